@@ -1,0 +1,1 @@
+//! Vocabulary, hooks, guards, pipeline, run state, tool registry and bundle: the pure part of the gate.

@@ -1,0 +1,1 @@
+//! Daemon, HTTP API, MCP gate and the shims that talk to them.

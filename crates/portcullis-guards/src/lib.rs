@@ -1,0 +1,1 @@
+//! The catalogue of built-in guards, one file each.

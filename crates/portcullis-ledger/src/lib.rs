@@ -1,0 +1,1 @@
+//! The append-only, hash-chained store: one writer thread, group commit, SQLite.

@@ -1,0 +1,1 @@
+//! Formats and offline verifier of the ledger.

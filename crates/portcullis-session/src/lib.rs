@@ -1,0 +1,1 @@
+//! Drives a run: facts, decision, durable record, permit, approvals.

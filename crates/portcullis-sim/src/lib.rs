@@ -1,0 +1,1 @@
+//! Simulator, plans and simulated tools.

@@ -1,0 +1,3 @@
+//! The `portcullis` binary.
+
+fn main() {}

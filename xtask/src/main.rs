@@ -1,0 +1,3 @@
+//! All automation of the project: `cargo xtask help`.
+
+fn main() {}
