@@ -1,0 +1,494 @@
+//! Events: the recorded facts of a run.
+//!
+//! An event line is one JSON object. The bytes that are hashed are the bytes that are stored, so a line is
+//! written once by [`Event::to_line`] and never re-serialised. Payload text never stands in a line, only a
+//! salted commitment to it, so that a payload can be erased without breaking the chain. The format is
+//! `specs/run-chain.md`; field names here are part of it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::finding::Finding;
+use crate::id::{ActionId, ApprovalId, Commitment, Digest};
+use crate::label::{Label, LabelSet};
+use crate::limits::EVENT_BYTES_MAX;
+use crate::principal::Principal;
+use crate::time::Timestamp;
+use crate::verdict::{Escalation, PolicyAction, Verdict};
+
+/// Version of the event line, its field `v`.
+pub const EVENT_VERSION: u8 = 1;
+
+/// One recorded fact.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Format version, [`EVENT_VERSION`].
+    pub v: u8,
+    /// Number of the event in its run, dense from 1, across segments.
+    pub seq: u64,
+    /// When it happened, by the clock of whoever wrote it: a claim, not a proof.
+    pub t: Timestamp,
+    /// Who did it.
+    pub actor: Actor,
+    /// Sequence number of the event that led to this one.
+    pub cause: Option<u64>,
+    /// Commitments to the texts that belong to it, by name.
+    pub payloads: BTreeMap<String, PayloadRef>,
+    /// What happened: fields `kind` and `body`.
+    #[serde(flatten)]
+    pub body: EventBody,
+}
+
+impl Event {
+    /// The line to hash and store, without a newline. Fails only when it would exceed [`EVENT_BYTES_MAX`].
+    pub fn to_line(&self) -> Result<Vec<u8>, EventError> {
+        let line = serde_json::to_vec(self).map_err(|error| EventError::Unreadable(error.to_string()))?;
+        if line.len() > EVENT_BYTES_MAX {
+            return Err(EventError::TooLong { kind: self.body.kind(), bytes: line.len() });
+        }
+        Ok(line)
+    }
+
+    /// Reads a stored line.
+    pub fn from_line(line: &[u8]) -> Result<Self, EventError> {
+        let event: Self =
+            serde_json::from_slice(line).map_err(|error| EventError::Unreadable(error.to_string()))?;
+        if event.v == EVENT_VERSION { Ok(event) } else { Err(EventError::Version(event.v)) }
+    }
+}
+
+/// Why a line could not be written or read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EventError {
+    /// Over the limit.
+    #[error("the {kind} event would take {bytes} bytes; the limit is {EVENT_BYTES_MAX}")]
+    TooLong {
+        /// Kind of the event.
+        kind: &'static str,
+        /// Its size.
+        bytes: usize,
+    },
+    /// Not an event of this format.
+    #[error("not an event line: {0}")]
+    Unreadable(String),
+    /// Written by another version.
+    #[error("event version {0} is not known to this program; use the release that wrote it")]
+    Version(u8),
+}
+
+/// Who did something: `gate`, `agent:NAME`, `approver:NAME`, `user`, `tool:NAME`, ...
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Actor(String);
+
+impl Actor {
+    /// The gate itself.
+    pub fn gate() -> Self {
+        Self("gate".to_owned())
+    }
+
+    /// The gate closing what a dead writer left behind.
+    pub fn recovery() -> Self {
+        Self("gate:recovery".to_owned())
+    }
+
+    /// The agent acting for a principal.
+    pub fn agent(principal: &str) -> Self {
+        Self(format!("agent:{principal}"))
+    }
+
+    /// A person deciding on approvals.
+    pub fn approver(principal: &str) -> Self {
+        Self(format!("approver:{principal}"))
+    }
+
+    /// The user of the agent.
+    pub fn user() -> Self {
+        Self("user".to_owned())
+    }
+
+    /// A tool answering.
+    pub fn tool(name: &str) -> Self {
+        Self(format!("tool:{name}"))
+    }
+
+    /// The actor as it stands in the line.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// A payload as the line knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayloadRef {
+    /// Salted commitment to the bytes.
+    pub commitment: Commitment,
+    /// Media type of the bytes, e.g. `application/json`.
+    pub media_type: String,
+    /// Length of the payload in bytes.
+    pub bytes: u64,
+}
+
+/// What happened. Verdict and enforcement are different facts: in observe mode a denial is noted and the
+/// action still happens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "body", rename_all = "kebab-case")]
+pub enum EventBody {
+    /// The run began.
+    RunOpened(RunOpened),
+    /// What governs the run changed, or something about its surroundings became known.
+    Config(ConfigChange),
+    /// The user, or the operator, said something. Payload `text`.
+    Input {
+        /// Who spoke: [`Label::User`] or [`Label::Operator`].
+        label: Label,
+    },
+    /// The agent wants to act. Payloads `arguments` and `planned`.
+    Proposed(Proposed),
+    /// The gate judged.
+    Verdict(VerdictRecord),
+    /// What was then done.
+    Enforcement {
+        /// The action, when an action was judged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ActionId>,
+        /// What was done.
+        enforced: Enforced,
+    },
+    /// A person was asked.
+    ApprovalRequested {
+        /// Names the request.
+        approval: ApprovalId,
+        /// The action that waits.
+        action: ActionId,
+        /// What a grant would be bound to: action, arguments, bundle and principal.
+        digest: Digest,
+        /// Name of the tool.
+        tool: String,
+    },
+    /// A person, or the lapse of time, answered.
+    ApprovalDecided {
+        /// The request.
+        approval: ApprovalId,
+        /// The answer.
+        decision: ApprovalDecision,
+        /// How far a grant reaches.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<GrantScope>,
+        /// The run's labels as the person was shown them.
+        labels: LabelSet,
+        /// A note for the record.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// A grant was used for an action.
+    GrantClaimed {
+        /// The grant.
+        approval: ApprovalId,
+        /// The action that goes ahead with it.
+        action: ActionId,
+    },
+    /// What became of an action.
+    Outcome {
+        /// The action.
+        action: ActionId,
+        /// How it ended.
+        status: OutcomeStatus,
+    },
+    /// Something the agent will see: a tool's result. Payload `content`.
+    Observation {
+        /// The action it answers.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        action: Option<ActionId>,
+        /// Where it came from.
+        label: Label,
+    },
+    /// The agent's reply. Payload `text`.
+    Output {},
+    /// Something that bears on a claim: a file's digest, a check's result.
+    Evidence {
+        /// What it is, e.g. `test-report`.
+        name: String,
+        /// Digest of the thing itself.
+        digest: Digest,
+    },
+    /// A person took hold of the run.
+    Control {
+        /// What they did.
+        control: Control,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// Events were lost, admitted openly.
+    Gap {
+        /// First lost number.
+        from: u64,
+        /// Last lost number.
+        to: u64,
+        /// Why.
+        cause: String,
+    },
+    /// The segment ended.
+    RunClosed {
+        /// In good order, or by the death of its writer.
+        state: ClosedState,
+        /// Number of events of the run, this one included.
+        count: u64,
+        /// The writer that closed a dead writer's segment.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        successor: Option<String>,
+    },
+}
+
+impl EventBody {
+    /// The kind, as it stands in the line.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::RunOpened(_) => "run-opened",
+            Self::Config(_) => "config",
+            Self::Input { .. } => "input",
+            Self::Proposed(_) => "proposed",
+            Self::Verdict(_) => "verdict",
+            Self::Enforcement { .. } => "enforcement",
+            Self::ApprovalRequested { .. } => "approval-requested",
+            Self::ApprovalDecided { .. } => "approval-decided",
+            Self::GrantClaimed { .. } => "grant-claimed",
+            Self::Outcome { .. } => "outcome",
+            Self::Observation { .. } => "observation",
+            Self::Output {} => "output",
+            Self::Evidence { .. } => "evidence",
+            Self::Control { .. } => "control",
+            Self::Gap { .. } => "gap",
+            Self::RunClosed { .. } => "run-closed",
+        }
+    }
+
+    /// The action the event belongs to.
+    pub fn action(&self) -> Option<ActionId> {
+        match self {
+            Self::Proposed(proposed) => Some(proposed.action),
+            Self::Verdict(record) => record.action,
+            Self::Enforcement { action, .. } | Self::Observation { action, .. } => *action,
+            Self::ApprovalRequested { action, .. }
+            | Self::GrantClaimed { action, .. }
+            | Self::Outcome { action, .. } => Some(*action),
+            _ => None,
+        }
+    }
+}
+
+/// Body of `run-opened`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunOpened {
+    /// On whose behalf the agent acts.
+    pub principal: Principal,
+    /// The way the agent came in: `mcp`, `http`, `simulator`, `trace`, ...
+    pub surface: String,
+    /// The client session the run belongs to; none means one run per connection, *uncorrelated*.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Name of the runtime policy that governs the run.
+    pub policy: String,
+    /// Digest of the bundle.
+    pub bundle: Digest,
+    /// Whether verdicts are enforced.
+    pub mode: Mode,
+}
+
+/// Body of `config`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "kebab-case")]
+pub enum ConfigChange {
+    /// A new bundle reached the run.
+    BundleLoaded {
+        /// Its digest.
+        bundle: Digest,
+        /// The runtime policy from here on.
+        policy: String,
+        /// Whether verdicts are enforced from here on.
+        mode: Mode,
+    },
+    /// A segment takes up where its parent ended.
+    Resumed {
+        /// State of the parent segment.
+        parent: ClosedState,
+    },
+    /// A server listed its tools. Its own hints are recorded, not trusted.
+    ToolsListed {
+        /// The server, as it named itself or was started.
+        server: String,
+        /// The tools.
+        tools: Vec<ListedTool>,
+    },
+}
+
+/// A tool as its server described it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedTool {
+    /// Its name on the wire.
+    pub name: String,
+    /// Digest of description and schema, so that a later change is seen.
+    pub digest: Digest,
+    /// The server's `readOnlyHint`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only_hint: Option<bool>,
+    /// The server's `destructiveHint`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
+}
+
+/// Body of `proposed`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proposed {
+    /// Names the action.
+    pub action: ActionId,
+    /// Number of the step in the run, from 1.
+    pub step: u32,
+    /// Name of the tool as the agent gave it; none for a thinking step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// Whether the action counts as a side effect when it executes.
+    pub side_effecting: bool,
+    /// Digest of tool and arguments.
+    pub digest: Digest,
+    /// The surface's own id of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+}
+
+/// Body of `verdict`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct VerdictRecord {
+    /// The action, when an action was judged; otherwise the cause names what was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionId>,
+    /// The join of all findings.
+    pub verdict: Verdict,
+    /// The same in the words of the runtime-policy seed.
+    pub policy_action: PolicyAction,
+    /// The same in the words of the escalation seed.
+    pub escalation: Escalation,
+    /// Rule of the headline finding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<String>,
+    /// Message of the headline finding.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// All findings in declared order.
+    pub findings: Vec<Finding>,
+    /// The bundle that judged.
+    pub bundle: Digest,
+    /// The runtime policy that judged.
+    pub policy: String,
+    /// Facts that were asked for, with their answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<crate::fact::FactRecord>,
+    /// The grant that answered `review` findings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<ApprovalId>,
+}
+
+/// What was done about a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enforced {
+    /// It goes ahead: a permit was issued.
+    Executed,
+    /// It does not happen.
+    Withheld,
+    /// It waits for an approver.
+    Held,
+    /// It goes ahead with the edits applied.
+    Replaced,
+    /// Observe mode: it goes ahead although the verdict would have stopped it.
+    LetPass,
+}
+
+impl Enforced {
+    /// Whether the action goes ahead.
+    pub fn proceeds(self) -> bool {
+        matches!(self, Self::Executed | Self::Replaced | Self::LetPass)
+    }
+}
+
+/// Whether verdicts are enforced.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Verdicts decide what happens.
+    #[default]
+    Enforce,
+    /// Verdicts are recorded and everything passes.
+    Observe,
+}
+
+/// How an approval was answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalDecision {
+    /// Yes.
+    Granted,
+    /// No.
+    Refused,
+    /// Nobody answered in time, or the grant was not used in time.
+    Expired,
+}
+
+/// How far a grant reaches.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GrantScope {
+    /// This action with these arguments, once.
+    Once,
+    /// Every call of this tool for the rest of the run.
+    Tool(String),
+}
+
+/// How an action ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutcomeStatus {
+    /// The tool answered.
+    Ok,
+    /// The tool answered with an error; it may still have acted.
+    Error,
+    /// No answer in time; it may still have acted.
+    Timeout,
+    /// It was never sent to the tool.
+    NotExecuted,
+    /// The tool asks for more before it acts.
+    InputRequired,
+    /// Nobody knows: the writer died first.
+    Unknown,
+}
+
+/// What a person did to a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Control {
+    /// Ended it.
+    Halt,
+    /// Paused it.
+    Pause,
+    /// Let it go on.
+    Resume,
+}
+
+/// How a segment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClosedState {
+    /// In good order.
+    Closed,
+    /// Its writer died.
+    Abandoned,
+}

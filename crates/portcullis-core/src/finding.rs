@@ -1,0 +1,116 @@
+//! What a guard saw.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::verdict::Verdict;
+
+/// One reason for a verdict. A decision keeps all of them, in the declared order of the guards.
+///
+/// Messages name tools, rules, policies and places, never argument values: they stand in the ledger for ever,
+/// while payloads can be erased.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The rule that fired, `family/name`, e.g. `runtime-policy/step-limit`.
+    pub rule: Cow<'static, str>,
+    /// What this finding alone asks for.
+    pub verdict: Verdict,
+    /// One sentence for a person: lower case, no full stop.
+    pub message: String,
+    /// What would be allowed instead, if the guard knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead: Option<String>,
+    /// Where in the judged text the reason stands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<Span>,
+    /// Sequence numbers of earlier events that the finding rests on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<u64>,
+    /// For `modify`: the edits to apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<SpanEdit>,
+    /// For `clarify`: the question to put to the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
+    /// Set when a grant answered this finding, so that it no longer counts towards the verdict.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub granted: bool,
+}
+
+impl Finding {
+    /// A finding of `rule` that asks for `verdict`. Overlong messages are cut at [`MESSAGE_BYTES_MAX`].
+    pub fn new(rule: impl Into<Cow<'static, str>>, verdict: Verdict, message: impl Into<String>) -> Self {
+        let mut message = message.into();
+        if message.len() > MESSAGE_BYTES_MAX {
+            let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
+            message.truncate(end);
+        }
+        Self {
+            rule: rule.into(),
+            verdict,
+            message,
+            instead: None,
+            spans: Vec::new(),
+            evidence: Vec::new(),
+            edits: Vec::new(),
+            question: None,
+            granted: false,
+        }
+    }
+
+    /// Adds what would be allowed instead.
+    #[must_use]
+    pub fn instead(mut self, instead: impl Into<String>) -> Self {
+        self.instead = Some(instead.into());
+        self
+    }
+
+    /// Adds a place.
+    #[must_use]
+    pub fn at(mut self, span: Span) -> Self {
+        self.spans.push(span);
+        self
+    }
+
+    /// Adds an edit, for `modify`.
+    #[must_use]
+    pub fn edit(mut self, edit: SpanEdit) -> Self {
+        self.edits.push(edit);
+        self
+    }
+
+    /// Adds the question of a `clarify`.
+    #[must_use]
+    pub fn question(mut self, question: impl Into<String>) -> Self {
+        self.question = Some(question.into());
+        self
+    }
+
+    /// What this finding contributes to the verdict: nothing more than a warning once a grant answered it.
+    pub fn effective(&self) -> Verdict {
+        if self.granted { self.verdict.min(Verdict::Warn) } else { self.verdict }
+    }
+}
+
+/// A stretch of judged text.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Span {
+    /// Which text: `/planned`, or `/arguments` followed by a JSON pointer (RFC 6901) to a string in the
+    /// arguments, or `/text` for an input, observation or output.
+    pub pointer: String,
+    /// First byte of the decoded text.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+/// A replacement of one span. Edits refer to the original text; the union of all edits is applied at once.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct SpanEdit {
+    /// What is replaced.
+    pub span: Span,
+    /// What stands there afterwards.
+    pub replacement: String,
+}

@@ -1,0 +1,111 @@
+//! Labels: where a value came from. A run carries the set of labels of everything its agent has seen, and a
+//! grant holds only while that set is a subset of what the approver was shown.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::{LABELS_MAX, NAME_BYTES_MAX};
+
+/// The source of a value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Label {
+    /// Said by the user on whose behalf the agent acts.
+    User,
+    /// Said by the operator: system prompt, bundle.
+    Operator,
+    /// Returned by the named tool. Not trusted: anybody may have written what a tool returns.
+    Tool(String),
+    /// The source is not known, or was forgotten by a bounded index. Treated as tainted.
+    Unknown,
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::User => f.write_str("user"),
+            Self::Operator => f.write_str("operator"),
+            Self::Tool(name) => write!(f, "tool:{name}"),
+            Self::Unknown => f.write_str("unknown"),
+        }
+    }
+}
+
+impl FromStr for Label {
+    type Err = std::convert::Infallible;
+
+    /// Never fails: text that names no source is [`Label::Unknown`], which is the tainted one.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "user" => Self::User,
+            "operator" => Self::Operator,
+            _ => match text.strip_prefix("tool:") {
+                Some(name) if name.len() <= NAME_BYTES_MAX => Self::Tool(name.to_owned()),
+                _ => Self::Unknown,
+            },
+        })
+    }
+}
+
+impl Serialize for Label {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Label {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        Ok(text.parse().unwrap_or(Self::Unknown))
+    }
+}
+
+/// A bounded set of labels. When it is full, further labels collapse into [`Label::Unknown`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LabelSet(BTreeSet<Label>);
+
+impl LabelSet {
+    /// Adds a label, or [`Label::Unknown`] when the set is full.
+    pub fn insert(&mut self, label: Label) {
+        if self.0.len() < LABELS_MAX || self.0.contains(&label) {
+            self.0.insert(label);
+        } else {
+            self.0.insert(Label::Unknown);
+        }
+    }
+
+    /// Whether everything in this set is also in `shown`.
+    pub fn is_subset(&self, shown: &Self) -> bool {
+        self.0.is_subset(&shown.0)
+    }
+
+    /// The labels in their fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = &Label> {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_set_collapses_into_unknown() {
+        let mut set = LabelSet::default();
+        for n in 0..LABELS_MAX + 10 {
+            set.insert(Label::Tool(n.to_string()));
+        }
+        assert_eq!(set.iter().count(), LABELS_MAX + 1);
+        assert!(set.iter().any(|label| *label == Label::Unknown));
+        assert!(!set.is_subset(&LabelSet::default()));
+    }
+
+    #[test]
+    fn unknown_text_is_tainted() {
+        assert_eq!("tool:read_file".parse(), Ok(Label::Tool("read_file".into())));
+        assert_eq!("operato".parse(), Ok(Label::Unknown));
+    }
+}

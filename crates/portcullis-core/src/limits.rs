@@ -1,0 +1,36 @@
+//! Every limit of the core in one place. Reaching one is a clear error or a denial, never a silent loss.
+
+/// Longest tool, policy, principal or plan name, in bytes.
+pub const NAME_BYTES_MAX: usize = 256;
+/// Largest set of arguments of one action, as JSON, in bytes.
+pub const ARGUMENTS_BYTES_MAX: usize = 4 << 20;
+/// Deepest nesting of arguments, schemas and bundle values.
+pub const JSON_DEPTH_MAX: usize = 64;
+/// Longest planned-action text that is judged, in bytes.
+pub const PLANNED_BYTES_MAX: usize = 1 << 20;
+/// Largest event line, in bytes. The same bound stands in the offline verifier.
+pub const EVENT_BYTES_MAX: usize = 1 << 20;
+/// Findings kept in one decision; the headline and the verdict never depend on those that are dropped.
+pub const FINDINGS_MAX: usize = 256;
+/// Longest message of a finding, in bytes.
+pub const MESSAGE_BYTES_MAX: usize = 2_048;
+/// Labels a run may carry before further ones collapse into `unknown`.
+pub const LABELS_MAX: usize = 256;
+/// Actions of one run that may be executing at the same time.
+pub const OPEN_ACTIONS_MAX: usize = 1_024;
+/// Approvals of one run that are remembered, decided ones included.
+pub const APPROVALS_MAX: usize = 1_024;
+/// Denied actions of one run whose retries are counted.
+pub const DENIALS_REMEMBERED_MAX: usize = 1_024;
+/// Files in one bundle.
+pub const BUNDLE_FILES_MAX: usize = 1_024;
+/// Size of one file of a bundle, in bytes.
+pub const BUNDLE_FILE_BYTES_MAX: usize = 4 << 20;
+/// Tools in one registry.
+pub const TOOLS_MAX: usize = 4_096;
+/// Runtime policies in one bundle.
+pub const POLICIES_MAX: usize = 1_024;
+/// Restricted keywords over all policies of one bundle.
+pub const KEYWORDS_MAX: usize = 65_536;
+/// Steps of one plan template.
+pub const PLAN_STEPS_MAX: usize = 1_000;
