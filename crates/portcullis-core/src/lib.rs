@@ -1,14 +1,28 @@
 //! The pure part of the gate: vocabulary, hooks, guards, pipeline, run state, tool registry and bundle.
 //!
-//! Nothing here reads a clock, a file or a socket. `decide(bundle, state, pending, facts)` always gives the
-//! same decision for the same inputs; that is how policies are back-tested and verdicts audited.
+//! Nothing here reads a clock, a file or a socket. [`pipeline::Pipeline::decide`] gives the same decision for
+//! the same bundle, run state, pending action and facts; that is how policies are back-tested and verdicts
+//! audited. Read [`guard`], [`verdict`] and [`pipeline`] first.
 
+pub mod action;
+pub mod bundle;
+pub mod denial;
+pub mod edit;
 pub mod event;
 pub mod fact;
 pub mod finding;
+pub mod guard;
 pub mod id;
+pub mod infer;
+pub mod keywords;
 pub mod label;
 pub mod limits;
+pub mod normalise;
+pub mod pipeline;
+pub mod policy;
 pub mod principal;
+mod recent;
+pub mod state;
 pub mod time;
+pub mod tool;
 pub mod verdict;

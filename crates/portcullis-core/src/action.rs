@@ -1,0 +1,157 @@
+//! What is about to happen: the things guards judge.
+
+use serde_json::Value;
+
+use crate::event::GrantScope;
+use crate::id::{ActionId, ApprovalId, Digest, DigestBuilder};
+use crate::label::Label;
+use crate::time::Timestamp;
+
+/// Where guards run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Hook {
+    /// Something the user or the operator said.
+    Input,
+    /// Before an action.
+    Action,
+    /// A tool's result, before the agent sees it.
+    Observation,
+    /// A reply, before it leaves.
+    Output,
+}
+
+/// A tool call that the agent wants to make, or a thinking step without a tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Action {
+    /// Names the action within its run.
+    pub id: ActionId,
+    /// The tool as the agent named it; none for a thinking step.
+    pub tool: Option<String>,
+    /// The decoded arguments.
+    pub arguments: Value,
+    /// What the agent said it was about to do, where the surface has it.
+    pub planned: Option<String>,
+    digest: Digest,
+}
+
+impl Action {
+    /// An action with its digest. Cost is linear in the arguments.
+    pub fn new(id: ActionId, tool: Option<String>, arguments: Value, planned: Option<String>) -> Self {
+        let name = tool.as_deref().unwrap_or_default();
+        let digest = DigestBuilder::new("portcullis/action/v1")
+            .part(&[u8::from(tool.is_some())])
+            .part(name.as_bytes())
+            .part(arguments.to_string().as_bytes())
+            .finish();
+        Self { id, tool, arguments, planned, digest }
+    }
+
+    /// Digest of tool and arguments, whatever the order of keys and the white space were. Two actions with the
+    /// same digest are the same call.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// What a `once` grant is bound to: action, arguments, bundle and principal.
+    pub fn grant_digest(&self, bundle: Digest, principal: &str) -> Digest {
+        DigestBuilder::new("portcullis/grant/v1")
+            .part(self.digest.as_bytes())
+            .part(bundle.as_bytes())
+            .part(principal.as_bytes())
+            .finish()
+    }
+}
+
+/// Something that waits for a verdict.
+#[derive(Debug, Clone, Copy)]
+pub struct Pending<'a> {
+    /// When it came up: the timestamp of its event. The only time a guard can know.
+    pub at: Timestamp,
+    /// What it is.
+    pub subject: Subject<'a>,
+    /// The grant that covers it, if a person approved.
+    pub grant: Option<&'a Grant>,
+}
+
+/// The thing itself.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'a> {
+    /// Something said to the agent.
+    Input {
+        /// The words.
+        text: &'a str,
+        /// Who said them.
+        label: &'a Label,
+    },
+    /// A tool call or thinking step.
+    Action(&'a Action),
+    /// A tool's result.
+    Observation {
+        /// The words, or the JSON text.
+        text: &'a str,
+        /// Where they came from.
+        label: &'a Label,
+    },
+    /// The agent's reply.
+    Output {
+        /// The words.
+        text: &'a str,
+    },
+}
+
+impl<'a> Subject<'a> {
+    /// The hook at which it is judged.
+    pub fn hook(&self) -> Hook {
+        match self {
+            Self::Input { .. } => Hook::Input,
+            Self::Action(_) => Hook::Action,
+            Self::Observation { .. } => Hook::Observation,
+            Self::Output { .. } => Hook::Output,
+        }
+    }
+
+    /// The action, when it is one.
+    pub fn action(&self) -> Option<&'a Action> {
+        match self {
+            Self::Action(action) => Some(action),
+            _ => None,
+        }
+    }
+}
+
+/// A person's yes, as the guards see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The approval it came from.
+    pub approval: ApprovalId,
+    /// How far it reaches.
+    pub scope: GrantScope,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn action(tool: Option<&str>, arguments: &str) -> Action {
+        let arguments = serde_json::from_str(arguments).unwrap();
+        Action::new(ActionId::from_bytes([0; 16]), tool.map(str::to_owned), arguments, None)
+    }
+
+    #[test]
+    fn the_digest_sees_the_call_and_not_its_spelling() {
+        let digest = |tool, arguments| action(tool, arguments).digest();
+        assert_eq!(digest(Some("t"), r#"{"a":1,"b":"x"}"#), digest(Some("t"), r#"{ "b":"\u0078", "a":1 }"#));
+        assert_ne!(digest(Some("t"), r#"{"a":1}"#), digest(Some("t"), r#"{"a":"1"}"#));
+        assert_ne!(digest(Some("t"), "{}"), digest(Some("u"), "{}"));
+        assert_ne!(digest(Some(""), "{}"), digest(None, "{}"));
+    }
+
+    #[test]
+    fn a_grant_is_bound_to_bundle_and_principal() {
+        let action = Action::new(ActionId::from_bytes([0; 16]), None, json!({}), None);
+        let (one, two) = (Digest::from_bytes([1; 32]), Digest::from_bytes([2; 32]));
+        assert_ne!(action.grant_digest(one, "a"), action.grant_digest(two, "a"));
+        assert_ne!(action.grant_digest(one, "a"), action.grant_digest(one, "b"));
+    }
+}

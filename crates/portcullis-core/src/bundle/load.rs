@@ -1,0 +1,500 @@
+//! From files to a [`Bundle`]: each file is read on its own, then what they say of each other is checked.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::diagnostic::Diagnostic;
+use super::toml_table::{Field, File, Table};
+use super::{ApprovalTimes, Bundle, Credential, Plan, PlanStep};
+use crate::event::Mode;
+use crate::id::{Digest, DigestBuilder};
+use crate::infer::{EFFECTS, EffectArgument, TOOL_TYPES};
+use crate::keywords::KeywordIndex;
+use crate::limits::{
+    BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, NAME_BYTES_MAX, PLAN_STEPS_MAX, POLICIES_MAX,
+    TOOLS_MAX,
+};
+use crate::policy::RuntimePolicy;
+use crate::principal::{CredentialKind, Principal};
+use crate::tool::{ArgsSchema, Registry, SEED_TYPES, Tool};
+use crate::verdict::Verdict;
+
+const MAIN_FILE: &str = "portcullis.toml";
+/// The one version of the bundle layout.
+const BUNDLE_VERSION: u32 = 1;
+
+/// Something read from a file, with what is needed to complain about it later.
+struct Placed<T> {
+    value: T,
+    /// A diagnostic at its place, waiting for a message.
+    place: Diagnostic,
+}
+
+#[derive(Default)]
+struct Parts {
+    main: Option<Main>,
+    tools: Vec<Placed<Tool>>,
+    policies: Vec<Placed<RuntimePolicy>>,
+    allowed_types: Vec<Placed<String>>,
+    plans: Vec<Placed<Plan>>,
+    plan_tools: Vec<Placed<String>>,
+    knowledge: BTreeMap<String, String>,
+    tests: BTreeMap<String, String>,
+}
+
+struct Main {
+    mode: Mode,
+    unknown_tools: Verdict,
+    policy: Option<Placed<String>>,
+    approvals: ApprovalTimes,
+    credentials: Vec<Placed<Credential>>,
+}
+
+pub(super) fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
+    let mut diagnostics = Vec::new();
+    let mut parts = Parts::default();
+    if files.len() > BUNDLE_FILES_MAX {
+        let message = format!("the bundle has {} files; the limit is {BUNDLE_FILES_MAX}", files.len());
+        return Err(vec![Diagnostic::new(MAIN_FILE, "", 0..0, message)]);
+    }
+    for (path, bytes) in files {
+        read_file(path, bytes, &mut parts, &mut diagnostics);
+    }
+    if parts.main.is_none() && !files.contains_key(MAIN_FILE) {
+        diagnostics.push(
+            Diagnostic::new(MAIN_FILE, "", 0..0, "the bundle has no `portcullis.toml`")
+                .help("`portcullis init -- COMMAND` drafts a bundle"),
+        );
+    }
+    let bundle = assemble(parts, digest(files), &mut diagnostics);
+    match bundle {
+        Some(bundle) if diagnostics.is_empty() => Ok(bundle),
+        _ => Err(diagnostics),
+    }
+}
+
+fn digest(files: &BTreeMap<String, Vec<u8>>) -> Digest {
+    let mut digest = DigestBuilder::new("portcullis/bundle/v1");
+    for (path, bytes) in files {
+        digest = digest.part(path.as_bytes()).part(bytes);
+    }
+    digest.finish()
+}
+
+fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<Diagnostic>) {
+    if bytes.len() > BUNDLE_FILE_BYTES_MAX {
+        let message = format!("the file has {} bytes; the limit is {BUNDLE_FILE_BYTES_MAX}", bytes.len());
+        diagnostics.push(Diagnostic::new(path, "", 0..0, message));
+        return;
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let valid = String::from_utf8_lossy(bytes.get(..error.valid_up_to()).unwrap_or_default());
+            let at = error.valid_up_to();
+            diagnostics.push(Diagnostic::new(path, &valid, at..at, "the file is not UTF-8 text"));
+            return;
+        }
+    };
+    let folder = path.split_once('/').map_or("", |(folder, _)| folder);
+    match (folder, path.rsplit_once('.').map(|(_, extension)| extension)) {
+        ("", Some("toml")) if path == MAIN_FILE => {
+            parts.main = with_table(path, text, diagnostics, read_main);
+        }
+        ("tools", Some("toml")) => {
+            parts.tools.extend(with_table(path, text, diagnostics, read_tools).unwrap_or_default());
+        }
+        ("policies", Some("toml")) => {
+            for (policy, types) in with_table(path, text, diagnostics, read_policies).unwrap_or_default() {
+                parts.policies.push(policy);
+                parts.allowed_types.extend(types);
+            }
+        }
+        ("plans", Some("toml")) => {
+            for (plan, tools) in with_table(path, text, diagnostics, read_plans).unwrap_or_default() {
+                parts.plans.push(plan);
+                parts.plan_tools.extend(tools);
+            }
+        }
+        ("", Some("json")) if path == "knowledge.json" => match read_knowledge(path, text) {
+            Ok(knowledge) => parts.knowledge = knowledge,
+            Err(diagnostic) => diagnostics.push(diagnostic),
+        },
+        ("tests", Some("md")) => {
+            parts.tests.insert(path.to_owned(), text.to_owned());
+        }
+        (_, Some("toml" | "json")) => {
+            let known = ["portcullis.toml", "knowledge.json", "tools/", "policies/", "plans/", "tests/"];
+            diagnostics.push(
+                Diagnostic::new(path, text, 0..0, "this file has no place in a bundle")
+                    .did_you_mean(path, known),
+            );
+        }
+        // READMEs, pictures and the like may lie about.
+        _ => {}
+    }
+}
+
+fn with_table<T>(
+    path: &str,
+    text: &str,
+    diagnostics: &mut Vec<Diagnostic>,
+    read: impl FnOnce(&File<'_>, &mut Table<'_, '_>) -> T,
+) -> Option<T> {
+    let file = File::new(path, text);
+    let parsed = file.parse();
+    let result = parsed.as_ref().map(|parsed| {
+        let mut table = Table::new(&file, "file", 0..0, parsed.get_ref());
+        let result = read(&file, &mut table);
+        table.finish();
+        result
+    });
+    drop(parsed);
+    diagnostics.extend(file.finish());
+    result
+}
+
+fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
+    match table.integer("version", 1) {
+        Some(BUNDLE_VERSION) => {}
+        Some(other) => {
+            let message = format!("bundle version {other} is not known; this program reads {BUNDLE_VERSION}");
+            file.report(file.at(0..0, message));
+        }
+        None => table.missing("version"),
+    }
+    let mode = table.word("mode", &[("enforce", Mode::Enforce), ("observe", Mode::Observe)]);
+    let verdicts =
+        [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
+    let unknown_tools = table.word("unknown_tools", &verdicts);
+    let policy = table.string("policy").map(|field| placed(file, field));
+    let mut approvals = ApprovalTimes::default();
+    if let Some(wait_s) = table.integer("approval_wait_s", 0) {
+        /// MCP clients give up on a call after 60 s.
+        const WAIT_S_MAX: u32 = 50;
+        approvals.wait_s = wait_s.min(WAIT_S_MAX);
+    }
+    approvals.request_ttl_s = table.integer("approval_request_ttl_s", 1).unwrap_or(approvals.request_ttl_s);
+    approvals.grant_ttl_s = table.integer("approval_grant_ttl_s", 1).unwrap_or(approvals.grant_ttl_s);
+    let credentials =
+        table.tables("credential").into_iter().filter_map(|table| read_credential(file, table)).collect();
+    Main {
+        mode: mode.unwrap_or_default(),
+        unknown_tools: unknown_tools.unwrap_or(Verdict::Review),
+        policy,
+        approvals,
+        credentials,
+    }
+}
+
+fn placed<T>(file: &File<'_>, field: Field<T>) -> Placed<T> {
+    Placed { place: file.at(field.span, ""), value: field.value }
+}
+
+fn read_credential(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Credential>> {
+    let span = table.span.clone();
+    let token = table.string("token_sha256");
+    let principal = name_field(file, &mut table, "principal");
+    let kind = table
+        .word("kind", &[("agent", CredentialKind::Agent), ("approver", CredentialKind::Approver)])
+        .unwrap_or(CredentialKind::Agent);
+    let roles = table.strings("roles").unwrap_or_default();
+    let attributes = table.string_map("attributes").unwrap_or_default();
+    let policy = table.string("policy");
+    table.finish();
+    let token = token?;
+    if token.value.len() != 64 || !token.value.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+        let message = "`token_sha256` must be 64 lower-case hex digits";
+        file.report(file.at(token.span, message).help("printf %s \"$TOKEN\" | sha256sum"));
+        return None;
+    }
+    let place = policy.as_ref().map_or_else(|| file.at(span, ""), |p| file.at(p.span.clone(), ""));
+    let value = Credential {
+        token_sha256: token.value,
+        kind,
+        principal: Principal {
+            id: principal?.value,
+            roles: roles.into_iter().map(|role| role.value).collect(),
+            attributes,
+        },
+        policy: policy.map(|policy| policy.value),
+    };
+    Some(Placed { value, place })
+}
+
+fn name_field(file: &File<'_>, table: &mut Table<'_, '_>, field: &'static str) -> Option<Field<String>> {
+    let name = table.string(field);
+    match name {
+        None => {
+            table.missing(field);
+            None
+        }
+        Some(name) if name.value.trim().is_empty() || name.value.len() > NAME_BYTES_MAX => {
+            let message = format!("`{field}` must have 1 to {NAME_BYTES_MAX} bytes");
+            file.report(file.at(name.span, message));
+            None
+        }
+        name => name,
+    }
+}
+
+fn read_tools(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<Placed<Tool>> {
+    table.tables("tool").into_iter().filter_map(|table| read_tool(file, table)).collect()
+}
+
+fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> {
+    let name = name_field(file, &mut table, "name");
+    let id = table.string("id");
+    let tool_type = name_field(file, &mut table, "type");
+    let description = table.string("description").map(|field| field.value).unwrap_or_default();
+    let side_effecting = table.boolean("side_effecting");
+    if side_effecting.is_none() {
+        table.missing("side_effecting");
+    }
+    let risk = table.fraction("risk").unwrap_or(0.5);
+    let enabled = table.boolean("enabled").unwrap_or(true);
+    let inferred = table.boolean("inferred").unwrap_or(false);
+    let args = table.json("args");
+    let effects = table.string_map("effects").unwrap_or_default();
+    let span = table.span.clone();
+    table.finish();
+    for effect in effects.values().filter(|effect| !EFFECTS.contains(&effect.as_str())) {
+        let message = format!("`{effect}` is not an effect");
+        file.report(file.at(span.clone(), message).did_you_mean(effect, EFFECTS));
+    }
+    let schema = args.as_ref().map_or_else(|| json!({"type": "object"}), |field| field.value.clone());
+    let args = match ArgsSchema::compile(&schema) {
+        Ok(args) => args,
+        Err(message) => {
+            file.report(file.at(args.map_or(span, |field| field.span), format!("`args` is {message}")));
+            return None;
+        }
+    };
+    let (name, tool_type) = (name?, tool_type?);
+    let place = file.at(name.span, "");
+    let value = Tool {
+        id: id.map_or_else(|| name.value.clone(), |id| id.value),
+        name: name.value,
+        tool_type: tool_type.value,
+        description,
+        side_effecting: side_effecting?,
+        risk,
+        enabled,
+        effects: effects
+            .into_iter()
+            .map(|(argument, effect)| EffectArgument { argument, effect })
+            .collect(),
+        inferred,
+        args,
+    };
+    Some(Placed { value, place })
+}
+
+type PolicyParts = (Placed<RuntimePolicy>, Vec<Placed<String>>);
+
+fn read_policies(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<PolicyParts> {
+    table.tables("policy").into_iter().filter_map(|table| read_policy(file, table)).collect()
+}
+
+fn read_policy(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PolicyParts> {
+    let name = name_field(file, &mut table, "name");
+    let types = table.strings("allowed_types");
+    let max_steps = table.integer("max_steps", 1);
+    let max_side_effects = table.integer("max_side_effects", 0);
+    // A limit that is left out must not mean "no limit".
+    for (field, missing) in [
+        ("allowed_types", types.is_none()),
+        ("max_steps", max_steps.is_none()),
+        ("max_side_effects", max_side_effects.is_none()),
+    ] {
+        if missing {
+            table.missing(field);
+        }
+    }
+    let approval = table.boolean("approval_for_side_effects").unwrap_or(false);
+    let keywords = table.strings("restricted_keywords").unwrap_or_default();
+    let escalate = table.boolean("escalate_on_verification_fail").unwrap_or(true);
+    table.finish();
+    for keyword in &keywords {
+        if crate::normalise::keyword(&keyword.value).is_empty() {
+            file.report(file.at(keyword.span.clone(), "an empty keyword never matches"));
+        }
+    }
+    let name = name?;
+    let types = types?;
+    let place = file.at(name.span, "");
+    let policy = RuntimePolicy {
+        name: name.value,
+        allowed_types: types.iter().map(|field| field.value.clone()).collect(),
+        max_steps: max_steps?,
+        max_side_effects: max_side_effects?,
+        approval_for_side_effects: approval,
+        restricted_keywords: keywords.into_iter().map(|field| field.value).collect(),
+        escalate_on_verification_fail: escalate,
+    };
+    let types = types.into_iter().map(|field| placed(file, field)).collect();
+    Some((Placed { value: policy, place }, types))
+}
+
+type PlanParts = (Placed<Plan>, Vec<Placed<String>>);
+
+fn read_plans(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<PlanParts> {
+    table.tables("plan").into_iter().filter_map(|table| read_plan(file, table)).collect()
+}
+
+fn read_plan(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PlanParts> {
+    let name = name_field(file, &mut table, "name");
+    let prompt = table.string("prompt").map(|field| field.value).unwrap_or_default();
+    let mut tools = Vec::new();
+    let mut steps = Vec::new();
+    for mut step in table.tables("step") {
+        let action = step.string("action");
+        if action.is_none() {
+            step.missing("action");
+        }
+        let tool = step.string("tool");
+        let args = step.json("args").map_or_else(|| json!({}), |field| field.value);
+        step.finish();
+        steps.push(PlanStep {
+            action: action.map(|field| field.value).unwrap_or_default(),
+            tool: tool.as_ref().map(|field| field.value.clone()),
+            args,
+        });
+        tools.extend(tool.map(|field| placed(file, field)));
+    }
+    let span = table.span.clone();
+    table.finish();
+    if steps.is_empty() || steps.len() > PLAN_STEPS_MAX {
+        file.report(file.at(span, format!("a plan has 1 to {PLAN_STEPS_MAX} steps")));
+    }
+    let name = name?;
+    let place = file.at(name.span, "");
+    Some((Placed { value: Plan { name: name.value, prompt, steps }, place }, tools))
+}
+
+fn read_knowledge(path: &str, text: &str) -> Result<BTreeMap<String, String>, Diagnostic> {
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        let line_start: usize =
+            text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
+        let at = line_start + error.column().saturating_sub(1);
+        Diagnostic::new(path, text, at..at, format!("not JSON: {error}"))
+    })?;
+    let object = value
+        .as_object()
+        .ok_or_else(|| Diagnostic::new(path, text, 0..0, "must be an object from document id to text"))?;
+    object
+        .iter()
+        .map(|(id, document)| match document.as_str() {
+            Some(document) => Ok((id.clone(), document.to_owned())),
+            None => Err(Diagnostic::new(path, text, 0..0, format!("document `{id}` must be a string"))),
+        })
+        .collect()
+}
+
+/// Checks what the files say of each other and builds the bundle.
+fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> Option<Bundle> {
+    check_tools(&parts, diagnostics);
+    check_policies(&parts, diagnostics);
+    let main = parts.main?;
+    let policies: Vec<RuntimePolicy> = parts.policies.into_iter().map(|policy| policy.value).collect();
+    let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
+    let default_policy = match &main.policy {
+        None => 0,
+        Some(wanted) => names.iter().position(|name| *name == wanted.value).unwrap_or_else(|| {
+            diagnostics.push(unknown("runtime policy", wanted, &names));
+            0
+        }),
+    };
+    for credential in &main.credentials {
+        if let Some(policy) = credential.value.policy.as_ref().filter(|p| !names.contains(&p.as_str())) {
+            let wanted = Placed { value: policy.clone(), place: credential.place.clone() };
+            diagnostics.push(unknown("runtime policy", &wanted, &names));
+        }
+    }
+    let keywords = KeywordIndex::new(policies.iter().map(|policy| policy.restricted_keywords.as_slice()))
+        .map_err(|error| {
+            let message = format!("the restricted keywords cannot be indexed: {error}");
+            diagnostics.push(Diagnostic::new(MAIN_FILE, "", 0..0, message));
+        })
+        .ok()?;
+    let registry = Registry::new(parts.tools.into_iter().map(|tool| tool.value).collect()).ok()?;
+    Some(Bundle {
+        digest,
+        mode: main.mode,
+        unknown_tools: main.unknown_tools,
+        approvals: main.approvals,
+        registry,
+        knowledge: parts.knowledge,
+        plans: parts.plans.into_iter().map(|plan| plan.value).collect(),
+        credentials: main.credentials.into_iter().map(|credential| credential.value).collect(),
+        tests: parts.tests,
+        policies,
+        default_policy,
+        keywords,
+    })
+}
+
+fn unknown(what: &str, wanted: &Placed<String>, valid: &[&str]) -> Diagnostic {
+    let mut diagnostic = wanted.place.clone();
+    diagnostic.message = format!("there is no {what} `{}`", wanted.value);
+    diagnostic.did_you_mean(&wanted.value, valid.iter().copied())
+}
+
+fn duplicate(what: &str, name: &str, place: &Diagnostic) -> Diagnostic {
+    let mut diagnostic = place.clone();
+    diagnostic.message = format!("the {what} name `{name}` is used twice");
+    diagnostic
+}
+
+fn check_tools(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
+    let mut names = BTreeMap::new();
+    for (number, tool) in parts.tools.iter().enumerate() {
+        for name in [&tool.value.name, &tool.value.id] {
+            if names.insert(name.as_str(), number).is_some_and(|other| other != number) {
+                diagnostics.push(duplicate("tool", name, &tool.place));
+            }
+        }
+    }
+    if let Some(tool) = parts.tools.get(TOOLS_MAX) {
+        let mut diagnostic = tool.place.clone();
+        diagnostic.message = format!("more than {TOOLS_MAX} tools");
+        diagnostics.push(diagnostic);
+    }
+    let valid: Vec<&str> = names.keys().copied().collect();
+    for tool in parts.plan_tools.iter().filter(|tool| !names.contains_key(tool.value.as_str())) {
+        diagnostics.push(unknown("tool", tool, &valid));
+    }
+}
+
+fn check_policies(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
+    if parts.policies.is_empty() && parts.main.is_some() && diagnostics.is_empty() {
+        let message = "the bundle has no runtime policy";
+        diagnostics.push(
+            Diagnostic::new(MAIN_FILE, "", 0..0, message).help("add a [[policy]] to policies/*.toml"),
+        );
+    }
+    let mut names = BTreeSet::new();
+    for policy in &parts.policies {
+        if !names.insert(&policy.value.name) {
+            diagnostics.push(duplicate("runtime policy", &policy.value.name, &policy.place));
+        }
+    }
+    let mut plans = BTreeSet::new();
+    for plan in &parts.plans {
+        if !plans.insert(&plan.value.name) {
+            diagnostics.push(duplicate("plan", &plan.value.name, &plan.place));
+        }
+    }
+    let keywords: usize = parts.policies.iter().map(|policy| policy.value.restricted_keywords.len()).sum();
+    if parts.policies.len() > POLICIES_MAX || keywords > KEYWORDS_MAX {
+        let message = format!("more than {POLICIES_MAX} runtime policies or {KEYWORDS_MAX} keywords");
+        diagnostics.push(Diagnostic::new(MAIN_FILE, "", 0..0, message));
+    }
+    let tool_types = parts.tools.iter().map(|tool| tool.value.tool_type.as_str());
+    let known: BTreeSet<&str> = SEED_TYPES.into_iter().chain(TOOL_TYPES).chain(tool_types).collect();
+    let valid: Vec<&str> = known.iter().copied().collect();
+    for allowed in parts.allowed_types.iter().filter(|t| !known.contains(t.value.as_str())) {
+        diagnostics.push(unknown("tool type", allowed, &valid));
+    }
+}

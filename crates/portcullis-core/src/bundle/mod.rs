@@ -1,0 +1,188 @@
+//! The bundle: policy as files, loaded into an immutable snapshot that is named by its digest.
+//!
+//! ```text
+//! portcullis.toml        mode, default policy, unknown tools, approvals, credentials
+//! policies/*.toml        [[policy]]   named runtime policies
+//! tools/*.toml           [[tool]]     the registry
+//! plans/*.toml           [[plan]]     plan templates for the simulator
+//! knowledge.json         documents by id
+//! tests/*.md             cases: a transcript and the verdict it must get
+//! ```
+
+mod diagnostic;
+mod load;
+mod toml_table;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+pub use diagnostic::{Diagnostic, nearest};
+
+use crate::event::Mode;
+use crate::id::{Digest, DigestBuilder};
+use crate::keywords::KeywordIndex;
+use crate::policy::RuntimePolicy;
+use crate::principal::{CredentialKind, Principal};
+use crate::tool::{Registry, Tool};
+use crate::verdict::Verdict;
+
+/// Policy as an immutable snapshot.
+#[derive(Debug, Clone)]
+pub struct Bundle {
+    digest: Digest,
+    /// Whether verdicts are enforced.
+    pub mode: Mode,
+    /// What becomes of tools that the registry does not know: `allow`, `review` or `deny`.
+    pub unknown_tools: Verdict,
+    /// Waiting times of approvals.
+    pub approvals: ApprovalTimes,
+    /// The tools.
+    pub registry: Registry,
+    /// Documents by id.
+    pub knowledge: BTreeMap<String, String>,
+    /// Plan templates.
+    pub plans: Vec<Plan>,
+    /// Which credential stands for whom.
+    pub credentials: Vec<Credential>,
+    /// Test files by path.
+    pub tests: BTreeMap<String, String>,
+    policies: Vec<RuntimePolicy>,
+    default_policy: usize,
+    keywords: KeywordIndex,
+}
+
+/// How long approvals wait, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalTimes {
+    /// How long a held call waits for an answer before it is told `approval_pending`. Clients give up after
+    /// 60 s, so at most 50.
+    pub wait_s: u32,
+    /// How long a request stays open.
+    pub request_ttl_s: u32,
+    /// How long a grant can be claimed.
+    pub grant_ttl_s: u32,
+}
+
+impl Default for ApprovalTimes {
+    fn default() -> Self {
+        Self { wait_s: 25, request_ttl_s: 24 * 3_600, grant_ttl_s: 900 }
+    }
+}
+
+/// A credential and whom it stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// SHA-256 of the token, in hex. The token itself never stands in a bundle.
+    pub token_sha256: String,
+    /// What it entitles to.
+    pub kind: CredentialKind,
+    /// Whom it stands for.
+    pub principal: Principal,
+    /// The runtime policy of its runs, instead of the default.
+    pub policy: Option<String>,
+}
+
+/// A plan template: what a simulated agent will try.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Unique name.
+    pub name: String,
+    /// The user's request.
+    pub prompt: String,
+    /// What the agent does, in order.
+    pub steps: Vec<PlanStep>,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanStep {
+    /// The planned action, as the agent would put it.
+    pub action: String,
+    /// The tool it selects; none for a thinking step.
+    pub tool: Option<String>,
+    /// The arguments.
+    pub args: Value,
+}
+
+/// A runtime policy within its bundle: gives access to the part of the keyword index that is its own.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyRef<'b> {
+    bundle: &'b Bundle,
+    number: usize,
+    policy: &'b RuntimePolicy,
+}
+
+impl<'b> PolicyRef<'b> {
+    /// The first restricted keyword in `text`, with its place.
+    pub fn find_keyword(&self, text: &str) -> Option<(&'b str, std::ops::Range<usize>)> {
+        let found = self.bundle.keywords.find(self.number, text)?;
+        let keyword = self.policy.restricted_keywords.get(found.keyword)?;
+        Some((keyword, found.start..found.end))
+    }
+}
+
+impl std::ops::Deref for PolicyRef<'_> {
+    type Target = RuntimePolicy;
+
+    fn deref(&self) -> &RuntimePolicy {
+        self.policy
+    }
+}
+
+impl Bundle {
+    /// Loads a bundle from its files, by path with `/` between components. All mistakes that can be found are
+    /// reported at once; a bundle with a mistake does not load.
+    pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Self, Vec<Diagnostic>> {
+        load::load(files)
+    }
+
+    /// Names the snapshot: a digest over all paths and bytes.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// All runtime policies, in order of files and of tables within them.
+    pub fn policies(&self) -> &[RuntimePolicy] {
+        &self.policies
+    }
+
+    /// The policy of that name.
+    pub fn policy(&self, name: &str) -> Option<PolicyRef<'_>> {
+        let number = self.policies.iter().position(|policy| policy.name == name)?;
+        self.policies.get(number).map(|policy| PolicyRef { bundle: self, number, policy })
+    }
+
+    /// Name of the policy that governs runs which ask for none.
+    pub fn default_policy(&self) -> &str {
+        self.policies.get(self.default_policy).map_or("", |policy| &policy.name)
+    }
+
+    /// The plan of that name.
+    pub fn plan(&self, name: &str) -> Option<&Plan> {
+        self.plans.iter().find(|plan| plan.name == name)
+    }
+
+    /// The same bundle with further tools, under a digest of its own. Tools whose name or id is taken are left
+    /// out: what the operator wrote stands.
+    #[must_use]
+    pub fn with_tools(&self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        let mut all: Vec<Tool> = self.registry.iter().cloned().collect();
+        let mut digest = DigestBuilder::new("portcullis/bundle-with-tools/v1").part(self.digest.as_bytes());
+        for tool in tools {
+            let taken = all.iter().any(|t| t.name == tool.name || t.id == tool.name || t.name == tool.id);
+            if !taken {
+                digest = digest.part(tool.name.as_bytes()).part(tool.tool_type.as_bytes());
+                digest = digest.part(&[u8::from(tool.side_effecting), u8::from(tool.enabled)]);
+                digest = digest.part(tool.args.as_value().to_string().as_bytes());
+                all.push(tool);
+            }
+        }
+        let mut bundle = self.clone();
+        if let Ok(registry) = Registry::new(all) {
+            bundle.registry = registry;
+            bundle.digest = digest.finish();
+        }
+        bundle
+    }
+}

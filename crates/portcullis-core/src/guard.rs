@@ -1,0 +1,75 @@
+//! The [`Guard`] trait: the one thing to implement to have a say.
+//!
+//! A guard judges one pending action, observation, input or reply in the light of everything that happened
+//! before it in the run. It is a pure function: no clock, no randomness, no I/O, no memory between calls. What
+//! it needs from outside it asks for in [`Guard::needs`]; the driver of the run gathers and records the
+//! answers, and [`Guard::decide`] receives them. That is why anyone who holds the record of a run can compute
+//! every verdict again.
+//!
+//! A guard that fails, panics or lacks a fact is a denial with a reserved reason. There is no switch that makes
+//! a failure pass.
+
+use crate::action::{Hook, Pending};
+use crate::bundle::{Bundle, PolicyRef};
+use crate::fact::{FactRequest, Facts};
+use crate::finding::Finding;
+use crate::state::RunState;
+
+/// What is known of a guard without running it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardMeta {
+    /// Unique name, `family/name`; its findings' rules begin with it.
+    pub id: &'static str,
+    /// Where it runs.
+    pub hooks: &'static [Hook],
+    /// Risks of the OWASP lists for agentic and LLM applications that it covers.
+    pub owasp: &'static [&'static str],
+    /// The kind of unfaithfulness it catches.
+    pub unfaithful_to: Option<Unfaithful>,
+}
+
+/// What an agent's step can be unfaithful to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unfaithful {
+    /// The task it was given.
+    Task,
+    /// What happened before.
+    History,
+    /// What it observed.
+    Observations,
+}
+
+/// Everything a guard may look at besides the pending thing itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The bundle in force.
+    pub bundle: &'a Bundle,
+    /// The runtime policy of the run.
+    pub policy: PolicyRef<'a>,
+    /// What happened so far.
+    pub run: &'a RunState,
+}
+
+/// Why a guard could not judge.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct GuardFailure(pub String);
+
+/// Judges what is pending. See the [module documentation](self).
+pub trait Guard: Send + Sync + std::fmt::Debug {
+    /// Name, hooks and coverage. Constant.
+    fn meta(&self) -> &'static GuardMeta;
+
+    /// The facts without which the guard cannot judge. Most need none.
+    fn needs(&self, _context: &Context<'_>, _pending: &Pending<'_>) -> Vec<FactRequest> {
+        Vec::new()
+    }
+
+    /// The findings, strictest first where it matters for the headline; none if nothing stands against it.
+    fn decide(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure>;
+}

@@ -1,0 +1,178 @@
+//! Facts, guards, findings, verdict.
+//!
+//! [`Pipeline::decide`] is total and pure. The verdict is the join of all findings; all reasons are kept in the
+//! declared order of the guards, and the first at the deciding rank is the headline.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use serde_json::Value;
+
+use crate::action::Pending;
+use crate::edit;
+use crate::event::VerdictRecord;
+use crate::fact::{FactAnswer, FactRequest, Facts};
+use crate::finding::Finding;
+use crate::guard::{Context, Guard};
+use crate::limits::FINDINGS_MAX;
+use crate::verdict::Verdict;
+
+/// Reserved rules: reasons of the gate itself, which no guard uses.
+pub mod reserved {
+    /// A guard returned a failure.
+    pub const GUARD_FAILED: &str = "gate/guard-failed";
+    /// A guard panicked.
+    pub const GUARD_PANICKED: &str = "gate/guard-panicked";
+    /// A fact that a guard needs is missing or failed.
+    pub const FACT_MISSING: &str = "gate/fact-missing";
+    /// The edits of `modify` findings cannot be applied together.
+    pub const EDIT_CONFLICT: &str = "gate/edit-conflict";
+    /// A limit was reached.
+    pub const LIMIT: &str = "gate/limit";
+    /// The approver said no.
+    pub const REFUSED: &str = "gate/approval-refused";
+}
+
+/// The guards in their declared order.
+#[derive(Debug)]
+pub struct Pipeline {
+    guards: Vec<Box<dyn Guard>>,
+}
+
+/// The outcome of judging one pending thing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// The join of all findings.
+    pub verdict: Verdict,
+    /// All reasons in declared order.
+    pub findings: Vec<Finding>,
+    /// For `modify`: the arguments with the edits applied.
+    pub modified: Option<Value>,
+}
+
+impl Decision {
+    /// The first finding at the deciding rank; none when nothing was found.
+    pub fn headline(&self) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.effective() == self.verdict && self.verdict > Verdict::Allow)
+    }
+
+    /// The decision as it is recorded.
+    pub fn record(&self, context: &Context<'_>, pending: &Pending<'_>, facts: &Facts) -> VerdictRecord {
+        let headline = self.headline();
+        VerdictRecord {
+            action: pending.subject.action().map(|action| action.id),
+            verdict: self.verdict,
+            policy_action: self.verdict.policy_action(),
+            escalation: self.verdict.escalation(),
+            rule: headline.map(|finding| finding.rule.to_string()),
+            reason: headline.map(|finding| finding.message.clone()),
+            findings: self.findings.clone(),
+            bundle: context.bundle.digest(),
+            policy: context.policy.name.clone(),
+            facts: facts.records().to_vec(),
+            grant: pending.grant.map(|grant| grant.approval),
+        }
+    }
+}
+
+impl Pipeline {
+    /// A pipeline of the given guards, whose order is the order of the reasons.
+    pub fn new(guards: Vec<Box<dyn Guard>>) -> Self {
+        Self { guards }
+    }
+
+    /// The guards in declared order.
+    pub fn guards(&self) -> impl Iterator<Item = &dyn Guard> {
+        self.guards.iter().map(AsRef::as_ref)
+    }
+
+    /// Phase one: what must be known before [`Self::decide`], without repetitions.
+    pub fn needs(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
+        let hook = pending.subject.hook();
+        let mut requests = Vec::new();
+        for guard in self.guards.iter().filter(|guard| guard.meta().hooks.contains(&hook)) {
+            // A guard that panics here panics again in `decide`, where it is turned into a denial.
+            let wanted = catch_unwind(AssertUnwindSafe(|| guard.needs(context, pending)));
+            for request in wanted.unwrap_or_default() {
+                if !requests.contains(&request) {
+                    requests.push(request);
+                }
+            }
+        }
+        requests
+    }
+
+    /// Phase two: the verdict. Never fails; whatever goes wrong in a guard is a denial.
+    pub fn decide(&self, context: &Context<'_>, pending: &Pending<'_>, facts: &Facts) -> Decision {
+        let hook = pending.subject.hook();
+        let mut findings = Vec::new();
+        for guard in self.guards.iter().filter(|guard| guard.meta().hooks.contains(&hook)) {
+            let judged = catch_unwind(AssertUnwindSafe(|| judge(guard.as_ref(), context, pending, facts)));
+            findings.extend(judged.unwrap_or_else(|_| {
+                let message = format!("the guard {} panicked", guard.meta().id);
+                vec![Finding::new(reserved::GUARD_PANICKED, Verdict::Deny, message)]
+            }));
+        }
+        if pending.grant.is_some() {
+            for finding in findings.iter_mut().filter(|finding| finding.verdict == Verdict::Review) {
+                finding.granted = true;
+            }
+        }
+        let mut verdict = join(&findings);
+        let modified = match apply_edits(verdict, &findings, pending) {
+            Ok(modified) => modified,
+            Err(conflict) => {
+                findings.push(Finding::new(reserved::EDIT_CONFLICT, Verdict::Deny, conflict.to_string()));
+                verdict = join(&findings);
+                None
+            }
+        };
+        bound(&mut findings, verdict);
+        Decision { verdict, findings, modified }
+    }
+}
+
+fn judge(guard: &dyn Guard, context: &Context<'_>, pending: &Pending<'_>, facts: &Facts) -> Vec<Finding> {
+    for request in guard.needs(context, pending) {
+        let problem = match facts.get(&request) {
+            Some(FactAnswer::Known(_)) => continue,
+            Some(FactAnswer::Failed(why)) => why.as_str(),
+            None => "nobody answered",
+        };
+        let message = format!("the guard {} needs a fact from {}: {problem}", guard.meta().id, request.source);
+        return vec![Finding::new(reserved::FACT_MISSING, Verdict::Deny, message)];
+    }
+    guard.decide(context, pending, facts).unwrap_or_else(|failure| {
+        let message = format!("the guard {} failed: {failure}", guard.meta().id);
+        vec![Finding::new(reserved::GUARD_FAILED, Verdict::Deny, message)]
+    })
+}
+
+fn join(findings: &[Finding]) -> Verdict {
+    findings.iter().map(Finding::effective).fold(Verdict::Allow, Verdict::join)
+}
+
+/// Applies the edits when `modify` is what was decided; a stricter verdict leaves nothing to edit.
+fn apply_edits(
+    verdict: Verdict,
+    findings: &[Finding],
+    pending: &Pending<'_>,
+) -> Result<Option<Value>, edit::EditError> {
+    let Some(action) = pending.subject.action().filter(|_| verdict == Verdict::Modify) else {
+        return Ok(None);
+    };
+    let edits = findings.iter().filter(|finding| finding.verdict == Verdict::Modify).flat_map(|f| &f.edits);
+    edit::apply_to_arguments(&action.arguments, edits).map(Some)
+    }
+
+/// Keeps at most [`FINDINGS_MAX`] findings, the headline among them.
+fn bound(findings: &mut Vec<Finding>, verdict: Verdict) {
+    if findings.len() <= FINDINGS_MAX {
+        return;
+    }
+    if let Some(headline) = findings.iter().position(|finding| finding.effective() == verdict)
+        && headline >= FINDINGS_MAX
+    {
+        findings.swap(FINDINGS_MAX - 1, headline);
+    }
+    findings.truncate(FINDINGS_MAX);
+}

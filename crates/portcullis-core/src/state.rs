@@ -1,0 +1,402 @@
+//! The state of a run: a fold over its events, O(1) an event.
+//!
+//! [`RunState::apply`] is the only way the state changes, and it sees nothing but the event. Whoever holds the
+//! events of a run, across all its segments, holds its state at every point.
+
+use crate::action::{Action, Grant};
+use crate::event::{
+    ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, GrantScope, Mode,
+    OutcomeStatus, Proposed, VerdictRecord,
+};
+use crate::id::{ActionId, ApprovalId, Digest};
+use crate::label::{Label, LabelSet};
+use crate::limits::{APPROVALS_MAX, DENIALS_REMEMBERED_MAX, OPEN_ACTIONS_MAX};
+use crate::principal::Principal;
+use crate::recent::Recent;
+use crate::time::Timestamp;
+use crate::verdict::Verdict;
+
+/// Whether the run may go on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Phase {
+    /// It may.
+    #[default]
+    Running,
+    /// A question was put to the user; the next input is its answer.
+    Clarifying {
+        /// The question.
+        question: String,
+    },
+    /// Waiting for a user input or a person's resume.
+    Paused,
+    /// Ended; only a person resumes it.
+    Halted,
+    /// The last segment is closed.
+    Closed(ClosedState),
+}
+
+/// An approval as the run knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// The action that waits.
+    pub action: ActionId,
+    /// What a `once` grant is bound to.
+    pub digest: Digest,
+    /// The tool that waits.
+    pub tool: String,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// Where it stands.
+    pub state: ApprovalState,
+}
+
+/// Where an approval stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// Nobody decided yet.
+    Pending,
+    /// Yes.
+    Granted {
+        /// How far.
+        scope: GrantScope,
+        /// What the person was shown of the run's labels.
+        labels: LabelSet,
+        /// When.
+        at: Timestamp,
+    },
+    /// No.
+    Refused,
+    /// Too late.
+    Expired,
+    /// A `once` grant that was used.
+    Claimed,
+}
+
+/// An action between its proposal and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenAction {
+    /// The tool, none for a thinking step.
+    pub tool: Option<String>,
+    /// Digest of tool and arguments.
+    pub digest: Digest,
+    /// Whether it counts as a side effect.
+    pub side_effecting: bool,
+    /// Its step number.
+    pub step: u32,
+    /// Sequence number of the event to name as cause of what follows.
+    pub last_event: u64,
+    /// Whether it was let through.
+    pub executing: bool,
+}
+
+/// The fold over a run's events.
+#[derive(Debug, Clone, Default)]
+pub struct RunState {
+    seq: u64,
+    principal: Option<Principal>,
+    policy: String,
+    mode: Mode,
+    phase: Phase,
+    steps: u32,
+    side_effects: u32,
+    labels: LabelSet,
+    actions: Recent<ActionId, OpenAction>,
+    executing: usize,
+    approvals: Recent<ApprovalId, Approval>,
+    /// Pending or decided approvals by the digest they are bound to.
+    approval_by_digest: Recent<Digest, ApprovalId>,
+    /// How often each action was denied in a row, by action digest.
+    denials: Recent<Digest, u32>,
+    verdicts: [u64; Verdict::ALL.len()],
+}
+
+impl RunState {
+    /// The state before any event.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The state after all the given events.
+    pub fn fold<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
+        let mut state = Self::new();
+        for event in events {
+            state.apply(event);
+        }
+        state
+    }
+
+    /// Number of the last event; 0 before the first.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// On whose behalf the agent acts.
+    pub fn principal(&self) -> Option<&Principal> {
+        self.principal.as_ref()
+    }
+
+    /// Name of the runtime policy.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// Whether verdicts are enforced.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Whether the run may go on.
+    pub fn phase(&self) -> &Phase {
+        &self.phase
+    }
+
+    /// Steps taken so far: every proposed action counts once, whatever became of it.
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
+    /// Side effects that executed or are executing.
+    pub fn side_effects(&self) -> u32 {
+        self.side_effects
+    }
+
+    /// Where everything came from that the agent has seen.
+    pub fn labels(&self) -> &LabelSet {
+        &self.labels
+    }
+
+    /// How often this very action was denied in a row.
+    pub fn denials(&self, action: Digest) -> u32 {
+        self.denials.get(&action).copied().unwrap_or(0)
+    }
+
+    /// An action whose outcome is not known yet.
+    pub fn open_action(&self, action: ActionId) -> Option<&OpenAction> {
+        self.actions.get(&action)
+    }
+
+    /// Number of actions that were let through and have no outcome yet.
+    pub fn executing(&self) -> usize {
+        self.executing
+    }
+
+    /// How often each verdict was given to an action, in order of [`Verdict::ALL`].
+    pub fn verdict_counts(&self) -> [u64; Verdict::ALL.len()] {
+        self.verdicts
+    }
+
+    /// Whether anybody was ever asked to approve anything in this run.
+    pub fn has_approvals(&self) -> bool {
+        !self.approvals.is_empty()
+    }
+
+    /// The approval of that id.
+    pub fn approval(&self, id: ApprovalId) -> Option<&Approval> {
+        self.approvals.get(&id)
+    }
+
+    /// The latest approval bound to a grant digest.
+    pub fn approval_for(&self, grant_digest: Digest) -> Option<(ApprovalId, &Approval)> {
+        let id = *self.approval_by_digest.get(&grant_digest)?;
+        self.approvals.get(&id).map(|approval| (id, approval))
+    }
+
+    /// The grant that covers an action now: a `once` grant bound to its digest, or a scoped one for its tool.
+    /// A grant holds for `ttl_micros` after it was given and only while the run has seen nothing that the
+    /// approver was not shown.
+    pub fn grant_for(
+        &self,
+        action: &Action,
+        grant_digest: Digest,
+        at: Timestamp,
+        ttl_micros: u64,
+    ) -> Option<Grant> {
+        let live = |approval: &Approval| match &approval.state {
+            ApprovalState::Granted { scope, labels, at: granted_at }
+                if self.labels.is_subset(labels) && at.micros_since(*granted_at) <= ttl_micros =>
+            {
+                Some(scope.clone())
+            }
+            _ => None,
+        };
+        let bound = self.approval_for(grant_digest).and_then(|(id, approval)| Some((id, live(approval)?)));
+        let once_or_scoped = bound.or_else(|| {
+            let tool = action.tool.as_deref()?;
+            self.approvals.iter().find_map(|(id, approval)| match live(approval)? {
+                GrantScope::Tool(granted) if granted == tool => Some((*id, GrantScope::Tool(granted))),
+                _ => None,
+            })
+        });
+        once_or_scoped.map(|(approval, scope)| Grant { approval, scope })
+    }
+
+    /// Takes one more event into account. Total: an event that does not fit changes nothing but the count.
+    pub fn apply(&mut self, event: &Event) {
+        self.seq = event.seq;
+        match &event.body {
+            EventBody::RunOpened(opened) => {
+                self.principal = Some(opened.principal.clone());
+                self.policy.clone_from(&opened.policy);
+                self.mode = opened.mode;
+            }
+            EventBody::Config(change) => self.apply_config(change),
+            EventBody::Input { label } => self.apply_input(label),
+            EventBody::Proposed(proposed) => self.apply_proposed(proposed, event.seq),
+            EventBody::Verdict(record) => self.apply_verdict(record, event.seq),
+            EventBody::Enforcement { action: Some(action), enforced } => {
+                self.apply_enforcement(*action, *enforced, event.seq);
+            }
+            EventBody::ApprovalRequested { approval, action, digest, tool } => {
+                let entry = Approval {
+                    action: *action,
+                    digest: *digest,
+                    tool: tool.clone(),
+                    requested_at: event.t,
+                    state: ApprovalState::Pending,
+                };
+                self.approvals.insert(*approval, entry, APPROVALS_MAX);
+                self.approval_by_digest.insert(*digest, *approval, APPROVALS_MAX);
+            }
+            EventBody::ApprovalDecided { approval, decision, scope, labels, .. } => {
+                self.apply_approval(*approval, *decision, scope.as_ref(), labels, event.t);
+            }
+            EventBody::GrantClaimed { approval, .. } => {
+                if let Some(entry) = self.approvals.get_mut(approval)
+                    && matches!(&entry.state, ApprovalState::Granted { scope: GrantScope::Once, .. })
+                {
+                    entry.state = ApprovalState::Claimed;
+                }
+            }
+            EventBody::Outcome { action, status } => self.apply_outcome(*action, *status),
+            EventBody::Observation { label, .. } => self.labels.insert(label.clone()),
+            EventBody::Control { control, .. } => {
+                self.phase = match control {
+                    Control::Halt => Phase::Halted,
+                    Control::Pause => Phase::Paused,
+                    Control::Resume => Phase::Running,
+                };
+            }
+            EventBody::RunClosed { state, .. } => self.phase = Phase::Closed(*state),
+            EventBody::Enforcement { action: None, .. }
+            | EventBody::Output {}
+            | EventBody::Evidence { .. }
+            | EventBody::Gap { .. } => {}
+        }
+    }
+
+    fn apply_config(&mut self, change: &ConfigChange) {
+        match change {
+            ConfigChange::BundleLoaded { policy, mode, .. } => {
+                self.policy.clone_from(policy);
+                self.mode = *mode;
+                // What was denied under other rules says nothing about these.
+                self.denials = Recent::default();
+            }
+            ConfigChange::Resumed { .. } => {
+                if matches!(self.phase, Phase::Closed(_)) {
+                    self.phase = Phase::Running;
+                }
+            }
+            ConfigChange::ToolsListed { .. } => {}
+        }
+    }
+
+    fn apply_input(&mut self, label: &Label) {
+        self.labels.insert(label.clone());
+        if *label == Label::User && matches!(self.phase, Phase::Clarifying { .. } | Phase::Paused) {
+            self.phase = Phase::Running;
+        }
+    }
+
+    fn apply_proposed(&mut self, proposed: &Proposed, seq: u64) {
+        self.steps = self.steps.max(proposed.step);
+        let action = OpenAction {
+            tool: proposed.tool.clone(),
+            digest: proposed.digest,
+            side_effecting: proposed.side_effecting,
+            step: proposed.step,
+            last_event: seq,
+            executing: false,
+        };
+        self.actions.insert(proposed.action, action, OPEN_ACTIONS_MAX);
+    }
+
+    fn apply_verdict(&mut self, record: &VerdictRecord, seq: u64) {
+        let Some(id) = record.action else { return self.apply_stop(record) };
+        if let Some(count) = self.verdicts.get_mut(record.verdict as usize) {
+            *count += 1;
+        }
+        if let Some(action) = self.actions.get_mut(&id) {
+            action.last_event = seq;
+            let digest = action.digest;
+            if record.verdict == Verdict::Deny {
+                let count = self.denials.get(&digest).copied().unwrap_or(0).saturating_add(1);
+                self.denials.insert(digest, count, DENIALS_REMEMBERED_MAX);
+            } else if record.verdict.permits() {
+                self.denials.remove(&digest);
+            }
+        }
+        self.apply_stop(record);
+    }
+
+    /// Verdicts that stop the run. In observe mode they are noted and nothing stops.
+    fn apply_stop(&mut self, record: &VerdictRecord) {
+        if self.mode == Mode::Observe || matches!(self.phase, Phase::Halted | Phase::Closed(_)) {
+            return;
+        }
+        match record.verdict {
+            Verdict::Clarify => {
+                let question = record.findings.iter().find_map(|finding| finding.question.clone());
+                let question = question.or_else(|| record.reason.clone()).unwrap_or_default();
+                self.phase = Phase::Clarifying { question };
+            }
+            Verdict::Pause => self.phase = Phase::Paused,
+            Verdict::Halt => self.phase = Phase::Halted,
+            _ => {}
+        }
+    }
+
+    fn apply_enforcement(&mut self, id: ActionId, enforced: Enforced, seq: u64) {
+        let Some(action) = self.actions.get_mut(&id) else { return };
+        action.last_event = seq;
+        if enforced.proceeds() && !action.executing {
+            action.executing = true;
+            self.executing += 1;
+            if action.side_effecting {
+                self.side_effects = self.side_effects.saturating_add(1);
+            }
+        } else if enforced == Enforced::Withheld {
+            self.actions.remove(&id);
+        }
+    }
+
+    fn apply_outcome(&mut self, id: ActionId, status: OutcomeStatus) {
+        let Some(action) = self.actions.remove(&id) else { return };
+        self.executing -= usize::from(action.executing);
+        // Only what may have happened counts against the limit.
+        let never_happened = matches!(status, OutcomeStatus::NotExecuted | OutcomeStatus::InputRequired);
+        if never_happened && action.executing && action.side_effecting {
+            self.side_effects = self.side_effects.saturating_sub(1);
+        }
+    }
+
+    fn apply_approval(
+        &mut self,
+        id: ApprovalId,
+        decision: ApprovalDecision,
+        scope: Option<&GrantScope>,
+        labels: &LabelSet,
+        at: Timestamp,
+    ) {
+        let Some(entry) = self.approvals.get_mut(&id) else { return };
+        entry.state = match decision {
+            ApprovalDecision::Granted => ApprovalState::Granted {
+                scope: scope.cloned().unwrap_or(GrantScope::Once),
+                labels: labels.clone(),
+                at,
+            },
+            ApprovalDecision::Refused => ApprovalState::Refused,
+            ApprovalDecision::Expired => ApprovalState::Expired,
+        };
+    }
+}
