@@ -1,0 +1,4 @@
+//! Integration tests of the simulator's parts.
+
+#[cfg(test)]
+mod shipped_bundle;
