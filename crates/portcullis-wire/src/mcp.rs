@@ -1,0 +1,109 @@
+//! The Model Context Protocol, as far as a gate must understand it.
+//!
+//! Two generations are spoken. Up to 2025-11-25 a session opens with `initialize`. From 2026-07-28 there is no
+//! session: every request carries its protocol version and client in `_meta`, `server/discover` replaces the
+//! handshake, and a server that needs something from the client answers `resultType: "input_required"`, upon
+//! which the client sends the same request again with `inputResponses` and the echoed `requestState`.
+//!
+//! Only tool calls, tool lists and tool results are taken apart; all else passes as bytes.
+
+pub mod call;
+pub mod list;
+pub mod result;
+
+use crate::fields::{self, FieldError};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// The revision of November 2024.
+pub const V_2024_11_05: &str = "2024-11-05";
+/// The revision of March 2025, the only one with batches.
+pub const V_2025_03_26: &str = "2025-03-26";
+/// The revision of June 2025.
+pub const V_2025_06_18: &str = "2025-06-18";
+/// The revision of November 2025, the last that opens with [`INITIALIZE`].
+pub const V_2025_11_25: &str = "2025-11-25";
+/// The stateless revision of July 2026.
+pub const V_2026_07_28: &str = "2026-07-28";
+
+/// Opens a session (up to [`V_2025_11_25`]).
+pub const INITIALIZE: &str = "initialize";
+/// The client has read the answer to [`INITIALIZE`].
+pub const INITIALIZED: &str = "notifications/initialized";
+/// Asks what a server offers (from [`V_2026_07_28`]).
+pub const DISCOVER: &str = "server/discover";
+/// Lists tools, a page at a time.
+pub const TOOLS_LIST: &str = "tools/list";
+/// Calls a tool.
+pub const TOOLS_CALL: &str = "tools/call";
+/// The list of tools has changed.
+pub const TOOLS_LIST_CHANGED: &str = "notifications/tools/list_changed";
+/// The sender no longer waits for a request.
+pub const CANCELLED: &str = "notifications/cancelled";
+/// How far a request has come.
+pub const PROGRESS: &str = "notifications/progress";
+/// Asks for the state of a task that a call created.
+pub const TASKS_GET: &str = "tasks/get";
+/// Asks for the result of a task (up to [`V_2025_11_25`]; later it comes with [`TASKS_GET`]).
+pub const TASKS_RESULT: &str = "tasks/result";
+/// Answers what a task asks for (from [`V_2026_07_28`]).
+pub const TASKS_UPDATE: &str = "tasks/update";
+/// Cancels a task.
+pub const TASKS_CANCEL: &str = "tasks/cancel";
+/// Is anybody there.
+pub const PING: &str = "ping";
+
+/// Key in `_meta` of a request: the protocol revision it is written in (from [`V_2026_07_28`]).
+pub const META_PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// Key in `_meta` of a request: the client's name and version (from [`V_2026_07_28`]).
+pub const META_CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// Key in `_meta` of a request: the token for progress notifications.
+pub const META_PROGRESS_TOKEN: &str = "progressToken";
+
+/// What a request says about itself in `_meta`; all absent where it says nothing.
+#[derive(Debug, Clone, Default)]
+pub struct RequestMeta<'a> {
+    /// The protocol revision; present on every request from [`V_2026_07_28`], on none before.
+    pub protocol_version: Option<Cow<'a, str>>,
+    /// The client's name and version, as sent.
+    pub client_info: Option<&'a RawValue>,
+    /// The token for progress notifications, as sent.
+    pub progress_token: Option<&'a RawValue>,
+}
+
+/// Reads what a request says about itself, from its parameters.
+///
+/// # Errors
+/// [`FieldError`] where the parameters or `_meta` are no objects or say one of these fields twice.
+pub fn request_meta(params: Option<&RawValue>) -> Result<RequestMeta<'_>, FieldError> {
+    let Some(params) = fields::present(params).filter(|params| !params.get().starts_with('[')) else {
+        return Ok(RequestMeta::default());
+    };
+    let [meta] = fields::read(params.get(), &["_meta"])?;
+    let Some(meta) = fields::present(meta) else {
+        return Ok(RequestMeta::default());
+    };
+    let [version, client_info, progress_token] =
+        fields::read(meta.get(), &[META_PROTOCOL_VERSION, META_CLIENT_INFO, META_PROGRESS_TOKEN])?;
+    Ok(RequestMeta { protocol_version: version.and_then(fields::string), client_info, progress_token })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_says_its_revision() {
+        let params =
+            r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","progressToken":3,"x":1}}"#;
+        let params = RawValue::from_string(params.to_owned()).unwrap();
+        let meta = request_meta(Some(&params)).unwrap();
+        assert_eq!(meta.protocol_version.as_deref(), Some(V_2026_07_28));
+        assert_eq!(meta.progress_token.map(RawValue::get), Some("3"));
+        for silent in ["{}", "null", "[1]", r#"{"_meta":null}"#] {
+            let silent = RawValue::from_string(silent.to_owned()).unwrap();
+            assert!(request_meta(Some(&silent)).unwrap().protocol_version.is_none());
+        }
+        assert!(request_meta(None).unwrap().protocol_version.is_none());
+    }
+}
