@@ -51,11 +51,8 @@ pub fn apply_to_arguments<'e>(
     // From the back, so that earlier offsets stay those of the original.
     for edit in edits.into_iter().rev() {
         let span = &edit.span;
-        let missing = || EditError::NoSuchSpan {
-            pointer: span.pointer.clone(),
-            start: span.start,
-            end: span.end,
-        };
+        let missing =
+            || EditError::NoSuchSpan { pointer: span.pointer.clone(), start: span.start, end: span.end };
         let pointer = span.pointer.strip_prefix(ARGUMENTS).ok_or_else(missing)?;
         let Some(Value::String(text)) = edited.pointer_mut(pointer) else { return Err(missing()) };
         if text.get(span.start..span.end).is_none() {

@@ -87,10 +87,7 @@ mod tests {
         let index = index(&[&["delete financial records"]]);
         let text = "please DELETE\u{a0}fin\u{200b}ancial \n records!";
         let found = index.find(0, text).unwrap();
-        assert_eq!(
-            text.get(found.start..found.end),
-            Some("DELETE\u{a0}fin\u{200b}ancial \n records")
-        );
+        assert_eq!(text.get(found.start..found.end), Some("DELETE\u{a0}fin\u{200b}ancial \n records"));
         assert_eq!(index.find(0, "delete the records"), None);
     }
 

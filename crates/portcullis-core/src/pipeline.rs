@@ -52,7 +52,9 @@ pub struct Decision {
 impl Decision {
     /// The first finding at the deciding rank; none when nothing was found.
     pub fn headline(&self) -> Option<&Finding> {
-        self.findings.iter().find(|finding| finding.effective() == self.verdict && self.verdict > Verdict::Allow)
+        self.findings
+            .iter()
+            .find(|finding| finding.effective() == self.verdict && self.verdict > Verdict::Allow)
     }
 
     /// The decision as it is recorded.
@@ -138,7 +140,8 @@ fn judge(guard: &dyn Guard, context: &Context<'_>, pending: &Pending<'_>, facts:
             Some(FactAnswer::Failed(why)) => why.as_str(),
             None => "nobody answered",
         };
-        let message = format!("the guard {} needs a fact from {}: {problem}", guard.meta().id, request.source);
+        let message =
+            format!("the guard {} needs a fact from {}: {problem}", guard.meta().id, request.source);
         return vec![Finding::new(reserved::FACT_MISSING, Verdict::Deny, message)];
     }
     guard.decide(context, pending, facts).unwrap_or_else(|failure| {
@@ -162,7 +165,7 @@ fn apply_edits(
     };
     let edits = findings.iter().filter(|finding| finding.verdict == Verdict::Modify).flat_map(|f| &f.edits);
     edit::apply_to_arguments(&action.arguments, edits).map(Some)
-    }
+}
 
 /// Keeps at most [`FINDINGS_MAX`] findings, the headline among them.
 fn bound(findings: &mut Vec<Finding>, verdict: Verdict) {

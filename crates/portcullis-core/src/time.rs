@@ -125,7 +125,9 @@ mod tests {
 
     #[test]
     fn other_spellings_are_refused() {
-        for text in ["2026-02-30T00:00:00.000000Z", "2026-11-21 01:45:34.000042Z", "2026-11-21T01:45:34Z", "é"] {
+        for text in
+            ["2026-02-30T00:00:00.000000Z", "2026-11-21 01:45:34.000042Z", "2026-11-21T01:45:34Z", "é"]
+        {
             assert!(text.parse::<Timestamp>().is_err(), "{text}");
         }
     }

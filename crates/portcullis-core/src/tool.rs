@@ -224,10 +224,7 @@ mod tests {
         for schema in [&bare, &full] {
             assert_eq!(check(schema, &json!({"query": "x"})), Ok(()));
             assert_eq!(check(schema, &json!({"query": 7})), Err("/query: a value of type string".into()));
-            assert_eq!(
-                check(schema, &json!({})),
-                Err(": the argument `query`, which is missing".into())
-            );
+            assert_eq!(check(schema, &json!({})), Err(": the argument `query`, which is missing".into()));
         }
         assert_eq!(
             check(&bare, &json!({"query": "x", "extra": 1})),
@@ -240,7 +237,10 @@ mod tests {
     fn a_bare_map_may_have_a_property_called_type() {
         let bare = json!({"type": {"type": "string"}, "limit": {"type": "integer", "required": false}});
         assert_eq!(check(&bare, &json!({"type": "a"})), Ok(()));
-        assert_eq!(check(&bare, &json!({"type": "a", "limit": "b"})), Err("/limit: a value of type integer".into()));
+        assert_eq!(
+            check(&bare, &json!({"type": "a", "limit": "b"})),
+            Err("/limit: a value of type integer".into())
+        );
     }
 
     #[test]

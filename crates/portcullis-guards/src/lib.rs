@@ -1,1 +1,31 @@
-//! The catalogue of built-in guards, one file each.
+//! The catalogue of built-in guards: one file each, in families.
+//!
+//! The doc comment of a guard is its user documentation. Its Markdown test, `tests/cases/<file>.md`, shows it
+//! firing and staying silent; a guard without one does not pass the project's checks.
+
+pub mod approval;
+pub mod policy;
+pub mod registry;
+pub mod run;
+
+use portcullis_core::guard::Guard;
+use portcullis_core::pipeline::Pipeline;
+
+/// All built-in guards in their declared order, which is the order of reasons: first what concerns the run as
+/// a whole, then the tool, then the policy.
+pub fn catalogue() -> Vec<Box<dyn Guard>> {
+    vec![
+        Box::new(run::phase::RunPhase),
+        Box::new(run::loop_breaker::LoopBreaker),
+        Box::new(approval::refused::ApprovalRefused),
+        Box::new(registry::disabled_tool::DisabledTool),
+        Box::new(registry::unknown_tool::UnknownTool),
+        Box::new(registry::args_schema::ArgsSchema),
+        Box::new(policy::ladder::Ladder),
+    ]
+}
+
+/// The pipeline of all built-in guards.
+pub fn pipeline() -> Pipeline {
+    Pipeline::new(catalogue())
+}

@@ -165,8 +165,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         None => table.missing("version"),
     }
     let mode = table.word("mode", &[("enforce", Mode::Enforce), ("observe", Mode::Observe)]);
-    let verdicts =
-        [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
+    let verdicts = [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
     let unknown_tools = table.word("unknown_tools", &verdicts);
     let policy = table.string("policy").map(|field| placed(file, field));
     let mut approvals = ApprovalTimes::default();
@@ -281,10 +280,7 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
         side_effecting: side_effecting?,
         risk,
         enabled,
-        effects: effects
-            .into_iter()
-            .map(|(argument, effect)| EffectArgument { argument, effect })
-            .collect(),
+        effects: effects.into_iter().map(|(argument, effect)| EffectArgument { argument, effect }).collect(),
         inferred,
         args,
     };
@@ -470,9 +466,8 @@ fn check_tools(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
 fn check_policies(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
     if parts.policies.is_empty() && parts.main.is_some() && diagnostics.is_empty() {
         let message = "the bundle has no runtime policy";
-        diagnostics.push(
-            Diagnostic::new(MAIN_FILE, "", 0..0, message).help("add a [[policy]] to policies/*.toml"),
-        );
+        diagnostics
+            .push(Diagnostic::new(MAIN_FILE, "", 0..0, message).help("add a [[policy]] to policies/*.toml"));
     }
     let mut names = BTreeSet::new();
     for policy in &parts.policies {

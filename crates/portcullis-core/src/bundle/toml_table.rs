@@ -66,12 +66,7 @@ pub(super) struct Field<T> {
 }
 
 impl<'f, 's> Table<'f, 's> {
-    pub(super) fn new(
-        file: &'f File<'s>,
-        what: &'f str,
-        span: Range<usize>,
-        table: &'f DeTable<'s>,
-    ) -> Self {
+    pub(super) fn new(file: &'f File<'s>, what: &'f str, span: Range<usize>, table: &'f DeTable<'s>) -> Self {
         let fields = table
             .iter()
             .map(|(key, value)| (key.get_ref().clone().into_owned(), (key.span(), value)))
@@ -254,9 +249,9 @@ fn to_json(value: &DeValue<'_>, depth: usize) -> Result<Value, String> {
             .ok_or_else(|| format!("holds {}, which JSON cannot express", float.as_str()))?,
         DeValue::Boolean(flag) => Value::Bool(*flag),
         DeValue::Datetime(time) => Value::String(time.to_string()),
-        DeValue::Array(items) => {
-            Value::Array(items.iter().map(|item| to_json(item.get_ref(), depth + 1)).collect::<Result<_, _>>()?)
-        }
+        DeValue::Array(items) => Value::Array(
+            items.iter().map(|item| to_json(item.get_ref(), depth + 1)).collect::<Result<_, _>>()?,
+        ),
         DeValue::Table(table) => {
             let mut map = Map::new();
             for (key, item) in table.iter() {

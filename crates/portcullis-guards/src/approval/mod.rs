@@ -1,0 +1,3 @@
+//! Guards about approvals.
+
+pub mod refused;

@@ -1,0 +1,67 @@
+//! Remembers a person's "no".
+
+use portcullis_core::action::{Hook, Pending};
+use portcullis_core::fact::Facts;
+use portcullis_core::finding::Finding;
+use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::pipeline::reserved;
+use portcullis_core::state::ApprovalState;
+use portcullis_core::verdict::Verdict;
+
+/// ## What it does
+/// Denies an action that an approver refused in this run.
+///
+/// ## Why it matters
+/// Without it an agent could ask until somebody tires: approval fatigue.
+///
+/// ## Fires on
+/// An action bound to the same digest (tool, arguments, bundle, principal) as a refused approval.
+///
+/// ## Does not cover
+/// Variants of the action; they are held for review again.
+///
+/// ## Configuration
+/// None.
+///
+/// ## False positives
+/// A refusal given by mistake lasts for the run, or until the bundle changes.
+///
+/// ## References
+/// OWASP ASI09.
+#[derive(Debug)]
+pub struct ApprovalRefused;
+
+static META: GuardMeta = GuardMeta {
+    id: "approval/refused",
+    hooks: &[Hook::Action],
+    owasp: &["ASI09"],
+    unfaithful_to: Some(Unfaithful::History),
+};
+
+impl Guard for ApprovalRefused {
+    fn meta(&self) -> &'static GuardMeta {
+        &META
+    }
+
+    fn decide(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        _facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure> {
+        let (Some(action), true) = (pending.subject.action(), context.run.has_approvals()) else {
+            return Ok(Vec::new());
+        };
+        let principal = context.run.principal().map_or("", |principal| &principal.id);
+        let digest = action.grant_digest(context.bundle.digest(), principal);
+        match context.run.approval_for(digest) {
+            Some((_, approval)) if approval.state == ApprovalState::Refused => {
+                let message = "an approver refused this call in this run";
+                let finding = Finding::new(reserved::REFUSED, Verdict::Deny, message)
+                    .instead("tell the user that the approver said no");
+                Ok(vec![finding])
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+}

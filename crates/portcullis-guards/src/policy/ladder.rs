@@ -1,0 +1,182 @@
+//! The ladder of seed 000 §4 as one guard with one finding: the first step that matches decides.
+
+use portcullis_core::action::{Action, Hook, Pending};
+use portcullis_core::bundle::PolicyRef;
+use portcullis_core::edit;
+use portcullis_core::fact::Facts;
+use portcullis_core::finding::{Finding, Span};
+use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::limits::JSON_DEPTH_MAX;
+use portcullis_core::verdict::Verdict;
+use serde_json::Value;
+
+/// ## What it does
+/// Holds each step of a run against the runtime policy. In this order, the first that matches decides:
+/// 1. `runtime-policy/tool-type`: the type of the tool is not allowed: deny;
+/// 2. `runtime-policy/step-limit`: the step is beyond `max_steps`: deny;
+/// 3. `runtime-policy/restricted-keyword`: a restricted keyword stands in the planned action, or in any key or
+///    value of the arguments: deny;
+/// 4. `runtime-policy/approval`: the tool has side effects and the policy wants them approved: review;
+/// 5. `runtime-policy/side-effect-limit`: as many side effects as `max_side_effects` permits have executed:
+///    deny;
+/// 6. otherwise nothing stands against it.
+///
+/// ## Why it matters
+/// It bounds what a run can do at worst, whatever the agent was talked into.
+///
+/// ## Fires on
+/// See above. A limit of N permits exactly N side effects; only actions that executed, or are executing, count.
+/// With a grant, step 4 is answered and step 5 is checked, so approvals do not lift the limit.
+///
+/// Keywords match as parts of words, regardless of case, after NFKC normalisation, without zero-width
+/// characters, with odd white space evened out.
+///
+/// ## Does not cover
+/// What the arguments mean: a keyword can be paraphrased.
+///
+/// ## Configuration
+/// The `[[policy]]` tables of the bundle.
+///
+/// ## False positives
+/// Keywords inside innocent words: `wire` hits `wireless`.
+///
+/// ## References
+/// Seed 000 §3-4. OWASP ASI02, LLM06, LLM10.
+#[derive(Debug)]
+pub struct Ladder;
+
+static META: GuardMeta = GuardMeta {
+    id: "runtime-policy",
+    hooks: &[Hook::Action],
+    owasp: &["ASI02", "LLM06", "LLM10"],
+    unfaithful_to: Some(Unfaithful::Task),
+};
+
+impl Guard for Ladder {
+    fn meta(&self) -> &'static GuardMeta {
+        &META
+    }
+
+    fn decide(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        _facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure> {
+        let Some(action) = pending.subject.action() else { return Ok(Vec::new()) };
+        Ok(climb(context, action, pending.grant.is_some())?.into_iter().collect())
+    }
+}
+
+fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option<Finding>, GuardFailure> {
+    let policy = context.policy;
+    let tool = action.tool.as_deref().and_then(|name| context.bundle.registry.get(name));
+    if let Some(tool) = tool
+        && !policy.allowed_types.contains(&tool.tool_type)
+    {
+        let message = format!("tool type {} is not allowed by `{}`", tool.tool_type, policy.name);
+        let allowed: Vec<&str> = policy.allowed_types.iter().map(String::as_str).collect();
+        return Ok(Some(
+            Finding::new("runtime-policy/tool-type", Verdict::Deny, message)
+                .instead(format!("tools of the types {}", allowed.join(", "))),
+        ));
+    }
+    let run = context.run;
+    let step = run.open_action(action.id).map_or(run.steps().saturating_add(1), |open| open.step);
+    if step > policy.max_steps {
+        let message = format!("step {step} is beyond the {} steps of `{}`", policy.max_steps, policy.name);
+        return Ok(Some(
+            Finding::new("runtime-policy/step-limit", Verdict::Deny, message)
+                .instead("finish with what is known, or ask the user to start a new run"),
+        ));
+    }
+    if let Some(finding) = restricted_keyword(policy, action)? {
+        return Ok(Some(finding));
+    }
+    // Nobody classified an unknown tool, so it is taken to have side effects.
+    let side_effecting = action.tool.is_some() && tool.is_none_or(|tool| tool.side_effecting);
+    if !side_effecting {
+        return Ok(None);
+    }
+    if policy.approval_for_side_effects && !granted {
+        let message = format!("`{}` wants side effects approved by a person", policy.name);
+        return Ok(Some(Finding::new("runtime-policy/approval", Verdict::Review, message)));
+    }
+    if run.side_effects() >= policy.max_side_effects {
+        let message = format!(
+            "the {} side effects that `{}` permits are used up",
+            policy.max_side_effects, policy.name
+        );
+        return Ok(Some(
+            Finding::new("runtime-policy/side-effect-limit", Verdict::Deny, message)
+                .instead("tools without side effects"),
+        ));
+    }
+    Ok(None)
+}
+
+type Hit<'p> = (&'p str, Span);
+
+fn restricted_keyword(policy: PolicyRef<'_>, action: &Action) -> Result<Option<Finding>, GuardFailure> {
+    if policy.restricted_keywords.is_empty() {
+        return Ok(None);
+    }
+    let planned = action.planned.as_deref();
+    let in_planned = planned.and_then(|text| {
+        let (keyword, range) = policy.find_keyword(text)?;
+        Some((keyword, Span { pointer: "/planned".into(), start: range.start, end: range.end }))
+    });
+    let hit = match in_planned {
+        Some(hit) => Some(hit),
+        None => in_value(policy, &action.arguments, 0)?,
+    };
+    Ok(hit.map(|(keyword, span)| {
+        let message = format!("the restricted keyword `{keyword}` stands at {}", span.pointer);
+        Finding::new("runtime-policy/restricted-keyword", Verdict::Deny, message)
+            .at(span)
+            .instead("an action that does not need it")
+    }))
+}
+
+/// Searches keys and values depth first. The pointer is only built on the way back from a hit.
+fn in_value<'p>(policy: PolicyRef<'p>, value: &Value, depth: usize) -> Result<Option<Hit<'p>>, GuardFailure> {
+    if depth > JSON_DEPTH_MAX {
+        return Err(GuardFailure(format!("the arguments are nested deeper than {JSON_DEPTH_MAX} levels")));
+    }
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(policy.find_keyword(text).map(hit)),
+        Value::Number(_) | Value::Bool(_) => Ok(policy.find_keyword(&value.to_string()).map(hit)),
+        Value::Array(items) => {
+            for (number, item) in items.iter().enumerate() {
+                if let Some(found) = in_value(policy, item, depth + 1)? {
+                    return Ok(Some(below(found, &number.to_string())));
+                }
+            }
+            Ok(None)
+        }
+        Value::Object(map) => {
+            for (key, item) in map {
+                let found = match policy.find_keyword(key) {
+                    Some(found) => Some(hit(found)),
+                    None => in_value(policy, item, depth + 1)?,
+                };
+                if let Some(found) = found {
+                    return Ok(Some(below(found, key)));
+                }
+            }
+            Ok(None)
+        }
+    }
+}
+
+fn hit((keyword, range): (&str, std::ops::Range<usize>)) -> Hit<'_> {
+    (keyword, Span { pointer: edit::ARGUMENTS.into(), start: range.start, end: range.end })
+}
+
+/// Puts one more token (RFC 6901) in front of the pointer.
+fn below<'p>((keyword, mut span): Hit<'p>, token: &str) -> Hit<'p> {
+    let escaped = token.replace('~', "~0").replace('/', "~1");
+    span.pointer.insert_str(edit::ARGUMENTS.len(), &format!("/{escaped}"));
+    (keyword, span)
+}

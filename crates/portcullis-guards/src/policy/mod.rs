@@ -1,0 +1,3 @@
+//! Guards that enforce runtime policies.
+
+pub mod ladder;

@@ -1,0 +1,68 @@
+//! Denies arguments that break the tool's schema.
+
+use portcullis_core::action::{Hook, Pending};
+use portcullis_core::edit;
+use portcullis_core::fact::Facts;
+use portcullis_core::finding::{Finding, Span};
+use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::verdict::Verdict;
+
+/// ## What it does
+/// Denies a call whose arguments do not fit the schema of the tool, naming the place as a JSON pointer.
+///
+/// ## Why it matters
+/// Policies speak of arguments. An argument nobody declared is one that no policy was written for.
+///
+/// ## Fires on
+/// A missing required argument, a wrong type, an argument beyond those of a bare property map, any other
+/// violation of a full JSON Schema.
+///
+/// ## Does not cover
+/// The meaning of well-formed arguments.
+///
+/// ## Configuration
+/// `args` of a `[[tool]]`: a JSON Schema, or a bare map from property to schema.
+///
+/// ## False positives
+/// Schemas that are stricter than the server.
+///
+/// ## References
+/// Seed 000 §2; JSON Schema 2020-12. OWASP ASI02.
+#[derive(Debug)]
+pub struct ArgsSchema;
+
+static META: GuardMeta = GuardMeta {
+    id: "registry/args-schema",
+    hooks: &[Hook::Action],
+    owasp: &["ASI02"],
+    unfaithful_to: Some(Unfaithful::Task),
+};
+
+impl Guard for ArgsSchema {
+    fn meta(&self) -> &'static GuardMeta {
+        &META
+    }
+
+    fn decide(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        _facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure> {
+        let Some(action) = pending.subject.action() else { return Ok(Vec::new()) };
+        let Some(tool) = action.tool.as_deref().and_then(|name| context.bundle.registry.get(name)) else {
+            return Ok(Vec::new());
+        };
+        let Err(mismatch) = tool.args.check(&action.arguments) else { return Ok(Vec::new()) };
+        let place = if mismatch.pointer.is_empty() { "the top level" } else { &mismatch.pointer };
+        let message = format!(
+            "the arguments of `{}` do not fit: at {place}, expected {}",
+            tool.name, mismatch.expected
+        );
+        let span = Span { pointer: format!("{}{}", edit::ARGUMENTS, mismatch.pointer), start: 0, end: 0 };
+        let finding = Finding::new(META.id, Verdict::Deny, message)
+            .at(span)
+            .instead("call the tool with arguments that fit its schema");
+        Ok(vec![finding])
+    }
+}

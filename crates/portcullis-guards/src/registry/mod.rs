@@ -1,0 +1,5 @@
+//! Guards that hold a call against the tool registry.
+
+pub mod args_schema;
+pub mod disabled_tool;
+pub mod unknown_tool;
