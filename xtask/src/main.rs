@@ -1,3 +1,70 @@
 //! All automation of the project: `cargo xtask help`.
+//!
+//! What is checked, installed or measured is written here once, in Rust, and runs the same on a laptop and in
+//! continuous integration. Each subcommand is a module; [`process`] starts other programs for all of them.
 
-fn main() {}
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
+
+mod peers;
+mod process;
+mod suite;
+mod tidy;
+mod timings;
+
+use std::process::ExitCode;
+
+use process::{Program, Result};
+
+const HELP: &str = "\
+usage: cargo xtask COMMAND
+
+  test [--long]   everything that continuous integration runs; --long sets PORTCULLIS_TEST_LONG=1, for the tests
+                  that take minutes
+  fmt             format the code
+  lint            clippy over everything, warnings denied
+  tidy            the rules that no compiler knows: lengths, crate edges, guards' tests, licences, wording
+  peers           install the MCP servers and the client that the integration tests talk to, into .peers/
+  timings         build the demo profile from nothing; wall time, CPU seconds, heaviest crates
+  help            this page
+
+exit status: 0 done, 1 failed, 64 usage
+";
+
+const EXIT_FAILED: u8 = 1;
+const EXIT_USAGE: u8 = 64;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["test"] => suite::run(false),
+        ["test", "--long"] => suite::run(true),
+        ["fmt"] => Program::cargo(["fmt", "--all"]).run(),
+        ["lint"] => suite::clippy().run(),
+        ["tidy"] => tidy::run(),
+        ["peers"] => peers::install(),
+        ["timings"] => timings::run(),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        [] => return usage("name a command"),
+        [unknown, ..] => return usage(&format!("cannot do `{unknown}` with these arguments")),
+    };
+    finish(done)
+}
+
+fn usage(problem: &str) -> ExitCode {
+    eprint!("xtask: {problem}\n\n{HELP}");
+    ExitCode::from(EXIT_USAGE)
+}
+
+fn finish(done: Result<()>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            ExitCode::from(EXIT_FAILED)
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `cargo xtask peers`: the MCP servers and the client, written by others, that the integration tests talk to.
+//!
+//! `peers/` holds the exact versions (npm's lock file, pip's requirements); `.peers/`, ignored by git, what is
+//! installed. Nothing outside of the repository is touched, with one exception: a Debian machine that runs us as root
+//! with `CI=true` gets the missing of node, npm and python3 from its own packages.
+//!
+//! A stamp holds the manifests that were installed; while they are unchanged, there is nothing to do.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::process::{Failure, Program, Result, doing, root};
+
+const NODE_MAJOR_MIN: u32 = 18;
+const PYTHON_MINOR_MIN: u32 = 10;
+
+/// What decides whether the installation is up to date.
+const MANIFESTS: [&str; 3] = ["package.json", "package-lock.json", "requirements.txt"];
+
+/// The Python of the installation.
+fn python() -> PathBuf {
+    root().join(".peers/python/bin/python")
+}
+
+/// Installs what is missing.
+///
+/// # Errors
+/// Names the program that is missing and how to get it, or the command that failed.
+pub(crate) fn install() -> Result<()> {
+    let manifests = root().join("peers");
+    let target = root().join(".peers");
+    let stamp = target.join("stamp");
+    let wanted = wanted(&manifests)?;
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        println!("peers: everything in peers/ is installed in .peers/ already");
+        return Ok(());
+    }
+    // From here to the new stamp, what is there counts as nothing.
+    if stamp.exists() {
+        doing("remove the stamp of the last installation", fs::remove_file(&stamp))?;
+    }
+    require()?;
+    npm(&manifests, &target.join("npm"))?;
+    pip(&manifests, &target.join("python"))?;
+    doing("write `.peers/stamp`", fs::write(&stamp, wanted))?;
+    println!("peers: done; remove .peers/ to undo");
+    Ok(())
+}
+
+/// The scripts' own tests, against the servers alone.
+pub(crate) fn self_test() -> Program {
+    Program::new(python())
+        .args(["-B", "-m", "unittest", "test_peers"])
+        .current_dir(&root().join("peers"))
+        .env("PORTCULLIS_PEERS", root().join(".peers"))
+}
+
+fn wanted(manifests: &Path) -> Result<String> {
+    let mut text = String::new();
+    for name in MANIFESTS {
+        text.push_str(&doing(&format!("read `peers/{name}`"), fs::read_to_string(manifests.join(name)))?);
+    }
+    Ok(text)
+}
+
+fn npm(manifests: &Path, target: &Path) -> Result<()> {
+    println!("peers: installing the servers of peers/package.json into .peers/npm (npm ci)");
+    doing("make `.peers/npm`", fs::create_dir_all(target))?;
+    for name in ["package.json", "package-lock.json"] {
+        doing(&format!("copy `peers/{name}`"), fs::copy(manifests.join(name), target.join(name)))?;
+    }
+    // No package's own script runs at installation: none of these needs one.
+    Program::new("npm").args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(target).run()
+}
+
+fn pip(manifests: &Path, target: &Path) -> Result<()> {
+    println!(
+        "peers: installing the client of peers/requirements.txt into .peers/python (a virtual environment)"
+    );
+    Program::new("python3").args(["-m", "venv", "--clear"]).args([target]).run()?;
+    Program::new(python())
+        .args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--only-binary",
+            ":all:",
+            "-r",
+        ])
+        .args([manifests.join("requirements.txt")])
+        .run()
+}
+
+/// Whether node, npm and python3 are there and young enough.
+fn require() -> Result<()> {
+    let missing = missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    if may_install() {
+        println!(
+            "peers: installing Debian's nodejs, npm, python3 and python3-venv, for want of {}",
+            missing.join(", ")
+        );
+        Program::new("apt-get").args(["update", "-q"]).run()?;
+        Program::new("apt-get")
+            .args([
+                "install",
+                "-q",
+                "-y",
+                "--no-install-recommends",
+                "nodejs",
+                "npm",
+                "python3",
+                "python3-venv",
+            ])
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .run()?;
+    }
+    let missing = self::missing();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "the integration tests need {}; install them (on Debian: `apt-get install nodejs npm python3 python3-venv`) \
+         and run `cargo xtask peers` again",
+        missing.join(", ")
+    )))
+}
+
+fn missing() -> Vec<String> {
+    let mut missing = Vec::new();
+    let node = Program::new("node").args(["--version"]).answer();
+    if node.is_none_or(|version| number(&version, "v") < Some(NODE_MAJOR_MIN)) {
+        missing.push(format!("node {NODE_MAJOR_MIN} or later"));
+    }
+    if Program::new("npm").args(["--version"]).answer().is_none() {
+        missing.push("npm".to_owned());
+    }
+    let python = Program::new("python3").args(["--version"]).answer();
+    if python.is_none_or(|version| number(&version, "Python 3.") < Some(PYTHON_MINOR_MIN)) {
+        missing.push(format!("python 3.{PYTHON_MINOR_MIN} or later"));
+    } else if Program::new("python3").args(["-c", "import ensurepip, venv"]).answer().is_none() {
+        missing.push("python3's venv module".to_owned());
+    }
+    missing
+}
+
+/// The number that follows `prefix` in `version`.
+fn number(version: &str, prefix: &str) -> Option<u32> {
+    version.strip_prefix(prefix)?.split('.').next()?.parse().ok()
+}
+
+fn may_install() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+        && Path::new("/etc/debian_version").exists()
+        && Program::new("id").args(["-u"]).answer().is_some_and(|user| user == "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_versions() {
+        assert_eq!(number("v20.20.2", "v"), Some(20));
+        assert_eq!(number("Python 3.11.7", "Python 3."), Some(11));
+        assert_eq!(number("Python 2.7", "Python 3."), None);
+    }
+
+    #[test]
+    fn every_version_is_exact_and_no_address_is_locked() {
+        let peers = root().join("peers");
+        let package: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(peers.join("package.json")).unwrap()).unwrap();
+        for (name, version) in package["dependencies"].as_object().unwrap() {
+            assert!(version.as_str().unwrap().starts_with(|c: char| c.is_ascii_digit()), "{name} {version}");
+        }
+        assert!(!fs::read_to_string(peers.join("package-lock.json")).unwrap().contains("\"resolved\""));
+        for line in fs::read_to_string(peers.join("requirements.txt")).unwrap().lines() {
+            assert!(line.starts_with('#') || line.contains("=="), "{line}");
+        }
+    }
+}

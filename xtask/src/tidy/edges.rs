@@ -1,0 +1,188 @@
+//! Which of our crates may depend on which: a crate's most important property is what it does not depend on.
+//!
+//! The table is the one of ARCHITECTURE.md. It holds for every kind of dependency, those of tests included, so that a
+//! test cannot bring in by the back door what the code may not use.
+
+use serde_json::Value;
+
+use crate::process::{Failure, Result};
+
+const CORE: &str = "portcullis-core";
+const PROOF: &str = "portcullis-proof";
+
+/// What the driver of a run may use.
+const BELOW_SESSION: &[&str] = &[
+    CORE,
+    PROOF,
+    "portcullis-access",
+    "portcullis-assist",
+    "portcullis-contracts",
+    "portcullis-effects",
+    "portcullis-guards",
+    "portcullis-ledger",
+    "portcullis-program",
+    "portcullis-wire",
+];
+
+/// One crate's allowance.
+struct Rule {
+    name: &'static str,
+    ours: Ours,
+    /// Pure: no async runtime, HTTP or SQL.
+    pure: bool,
+}
+
+enum Ours {
+    /// These and no others.
+    Only(&'static [&'static str]),
+    /// What a session may use, the session, and these.
+    Session(&'static [&'static str]),
+    /// Any but these.
+    AllBut(&'static [&'static str]),
+}
+
+const RULES: &[Rule] = &[
+    Rule { name: CORE, ours: Ours::Only(&[]), pure: true },
+    Rule { name: PROOF, ours: Ours::Only(&[]), pure: true },
+    Rule { name: "portcullis-wire", ours: Ours::Only(&[CORE]), pure: true },
+    Rule { name: "portcullis-effects", ours: Ours::Only(&[CORE]), pure: true },
+    Rule { name: "portcullis-contracts", ours: Ours::Only(&[CORE]), pure: true },
+    Rule { name: "portcullis-access", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },
+    Rule { name: "portcullis-guards", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },
+    Rule { name: "portcullis-program", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: false },
+    Rule {
+        name: "portcullis-assist",
+        ours: Ours::Only(&[CORE, "portcullis-contracts", "portcullis-program", "portcullis-access"]),
+        pure: false,
+    },
+    Rule { name: "portcullis-ledger", ours: Ours::Only(&[CORE, PROOF]), pure: false },
+    Rule { name: "portcullis-session", ours: Ours::Only(BELOW_SESSION), pure: false },
+    Rule {
+        name: "portcullis-work",
+        ours: Ours::Only(&[CORE, "portcullis-ledger", "portcullis-session"]),
+        pure: false,
+    },
+    Rule { name: "portcullis-sim", ours: Ours::Session(&[]), pure: false },
+    Rule { name: "portcullis-gateway", ours: Ours::AllBut(&["portcullis-eval", "portcullis"]), pure: false },
+    Rule { name: "portcullis-eval", ours: Ours::AllBut(&["portcullis-gateway", "portcullis"]), pure: false },
+    Rule { name: "portcullis", ours: Ours::AllBut(&[]), pure: false },
+    Rule { name: "xtask", ours: Ours::Only(&[]), pure: true },
+];
+
+/// Crates of others that no pure crate depends on.
+const IMPURE: &[&str] = &[
+    "async-std",
+    "axum",
+    "futures",
+    "hyper",
+    "hyper-util",
+    "postgres",
+    "reqwest",
+    "rmcp",
+    "rusqlite",
+    "smol",
+    "sqlx",
+    "tokio",
+    "tokio-postgres",
+    "ureq",
+];
+
+/// Every edge that the table does not allow.
+///
+/// # Errors
+/// Cargo's metadata lacks something it is documented to have.
+pub(super) fn check(metadata: &Value) -> Result<Vec<String>> {
+    let packages = metadata.get("packages").and_then(Value::as_array).ok_or_else(|| malformed("packages"))?;
+    let mut problems = Vec::new();
+    for package in packages.iter().filter(|package| package.get("source").is_some_and(Value::is_null)) {
+        let name = text(package, "name")?;
+        let Some(rule) = RULES.iter().find(|rule| rule.name == name) else {
+            problems.push(format!("{name}: a crate that the table in xtask/src/tidy/edges.rs does not know"));
+            continue;
+        };
+        for dependency in
+            package.get("dependencies").and_then(Value::as_array).ok_or_else(|| malformed("dependencies"))?
+        {
+            let on = text(dependency, "name")?;
+            let ours = dependency.get("path").is_some_and(Value::is_string);
+            if ours && !allows(&rule.ours, on) {
+                problems.push(format!(
+                    "{name}: may not depend on {on}; the design has it the other way or apart"
+                ));
+            } else if !ours && rule.pure && IMPURE.contains(&on) {
+                problems.push(format!("{name}: may not depend on {on}; it is pure: no async, HTTP or SQL"));
+            }
+        }
+    }
+    Ok(problems)
+}
+
+fn allows(ours: &Ours, on: &str) -> bool {
+    match ours {
+        Ours::Only(names) => names.contains(&on),
+        Ours::Session(more) => {
+            on == "portcullis-session" || BELOW_SESSION.contains(&on) || more.contains(&on)
+        }
+        Ours::AllBut(names) => !names.contains(&on),
+    }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> Result<&'a str> {
+    value.get(field).and_then(Value::as_str).ok_or_else(|| malformed(field))
+}
+
+fn malformed(field: &str) -> Failure {
+    Failure::new(format!("cargo's metadata has no `{field}` where one is expected"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn problems(name: &str, on: &str, path: Option<&str>) -> Vec<String> {
+        let package = json!({"name": name, "source": null, "dependencies": [{"name": on, "path": path}]});
+        check(&json!({"packages": [package]})).unwrap()
+    }
+
+    #[test]
+    fn an_edge_against_the_design_fires() {
+        for (name, on) in [
+            ("portcullis-core", "portcullis-proof"),
+            ("portcullis-proof", "portcullis-core"),
+            ("portcullis-wire", "portcullis-guards"),
+            ("portcullis-guards", "portcullis-session"),
+            ("portcullis-session", "portcullis-gateway"),
+            ("portcullis-sim", "portcullis-gateway"),
+            ("portcullis-gateway", "portcullis-eval"),
+        ] {
+            assert_eq!(problems(name, on, Some("/x")).len(), 1, "{name} -> {on}");
+        }
+    }
+
+    #[test]
+    fn an_edge_of_the_design_is_silent() {
+        for (name, on) in [
+            ("portcullis-guards", "portcullis-core"),
+            ("portcullis-ledger", "portcullis-proof"),
+            ("portcullis-sim", "portcullis-ledger"),
+            ("portcullis-gateway", "portcullis-sim"),
+            ("portcullis", "portcullis-gateway"),
+        ] {
+            assert_eq!(problems(name, on, Some("/x")), Vec::<String>::new(), "{name} -> {on}");
+        }
+    }
+
+    #[test]
+    fn purity_fires_and_an_unknown_crate_does() {
+        assert_eq!(problems("portcullis-core", "tokio", None).len(), 1);
+        assert_eq!(problems("portcullis-session", "tokio", None).len(), 0);
+        assert!(problems("portcullis-utils", "serde", None)[0].contains("does not know"));
+    }
+
+    #[test]
+    fn metadata_of_another_form_is_an_error() {
+        assert!(check(&json!({})).is_err());
+    }
+}
