@@ -1,0 +1,207 @@
+//! The English that inference knows: how names and sentences fall into words, and what verbs do.
+
+use super::WORDS_MAX;
+
+/// What a verb does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Read,
+    /// Looks something up, unless a secret is handed to it.
+    Check,
+    Calculate,
+    Modify,
+    File,
+    Send,
+    Delete,
+    Execute,
+    Pay,
+}
+
+impl Class {
+    pub(super) fn changes(self) -> bool {
+        !matches!(self, Self::Read | Self::Check | Self::Calculate)
+    }
+}
+
+/// What a verb does, and whether the word is as often a noun (`post_list`, `order_history`).
+pub(super) fn verb_class(word: &str) -> Option<(Class, bool)> {
+    let class = match word {
+        "get" | "list" | "read" | "search" | "find" | "fetch" | "query" | "view" | "show" | "lookup"
+        | "look" | "retrieve" | "describe" | "inspect" | "browse" | "visit" | "count" | "display"
+        | "preview" | "compare" | "diff" | "explain" | "summarize" | "summarise" | "analyze" | "analyse"
+        | "grep" | "glob" | "cat" | "ls" | "stat" | "peek" | "poll" | "monitor" | "recall" | "detect"
+        | "identify" | "recommend" | "suggest" | "translate" | "classify" | "discover" | "enumerate"
+        | "observe" | "echo" | "is" | "has" | "whoami" | "return" | "provide" | "see" => Class::Read,
+        "check" | "verify" | "validate" => Class::Check,
+        "calculate" | "compute" | "convert" | "multiply" | "divide" | "subtract" | "estimate" => {
+            Class::Calculate
+        }
+        "create" | "add" | "insert" | "update" | "set" | "edit" | "modify" | "change" | "rename" | "put"
+        | "patch" | "replace" | "merge" | "sync" | "reset" | "enable" | "disable" | "cancel"
+        | "reschedule" | "reserve" | "submit" | "push" | "pull" | "clone" | "assign" | "grant" | "revoke"
+        | "approve" | "reject" | "accept" | "close" | "lock" | "unlock" | "login" | "logout"
+        | "authenticate" | "authorize" | "register" | "upsert" | "trigger" | "click" | "press" | "fill"
+        | "drag" | "turn" | "stop" | "start" | "pause" | "resume" | "configure" | "deploy" | "join"
+        | "leave" | "subscribe" | "unsubscribe" | "block" | "unblock" | "follow" | "unfollow"
+        | "checkout" | "place" | "make" | "do" | "perform" | "control" | "manage" | "adjust" | "import"
+        | "complete" | "archive" | "restore" | "publish" | "toggle" | "alter" | "confirm" | "swap"
+        | "overwrite" => Class::Modify,
+        "write" | "append" | "save" | "store" | "download" | "upload" | "move" | "copy" | "mkdir"
+        | "touch" | "backup" | "unzip" | "export" => Class::File,
+        "send" | "reply" | "forward" | "notify" | "invite" | "tweet" | "broadcast" | "announce" => {
+            Class::Send
+        }
+        "delete" | "remove" | "clear" | "purge" | "drop" | "destroy" | "erase" | "wipe" | "truncate"
+        | "uninstall" | "trash" | "prune" | "discard" | "rm" => Class::Delete,
+        "run" | "execute" | "exec" | "eval" | "invoke" | "launch" | "spawn" | "install" | "bash"
+        | "shell" | "terminal" | "powershell" | "kill" | "terminate" => Class::Execute,
+        "pay" | "purchase" | "buy" | "refund" | "withdraw" | "donate" | "deposit" | "remit" | "reimburse" => {
+            Class::Pay
+        }
+        "order" | "book" | "transfer" | "schedule" | "post" | "share" | "comment" => {
+            return Some((Class::Modify, true));
+        }
+        "email" | "mail" | "message" | "text" => return Some((Class::Send, true)),
+        "charge" | "bid" | "trade" => return Some((Class::Pay, true)),
+        _ => return None,
+    };
+    Some((class, false))
+}
+
+/// Verbs that say little by themselves: "run a search", "make a list", "start a query".
+pub(super) fn is_vague(word: &str) -> bool {
+    matches!(
+        word,
+        "run"
+            | "execute"
+            | "make"
+            | "do"
+            | "perform"
+            | "start"
+            | "send"
+            | "submit"
+            | "set"
+            | "put"
+            | "turn"
+            | "leave"
+            | "complete"
+            | "invoke"
+            | "launch"
+            | "close"
+            | "manage"
+            | "control"
+    )
+}
+
+/// Verbs that hand a file to somebody else rather than write one.
+pub(super) fn is_outward(word: &str) -> bool {
+    matches!(
+        word,
+        "push" | "pull" | "share" | "publish" | "post" | "submit" | "transfer" | "grant" | "revoke"
+    )
+}
+
+/// Lower-case words of one piece of a name: snake, kebab, camel.
+pub(super) fn words_of(piece: &str) -> Vec<String> {
+    let letters: Vec<char> = piece.chars().collect();
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| letters.get(at));
+        let after_small = before.is_some_and(|before| before.is_lowercase() || before.is_ascii_digit());
+        let ends_acronym = before.is_some_and(|before| before.is_uppercase())
+            && letters.get(at + 1).is_some_and(|after| after.is_lowercase());
+        let starts_word = letter.is_uppercase() && (after_small || ends_acronym);
+        if (starts_word || !letter.is_alphanumeric()) && !word.is_empty() {
+            words.push(std::mem::take(&mut word));
+        }
+        if words.len() >= WORDS_MAX {
+            return words;
+        }
+        if letter.is_alphanumeric() {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    if !word.is_empty() {
+        words.push(word);
+    }
+    words
+}
+
+/// The pieces of a name between `.`, `/`, `:` and `__`, each as words.
+pub(super) fn segments(name: &str) -> Vec<Vec<String>> {
+    let pieces = name.split("__").flat_map(|piece| piece.split(['.', '/', ':']));
+    pieces.map(words_of).filter(|words| !words.is_empty()).take(WORDS_MAX).collect()
+}
+
+/// The words of a description's first sentence, lower-case.
+pub(super) fn prose(description: &str) -> Vec<String> {
+    let end = description.find(". ").or_else(|| description.find(".\n")).unwrap_or(description.len());
+    let sentence = description.get(..end).unwrap_or(description);
+    let words = sentence.split(|letter: char| !letter.is_alphanumeric() && letter != '-' && letter != '\'');
+    words.filter(|word| !word.is_empty()).take(WORDS_MAX).map(str::to_lowercase).collect()
+}
+
+/// The verb that a word of prose is a form of: as it stands, or the third person.
+pub(super) fn prose_verb(word: &str) -> Option<(String, Class, bool)> {
+    let mut forms = vec![word.to_owned()];
+    if let Some(stem) = word.strip_suffix("ies") {
+        forms.push(format!("{stem}y"));
+    }
+    forms.extend(word.strip_suffix("es").map(str::to_owned));
+    forms.extend(word.strip_suffix('s').map(str::to_owned));
+    forms.into_iter().find_map(|form| verb_class(&form).map(|(class, noun)| (form, class, noun)))
+}
+
+pub(super) fn is_filler(word: &str) -> bool {
+    matches!(
+        word,
+        "this"
+            | "tool"
+            | "function"
+            | "method"
+            | "action"
+            | "will"
+            | "can"
+            | "allows"
+            | "allow"
+            | "lets"
+            | "enables"
+            | "helps"
+            | "you"
+            | "user"
+            | "users"
+            | "the"
+            | "a"
+            | "an"
+            | "to"
+            | "used"
+            | "use"
+            | "for"
+            | "it"
+            | "that"
+            | "which"
+            | "api"
+            | "please"
+            | "safely"
+            | "securely"
+            | "quickly"
+            | "simply"
+            | "recursively"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_split_however_they_are_written() {
+        assert_eq!(
+            words_of("get_userInfo-fromHTTPServer2"),
+            ["get", "user", "info", "from", "http", "server2"]
+        );
+        assert_eq!(segments("mcp__git.hub__listIssues").len(), 4);
+        assert_eq!(words_of("__"), Vec::<String>::new());
+    }
+}
