@@ -1,1 +1,25 @@
 //! Formats and offline verifier of the ledger.
+//!
+//! The gate writes one hash chain a run. An *export* is one run as a text file; a *trust file* holds what its
+//! reader already believes. [`verify()`] takes both and answers `VALID`, `INVALID` or `INCOMPLETE`, and for
+//! `INVALID` names the attack, the line, the byte and the event. It needs no store, no network and no other
+//! crate of this project.
+//!
+//! Read `chain` first (four hash functions, the whole cryptography), then `verify` beside
+//! `specs/run-chain.md`, the one normative page.
+
+pub mod chain;
+mod diagnose;
+pub mod event;
+pub mod export;
+pub mod report;
+pub mod state;
+pub mod trust;
+pub mod verify;
+
+pub use chain::{
+    Digest, Hex, HexError, Id, Parent, SegmentStart, event_hash, event_link, payload_commitment, segment_link,
+};
+pub use report::{Attack, Check, CheckResult, EXIT_COULD_NOT_READ, Failure, Head, Report, Status};
+pub use trust::{Trust, TrustError};
+pub use verify::{ReadError, verify};

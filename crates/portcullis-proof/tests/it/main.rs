@@ -1,0 +1,10 @@
+//! Tests of the verifier over whole exports.
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod tamper;
+#[cfg(test)]
+mod vectors;
