@@ -2,24 +2,12 @@
 
 use crate::fields::{self, FieldError};
 use crate::jsonrpc::{self, PeekError};
+pub use portcullis_core::infer::Hints;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Most tools in one page of a list.
 pub const TOOLS_MAX: usize = 4096;
-
-/// What a server claims about a tool. Claims are recorded, never trusted by themselves.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Hints {
-    /// `readOnlyHint`: the tool changes nothing.
-    pub read_only: Option<bool>,
-    /// `destructiveHint`: what it changes cannot be undone.
-    pub destructive: Option<bool>,
-    /// `idempotentHint`: calling it again with the same arguments changes nothing more.
-    pub idempotent: Option<bool>,
-    /// `openWorldHint`: it reaches beyond a closed system.
-    pub open_world: Option<bool>,
-}
 
 /// One tool as a server describes it.
 #[derive(Debug, Clone, PartialEq)]
