@@ -1,1 +1,13 @@
 //! Drives a run: facts, decision, durable record, permit, approvals.
+//!
+//! [`engine::Engine`] is the heart, without I/O. Read [`permit`] first: it is short and says what the rest is
+//! for.
+
+pub mod batch;
+pub mod bundle_dir;
+pub mod cases;
+mod denial;
+pub mod dry;
+pub mod engine;
+pub mod env;
+pub mod permit;

@@ -26,7 +26,7 @@ use serde_json::Value;
 ///
 /// ## Fires on
 /// See above. A limit of N permits exactly N side effects; only actions that executed, or are executing, count.
-/// With a grant, step 4 is answered and step 5 is checked, so approvals do not lift the limit.
+/// With a grant, step 5 is checked before step 4 is answered by it, so approvals do not lift the limit.
 ///
 /// Keywords match as parts of words, regardless of case, after NFKC normalisation, without zero-width
 /// characters, with odd white space evened out.
@@ -98,9 +98,12 @@ fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option
     if !side_effecting {
         return Ok(None);
     }
-    if policy.approval_for_side_effects && !granted {
+    let approval = policy.approval_for_side_effects.then(|| {
         let message = format!("`{}` wants side effects approved by a person", policy.name);
-        return Ok(Some(Finding::new("runtime-policy/approval", Verdict::Review, message)));
+        Finding::new("runtime-policy/approval", Verdict::Review, message)
+    });
+    if approval.is_some() && !granted {
+        return Ok(approval);
     }
     if run.side_effects() >= policy.max_side_effects {
         let message = format!(
@@ -112,7 +115,8 @@ fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option
                 .instead("tools without side effects"),
         ));
     }
-    Ok(None)
+    // The pipeline marks it as answered by the grant.
+    Ok(approval)
 }
 
 type Hit<'p> = (&'p str, Span);

@@ -1,0 +1,101 @@
+//! Events that belong together: written in one transaction or not at all.
+
+use std::collections::BTreeMap;
+
+use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef};
+use portcullis_core::id::Commitment;
+use portcullis_core::time::Timestamp;
+
+use crate::env::Env;
+
+/// A payload on its way to the store: the bytes and the salt that their commitment was made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Payload {
+    /// `H("portcullis/payload/v1" ...)`, see `specs/run-chain.md`.
+    pub commitment: Commitment,
+    /// Makes short payloads impossible to guess from the commitment.
+    pub salt: [u8; 32],
+    /// Media type of the bytes.
+    pub media_type: &'static str,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Events and payloads to be made durable together.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The events, numbered.
+    pub events: Vec<Event>,
+    /// Their payloads.
+    pub payloads: Vec<Payload>,
+}
+
+/// Builds a [`Batch`], numbering events from where the run stands.
+pub(crate) struct BatchBuilder<'e> {
+    env: &'e mut dyn Env,
+    at: Timestamp,
+    seq: u64,
+    batch: Batch,
+}
+
+impl<'e> BatchBuilder<'e> {
+    /// A batch for a run whose last event is number `seq`. All its events carry the same time.
+    pub(crate) fn new(env: &'e mut dyn Env, seq: u64) -> Self {
+        let at = env.now();
+        Self { env, at, seq, batch: Batch::default() }
+    }
+
+    pub(crate) fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    pub(crate) fn id(&mut self) -> [u8; 16] {
+        self.env.id()
+    }
+
+    /// Number of the last event so far.
+    pub(crate) fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    pub(crate) fn push(&mut self, actor: Actor, cause: Option<u64>, body: EventBody) -> u64 {
+        self.push_with(actor, cause, body, [])
+    }
+
+    /// Adds an event with payloads, given as (name, media type, bytes); returns its number.
+    pub(crate) fn push_with<const N: usize>(
+        &mut self,
+        actor: Actor,
+        cause: Option<u64>,
+        body: EventBody,
+        payloads: [Option<(&str, &'static str, Vec<u8>)>; N],
+    ) -> u64 {
+        self.seq += 1;
+        let mut refs = BTreeMap::new();
+        for (name, media_type, bytes) in payloads.into_iter().flatten() {
+            let salt = self.env.salt();
+            let digest = portcullis_proof::chain::payload_commitment(&salt, media_type, &bytes);
+            let commitment = Commitment::from_bytes(digest.0);
+            let length = bytes.len() as u64;
+            refs.insert(
+                name.to_owned(),
+                PayloadRef { commitment, media_type: media_type.into(), bytes: length },
+            );
+            self.batch.payloads.push(Payload { commitment, salt, media_type, bytes });
+        }
+        self.batch.events.push(Event {
+            v: EVENT_VERSION,
+            seq: self.seq,
+            t: self.at,
+            actor,
+            cause,
+            payloads: refs,
+            body,
+        });
+        self.seq
+    }
+
+    pub(crate) fn finish(self) -> Batch {
+        self.batch
+    }
+}

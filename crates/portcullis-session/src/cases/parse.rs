@@ -1,0 +1,296 @@
+//! Reads Markdown test files.
+
+use std::collections::BTreeMap;
+
+use portcullis_core::event::{Control, OutcomeStatus};
+use portcullis_core::verdict::Verdict;
+use serde_json::{Value, json};
+
+/// Largest number of steps in one block.
+const STEPS_MAX: usize = 10_000;
+
+/// A test file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CaseFile {
+    /// The runs in order.
+    pub cases: Vec<Case>,
+}
+
+/// One run with its expectations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Case {
+    /// The headings above it, joined by ` / `.
+    pub name: String,
+    /// Bundle files that the blocks before it replaced.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The steps.
+    pub steps: Vec<Step>,
+}
+
+/// One line of a `run` block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// What happens.
+    pub kind: StepKind,
+    /// What the gate must say; steps without one only drive the run.
+    pub expect: Option<Expectation>,
+}
+
+/// What happens in a step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StepKind {
+    /// Chooses the runtime policy.
+    Policy(String),
+    /// The user speaks.
+    Input(String),
+    /// The planned action of the next call.
+    Plan(String),
+    /// A tool call.
+    Call {
+        /// Tool name or id.
+        tool: String,
+        /// Arguments.
+        arguments: Value,
+    },
+    /// A thinking step with its planned action.
+    Think(String),
+    /// Outcome of the last call.
+    Result(OutcomeStatus, String),
+    /// A person approves; true for every call of the tool.
+    Grant(bool),
+    /// A person refuses.
+    Refuse,
+    /// A person takes hold of the run.
+    Control(Control),
+    /// The agent replies.
+    Output(String),
+}
+
+/// What must stand after `=>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expectation {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The rule of the headline.
+    pub rule: Option<String>,
+    /// A span's pointer.
+    pub at: Option<String>,
+}
+
+/// A line that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct CaseError {
+    /// Line in the file, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl CaseFile {
+    /// Reads a file.
+    pub fn parse(text: &str) -> Result<Self, CaseError> {
+        let mut headings: Vec<(usize, String)> = Vec::new();
+        let mut files = BTreeMap::new();
+        let mut cases = Vec::new();
+        let mut lines = text.lines().enumerate().map(|(number, line)| (number + 1, line));
+        while let Some((number, line)) = lines.next() {
+            let hashes = line.bytes().take_while(|b| *b == b'#').count();
+            if let (1..=6, Some(title)) = (hashes, line.get(hashes..).and_then(|rest| rest.strip_prefix(' ')))
+            {
+                headings.retain(|(level, _)| *level < hashes);
+                headings.push((hashes, title.trim().to_owned()));
+            }
+            let Some(info) = line.strip_prefix("```") else { continue };
+            let mut block = Vec::new();
+            loop {
+                match lines.next() {
+                    Some((_, line)) if line.trim_end() == "```" => break,
+                    Some(line) => block.push(line),
+                    None => {
+                        return Err(CaseError { line: number, message: "the block is not closed".into() });
+                    }
+                }
+            }
+            match info.trim().split_once(' ') {
+                Some(("toml" | "json" | "cedar" | "star", path)) => {
+                    let text: String = block.iter().flat_map(|(_, line)| [*line, "\n"]).collect();
+                    files.insert(path.trim().to_owned(), text.into_bytes());
+                }
+                None if info.trim() == "run" => {
+                    let name: Vec<&str> = headings.iter().map(|(_, title)| title.as_str()).collect();
+                    let steps = parse_block(&block)?;
+                    cases.push(Case { name: name.join(" / "), files: files.clone(), steps });
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { cases })
+    }
+}
+
+fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
+    let mut steps = Vec::new();
+    for (line, text) in block {
+        let text = text.trim();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        if steps.len() >= STEPS_MAX {
+            return Err(CaseError { line: *line, message: format!("more than {STEPS_MAX} steps") });
+        }
+        let step = parse_step(text).map_err(|message| CaseError { line: *line, message })?;
+        steps.push(Step { line: *line, kind: step.0, expect: step.1 });
+    }
+    Ok(steps)
+}
+
+fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    let mut rest = Rest(rest.trim_start());
+    let kind = match word {
+        "policy" => StepKind::Policy(rest.string()?),
+        "input" => StepKind::Input(rest.string()?),
+        "plan" => StepKind::Plan(rest.string()?),
+        "think" => StepKind::Think(rest.string()?),
+        "output" => StepKind::Output(rest.string()?),
+        "call" => {
+            let tool = if rest.0.starts_with('"') { rest.string()? } else { rest.word().to_owned() };
+            if tool.is_empty() {
+                return Err("`call` needs the name or id of a tool".into());
+            }
+            let arguments = if rest.0.starts_with('{') { rest.json()? } else { json!({}) };
+            StepKind::Call { tool, arguments }
+        }
+        "result" => {
+            let status = match rest.word() {
+                "ok" => OutcomeStatus::Ok,
+                "error" => OutcomeStatus::Error,
+                "timeout" => OutcomeStatus::Timeout,
+                "not-executed" => OutcomeStatus::NotExecuted,
+                other => {
+                    return Err(format!("`{other}` is not a result: ok, error, timeout, not-executed"));
+                }
+            };
+            let content = if rest.0.starts_with('"') { rest.string()? } else { String::new() };
+            StepKind::Result(status, content)
+        }
+        "grant" => {
+            let tool = rest.0.starts_with("tool");
+            if tool {
+                rest.word();
+            }
+            StepKind::Grant(tool)
+        }
+        "refuse" => StepKind::Refuse,
+        "pause" => StepKind::Control(Control::Pause),
+        "halt" => StepKind::Control(Control::Halt),
+        "resume" => StepKind::Control(Control::Resume),
+        other => {
+            let words = [
+                "policy", "input", "plan", "think", "output", "call", "result", "grant", "refuse", "pause",
+                "halt", "resume",
+            ];
+            let hint = portcullis_core::bundle::nearest(other, &words).unwrap_or("call");
+            return Err(format!("`{other}` is not a step (did you mean `{hint}`?)"));
+        }
+    };
+    let expect = rest.expectation()?;
+    if expect.is_some() && !matches!(kind, StepKind::Call { .. } | StepKind::Think(_)) {
+        return Err("only `call` and `think` get a verdict".into());
+    }
+    Ok((kind, expect))
+}
+
+/// What is left of a line.
+struct Rest<'t>(&'t str);
+
+impl<'t> Rest<'t> {
+    fn word(&mut self) -> &'t str {
+        let (word, rest) = self.0.split_once(char::is_whitespace).unwrap_or((self.0, ""));
+        self.0 = rest.trim_start();
+        word
+    }
+
+    fn json(&mut self) -> Result<Value, String> {
+        let mut stream = serde_json::Deserializer::from_str(self.0).into_iter::<Value>();
+        let value = match stream.next() {
+            Some(Ok(value)) => value,
+            Some(Err(error)) => return Err(format!("not JSON: {error}")),
+            None => return Err("a JSON value is missing".into()),
+        };
+        self.0 = self.0.get(stream.byte_offset()..).unwrap_or_default().trim_start();
+        Ok(value)
+    }
+
+    fn string(&mut self) -> Result<String, String> {
+        match self.json()? {
+            Value::String(text) => Ok(text),
+            _ => Err("a string in double quotes is wanted here".into()),
+        }
+    }
+
+    fn expectation(&mut self) -> Result<Option<Expectation>, String> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        if self.word() != "=>" {
+            return Err("after the step only `=> VERDICT [RULE] [at POINTER]` may follow".into());
+        }
+        let name = self.word();
+        let Some(verdict) = Verdict::from_name(name) else {
+            let names = Verdict::ALL.map(Verdict::as_str).join(", ");
+            return Err(format!("`{name}` is not a verdict: {names}"));
+        };
+        let mut expectation = Expectation { verdict, rule: None, at: None };
+        while !self.0.is_empty() {
+            match self.word() {
+                "at" => expectation.at = Some(self.word().to_owned()),
+                rule if expectation.rule.is_none() => expectation.rule = Some(rule.to_owned()),
+                other => return Err(format!("`{other}` is not expected here")),
+            }
+        }
+        Ok(Some(expectation))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_prose_with_runs() {
+        let file = CaseFile::parse(
+            "# A\nprose\n```toml policies/x.toml\n[[policy]]\n```\n## B\n```run\n# note\ncall \"Send Email\" {\"a\": \"x => y\"} => deny r/x at /arguments/a\nresult error \"no\"\n```\n## C\n```text\nignored\n```\n",
+        )
+        .unwrap();
+        let [case] = file.cases.as_slice() else { panic!("one case") };
+        assert_eq!(case.name, "A / B");
+        assert_eq!(case.files["policies/x.toml"], b"[[policy]]\n");
+        let expect =
+            Expectation { verdict: Verdict::Deny, rule: Some("r/x".into()), at: Some("/arguments/a".into()) };
+        let call = StepKind::Call { tool: "Send Email".into(), arguments: json!({"a": "x => y"}) };
+        assert_eq!(case.steps[0], Step { line: 9, kind: call, expect: Some(expect) });
+        assert_eq!(case.steps[1].kind, StepKind::Result(OutcomeStatus::Error, "no".into()));
+    }
+
+    #[test]
+    fn mistakes_name_the_line() {
+        for (step, message) in [
+            ("cal x", "line 2: `cal` is not a step (did you mean `call`?)"),
+            ("call x {\"a\" => deny", "line 2: not JSON: expected `:` at line 1 column 6"),
+            (
+                "call x => no",
+                "line 2: `no` is not a verdict: allow, warn, modify, clarify, pause, review, deny, halt",
+            ),
+            ("grant => allow", "line 2: only `call` and `think` get a verdict"),
+            ("call", "line 2: `call` needs the name or id of a tool"),
+        ] {
+            let error = CaseFile::parse(&format!("```run\n{step}\n```\n")).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
+        assert!(CaseFile::parse("```run\n").is_err());
+    }
+}

@@ -1,0 +1,190 @@
+//! Runs Markdown tests against a bundle.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{ApprovalDecision, GrantScope, OutcomeStatus};
+use portcullis_core::id::ApprovalId;
+use portcullis_core::label::Label;
+use portcullis_core::pipeline::Pipeline;
+use portcullis_core::verdict::Verdict;
+
+use super::parse::{Case, CaseFile, Expectation, Step, StepKind};
+use crate::dry::DryRun;
+use crate::engine::{Answer, Judgement, Proposal};
+
+/// What running a file showed.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Runs whose every expectation held.
+    pub passed: usize,
+    /// Names of the runs that failed.
+    pub failed: BTreeSet<String>,
+    /// What did not hold, or could not be run.
+    pub mismatches: Vec<Mismatch>,
+    /// The rules that were a headline, with how often: which rules the tests exercise.
+    pub rules: BTreeMap<String, usize>,
+    /// Steps that were expected to be allowed and were.
+    pub allowed: usize,
+}
+
+/// An expectation that did not hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Name of the run.
+    pub case: String,
+    /// Line in the file; 0 when it concerns the whole run.
+    pub line: usize,
+    /// What was expected and what came.
+    pub message: String,
+}
+
+/// Runs every case of a file. `base` are the files of the bundle that the cases' blocks are laid over.
+pub fn run_file(file: &CaseFile, base: &BTreeMap<String, Vec<u8>>, pipeline: &Arc<Pipeline>) -> Report {
+    let mut report = Report::default();
+    for case in &file.cases {
+        let before = report.mismatches.len();
+        let mut files = base.clone();
+        files.extend(case.files.clone());
+        match Bundle::load(&files) {
+            Ok(bundle) => run_case(case, &Arc::new(bundle), pipeline, &mut report),
+            Err(diagnostics) => report.mismatches.extend(diagnostics.iter().map(|diagnostic| Mismatch {
+                case: case.name.clone(),
+                line: 0,
+                message: format!("the bundle does not load: {diagnostic}"),
+            })),
+        }
+        if report.mismatches.len() == before {
+            report.passed += 1;
+        } else {
+            report.failed.insert(case.name.clone());
+        }
+    }
+    report
+}
+
+struct Runner<'r> {
+    case: &'r Case,
+    dry: DryRun,
+    report: &'r mut Report,
+    planned: Option<String>,
+    last: Option<Judgement>,
+    held: Option<(ApprovalId, String)>,
+}
+
+fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report: &mut Report) {
+    let policy = case.steps.iter().find_map(|step| match &step.kind {
+        StepKind::Policy(name) => Some(name.as_str()),
+        _ => None,
+    });
+    let policy = policy.unwrap_or(bundle.default_policy());
+    match DryRun::open(Arc::clone(bundle), Arc::clone(pipeline), policy) {
+        Ok(dry) => {
+            let mut runner = Runner { case, dry, report, planned: None, last: None, held: None };
+            for step in &case.steps {
+                runner.step(step);
+            }
+        }
+        Err(unknown) => {
+            let message = unknown.to_string();
+            report.mismatches.push(Mismatch { case: case.name.clone(), line: 0, message });
+        }
+    }
+}
+
+impl Runner<'_> {
+    fn complain(&mut self, line: usize, message: impl Into<String>) {
+        self.report.mismatches.push(Mismatch { case: self.case.name.clone(), line, message: message.into() });
+    }
+
+    fn step(&mut self, step: &Step) {
+        if !matches!(step.kind, StepKind::Result(..)) {
+            self.finish_last(OutcomeStatus::Ok, String::new());
+        }
+        match &step.kind {
+            StepKind::Policy(_) => {}
+            StepKind::Input(text) => self.dry.input(text, Label::User),
+            StepKind::Output(text) => self.dry.output(text),
+            StepKind::Plan(text) => self.planned = Some(text.clone()),
+            StepKind::Call { tool, arguments } => {
+                self.propose(step, Some(tool.clone()), arguments.clone());
+            }
+            StepKind::Think(text) => {
+                self.planned = Some(text.clone());
+                self.propose(step, None, serde_json::Value::Object(serde_json::Map::new()));
+            }
+            StepKind::Result(status, content) => {
+                if self.last.is_none() {
+                    self.complain(step.line, "there is no executed call for this result");
+                }
+                self.finish_last(*status, content.clone());
+            }
+            StepKind::Grant(tool) => self.answer(step.line, ApprovalDecision::Granted, *tool),
+            StepKind::Refuse => self.answer(step.line, ApprovalDecision::Refused, false),
+            StepKind::Control(control) => self.dry.control(*control),
+        }
+    }
+
+    fn propose(&mut self, step: &Step, tool: Option<String>, arguments: serde_json::Value) {
+        let planned = self.planned.take();
+        let name = tool.clone().unwrap_or_default();
+        let judgement = self.dry.propose(Proposal { tool, arguments, planned, call: None });
+        if let Some(headline) = judgement.decision.headline() {
+            *self.report.rules.entry(headline.rule.to_string()).or_default() += 1;
+        } else if step.expect.as_ref().is_some_and(|expect| expect.verdict == Verdict::Allow) {
+            self.report.allowed += 1;
+        }
+        if let Some(expect) = &step.expect
+            && let Err(message) = compare(expect, &judgement)
+        {
+            self.complain(step.line, message);
+        }
+        if let Some(approval) = judgement.approval {
+            self.held = Some((approval, name));
+        }
+        if judgement.enforced.proceeds() && judgement.action.tool.is_some() {
+            self.last = Some(judgement);
+        }
+    }
+
+    fn finish_last(&mut self, status: OutcomeStatus, content: String) {
+        if let Some(last) = self.last.take() {
+            self.dry.outcome(last.action.id, status, Some(content));
+        }
+    }
+
+    fn answer(&mut self, line: usize, decision: ApprovalDecision, tool: bool) {
+        let Some((approval, name)) = self.held.take() else {
+            return self.complain(line, "no call is held");
+        };
+        let scope = if tool { GrantScope::Tool(name) } else { GrantScope::Once };
+        let answer = Answer { decision, scope, note: None, approver: "tester".into() };
+        if let Err(error) = self.dry.answer(approval, answer) {
+            self.complain(line, error.to_string());
+        }
+    }
+}
+
+fn compare(expect: &Expectation, judgement: &Judgement) -> Result<(), String> {
+    let headline = judgement.decision.headline();
+    let rule = headline.map(|finding| finding.rule.as_ref());
+    let got = || match headline {
+        Some(finding) => format!("{} {} ({})", judgement.decision.verdict, finding.rule, finding.message),
+        None => judgement.decision.verdict.to_string(),
+    };
+    let wanted = expect.rule.as_deref().map_or_else(String::new, |rule| format!(" {rule}"));
+    if judgement.decision.verdict != expect.verdict
+        || (expect.rule.is_some() && expect.rule.as_deref() != rule)
+    {
+        return Err(format!("expected {}{wanted}, got {}", expect.verdict, got()));
+    }
+    let spans = headline.map(|finding| finding.spans.as_slice()).unwrap_or_default();
+    match &expect.at {
+        Some(at) if !spans.iter().any(|span| span.pointer == *at) => {
+            let places: Vec<&str> = spans.iter().map(|span| span.pointer.as_str()).collect();
+            Err(format!("expected a span at {at}, got {}", places.join(", ")))
+        }
+        _ => Ok(()),
+    }
+}

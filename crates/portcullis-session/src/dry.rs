@@ -1,0 +1,130 @@
+//! A run without a ledger: the same engine, judged in memory. For recorded traces, policy tests and
+//! benchmarks. It issues no permits, so nothing can execute on the strength of it.
+
+use std::sync::Arc;
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{Event, OutcomeStatus, RunOpened};
+use portcullis_core::id::{ActionId, ApprovalId, RunId};
+use portcullis_core::label::Label;
+use portcullis_core::pipeline::Pipeline;
+use portcullis_core::principal::Principal;
+use portcullis_core::state::RunState;
+
+use crate::batch::Batch;
+use crate::engine::{Answer, AnswerError, Engine, Judgement, Proposal};
+use crate::env::{CountingEnv, Env};
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct DryRun {
+    engine: Engine,
+    env: CountingEnv,
+    events: Option<Vec<Event>>,
+}
+
+/// The bundle has no runtime policy of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no runtime policy `{name}`; the bundle has {known}")]
+pub struct UnknownPolicy {
+    /// The name.
+    pub name: String,
+    /// Those there are.
+    pub known: String,
+}
+
+impl UnknownPolicy {
+    /// Looks the policy up.
+    pub fn check(bundle: &Bundle, name: &str) -> Result<(), Self> {
+        if bundle.policy(name).is_some() {
+            return Ok(());
+        }
+        let names: Vec<String> =
+            bundle.policies().iter().map(|policy| format!("`{}`", policy.name)).collect();
+        Err(Self { name: name.to_owned(), known: names.join(", ") })
+    }
+}
+
+impl DryRun {
+    /// Opens a run under a policy of the bundle.
+    pub fn open(bundle: Arc<Bundle>, pipeline: Arc<Pipeline>, policy: &str) -> Result<Self, UnknownPolicy> {
+        UnknownPolicy::check(&bundle, policy)?;
+        let mut env = CountingEnv::default();
+        let run = RunId::from_bytes(env.id());
+        let opened = RunOpened {
+            principal: Principal::named("recorded"),
+            surface: "trace".into(),
+            session: None,
+            policy: policy.to_owned(),
+            bundle: bundle.digest(),
+            mode: bundle.mode,
+        };
+        let engine = Engine::new(run, bundle, pipeline, RunState::new());
+        let mut dry = Self { engine, env, events: None };
+        let batch = dry.engine.open(&mut dry.env, opened);
+        dry.commit(batch);
+        Ok(dry)
+    }
+
+    /// Keeps all events from here on; see [`Self::events`].
+    #[must_use]
+    pub fn keeping_events(mut self) -> Self {
+        self.events = Some(Vec::new());
+        self
+    }
+
+    /// The events since [`Self::keeping_events`].
+    pub fn events(&self) -> &[Event] {
+        self.events.as_deref().unwrap_or_default()
+    }
+
+    /// The state so far.
+    pub fn state(&self) -> &RunState {
+        self.engine.state()
+    }
+
+    fn commit(&mut self, batch: Batch) {
+        self.engine.commit(&batch);
+        if let Some(events) = &mut self.events {
+            events.extend(batch.events);
+        }
+    }
+
+    /// Judges an action.
+    pub fn propose(&mut self, proposal: Proposal) -> Judgement {
+        let (batch, judgement) = self.engine.propose(&mut self.env, proposal);
+        self.commit(batch);
+        judgement
+    }
+
+    /// Notes what became of an action.
+    pub fn outcome(&mut self, action: ActionId, status: OutcomeStatus, content: Option<String>) {
+        let batch = self.engine.outcome(&mut self.env, action, status, content);
+        self.commit(batch);
+    }
+
+    /// Notes what was said to the agent.
+    pub fn input(&mut self, text: &str, label: Label) {
+        let batch = self.engine.input(&mut self.env, text.to_owned(), label);
+        self.commit(batch);
+    }
+
+    /// Notes the agent's reply.
+    pub fn output(&mut self, text: &str) {
+        let batch = self.engine.output(&mut self.env, text.to_owned());
+        self.commit(batch);
+    }
+
+    /// A person answers.
+    pub fn answer(&mut self, approval: ApprovalId, answer: Answer) -> Result<(), AnswerError> {
+        let batch = self.engine.answer(&mut self.env, approval, answer)?;
+        self.commit(batch);
+        Ok(())
+    }
+
+    /// A person takes hold of the run.
+    pub fn control(&mut self, control: portcullis_core::event::Control) {
+        let batch = self.engine.control(&mut self.env, control, "tester", None);
+        self.commit(batch);
+    }
+}

@@ -1,0 +1,532 @@
+//! The engine of a run, without I/O: turns what happens into events.
+//!
+//! Every method looks at the state and returns a [`Batch`] of events with what to tell the caller; nothing
+//! changes until [`Engine::commit`] is given the batch back. In between the driver makes it durable. If that
+//! fails, the batch is dropped and the run stands where it stood.
+
+use std::sync::Arc;
+
+use portcullis_core::action::{Action, Grant, Pending, Subject};
+use portcullis_core::bundle::{Bundle, PolicyRef};
+use portcullis_core::denial::Denial;
+use portcullis_core::event::{
+    Actor, ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, EventBody, GrantScope, ListedTool,
+    Mode, OutcomeStatus, Proposed, RunOpened,
+};
+use portcullis_core::fact::{FactAnswer, Facts};
+use portcullis_core::finding::Finding;
+use portcullis_core::guard::Context;
+use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
+use portcullis_core::label::Label;
+use portcullis_core::limits::{ARGUMENTS_BYTES_MAX, OPEN_ACTIONS_MAX, PLANNED_BYTES_MAX};
+use portcullis_core::pipeline::{Decision, Pipeline, reserved};
+use portcullis_core::state::{ApprovalState, RunState};
+use portcullis_core::verdict::Verdict;
+use serde_json::Value;
+
+use crate::batch::{Batch, BatchBuilder};
+use crate::denial::explain;
+use crate::env::Env;
+
+const MICROS_PER_SECOND: u64 = 1_000_000;
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// What an agent wants to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proposal {
+    /// The tool, by name or id; none for a thinking step.
+    pub tool: Option<String>,
+    /// The arguments.
+    pub arguments: Value,
+    /// What the agent said it was about to do.
+    pub planned: Option<String>,
+    /// The surface's own id of the call.
+    pub call: Option<String>,
+}
+
+/// What the gate answers to a [`Proposal`].
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// The action.
+    pub action: Action,
+    /// Its step number.
+    pub step: u32,
+    /// The verdict with all reasons.
+    pub decision: Decision,
+    /// What is done about it.
+    pub enforced: Enforced,
+    /// For the agent, when the action does not go ahead.
+    pub denial: Option<Denial>,
+    /// The approval that is waited for.
+    pub approval: Option<ApprovalId>,
+    /// The grant that was used.
+    pub grant: Option<ApprovalId>,
+}
+
+/// A person's answer to an approval request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// Granted or refused.
+    pub decision: ApprovalDecision,
+    /// How far a grant reaches.
+    pub scope: GrantScope,
+    /// A note for the record.
+    pub note: Option<String>,
+    /// Who answers.
+    pub approver: String,
+}
+
+/// Why an approval could not be answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerError {
+    /// No such approval in this run.
+    #[error("there is no approval {0} in this run")]
+    Unknown(ApprovalId),
+    /// It was answered before.
+    #[error("approval {0} was already decided")]
+    Decided(ApprovalId),
+    /// A tool scope that names another tool than the one that waits.
+    #[error("the grant names the tool `{named}`, but approval is asked for `{waiting}`")]
+    OtherTool {
+        /// In the scope.
+        named: String,
+        /// In the request.
+        waiting: String,
+    },
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct Engine {
+    run: RunId,
+    bundle: Arc<Bundle>,
+    pipeline: Arc<Pipeline>,
+    state: RunState,
+}
+
+impl Engine {
+    /// The engine of a run that has the given state: empty for a new run.
+    pub fn new(run: RunId, bundle: Arc<Bundle>, pipeline: Arc<Pipeline>, state: RunState) -> Self {
+        Self { run, bundle, pipeline, state }
+    }
+
+    /// The run.
+    pub fn run(&self) -> RunId {
+        self.run
+    }
+
+    /// The state after everything that was committed.
+    pub fn state(&self) -> &RunState {
+        &self.state
+    }
+
+    /// The bundle in force.
+    pub fn bundle(&self) -> &Arc<Bundle> {
+        &self.bundle
+    }
+
+    /// Takes events that are now durable into account.
+    pub fn commit(&mut self, batch: &Batch) {
+        for event in &batch.events {
+            self.state.apply(event);
+        }
+    }
+
+    /// Puts another bundle in force. Call only with the committed batch of [`Self::reload`].
+    pub fn set_bundle(&mut self, bundle: Arc<Bundle>) {
+        self.bundle = bundle;
+    }
+
+    fn builder<'e>(&self, env: &'e mut dyn Env) -> BatchBuilder<'e> {
+        BatchBuilder::new(env, self.state.seq())
+    }
+
+    fn principal(&self) -> &str {
+        self.state.principal().map_or("", |principal| &principal.id)
+    }
+
+    fn policy(&self) -> Option<PolicyRef<'_>> {
+        self.bundle.policy(self.state.policy())
+    }
+
+    /// The first event of a run.
+    pub fn open(&self, env: &mut dyn Env, opened: RunOpened) -> Batch {
+        let mut batch = self.builder(env);
+        batch.push(Actor::gate(), None, EventBody::RunOpened(opened));
+        batch.finish()
+    }
+
+    /// The first events of a further segment.
+    pub fn resume(&self, env: &mut dyn Env, parent: ClosedState, mode: Mode) -> Batch {
+        let mut batch = self.builder(env);
+        batch.push(Actor::gate(), None, EventBody::Config(ConfigChange::Resumed { parent }));
+        let policy = self.state.policy().to_owned();
+        let bundle = self.bundle.digest();
+        let change = ConfigChange::BundleLoaded { bundle, policy, mode };
+        batch.push(Actor::gate(), None, EventBody::Config(change));
+        batch.finish()
+    }
+
+    /// A new bundle reaches the run.
+    pub fn reload(&self, env: &mut dyn Env, bundle: &Bundle) -> Batch {
+        let mut batch = self.builder(env);
+        let policy = self.state.policy().to_owned();
+        let change = ConfigChange::BundleLoaded { bundle: bundle.digest(), policy, mode: bundle.mode };
+        batch.push(Actor::gate(), None, EventBody::Config(change));
+        batch.finish()
+    }
+
+    /// A server listed its tools.
+    pub fn tools_listed(&self, env: &mut dyn Env, server: &str, tools: Vec<ListedTool>) -> Batch {
+        let mut batch = self.builder(env);
+        let change = ConfigChange::ToolsListed { server: server.to_owned(), tools };
+        batch.push(Actor::gate(), None, EventBody::Config(change));
+        batch.finish()
+    }
+
+    /// Judges what the agent wants to do. A retry of a held call meets its approval again.
+    pub fn propose(&self, env: &mut dyn Env, proposal: Proposal) -> (Batch, Judgement) {
+        let mut batch = self.builder(env);
+        let new_id = ActionId::from_bytes(batch.id());
+        let Proposal { tool, arguments, planned, call } = proposal;
+        let action = Action::new(new_id, tool, arguments, planned);
+        let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
+        let judgement = match self.meet_approval(&mut batch, &action, bound_to) {
+            Some(judgement) => judgement,
+            None => self.judge_new(&mut batch, action, bound_to, call),
+        };
+        (batch.finish(), judgement)
+    }
+
+    /// What became of the approval that this very call waits for, if it waits for one.
+    fn meet_approval(
+        &self,
+        batch: &mut BatchBuilder<'_>,
+        action: &Action,
+        bound_to: Digest,
+    ) -> Option<Judgement> {
+        let (id, approval) = self.state.approval_for(bound_to)?;
+        let open = self.state.open_action(approval.action)?;
+        let mut held = Action::new(
+            approval.action,
+            action.tool.clone(),
+            action.arguments.clone(),
+            action.planned.clone(),
+        );
+        held.planned.clone_from(&action.planned);
+        let times = self.bundle.approvals;
+        match &approval.state {
+            ApprovalState::Pending => {
+                let waited = batch.at().micros_since(approval.requested_at);
+                if waited > u64::from(times.request_ttl_s) * MICROS_PER_SECOND {
+                    self.expire(batch, id);
+                    return None;
+                }
+                let decision = self.decide(batch, &held, None).1;
+                Some(self.held(held, open.step, decision, id))
+            }
+            ApprovalState::Granted { .. } => {
+                let ttl = u64::from(times.grant_ttl_s) * MICROS_PER_SECOND;
+                let Some(grant) = self.state.grant_for(&held, bound_to, batch.at(), ttl) else {
+                    self.expire(batch, id);
+                    return None;
+                };
+                let cause = open.last_event;
+                let step = open.step;
+                Some(self.judge(batch, held, step, cause, bound_to, Some(grant)))
+            }
+            ApprovalState::Refused | ApprovalState::Expired | ApprovalState::Claimed => None,
+        }
+    }
+
+    fn expire(&self, batch: &mut BatchBuilder<'_>, approval: ApprovalId) {
+        let body = EventBody::ApprovalDecided {
+            approval,
+            decision: ApprovalDecision::Expired,
+            scope: None,
+            labels: self.state.labels().clone(),
+            note: None,
+        };
+        batch.push(Actor::gate(), None, body);
+    }
+
+    fn judge_new(
+        &self,
+        batch: &mut BatchBuilder<'_>,
+        action: Action,
+        bound_to: Digest,
+        call: Option<String>,
+    ) -> Judgement {
+        let step = self.state.steps().saturating_add(1);
+        let known = action.tool.as_deref().and_then(|name| self.bundle.registry.get(name));
+        let side_effecting = action.tool.is_some() && known.is_none_or(|tool| tool.side_effecting);
+        let proposed = Proposed {
+            action: action.id,
+            step,
+            tool: action.tool.clone(),
+            side_effecting,
+            digest: action.digest(),
+            call,
+        };
+        let arguments =
+            action.tool.is_some().then(|| ("arguments", JSON, action.arguments.to_string().into_bytes()));
+        let planned = action.planned.clone().map(|text| ("planned", TEXT, text.into_bytes()));
+        let actor = Actor::agent(self.principal());
+        let cause = batch.push_with(actor, None, EventBody::Proposed(proposed), [arguments, planned]);
+        let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
+        let grant = self.state.grant_for(&action, bound_to, batch.at(), ttl);
+        self.judge(batch, action, step, cause, bound_to, grant)
+    }
+
+    /// Facts, decision, verdict event, enforcement.
+    fn judge(
+        &self,
+        batch: &mut BatchBuilder<'_>,
+        action: Action,
+        step: u32,
+        cause: u64,
+        bound_to: Digest,
+        grant: Option<Grant>,
+    ) -> Judgement {
+        let (facts, decision) = self.decide(batch, &action, grant.as_ref());
+        let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
+        let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
+        let mut verdict = cause;
+        if let Some(policy) = self.policy() {
+            let context = Context { bundle: &self.bundle, policy, run: &self.state };
+            let record = decision.record(&context, &pending, &facts);
+            verdict = batch.push(Actor::gate(), Some(cause), EventBody::Verdict(record));
+        }
+        let enforced = self.enforced(&decision);
+        if enforced == Enforced::Held {
+            return self.ask(batch, action, step, decision, verdict, bound_to);
+        }
+        if enforced.proceeds()
+            && let Some(grant) = &used
+        {
+            let body = EventBody::GrantClaimed { approval: grant.approval, action: action.id };
+            verdict = batch.push(Actor::gate(), Some(verdict), body);
+        }
+        let body = EventBody::Enforcement { action: Some(action.id), enforced };
+        let enforcement = batch.push(Actor::gate(), Some(verdict), body);
+        if action.tool.is_none() && enforced.proceeds() {
+            // Thinking is over as soon as it is permitted.
+            let body = EventBody::Outcome { action: action.id, status: OutcomeStatus::Ok };
+            batch.push(Actor::agent(self.principal()), Some(enforcement), body);
+        }
+        let denial = (!enforced.proceeds()).then(|| explain(&self.state, self.run, &action, &decision));
+        Judgement {
+            action,
+            step,
+            decision,
+            enforced,
+            denial,
+            approval: None,
+            grant: used.map(|g| g.approval),
+        }
+    }
+
+    fn decide(&self, batch: &BatchBuilder<'_>, action: &Action, grant: Option<&Grant>) -> (Facts, Decision) {
+        let Some(policy) = self.policy() else {
+            let message = format!("the bundle has no runtime policy `{}` any more", self.state.policy());
+            return (Facts::none(), denied(reserved::LIMIT, message));
+        };
+        if let Some(limit) = self.exceeded(action) {
+            return (Facts::none(), denied(reserved::LIMIT, limit));
+        }
+        let context = Context { bundle: &self.bundle, policy, run: &self.state };
+        let pending = Pending { at: batch.at(), subject: Subject::Action(action), grant };
+        let facts = self.gather(&context, &pending);
+        let decision = self.pipeline.decide(&context, &pending, &facts);
+        (facts, decision)
+    }
+
+    /// No source of facts is connected, so each question is answered with that, and the guard that asked
+    /// denies.
+    fn gather(&self, context: &Context<'_>, pending: &Pending<'_>) -> Facts {
+        let mut facts = Facts::none();
+        for request in self.pipeline.needs(context, pending) {
+            let why = format!("no source of facts called `{}` is connected", request.source);
+            facts.insert(request, FactAnswer::Failed(why));
+        }
+        facts
+    }
+
+    fn exceeded(&self, action: &Action) -> Option<String> {
+        if self.state.executing() >= OPEN_ACTIONS_MAX {
+            return Some(format!("{OPEN_ACTIONS_MAX} actions of this run are still executing"));
+        }
+        let planned = action.planned.as_ref().map_or(0, String::len);
+        if planned > PLANNED_BYTES_MAX {
+            return Some(format!("the planned action has {planned} bytes; the limit is {PLANNED_BYTES_MAX}"));
+        }
+        let text: usize = approximate_size(&action.arguments, ARGUMENTS_BYTES_MAX);
+        (text > ARGUMENTS_BYTES_MAX)
+            .then(|| format!("the arguments take more than {ARGUMENTS_BYTES_MAX} bytes, which is the limit"))
+    }
+
+    fn enforced(&self, decision: &Decision) -> Enforced {
+        match decision.verdict {
+            Verdict::Allow | Verdict::Warn => Enforced::Executed,
+            Verdict::Modify if decision.modified.is_some() => Enforced::Replaced,
+            Verdict::Modify => Enforced::Executed,
+            _ if self.state.mode() == Mode::Observe => Enforced::LetPass,
+            Verdict::Review => Enforced::Held,
+            Verdict::Clarify | Verdict::Pause | Verdict::Deny | Verdict::Halt => Enforced::Withheld,
+        }
+    }
+
+    /// Asks for a person's approval.
+    fn ask(
+        &self,
+        batch: &mut BatchBuilder<'_>,
+        action: Action,
+        step: u32,
+        decision: Decision,
+        cause: u64,
+        digest: Digest,
+    ) -> Judgement {
+        let held = EventBody::Enforcement { action: Some(action.id), enforced: Enforced::Held };
+        let cause = batch.push(Actor::gate(), Some(cause), held);
+        let approval = ApprovalId::from_bytes(batch.id());
+        let tool = action.tool.clone().unwrap_or_default();
+        let body = EventBody::ApprovalRequested { approval, action: action.id, digest, tool };
+        batch.push(Actor::gate(), Some(cause), body);
+        self.held(action, step, decision, approval)
+    }
+
+    fn held(&self, action: Action, step: u32, decision: Decision, approval: ApprovalId) -> Judgement {
+        let mut denial = explain(&self.state, self.run, &action, &decision);
+        denial.approval = Some(approval);
+        Judgement {
+            action,
+            step,
+            decision,
+            enforced: Enforced::Held,
+            denial: Some(denial),
+            approval: Some(approval),
+            grant: None,
+        }
+    }
+
+    /// A person answers. The labels of the run at this moment are what the person was shown.
+    pub fn answer(&self, env: &mut dyn Env, id: ApprovalId, answer: Answer) -> Result<Batch, AnswerError> {
+        let approval = self.state.approval(id).ok_or(AnswerError::Unknown(id))?;
+        if approval.state != ApprovalState::Pending {
+            return Err(AnswerError::Decided(id));
+        }
+        if let GrantScope::Tool(named) = &answer.scope
+            && *named != approval.tool
+        {
+            return Err(AnswerError::OtherTool { named: named.clone(), waiting: approval.tool.clone() });
+        }
+        let granted = answer.decision == ApprovalDecision::Granted;
+        let mut labels = self.state.labels().clone();
+        if let (true, GrantScope::Tool(tool)) = (granted, &answer.scope) {
+            // Who approves every call of a tool has approved that its results will be seen.
+            labels.insert(Label::Tool(tool.clone()));
+        }
+        let cause = self.state.open_action(approval.action).map(|action| action.last_event);
+        let mut batch = self.builder(env);
+        let body = EventBody::ApprovalDecided {
+            approval: id,
+            decision: answer.decision,
+            scope: granted.then_some(answer.scope),
+            labels,
+            note: answer.note,
+        };
+        batch.push(Actor::approver(&answer.approver), cause, body);
+        Ok(batch.finish())
+    }
+
+    /// What became of an action, and what the agent will see of it. `content` is the text or JSON text of the
+    /// tool's answer.
+    pub fn outcome(
+        &self,
+        env: &mut dyn Env,
+        action: ActionId,
+        status: OutcomeStatus,
+        content: Option<String>,
+    ) -> Batch {
+        let open = self.state.open_action(action);
+        let cause = open.map(|open| open.last_event);
+        let tool = open.and_then(|open| open.tool.clone());
+        let mut batch = self.builder(env);
+        let actor = tool.as_deref().map_or_else(Actor::gate, Actor::tool);
+        let outcome = batch.push(actor.clone(), cause, EventBody::Outcome { action, status });
+        if let Some(content) = content {
+            let label = tool.map_or(Label::Unknown, Label::Tool);
+            let body = EventBody::Observation { action: Some(action), label };
+            batch.push_with(actor, Some(outcome), body, [Some(("content", TEXT, content.into_bytes()))]);
+        }
+        batch.finish()
+    }
+
+    /// The user or the operator says something.
+    pub fn input(&self, env: &mut dyn Env, text: String, label: Label) -> Batch {
+        let mut batch = self.builder(env);
+        let actor = if label == Label::User { Actor::user() } else { Actor::gate() };
+        let payload = ("text", TEXT, text.into_bytes());
+        batch.push_with(actor, None, EventBody::Input { label }, [Some(payload)]);
+        batch.finish()
+    }
+
+    /// The agent replies.
+    pub fn output(&self, env: &mut dyn Env, text: String) -> Batch {
+        let mut batch = self.builder(env);
+        let payload = ("text", TEXT, text.into_bytes());
+        batch.push_with(Actor::agent(self.principal()), None, EventBody::Output {}, [Some(payload)]);
+        batch.finish()
+    }
+
+    /// A person takes hold of the run.
+    pub fn control(
+        &self,
+        env: &mut dyn Env,
+        control: Control,
+        approver: &str,
+        note: Option<String>,
+    ) -> Batch {
+        let mut batch = self.builder(env);
+        batch.push(Actor::approver(approver), None, EventBody::Control { control, note });
+        batch.finish()
+    }
+
+    /// The last event of the segment.
+    pub fn close(&self, env: &mut dyn Env, state: ClosedState) -> Batch {
+        let mut batch = self.builder(env);
+        let count = batch.seq() + 1;
+        batch.push(Actor::gate(), None, EventBody::RunClosed { state, count, successor: None });
+        batch.finish()
+    }
+}
+
+fn denied(rule: &'static str, message: String) -> Decision {
+    let finding = Finding::new(rule, Verdict::Deny, message);
+    Decision { verdict: Verdict::Deny, findings: vec![finding], modified: None }
+}
+
+/// Size of a value as JSON, roughly; stops counting beyond `enough`.
+fn approximate_size(value: &Value, enough: usize) -> usize {
+    let mut size = 0_usize;
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        size = size.saturating_add(match value {
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+            Value::String(text) => text.len() + 2,
+            Value::Array(items) => {
+                rest.extend(items);
+                2 + items.len()
+            }
+            Value::Object(map) => {
+                rest.extend(map.values());
+                2 + map.keys().map(|key| key.len() + 4).sum::<usize>()
+            }
+        });
+        if size > enough {
+            break;
+        }
+    }
+    size
+}

@@ -1,0 +1,114 @@
+//! The only door to the clock and to randomness. A run that is judged from a record gets a deterministic one,
+//! so that judging it twice gives the same bytes.
+
+use portcullis_core::id::DigestBuilder;
+use portcullis_core::time::Timestamp;
+
+/// Where a driver takes time, ids and salts from.
+pub trait Env: Send {
+    /// The time now.
+    fn now(&mut self) -> Timestamp;
+    /// A new id, unique among all runs.
+    fn id(&mut self) -> [u8; 16];
+    /// A new salt for a payload commitment, unpredictable.
+    fn salt(&mut self) -> [u8; 32];
+}
+
+/// The system's clock, and a generator seeded once from the system's random source: SHA-256 over a secret seed
+/// and a counter. Drawing is then infallible and needs no system call on the hot path.
+pub struct SystemEnv {
+    seed: [u8; 32],
+    drawn: u64,
+}
+
+impl std::fmt::Debug for SystemEnv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The seed is a secret.
+        f.debug_struct("SystemEnv").field("drawn", &self.drawn).finish_non_exhaustive()
+    }
+}
+
+/// The system gave no random bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("the system's random source gave nothing: {0}")]
+pub struct NoRandomness(getrandom::Error);
+
+impl SystemEnv {
+    /// Seeds the generator.
+    pub fn new() -> Result<Self, NoRandomness> {
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(NoRandomness)?;
+        Ok(Self { seed, drawn: 0 })
+    }
+}
+
+impl Env for SystemEnv {
+    fn now(&mut self) -> Timestamp {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let micros = since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+        Timestamp::from_micros(micros)
+    }
+
+    /// Six bytes of milliseconds since the epoch, then ten random ones: ids sort by time.
+    fn id(&mut self) -> [u8; 16] {
+        let millis = u64::try_from(self.now().as_micros() / 1_000).unwrap_or(0);
+        let mut id = [0; 16];
+        for (byte, source) in id.iter_mut().zip(millis.to_be_bytes().into_iter().skip(2).chain(self.salt())) {
+            *byte = source;
+        }
+        id
+    }
+
+    fn salt(&mut self) -> [u8; 32] {
+        self.drawn = self.drawn.wrapping_add(1);
+        let digest = DigestBuilder::new("portcullis/random/v1")
+            .part(&self.seed)
+            .part(&self.drawn.to_be_bytes())
+            .finish();
+        *digest.as_bytes()
+    }
+}
+
+/// A clock that ticks one millisecond a call, ids that count and salts of zeros: for judging recorded traces.
+/// Never for a ledger: its commitments hide nothing.
+#[derive(Debug, Default)]
+pub struct CountingEnv {
+    ticks: i64,
+    ids: u64,
+}
+
+impl Env for CountingEnv {
+    fn now(&mut self) -> Timestamp {
+        self.ticks += 1_000;
+        Timestamp::from_micros(self.ticks)
+    }
+
+    fn id(&mut self) -> [u8; 16] {
+        self.ids += 1;
+        let mut id = [0; 16];
+        for (byte, digit) in id.iter_mut().rev().zip(self.ids.to_le_bytes()) {
+            *byte = digit;
+        }
+        id
+    }
+
+    fn salt(&mut self) -> [u8; 32] {
+        [0; 32]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_differ_and_sort_by_time() {
+        let mut env = SystemEnv::new().unwrap();
+        let first = env.id();
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        let second = env.id();
+        assert!(first < second);
+        assert_ne!(env.salt(), env.salt());
+        assert_ne!(SystemEnv::new().unwrap().salt(), SystemEnv::new().unwrap().salt());
+    }
+}
