@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use portcullis_core::bundle::Bundle;
 use portcullis_sim::tools::{TOOLS, Workspace};
 use serde_json::{Value, json};
 
@@ -43,6 +44,54 @@ fn knowledge() -> BTreeMap<String, String> {
 
 fn text<'a>(table: &'a Value, key: &str) -> &'a str {
     table[key].as_str().unwrap()
+}
+
+/// All files of the bundle, with `portcullis.toml` as `turn` turns it.
+fn files(turn: impl Fn(&str) -> String) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for folder in ["", "policies/", "tools/", "plans/"] {
+        for entry in std::fs::read_dir(bundle().join(folder)).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_file() {
+                let name = format!("{folder}{}", entry.file_name().to_str().unwrap());
+                files.insert(name, std::fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    let main = String::from_utf8(files["portcullis.toml"].clone()).unwrap();
+    files.insert("portcullis.toml".to_owned(), turn(&main).into_bytes());
+    files
+}
+
+#[test]
+fn the_loader_reads_the_whole_bundle() {
+    let bundle = Bundle::load(&files(str::to_owned)).unwrap();
+    assert_eq!(bundle.default_policy(), "Strict Compliance Policy");
+    assert_eq!((bundle.policies().len(), bundle.plans.len(), bundle.knowledge.len()), (2, 7, 4));
+    let tools =
+        bundle.plans.iter().flat_map(|plan| &plan.steps).filter_map(|step| Some((step.tool.as_ref()?, step)));
+    for (name, step) in tools {
+        let tool = bundle.registry.get(name).unwrap();
+        assert_eq!(tool.args.check(&step.args), Ok(()), "{}", step.action);
+    }
+}
+
+#[test]
+fn the_settings_that_are_commented_out_are_valid_as_well() {
+    let settings = |line: &str| {
+        let code = line.strip_prefix("# ")?;
+        let sets = code.split_whitespace().nth(1) == Some("=");
+        (sets || code.starts_with("[[")).then(|| code.to_owned())
+    };
+    let uncommented = |main: &str| {
+        main.lines()
+            .map(|line| settings(line).unwrap_or_else(|| line.to_owned()))
+            .collect::<Vec<_>>()
+            .join("\n")
+    };
+    let bundle = Bundle::load(&files(uncommented)).unwrap();
+    assert_eq!(bundle.credentials.len(), 1);
+    // They are the defaults.
+    assert_eq!(bundle.approvals, Bundle::load(&files(str::to_owned)).unwrap().approvals);
 }
 
 #[test]
