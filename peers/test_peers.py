@@ -1,12 +1,11 @@
 """Tests of the client scripts themselves, against the servers alone: what they report must be true before it says
 anything about the gate.
 
-    python -m unittest -v test_peers        from this folder, with PORTCULLIS_PEERS naming the folder of the servers
+    ../.peers/python/bin/python -m unittest -v test_peers        in this folder, after cargo xtask peers
 """
 
 import copy
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,7 +17,7 @@ from pathlib import Path
 import compare
 
 HERE = Path(__file__).parent
-SERVERS = Path(os.environ.get("PORTCULLIS_PEERS", HERE.parent / ".peers")) / "npm/node_modules/@modelcontextprotocol"
+SERVERS = HERE.resolve().parent / ".peers/npm/node_modules/@modelcontextprotocol"
 RUN_SECONDS_MAX = 180
 
 

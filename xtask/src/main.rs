@@ -37,8 +37,8 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
-        ["test"] => suite::run(false),
-        ["test", "--long"] => suite::run(true),
+        ["test"] => return test(false),
+        ["test", "--long"] => return test(true),
         ["fmt"] => Program::cargo(["fmt", "--all"]).run(),
         ["lint"] => suite::clippy().run(),
         ["tidy"] => tidy::run(),
@@ -52,6 +52,10 @@ fn main() -> ExitCode {
         [unknown, ..] => return usage(&format!("cannot do `{unknown}` with these arguments")),
     };
     finish(done)
+}
+
+fn test(long: bool) -> ExitCode {
+    if suite::run(long) { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) }
 }
 
 fn usage(problem: &str) -> ExitCode {

@@ -49,10 +49,7 @@ pub(crate) fn install() -> Result<()> {
 
 /// The scripts' own tests, against the servers alone.
 pub(crate) fn self_test() -> Program {
-    Program::new(python())
-        .args(["-B", "-m", "unittest", "test_peers"])
-        .current_dir(&root().join("peers"))
-        .env("PORTCULLIS_PEERS", root().join(".peers"))
+    Program::new(python()).args(["-B", "-m", "unittest", "test_peers"]).current_dir(&root().join("peers"))
 }
 
 fn wanted(manifests: &Path) -> Result<String> {

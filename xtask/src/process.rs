@@ -85,20 +85,21 @@ impl Program {
         self
     }
 
-    /// How it is typed.
+    /// How it is typed in the top folder.
     pub(crate) fn shown(&self) -> String {
+        let root = root();
+        let folder = self.command.get_current_dir().and_then(|folder| folder.strip_prefix(&root).ok());
         let program = Path::new(self.command.get_program());
-        let name = if program.file_stem().is_some_and(|stem| stem == "cargo") {
-            Path::new("cargo")
-        } else {
-            program
-        };
-        let mut text = name.display().to_string();
+        let cargo = program.file_stem().is_some_and(|stem| stem == "cargo");
+        let mut text = if cargo { "cargo".to_owned() } else { program.display().to_string() };
         for argument in self.command.get_args() {
             text.push(' ');
             text.push_str(&argument.to_string_lossy());
         }
-        text
+        match folder {
+            Some(folder) if !folder.as_os_str().is_empty() => format!("(cd {} && {text})", folder.display()),
+            _ => text,
+        }
     }
 
     /// Runs it with our own input and output.
@@ -148,5 +149,32 @@ impl Program {
         } else {
             Err(Failure::new(format!("`{}` failed: {status}", self.shown())))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_shown_as_it_is_typed() {
+        assert_eq!(Program::cargo(["fmt", "--all"]).shown(), "cargo fmt --all");
+        let elsewhere = Program::new("npm").args(["ci"]).current_dir(&root().join("peers"));
+        assert_eq!(elsewhere.shown(), "(cd peers && npm ci)");
+    }
+
+    #[test]
+    fn a_failure_names_the_command() {
+        let failure = Program::new("false").args(["x"]).run().unwrap_err();
+        assert!(failure.to_string().starts_with("`false x` failed: "), "{failure}");
+        let absent = Program::new("no-such-program").run().unwrap_err();
+        assert!(absent.to_string().starts_with("cannot start `no-such-program`: "), "{absent}");
+    }
+
+    #[test]
+    fn lines_arrive_one_by_one() {
+        let mut lines = Vec::new();
+        Program::new("printf").args(["a\\nb"]).lines(|line| lines.push(line.to_owned())).unwrap();
+        assert_eq!(lines, ["a", "b"]);
     }
 }
