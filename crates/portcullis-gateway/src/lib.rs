@@ -1,3 +1,5 @@
 //! Daemon, HTTP API, MCP gate and the shims that talk to them.
 
+pub mod api;
 pub mod demo_server;
+pub mod home;

@@ -1,0 +1,536 @@
+//! `/v1`: what daemon and clients say to each other, as types that both sides use.
+//!
+//! JSON over HTTP/1.1, on the Unix socket always and on TCP where asked. Every request carries
+//! `Authorization: Bearer TOKEN`; a failure is a status with an [`ErrorBody`].
+//!
+//! | method and path | request | response |
+//! |---|---|---|
+//! | POST `/v1/runs` | [`OpenRun`] | [`OpenedRun`] |
+//! | GET `/v1/runs/{run}/attach` | | stays open: a newline every [`HEARTBEAT_S`] |
+//! | POST `/v1/runs/{run}/actions` | [`ProposeAction`] | [`ActionAnswer`] |
+//! | POST `/v1/runs/{run}/outcomes` | [`ReportOutcome`] | [`ObservationAnswer`] |
+//! | POST `/v1/runs/{run}/tools` | [`ReportTools`] | [`ToolsAnswer`] |
+//! | POST `/v1/runs/{run}/inputs` | [`ReportInput`] | [`TextAnswer`] |
+//! | POST `/v1/runs/{run}/outputs` | [`ReportOutput`] | [`TextAnswer`] |
+//! | POST `/v1/runs/{run}/close` | [`Empty`] | [`Empty`] |
+//! | POST `/v1/runs/{run}/control` | [`ControlRun`] | [`Empty`] |
+//! | GET `/v1/runs?limit=N` | | [`Runs`] |
+//! | GET `/v1/runs/{run}` | | [`RunInfo`] |
+//! | GET `/v1/runs/{run}/events?after=SEQ&limit=N` | | lines verbatim, next `after` in [`NEXT_HEADER`] |
+//! | GET `/v1/runs/{run}/export` | | the export, verbatim |
+//! | GET `/v1/approvals?state=pending\|all` | | [`Approvals`] |
+//! | GET `/v1/approvals/{id}` | | [`ApprovalInfo`] |
+//! | POST `/v1/approvals/{id}/grant` | [`GrantApproval`] | [`ApprovalInfo`] |
+//! | POST `/v1/approvals/{id}/refuse` | [`RefuseApproval`] | [`ApprovalInfo`] |
+//! | POST `/v1/bundles/reload` | [`Empty`] | [`Reloaded`] |
+//! | GET `/v1/health` | | [`Health`] |
+//!
+//! `{run}` and `{id}` accept a unique prefix of at least [`ID_PREFIX_MIN`] hex digits. Requests are read
+//! strictly: an unknown field is an error. Responses are read leniently: a newer daemon may say more.
+
+use portcullis_core::denial::Denial;
+use portcullis_core::event::{Control, Enforced, Mode, OutcomeStatus};
+use portcullis_core::finding::Finding;
+use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
+use portcullis_core::label::LabelSet;
+use portcullis_core::time::Timestamp;
+use portcullis_core::verdict::Verdict;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Largest request body, in bytes: the largest message of a protocol behind the gate, and room around it.
+pub const REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
+/// Longest that a held call may wait for a decision inside its request, in milliseconds.
+pub const WAIT_MS_MAX: u32 = 50_000;
+/// Seconds between two newlines on an attached connection.
+pub const HEARTBEAT_S: u64 = 10;
+/// Fewest hex digits of an id in a path.
+pub const ID_PREFIX_MIN: usize = 6;
+/// Response header with the `after` of the next page of events; absent on the last page.
+pub const NEXT_HEADER: &str = "x-portcullis-next";
+
+/// Codes of errors that a client acts on. There are others, for people.
+pub mod code {
+    /// No token, or one that nobody knows (401).
+    pub const UNAUTHORIZED: &str = "unauthorized";
+    /// The approver's credential is needed (403).
+    pub const FORBIDDEN: &str = "forbidden";
+    /// There is no such run, approval or action (404).
+    pub const NOT_FOUND: &str = "not_found";
+    /// The run is closed, or its daemon died: open it again with `resume` (409).
+    pub const RUN_NOT_LIVE: &str = "run_not_live";
+    /// The run is governed by another bundle or policy than the one asked for (409).
+    pub const BUNDLE_MISMATCH: &str = "bundle_mismatch";
+    /// The bundle has mistakes; the message holds them, one a line (422).
+    pub const BUNDLE_INVALID: &str = "bundle_invalid";
+}
+
+/// The body of every failure.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorBody {
+    /// What went wrong.
+    pub error: ErrorInfo,
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorInfo {
+    /// For programs, in `snake_case`; see [`code`].
+    pub code: String,
+    /// For people.
+    pub message: String,
+}
+
+/// A body that says nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Empty {}
+
+/// Opens a run, joins the live run of the same principal and session, or continues one.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenRun {
+    /// The way the agent comes in, e.g. `mcp`.
+    pub surface: String,
+    /// The client session the run belongs to; none: a run of its own, uncorrelated.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// Name of the runtime policy; none: the credential's, else the bundle's default.
+    #[serde(default)]
+    pub policy: Option<String>,
+    /// Absolute path of the bundle's folder; none: the daemon's own bundle.
+    #[serde(default)]
+    pub bundle: Option<String>,
+    /// The client, as it names itself.
+    #[serde(default)]
+    pub client: Option<String>,
+    /// Continue this run in a new segment.
+    #[serde(default)]
+    pub resume: Option<RunId>,
+}
+
+/// A run is open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenedRun {
+    /// The run.
+    pub run: RunId,
+    /// The segment that the daemon writes.
+    pub segment: SegmentId,
+    /// Name of the runtime policy that governs it.
+    pub policy: String,
+    /// Digest of the bundle that governs it.
+    pub bundle: Digest,
+    /// Whether verdicts are enforced.
+    pub mode: Mode,
+    /// The run was live already, for another connection of the same session.
+    pub shared: bool,
+    /// Names and ids of disabled tools.
+    #[serde(default)]
+    pub disabled_tools: Vec<String>,
+}
+
+/// Proposes an action.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProposeAction {
+    /// The tool as the agent named it; none for a thinking step.
+    #[serde(default)]
+    pub tool: Option<String>,
+    /// The arguments: an object.
+    #[serde(default)]
+    pub arguments: Value,
+    /// What the agent said it was about to do.
+    #[serde(default)]
+    pub planned: Option<String>,
+    /// The surface's own id of the call.
+    #[serde(default)]
+    pub call: Option<String>,
+    /// How long a held call waits for the decision, at most [`WAIT_MS_MAX`]; none: as the bundle says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u32>,
+}
+
+/// What the gate says of an action.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ActionAnswer {
+    /// The action's name from here on. A retry of a held call keeps the name it had.
+    pub action: ActionId,
+    /// Its number in the run, from 1.
+    pub step: u32,
+    /// The join of all findings.
+    pub verdict: Verdict,
+    /// What is done about it.
+    pub enforced: Enforced,
+    /// The verdict is durable and the action may happen, exactly once.
+    pub permit: bool,
+    /// The arguments to use instead, only where `enforced` is `replaced`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Why not, where there is no permit.
+    #[serde(default)]
+    pub denial: Option<Denial>,
+    /// The approval that is waited for, or was.
+    #[serde(default)]
+    pub approval: Option<ApprovalId>,
+    /// All findings in declared order.
+    #[serde(default)]
+    pub findings: Vec<Finding>,
+    /// Number of the last event written for it.
+    pub seq: u64,
+}
+
+/// Reports what became of an action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportOutcome {
+    /// The action.
+    pub action: ActionId,
+    /// How it ended.
+    pub status: OutcomeStatus,
+    /// What the agent would see of it, as text.
+    #[serde(default)]
+    pub content: Option<String>,
+    /// Media type of the content; none: `text/plain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+}
+
+/// What the gate says of what a tool answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObservationAnswer {
+    /// The join of all findings.
+    pub verdict: Verdict,
+    /// Whether the agent may see it.
+    pub enforced: Enforced,
+    /// Why not.
+    #[serde(default)]
+    pub denial: Option<Denial>,
+    /// Number of the last event written for it.
+    pub seq: u64,
+}
+
+/// Reports the tools that a server lists.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportTools {
+    /// The server, as it named itself or was started.
+    pub server: String,
+    /// Its tools, in its order.
+    pub tools: Vec<ReportedTool>,
+}
+
+/// One tool, in its server's words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportedTool {
+    /// The name to call it by.
+    pub name: String,
+    /// What it does.
+    #[serde(default)]
+    pub description: String,
+    /// The schema of its arguments.
+    #[serde(default)]
+    pub input_schema: Value,
+    /// The server's `readOnlyHint`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_only_hint: Option<bool>,
+    /// The server's `destructiveHint`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub destructive_hint: Option<bool>,
+}
+
+/// What is recorded of the tools.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolsAnswer {
+    /// Number of the event.
+    pub seq: u64,
+    /// Names of tools that the client must not be shown.
+    #[serde(default)]
+    pub disabled: Vec<String>,
+}
+
+/// Reports what was said to the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportInput {
+    /// The words.
+    pub text: String,
+    /// Who said them.
+    pub role: Role,
+}
+
+/// Who speaks to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The user on whose behalf it acts.
+    User,
+    /// Whoever set it up: the system prompt.
+    Operator,
+}
+
+/// Reports the agent's reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportOutput {
+    /// The words.
+    pub text: String,
+}
+
+/// What the gate says of an input or an output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextAnswer {
+    /// Number of the last event written for it.
+    pub seq: u64,
+    /// The join of all findings.
+    pub verdict: Verdict,
+}
+
+/// Takes hold of a run. Needs the approver's credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ControlRun {
+    /// What to do.
+    pub control: Control,
+    /// Why, for the record.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// Runs, the latest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runs {
+    /// The runs.
+    pub runs: Vec<RunInfo>,
+}
+
+/// One run at a glance.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunInfo {
+    /// The run.
+    pub run: RunId,
+    /// The way the agent came in.
+    pub surface: String,
+    /// The client session; none: uncorrelated.
+    #[serde(default)]
+    pub session: Option<String>,
+    /// On whose behalf the agent acts.
+    pub principal: String,
+    /// Name of the runtime policy.
+    pub policy: String,
+    /// Digest of the bundle.
+    pub bundle: Digest,
+    /// Whether verdicts are enforced.
+    pub mode: Mode,
+    /// Whether it may go on.
+    pub phase: RunPhase,
+    /// When it was opened.
+    pub opened_at: Timestamp,
+    /// Steps so far.
+    pub steps: u32,
+    /// Side effects that were executed.
+    pub side_effects: u32,
+    /// Events so far.
+    pub events: u64,
+}
+
+/// Whether a run may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunPhase {
+    /// It may.
+    Running,
+    /// The user was asked something.
+    Clarifying,
+    /// It waits for an input or a person's resume.
+    Paused,
+    /// It ended; only a person resumes it.
+    Halted,
+    /// Closed in good order.
+    Closed,
+    /// Its writer or its last client died.
+    Abandoned,
+}
+
+/// Approvals, the oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Approvals {
+    /// The approvals.
+    pub approvals: Vec<ApprovalInfo>,
+}
+
+/// One approval with all that a person needs to decide.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ApprovalInfo {
+    /// The approval.
+    pub approval: ApprovalId,
+    /// Where it stands.
+    pub state: ApprovalPhase,
+    /// The run.
+    pub run: RunId,
+    /// The action that waits.
+    pub action: ActionId,
+    /// On whose behalf the agent acts.
+    pub principal: String,
+    /// Name of the runtime policy.
+    pub policy: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; none where they are not at hand.
+    #[serde(default)]
+    pub arguments: Option<Value>,
+    /// What the agent said it was about to do.
+    #[serde(default)]
+    pub planned: Option<String>,
+    /// The rule that asks.
+    #[serde(default)]
+    pub rule: Option<String>,
+    /// Why it asks.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// What a `once` grant is bound to.
+    pub digest: Digest,
+    /// Where what the agent has seen so far came from.
+    pub labels: LabelSet,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// When it lapses, while it is pending.
+    #[serde(default)]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Where an approval stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalPhase {
+    /// Nobody decided yet.
+    Pending,
+    /// Yes, and not used yet or not used up.
+    Granted,
+    /// No.
+    Refused,
+    /// Too late.
+    Expired,
+    /// Yes, and used.
+    Claimed,
+}
+
+/// Which approvals to list.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalFilter {
+    /// Those that wait for a person.
+    #[default]
+    Pending,
+    /// All that are remembered.
+    All,
+}
+
+impl ApprovalFilter {
+    /// The word in the query.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::All => "all",
+        }
+    }
+}
+
+/// Says yes. Needs the approver's credential.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantApproval {
+    /// How far the grant reaches.
+    #[serde(default)]
+    pub scope: Scope,
+    /// A note for the record.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// How far a grant reaches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// This call with these arguments, once.
+    #[default]
+    Once,
+    /// Every call of the tool for the rest of the run.
+    Tool,
+}
+
+/// Says no. Needs the approver's credential.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RefuseApproval {
+    /// A note for the record.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// The bundle was read again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reloaded {
+    /// Digest of the bundle in force.
+    pub bundle: Digest,
+    /// Whether it is another than before.
+    pub changed: bool,
+}
+
+/// How the daemon is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+    /// Version of the program.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// The state folder.
+    pub home: String,
+    /// Digest of its bundle.
+    pub bundle: Digest,
+    /// Runs that are live.
+    pub runs_live: u64,
+    /// `ok`, or what is wrong with the store.
+    pub store: String,
+    /// Why the last reload was refused; the bundle before it is in force.
+    #[serde(default)]
+    pub reload_error: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn requests_may_leave_out_what_is_optional_and_nothing_unknown_passes() {
+        let open: OpenRun = serde_json::from_value(json!({"surface": "mcp"})).unwrap();
+        assert_eq!(open, OpenRun { surface: "mcp".into(), ..OpenRun::default() });
+        assert!(serde_json::from_value::<OpenRun>(json!({"surface": "mcp", "polcy": "x"})).is_err());
+        let grant: GrantApproval = serde_json::from_value(json!({})).unwrap();
+        assert_eq!(grant.scope, Scope::Once);
+        assert_eq!(
+            serde_json::to_value(ProposeAction {
+                tool: Some("t".into()),
+                arguments: json!({}),
+                planned: None,
+                call: None,
+                wait_ms: None
+            })
+            .unwrap(),
+            json!({"tool": "t", "arguments": {}, "planned": null, "call": null})
+        );
+    }
+
+    #[test]
+    fn answers_of_a_newer_daemon_are_read() {
+        let answer: ActionAnswer = serde_json::from_value(json!({
+            "action": "00".repeat(16), "step": 1, "verdict": "allow", "enforced": "let-pass", "permit": true,
+            "denial": null, "approval": null, "findings": [], "seq": 4, "novel": [1],
+        }))
+        .unwrap();
+        assert_eq!((answer.permit, answer.enforced, answer.seq), (true, Enforced::LetPass, 4));
+    }
+}

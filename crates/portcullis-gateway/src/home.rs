@@ -1,0 +1,152 @@
+//! The state folder of a daemon: one folder, one daemon, one store.
+//!
+//! ```text
+//! gate.sock                    the socket
+//! daemon.lock                  held by the daemon while it lives
+//! daemon.pid  daemon.log       for people
+//! ledger/                      the store
+//! credentials/agent.token      opens runs, proposes, reports
+//! credentials/approver.token   decides on approvals, takes hold of runs
+//! ```
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use portcullis_core::principal::CredentialKind;
+
+/// Longest path of a Unix socket, in bytes. Systems allow 103 or 107; one limit holds on all.
+pub const SOCKET_PATH_BYTES_MAX: usize = 100;
+
+/// Why there is no state folder.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// Nothing says where it is.
+    #[error("there is no state folder: give --home DIR, or set PORTCULLIS_HOME, XDG_STATE_HOME or HOME")]
+    Nowhere,
+    /// A relative path, and no current folder to resolve it against.
+    #[error("cannot resolve the state folder `{}`: {source}", path.display())]
+    Relative {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The path of the socket would not fit into a socket address.
+    #[error(
+        "the socket path `{}` has {} bytes, and sockets allow {SOCKET_PATH_BYTES_MAX}; choose a shorter --home",
+        .0.display(), .0.as_os_str().len()
+    )]
+    SocketPath(PathBuf),
+}
+
+/// An absolute state folder, whose socket path is known to fit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home(PathBuf);
+
+impl Home {
+    /// The folder given, else `$PORTCULLIS_HOME`, else `$XDG_STATE_HOME/portcullis`, else
+    /// `~/.local/state/portcullis`. Nothing is created.
+    ///
+    /// # Errors
+    /// [`HomeError`].
+    pub fn resolve(given: Option<&Path>) -> Result<Self, HomeError> {
+        let from = |name: &str, below: &str| {
+            let value: OsString = env::var_os(name).filter(|value| !value.is_empty())?;
+            Some(PathBuf::from(value).join(below))
+        };
+        let path = given
+            .map(Path::to_owned)
+            .or_else(|| from("PORTCULLIS_HOME", ""))
+            .or_else(|| from("XDG_STATE_HOME", "portcullis"))
+            .or_else(|| from("HOME", ".local/state/portcullis"))
+            .ok_or(HomeError::Nowhere)?;
+        Self::at(&path)
+    }
+
+    /// The folder at `path`.
+    ///
+    /// # Errors
+    /// [`HomeError`], but not [`HomeError::Nowhere`].
+    pub fn at(path: &Path) -> Result<Self, HomeError> {
+        let absolute = std::path::absolute(path)
+            .map_err(|source| HomeError::Relative { path: path.to_owned(), source })?;
+        let home = Self(absolute);
+        let socket = home.socket();
+        if socket.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+            return Err(HomeError::SocketPath(socket));
+        }
+        Ok(home)
+    }
+
+    /// The folder itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.0.join("gate.sock")
+    }
+
+    /// The lock that the daemon holds while it lives.
+    #[must_use]
+    pub fn lock(&self) -> PathBuf {
+        self.0.join("daemon.lock")
+    }
+
+    /// The daemon's process id.
+    #[must_use]
+    pub fn pid(&self) -> PathBuf {
+        self.0.join("daemon.pid")
+    }
+
+    /// What the daemon says.
+    #[must_use]
+    pub fn log(&self) -> PathBuf {
+        self.0.join("daemon.log")
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn ledger(&self) -> PathBuf {
+        self.0.join("ledger")
+    }
+
+    /// The folder of the credentials.
+    #[must_use]
+    pub fn credentials(&self) -> PathBuf {
+        self.0.join("credentials")
+    }
+
+    /// The token of that kind.
+    #[must_use]
+    pub fn token(&self, kind: CredentialKind) -> PathBuf {
+        self.credentials().join(match kind {
+            CredentialKind::Agent => "agent.token",
+            CredentialKind::Approver => "approver.token",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_path_that_does_not_fit_is_refused() {
+        assert!(Home::at(Path::new("/tmp/home")).is_ok());
+        let error = Home::at(Path::new(&format!("/{}", "x".repeat(100)))).unwrap_err().to_string();
+        assert!(error.contains("has 111 bytes") && error.contains("shorter --home"), "{error}");
+    }
+
+    #[test]
+    fn files_have_their_places() {
+        let home = Home::at(Path::new("/h")).unwrap();
+        assert_eq!(home.token(CredentialKind::Approver), Path::new("/h/credentials/approver.token"));
+        assert_eq!(home.socket(), Path::new("/h/gate.sock"));
+    }
+}
