@@ -1,0 +1,209 @@
+//! What may be appended: lines that are chained by construction.
+//!
+//! A [`ChainedLine`] can only be made from the head it follows, and a [`StoredPayload`] only from its bytes, so
+//! the writer never has to hash: it compares heads. A line that was chained to anything but the last stored
+//! event is refused.
+
+use portcullis_core::event::{ClosedState, Event, EventBody};
+use portcullis_core::id::{ActionId, Commitment, RunId, SegmentId};
+use portcullis_proof::export::PAYLOAD_BYTES_MAX;
+use portcullis_proof::{Digest, Hex, event_hash, event_link, payload_commitment};
+
+use crate::approvals::ApprovalRow;
+use crate::error::Refusal;
+
+/// The most events of one append.
+pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
+
+/// Where a segment stands: the place that the next event follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// The run.
+    pub run: RunId,
+    /// The segment.
+    pub segment: SegmentId,
+    /// The seq of the last event of the run, 0 before the first.
+    pub count: u64,
+    /// The link of that event; the segment's first link when it has no event yet.
+    pub link: Digest,
+}
+
+/// An event with its line and its link.
+#[derive(Debug, Clone)]
+pub struct ChainedLine {
+    pub(crate) before: Head,
+    pub(crate) kind: &'static str,
+    pub(crate) action: Option<ActionId>,
+    pub(crate) t_micros: i64,
+    pub(crate) line: Vec<u8>,
+    pub(crate) link: Digest,
+    pub(crate) named: Vec<Commitment>,
+    pub(crate) closes: Option<ClosedState>,
+}
+
+impl ChainedLine {
+    /// Chains an event to the head it follows. Refuses an event whose seq is not the next one, whose line is too
+    /// long, and a `run-closed` that counts wrongly.
+    pub fn new(before: Head, event: &Event) -> Result<ChainedLine, Refusal> {
+        let next = before.count.saturating_add(1);
+        if event.seq != next {
+            return Err(Refusal::OutOfOrder {
+                run: before.run,
+                count: before.count,
+                after: event.seq.saturating_sub(1),
+            });
+        }
+        let closes = match &event.body {
+            EventBody::RunClosed { count, .. } if *count != next => {
+                return Err(Refusal::Event(format!(
+                    "`run-closed` counts {count} events and is number {next}"
+                )));
+            }
+            EventBody::RunClosed { state, .. } => Some(*state),
+            // A writer that is alive loses nothing; a gap would be a hole that the store cannot hold.
+            EventBody::Gap { .. } => {
+                return Err(Refusal::Event("this store has no gaps to admit".to_owned()));
+            }
+            _ => None,
+        };
+        let line = event.to_line().map_err(|error| Refusal::Event(error.to_string()))?;
+        let link = event_link(
+            Hex(*before.run.as_bytes()),
+            Hex(*before.segment.as_bytes()),
+            event.seq,
+            before.link,
+            event_hash(&line),
+        );
+        Ok(ChainedLine {
+            before,
+            kind: event.body.kind(),
+            action: event.body.action(),
+            t_micros: event.t.as_micros(),
+            line,
+            link,
+            named: event.payloads.values().map(|payload| payload.commitment).collect(),
+            closes,
+        })
+    }
+
+    /// The head after this event: what the next one is chained to.
+    pub fn head(&self) -> Head {
+        Head { count: self.seq(), link: self.link, ..self.before }
+    }
+
+    /// The seq.
+    pub fn seq(&self) -> u64 {
+        self.before.count.saturating_add(1)
+    }
+
+    /// The bytes that are hashed and stored.
+    pub fn line(&self) -> &[u8] {
+        &self.line
+    }
+}
+
+/// A payload with what opens its commitment.
+#[derive(Debug, Clone)]
+pub struct StoredPayload {
+    commitment: Commitment,
+    pub(crate) salt: [u8; 32],
+    pub(crate) media_type: String,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl StoredPayload {
+    /// Commits to a payload. `salt` must be unpredictable and used once. Refuses more than 10 MiB.
+    pub fn new(
+        salt: [u8; 32],
+        media_type: impl Into<String>,
+        bytes: Vec<u8>,
+    ) -> Result<StoredPayload, Refusal> {
+        if bytes.len() > PAYLOAD_BYTES_MAX {
+            return Err(Refusal::PayloadTooLong { bytes: bytes.len(), limit: PAYLOAD_BYTES_MAX });
+        }
+        let media_type = media_type.into();
+        let commitment = Commitment::from_bytes(payload_commitment(&salt, &media_type, &bytes).0);
+        Ok(StoredPayload { commitment, salt, media_type, bytes })
+    }
+
+    /// A payload as it stands in the store.
+    pub(crate) fn stored(
+        commitment: [u8; 32],
+        salt: [u8; 32],
+        media_type: String,
+        bytes: Vec<u8>,
+    ) -> StoredPayload {
+        StoredPayload { commitment: Commitment::from_bytes(commitment), salt, media_type, bytes }
+    }
+
+    /// What stands in the event.
+    pub fn commitment(&self) -> Commitment {
+        self.commitment
+    }
+
+    /// The media type.
+    pub fn media_type(&self) -> &str {
+        &self.media_type
+    }
+
+    /// The bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+/// What becomes durable together: consecutive events of one segment, their payloads, and the rows of the
+/// approvals they speak of. An append that ends in `run-closed` ends the segment.
+#[derive(Debug, Clone, Default)]
+pub struct Append {
+    /// The events, each chained to the one before. At least one, at most [`EVENTS_PER_APPEND_MAX`].
+    pub events: Vec<ChainedLine>,
+    /// Payloads that these events name.
+    pub payloads: Vec<StoredPayload>,
+    /// Rows of the approvals index, replaced as a whole.
+    pub approvals: Vec<ApprovalRow>,
+}
+
+impl Append {
+    /// The heads before and after.
+    pub(crate) fn span(&self) -> Option<(Head, Head)> {
+        Some((self.events.first()?.before, self.events.last()?.head()))
+    }
+
+    /// The bytes that wait in the queue.
+    pub(crate) fn bytes(&self) -> usize {
+        self.events.iter().map(|event| event.line.len()).sum::<usize>()
+            + self.payloads.iter().map(|payload| payload.bytes.len()).sum::<usize>()
+            + self.approvals.iter().map(|approval| approval.detail.len()).sum::<usize>()
+    }
+
+    /// What can be refused without a look at the store. Runs on the caller's thread.
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        if self.events.is_empty() {
+            return Err(Refusal::Event("an append without events".to_owned()));
+        }
+        if self.events.len() > EVENTS_PER_APPEND_MAX {
+            let limit = EVENTS_PER_APPEND_MAX as u64;
+            return Err(Refusal::OverLimit { what: "events in one append", limit });
+        }
+        for pair in self.events.windows(2) {
+            let [before, event] = pair else { continue };
+            if before.head() != event.before {
+                return Err(Refusal::OutOfOrder {
+                    run: event.before.run,
+                    count: before.seq(),
+                    after: event.before.count,
+                });
+            }
+            if before.closes.is_some() {
+                return Err(Refusal::Event("an event follows `run-closed`".to_owned()));
+            }
+        }
+        for payload in &self.payloads {
+            if !self.events.iter().any(|event| event.named.contains(&payload.commitment)) {
+                return Err(Refusal::PayloadUnnamed(payload.commitment));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! The check of a whole store: SQLite's own, and every link of every run computed again.
+
+use portcullis_core::id::RunId;
+use portcullis_proof::{Hex, Parent, SegmentStart, event_hash, event_link, segment_link};
+use rusqlite::params;
+
+use crate::error::LedgerError;
+use crate::read::{Reader, SegmentRow, run_number};
+use crate::schema::{event_key, key_seq};
+
+/// The most problems that are named.
+const PROBLEMS_MAX: usize = 100;
+
+/// What a check of the store found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Integrity {
+    /// Runs whose links were computed again.
+    pub runs: u64,
+    /// Events whose links were computed again.
+    pub events: u64,
+    /// What is wrong, at most 100 problems. Empty when all is well.
+    pub problems: Vec<String>,
+}
+
+impl Reader {
+    /// Checks the whole store. Reads every byte of it; takes as long.
+    pub fn integrity_check(&self) -> Result<Integrity, LedgerError> {
+        let mut integrity = Integrity::default();
+        let found: Vec<String> = self.query(|connection| {
+            connection
+                .prepare(&format!("PRAGMA integrity_check({PROBLEMS_MAX})"))?
+                .query_map([], |row| row.get(0))?
+                .collect()
+        })?;
+        integrity.problems.extend(found.into_iter().filter(|problem| problem != "ok"));
+        let orphans: i64 = self.query(|connection| {
+            connection.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
+        })?;
+        if orphans > 0 {
+            integrity.problems.push(format!("{orphans} rows belong to nothing"));
+        }
+        // A damaged database is not worth the walk over its rows.
+        if !integrity.problems.is_empty() {
+            return Ok(integrity);
+        }
+        let origin = self.origin()?;
+        let mut after = 0i64;
+        loop {
+            let next: Option<(i64, [u8; 16])> = self.query(|connection| {
+                use rusqlite::OptionalExtension as _;
+                connection
+                    .prepare_cached("SELECT number, run FROM runs WHERE number > ?1 ORDER BY number LIMIT 1")?
+                    .query_row([after], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()
+            })?;
+            let Some((number, run)) = next else { return Ok(integrity) };
+            after = number;
+            let run = RunId::from_bytes(run);
+            if let Err(problem) = self.check_run(&origin, run, &mut integrity.events)? {
+                integrity.problems.push(format!("run {run}: {problem}"));
+            }
+            integrity.runs += 1;
+            if integrity.problems.len() >= PROBLEMS_MAX {
+                return Ok(integrity);
+            }
+        }
+    }
+
+    fn check_run(
+        &self,
+        origin: &str,
+        run: RunId,
+        events: &mut u64,
+    ) -> Result<Result<(), String>, LedgerError> {
+        let Some((number, _)) = self.query(|connection| run_number(connection, run))? else {
+            return Ok(Ok(()));
+        };
+        let (mut seq, mut parent) = (0, None);
+        for row in self.segments(run)? {
+            let first = segment_link(&SegmentStart {
+                origin,
+                run: Hex(*run.as_bytes()),
+                segment: Hex(*row.segment.as_bytes()),
+                writer: &row.writer,
+                ordinal: row.ordinal,
+                after: row.after,
+                parent: row.parent,
+            });
+            if first != row.first_link || row.parent != parent || row.after != seq {
+                return Ok(Err(format!("segment {} does not continue the one before it", row.segment)));
+            }
+            match self.check_events(number, run, &row, events)? {
+                Ok((count, link)) => {
+                    seq = count;
+                    parent = Some(Parent { segment: Hex(*row.segment.as_bytes()), link });
+                }
+                Err(problem) => return Ok(Err(problem)),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn check_events(
+        &self,
+        number: i64,
+        run: RunId,
+        segment: &SegmentRow,
+        events: &mut u64,
+    ) -> Result<Result<(u64, portcullis_proof::Digest), String>, LedgerError> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT key, segment, link, line FROM events WHERE key > ?1 AND key <= ?2 ORDER BY key",
+            )?;
+            let mut rows =
+                statement.query(params![event_key(number, segment.after), event_key(number, u64::MAX)])?;
+            let (mut seq, mut link) = (segment.after, segment.first_link);
+            while let Some(row) = rows.next()? {
+                if row.get::<_, i64>(1)? != segment.number {
+                    break;
+                }
+                let found = key_seq(row.get(0)?);
+                seq += 1;
+                if found != seq {
+                    return Ok(Err(format!("event {seq} is missing")));
+                }
+                let line = row.get_ref(3)?.as_blob()?;
+                let (run, id) = (Hex(*run.as_bytes()), Hex(*segment.segment.as_bytes()));
+                link = event_link(run, id, seq, link, event_hash(line));
+                if link.0 != row.get::<_, [u8; 32]>(2)? {
+                    return Ok(Err(format!("event {seq} does not hash to its link")));
+                }
+                *events += 1;
+            }
+            Ok(Ok((seq, link)))
+        })
+    }
+}

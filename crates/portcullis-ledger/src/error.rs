@@ -1,0 +1,219 @@
+//! Errors: few variants, each one that a caller acts on differently.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_core::id::{ApprovalId, Commitment, RunId, SegmentId};
+use portcullis_proof::export::SegmentState;
+use rusqlite::ErrorCode;
+
+/// Why the store did not do what it was asked. Nothing of a failed request is stored.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LedgerError {
+    /// Another program held the database for longer than the busy timeout.
+    #[error(
+        "the ledger `{}` is locked by another program; end what holds it open for writing, then try again",
+        path.display()
+    )]
+    Locked {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The database is damaged.
+    #[error(
+        "the ledger `{}` is damaged: {detail}; keep the file, restore a copy, and compare it with your trust file",
+        path.display()
+    )]
+    Corrupt {
+        /// The database.
+        path: PathBuf,
+        /// What SQLite or a check found.
+        detail: String,
+    },
+    /// No space is left for the store, or its size limit is reached.
+    #[error(
+        "no space is left for the ledger `{}`: {detail}; nothing was recorded, so nothing may go ahead; free space or raise the limit",
+        path.display()
+    )]
+    DiskFull {
+        /// The database.
+        path: PathBuf,
+        /// Which limit.
+        detail: String,
+    },
+    /// The operating system refused.
+    #[error("could not {action} `{}`: {detail}; check that the folder exists and belongs to this user", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        detail: String,
+    },
+    /// A later release has written the store.
+    #[error(
+        "the ledger `{}` has format {found}, this release knows up to {known}; use the release that wrote it",
+        path.display()
+    )]
+    NewerVersion {
+        /// The database.
+        path: PathBuf,
+        /// Its format.
+        found: i64,
+        /// The latest format of this release.
+        known: i64,
+    },
+    /// The file is some other database.
+    #[error("`{}` is not a ledger; choose an empty folder for the store", path.display())]
+    NotALedger {
+        /// The database.
+        path: PathBuf,
+    },
+    /// Where the export was to be written to.
+    #[error("could not write the export: {detail}; check where it is written to")]
+    Output {
+        /// What the system said.
+        detail: String,
+    },
+    /// The request contradicts what the store holds or a limit. Trying again does not help.
+    #[error("the ledger refused: {0}")]
+    Refused(#[from] Refusal),
+    /// Too much waits to be written.
+    #[error("the ledger's queue is full ({limit}); the disk does not keep up, try again later")]
+    QueueFull {
+        /// The limit that was reached.
+        limit: String,
+    },
+    /// The writer has stopped, or stopped before it answered: what was asked may or may not be stored.
+    #[error("the ledger's writer has stopped; open the store again")]
+    Stopped,
+}
+
+/// Why a request was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The segment was not opened by this process.
+    #[error("segment {0} is not open for this writer; open a segment first")]
+    SegmentUnknown(SegmentId),
+    /// The id of a new segment is not new.
+    #[error("segment {0} exists already; choose another id")]
+    SegmentExists(SegmentId),
+    /// A run is continued on behalf of somebody else.
+    #[error("run {run} belongs to `{principal}`; only they can continue it")]
+    PrincipalMismatch {
+        /// The run.
+        run: RunId,
+        /// Its principal.
+        principal: String,
+    },
+    /// The segment has ended.
+    #[error("segment {segment} is {}; open a new segment of its run", state.as_str())]
+    SegmentEnded {
+        /// The segment.
+        segment: SegmentId,
+        /// How it ended.
+        state: SegmentState,
+    },
+    /// Somebody writes the run already.
+    #[error("run {run} is being written by `{writer}`; a run has one writer at a time")]
+    RunOwned {
+        /// The run.
+        run: RunId,
+        /// Its writer.
+        writer: String,
+    },
+    /// The events do not follow from the last stored one.
+    #[error("run {run} stands at event {count}, these events follow from another event {after}")]
+    OutOfOrder {
+        /// The run.
+        run: RunId,
+        /// Where it stands.
+        count: u64,
+        /// What the events follow.
+        after: u64,
+    },
+    /// An event is over a limit or unfit for its place.
+    #[error("{0}")]
+    Event(String),
+    /// A payload is over the limit.
+    #[error("a payload has {bytes} bytes, the limit is {limit}")]
+    PayloadTooLong {
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// A payload that no event of the same request names.
+    #[error("payload {0} is named by no event that is stored with it")]
+    PayloadUnnamed(Commitment),
+    /// The row of an approval speaks of another action than before.
+    #[error("approval {0} belongs to another run, action or digest")]
+    ApprovalMismatch(ApprovalId),
+    /// No such run.
+    #[error("no run starts with `{0}`; `runs` lists them")]
+    RunUnknown(String),
+    /// Several runs.
+    #[error("`{prefix}` is the start of several runs: {}; give more digits", list(candidates))]
+    RunAmbiguous {
+        /// What was asked for.
+        prefix: String,
+        /// Some of the runs.
+        candidates: Vec<RunId>,
+    },
+    /// A limit on what is stored.
+    #[error("over the limit of {limit} {what}")]
+    OverLimit {
+        /// What there is too much of.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+    },
+    /// The name of the store cannot be used.
+    #[error("origin `{origin}`: {message}")]
+    Origin {
+        /// The name.
+        origin: String,
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+fn list(runs: &[RunId]) -> String {
+    runs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl LedgerError {
+    /// The error that SQLite's code stands for.
+    pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> LedgerError {
+        let path = path.to_owned();
+        let detail = error.to_string();
+        let Some(code) = error.sqlite_error_code() else {
+            // Everything else is a value that has not the type or range that the schema gives it.
+            return LedgerError::Corrupt { path, detail };
+        };
+        let extended = error.sqlite_error().map_or(0, |error| error.extended_code);
+        match code {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LedgerError::Locked { path },
+            ErrorCode::DiskFull => LedgerError::DiskFull { path, detail },
+            // The shared memory of the write-ahead log could not grow: the same cause as a full disk.
+            _ if extended == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => LedgerError::DiskFull { path, detail },
+            ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied
+            | ErrorCode::FileLockingProtocolFailed => LedgerError::Io { path, action: "use", detail },
+            _ => LedgerError::Corrupt { path, detail },
+        }
+    }
+
+    pub(crate) fn io(path: &Path, action: &'static str, error: &std::io::Error) -> LedgerError {
+        let path = path.to_owned();
+        match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                LedgerError::DiskFull { path, detail: error.to_string() }
+            }
+            _ => LedgerError::Io { path, action, detail: error.to_string() },
+        }
+    }
+}

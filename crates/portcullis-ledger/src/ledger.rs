@@ -1,0 +1,281 @@
+//! The ledger as its callers see it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use portcullis_core::id::{RunId, SegmentId};
+use portcullis_core::time::Timestamp;
+use portcullis_proof::chain::hex_text;
+use portcullis_proof::export::SegmentState;
+use portcullis_proof::trust::check_origin;
+use tokio::sync::oneshot;
+
+use crate::chain::{Append, Head};
+use crate::error::{LedgerError, Refusal};
+use crate::lock::WriterLock;
+use crate::queue::Queue;
+use crate::read::Reader;
+use crate::recovery::{RecoveredSegment, RecoveryReport};
+use crate::schema::{self, Store};
+use crate::writer::{Answer, Counters, Request, Writer, WriterStats};
+
+/// Reader connections that are kept for the next query.
+const IDLE_READERS_MAX: usize = 8;
+
+/// How a store is opened.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// The name of the store, bound into every chain. Given when the store is made; none makes one up, and is
+    /// right for a store that exists.
+    pub origin: Option<String>,
+    /// How long to wait for another program's transaction.
+    pub busy_timeout: Duration,
+    /// The largest size of the database in bytes; none for as much as the disk holds.
+    pub bytes_max: Option<u64>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions { origin: None, busy_timeout: Duration::from_secs(5), bytes_max: None }
+    }
+}
+
+/// A segment to open. Its ordinal, parent and start follow from what the store holds of the run.
+#[derive(Debug, Clone)]
+pub struct NewSegment {
+    /// The run; a new one, or one to continue.
+    pub run: RunId,
+    /// The segment, new.
+    pub segment: SegmentId,
+    /// On whose behalf. Must be the run's principal when the run exists.
+    pub principal: String,
+    /// The client session, where the surface has one. That of the first segment stays.
+    pub session_key: Option<String>,
+    /// When.
+    pub opened: Timestamp,
+}
+
+/// An open segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenedSegment {
+    /// What the first event is chained to.
+    pub head: Head,
+    /// The number of segments before it.
+    pub ordinal: u64,
+    /// How the segment before it ended.
+    pub parent: Option<SegmentState>,
+    /// What had to be closed for it: the run's open segment, whose writer is dead.
+    pub recovered: Option<RecoveredSegment>,
+}
+
+/// One process's hand on a store. Shared by reference between threads; dropping it writes what waits.
+pub struct Ledger {
+    store: Arc<Store>,
+    origin: String,
+    id: String,
+    recovery: RecoveryReport,
+    queue: Arc<Queue<Request>>,
+    counters: Arc<Counters>,
+    readers: Mutex<Vec<Reader>>,
+    /// The thread answers whether segments of this process are left open. Taken when the ledger is dropped.
+    thread: Option<JoinHandle<bool>>,
+    lock: Option<WriterLock>,
+}
+
+impl std::fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ledger")
+            .field("folder", &self.store.folder)
+            .field("writer", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Ledger {
+    /// Opens the store in a folder, making it where there is none, as a new writer; closes what dead writers
+    /// left open.
+    pub fn open(folder: &Path, options: OpenOptions) -> Result<Ledger, LedgerError> {
+        let store = Arc::new(Store::at(folder, options.busy_timeout, options.bytes_max));
+        if let Some(origin) = &options.origin {
+            check_origin(origin).map_err(|message| Refusal::Origin { origin: origin.clone(), message })?;
+        }
+        store.create_files()?;
+        let fresh = match &options.origin {
+            Some(origin) => origin.clone(),
+            None => format!("portcullis/{}", random::<4>(&store)?),
+        };
+        let connection = store.open_writer(&fresh)?;
+        let origin = schema::origin(&connection)
+            .map_err(|error| store.error(&error))?
+            .ok_or_else(|| LedgerError::NotALedger { path: store.database.clone() })?;
+        if let Some(asked) = options.origin.filter(|asked| *asked != origin) {
+            let message = format!("the store in `{}` is `{origin}`", folder.display());
+            return Err(Refusal::Origin { origin: asked, message }.into());
+        }
+        let id = random::<8>(&store)?;
+        let lock = WriterLock::create(&store.writers, &id)?;
+        let counters = Arc::new(Counters::default());
+        let mut writer =
+            Writer::new(Arc::clone(&store), origin.clone(), id.clone(), connection, Arc::clone(&counters));
+        let recovery = writer.recover()?;
+        let queue = Arc::new(Queue::new());
+        let thread = {
+            let queue = Arc::clone(&queue);
+            std::thread::Builder::new()
+                .name("ledger-writer".to_owned())
+                .spawn(move || {
+                    // Whatever ends the thread, nobody may wait for it any longer.
+                    let guard = AbortOnDrop(&queue);
+                    writer.run(guard.0)
+                })
+                .map_err(|error| LedgerError::io(&store.folder, "start the writer of", &error))?
+        };
+        Ok(Ledger {
+            store,
+            origin,
+            id,
+            recovery,
+            queue,
+            counters,
+            readers: Mutex::new(Vec::new()),
+            thread: Some(thread),
+            lock: Some(lock),
+        })
+    }
+
+    /// The name of the store.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The id of this process as a writer.
+    pub fn writer_id(&self) -> &str {
+        &self.id
+    }
+
+    /// The folder of the store.
+    pub fn folder(&self) -> &Path {
+        &self.store.folder
+    }
+
+    /// What recovery found when the store was opened.
+    pub fn recovery_report(&self) -> &RecoveryReport {
+        &self.recovery
+    }
+
+    /// What the writer has done so far.
+    pub fn stats(&self) -> WriterStats {
+        self.counters.read()
+    }
+
+    /// Opens a segment: of a new run, or the next one of a run whose last segment has ended or whose writer is
+    /// dead. Durable when it answers.
+    pub async fn open_segment(&self, new: NewSegment) -> Result<OpenedSegment, LedgerError> {
+        let (answer, answered) = by_oneshot();
+        self.queue.push(Request::Open(new, answer))?;
+        answered.await.unwrap_or(Err(LedgerError::Stopped))
+    }
+
+    /// [`Ledger::open_segment`] for a thread that may wait.
+    pub fn open_segment_blocking(&self, new: NewSegment) -> Result<OpenedSegment, LedgerError> {
+        self.wait(|answer| Request::Open(new, answer))
+    }
+
+    /// Appends events to a segment that this process opened. When it answers with the new head, everything in
+    /// it is on the disk; when it answers with an error, nothing of it is stored, save after
+    /// [`LedgerError::Stopped`], when it is not known.
+    pub async fn append(&self, append: Append) -> Result<Head, LedgerError> {
+        self.submit(append)?.await.unwrap_or(Err(LedgerError::Stopped))
+    }
+
+    /// [`Ledger::append`] for a thread that may wait.
+    pub fn append_blocking(&self, append: Append) -> Result<Head, LedgerError> {
+        append.check()?;
+        self.wait(|answer| Request::Append(append, answer))
+    }
+
+    /// Queues an append without waiting. The order of submission is the order of writing.
+    pub fn submit(
+        &self,
+        append: Append,
+    ) -> Result<oneshot::Receiver<Result<Head, LedgerError>>, LedgerError> {
+        append.check()?;
+        let (answer, answered) = by_oneshot();
+        self.queue.push(Request::Append(append, answer))?;
+        Ok(answered)
+    }
+
+    /// Closes what siblings that died since have left open. For a daemon to call now and then.
+    pub fn recover_blocking(&self) -> Result<RecoveryReport, LedgerError> {
+        self.wait(Request::Recover)
+    }
+
+    /// Runs queries on one of the connections that cannot write. Not on an async thread: queries wait for the disk.
+    pub fn read<T>(&self, queries: impl FnOnce(&Reader) -> Result<T, LedgerError>) -> Result<T, LedgerError> {
+        let idle = self.idle_readers().pop();
+        let reader = match idle {
+            Some(reader) => reader,
+            None => Reader::of(Arc::clone(&self.store))?,
+        };
+        let result = queries(&reader)?;
+        // A connection on which a query failed is not used again.
+        let mut idle = self.idle_readers();
+        if idle.len() < IDLE_READERS_MAX {
+            idle.push(reader);
+        }
+        Ok(result)
+    }
+
+    /// A pool is whole at any time, so a panic elsewhere does not spoil it.
+    fn idle_readers(&self) -> MutexGuard<'_, Vec<Reader>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<T: Send + 'static>(&self, request: impl FnOnce(Answer<T>) -> Request) -> Result<T, LedgerError> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let answer: Answer<T> = Box::new(move |result| drop(sender.send(result)));
+        self.queue.push(request(answer))?;
+        receiver.recv().unwrap_or(Err(LedgerError::Stopped))
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        self.queue.close();
+        let left_open = self.thread.take().is_none_or(|thread| thread.join().unwrap_or(true));
+        // With segments left open the lock is let go, but its file stays: the next writer closes them.
+        if let Some(lock) = self.lock.take()
+            && !left_open
+        {
+            lock.remove();
+        }
+    }
+}
+
+/// Closes the queue when the writer thread ends in whatever way, and lets go of those who wait.
+struct AbortOnDrop<'a>(&'a Queue<Request>);
+
+impl Drop for AbortOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn by_oneshot<T: Send + 'static>() -> (Answer<T>, oneshot::Receiver<Result<T, LedgerError>>) {
+    let (sender, receiver) = oneshot::channel();
+    // Whoever asked may have gone; what was asked is done all the same.
+    (Box::new(move |result| drop(sender.send(result))), receiver)
+}
+
+/// Random bytes in hexadecimal.
+fn random<const N: usize>(store: &Store) -> Result<String, LedgerError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| LedgerError::Io {
+        path: store.folder.clone(),
+        action: "draw a random id for",
+        detail: error.to_string(),
+    })?;
+    Ok(hex_text(&bytes))
+}

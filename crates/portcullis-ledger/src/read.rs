@@ -1,0 +1,382 @@
+//! Queries. Each reader has a connection of its own that cannot write, and sees the store as of its last commit.
+
+use portcullis_core::id::{ActionId, ApprovalId, Commitment, RunId, SegmentId};
+use portcullis_core::time::Timestamp;
+use portcullis_proof::export::SegmentState;
+use portcullis_proof::{Digest, Hex, Parent};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::approvals::{self, ApprovalFilter, ApprovalRow};
+use crate::chain::{Head, StoredPayload};
+use crate::error::{LedgerError, Refusal};
+use crate::ledger::OpenOptions;
+use crate::schema::{self, Store, event_key, key_seq, signed, unsigned};
+
+/// The most rows of one answer.
+const ROWS_MAX: usize = 10_000;
+/// Runs named when a prefix fits several.
+const CANDIDATES_MAX: usize = 8;
+
+/// A run at a glance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunSummary {
+    /// The run.
+    pub run: RunId,
+    /// On whose behalf.
+    pub principal: String,
+    /// The client session, where the surface has one.
+    pub session_key: Option<String>,
+    /// When it was opened.
+    pub opened: Timestamp,
+    /// How its last segment stands.
+    pub state: SegmentState,
+    /// The writer of its last segment.
+    pub writer: String,
+    /// Its segments.
+    pub segments: u64,
+    /// Its events.
+    pub events: u64,
+    /// Approvals that wait.
+    pub pending_approvals: u64,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default)]
+pub struct RunFilter {
+    /// Only those of this principal.
+    pub principal: Option<String>,
+    /// At most this many, newest first; none for 10,000.
+    pub limit: Option<usize>,
+}
+
+/// A segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentRow {
+    /// The segment.
+    pub segment: SegmentId,
+    /// Its writer.
+    pub writer: String,
+    /// The number of segments before it.
+    pub ordinal: u64,
+    /// The seq of the last event before it.
+    pub after: u64,
+    /// The segment before it, at its last link.
+    pub parent: Option<Parent>,
+    /// Its first link.
+    pub first_link: Digest,
+    /// How it stands.
+    pub state: SegmentState,
+    pub(crate) number: i64,
+}
+
+/// An event as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredEvent {
+    /// The seq.
+    pub seq: u64,
+    /// The kind.
+    pub kind: String,
+    /// The action it belongs to.
+    pub action: Option<ActionId>,
+    /// When.
+    pub t: Timestamp,
+    /// Its link.
+    pub link: Digest,
+    /// The line: the bytes that are hashed.
+    pub line: Vec<u8>,
+}
+
+/// One connection for queries. Not for async code without a blocking thread around it.
+#[derive(Debug)]
+pub struct Reader {
+    pub(crate) store: Arc<Store>,
+    pub(crate) connection: Connection,
+}
+
+impl Reader {
+    /// Opens an existing store for reading only; makes no writer and takes no lock.
+    pub fn open(folder: &Path) -> Result<Reader, LedgerError> {
+        let store = Store::at(folder, OpenOptions::default().busy_timeout, None);
+        Reader::of(Arc::new(store))
+    }
+
+    pub(crate) fn of(store: Arc<Store>) -> Result<Reader, LedgerError> {
+        let connection = store.open_reader()?;
+        Ok(Reader { store, connection })
+    }
+
+    /// Runs a query, with SQLite's errors as ours.
+    pub(crate) fn query<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, LedgerError> {
+        query(&self.connection).map_err(|error| self.store.error(&error))
+    }
+
+    /// The name of the store.
+    pub fn origin(&self) -> Result<String, LedgerError> {
+        self.query(schema::origin)?.ok_or_else(|| LedgerError::Corrupt {
+            path: self.store.database.clone(),
+            detail: "the store has no origin".to_owned(),
+        })
+    }
+
+    /// Runs, newest first.
+    pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, LedgerError> {
+        self.query(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "{SUMMARY} WHERE ?1 IS NULL OR r.principal = ?1 ORDER BY r.number DESC LIMIT ?2"
+                ))?
+                .query_map(params![filter.principal, rows(filter.limit)], summary)?
+                .collect()
+        })
+    }
+
+    /// One run; none when the store has no such run.
+    pub fn run(&self, run: RunId) -> Result<Option<RunSummary>, LedgerError> {
+        self.query(|connection| {
+            connection
+                .prepare_cached(&format!("{SUMMARY} WHERE r.run = ?1"))?
+                .query_row([run.as_bytes()], summary)
+                .optional()
+        })
+    }
+
+    /// The run whose id starts with `prefix`. Refuses a prefix that fits none or several.
+    pub fn find_run(&self, prefix: &str) -> Result<RunId, LedgerError> {
+        let unknown = || LedgerError::from(Refusal::RunUnknown(prefix.chars().take(40).collect()));
+        let bound = |fill: &str| {
+            let missing = 32usize.checked_sub(prefix.len())?;
+            format!("{prefix}{}", fill.repeat(missing)).parse::<RunId>().ok()
+        };
+        let (Some(low), Some(high)) = (bound("0"), bound("f")) else { return Err(unknown()) };
+        let found: Vec<RunId> = self.query(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT run FROM runs WHERE run BETWEEN ?1 AND ?2 ORDER BY number DESC LIMIT ?3",
+                )?
+                .query_map(params![low.as_bytes(), high.as_bytes(), rows(Some(CANDIDATES_MAX))], |row| {
+                    row.get(0).map(RunId::from_bytes)
+                })?
+                .collect()
+        })?;
+        match found.as_slice() {
+            [] => Err(unknown()),
+            [run] => Ok(*run),
+            _ => Err(Refusal::RunAmbiguous { prefix: prefix.to_owned(), candidates: found }.into()),
+        }
+    }
+
+    /// The newest run of a principal's client session that was not closed: open, or abandoned by its writer.
+    pub fn unfinished_run(
+        &self,
+        principal: &str,
+        session_key: &str,
+    ) -> Result<Option<RunSummary>, LedgerError> {
+        self.query(|connection| {
+            connection
+                .prepare_cached(&format!(
+                    "{SUMMARY} WHERE r.session_key = ?1 AND r.principal = ?2 AND s.state IN ('open', 'abandoned')
+                     ORDER BY r.number DESC LIMIT 1"
+                ))?
+                .query_row([session_key, principal], summary)
+                .optional()
+        })
+    }
+
+    /// The segments of a run, in order.
+    pub fn segments(&self, run: RunId) -> Result<Vec<SegmentRow>, LedgerError> {
+        self.query(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT s.number, s.segment, s.writer, s.ordinal, s.after, s.parent_segment, s.parent_link,
+                         s.first_link, s.state FROM segments s JOIN runs r ON r.number = s.run WHERE r.run = ?1
+                     ORDER BY s.ordinal",
+                )?
+                .query_map([run.as_bytes()], segment_row)?
+                .collect()
+        })
+    }
+
+    /// At most `limit` (and 10,000) events of a run after event `after`, in order.
+    pub fn events(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEvent>, LedgerError> {
+        self.query(|connection| {
+            let Some((number, _)) = run_number(connection, run)? else { return Ok(Vec::new()) };
+            connection
+                .prepare_cached(
+                    "SELECT key, kind, action, t, link, line FROM events WHERE key > ?1 AND key <= ?2
+                     ORDER BY key LIMIT ?3",
+                )?
+                .query_map(
+                    params![event_key(number, after), event_key(number, u64::MAX), rows(Some(limit))],
+                    stored_event,
+                )?
+                .collect()
+        })
+    }
+
+    /// A payload; none when it was never stored or is erased.
+    pub fn payload(&self, run: RunId, commitment: Commitment) -> Result<Option<StoredPayload>, LedgerError> {
+        self.query(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT p.commitment, p.salt, p.media_type, p.bytes FROM payloads p
+                     JOIN runs r ON r.number = p.run WHERE r.run = ?1 AND p.commitment = ?2",
+                )?
+                .query_row(params![run.as_bytes(), commitment.as_bytes()], stored_payload)
+                .optional()
+        })
+    }
+
+    /// Where a run stands; none when the store has no such run.
+    pub fn head(&self, run: RunId) -> Result<Option<Head>, LedgerError> {
+        self.query(|connection| {
+            let Some((number, _)) = run_number(connection, run)? else { return Ok(None) };
+            Ok(last_segment(connection, number)?.map(|last| last.head))
+        })
+    }
+
+    /// Approvals, newest first.
+    pub fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRow>, LedgerError> {
+        approvals::list(&self.store, &self.connection, filter)
+    }
+
+    /// One approval.
+    pub fn approval(&self, approval: ApprovalId) -> Result<Option<ApprovalRow>, LedgerError> {
+        approvals::get(&self.store, &self.connection, approval)
+    }
+}
+
+const SUMMARY: &str = "SELECT r.run, r.principal, r.session_key, r.opened, s.state, s.writer, s.ordinal + 1,
+    (SELECT key FROM events WHERE key BETWEEN r.number << 32 AND r.number << 32 | 4294967295
+        ORDER BY key DESC LIMIT 1),
+    (SELECT count(*) FROM approvals a WHERE a.run = r.number AND a.state = 'pending')
+    FROM runs r JOIN segments s ON s.run = r.number
+        AND s.ordinal = (SELECT max(ordinal) FROM segments WHERE run = r.number)";
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+    Ok(RunSummary {
+        run: RunId::from_bytes(row.get(0)?),
+        principal: row.get(1)?,
+        session_key: row.get(2)?,
+        opened: Timestamp::from_micros(row.get(3)?),
+        state: state(row, 4)?,
+        writer: row.get(5)?,
+        segments: unsigned(row.get(6)?),
+        events: row.get::<_, Option<i64>>(7)?.map_or(0, key_seq),
+        pending_approvals: unsigned(row.get(8)?),
+    })
+}
+
+fn segment_row(row: &Row<'_>) -> rusqlite::Result<SegmentRow> {
+    let parent: Option<[u8; 16]> = row.get(5)?;
+    let parent_link: Option<[u8; 32]> = row.get(6)?;
+    Ok(SegmentRow {
+        number: row.get(0)?,
+        segment: SegmentId::from_bytes(row.get(1)?),
+        writer: row.get(2)?,
+        ordinal: unsigned(row.get(3)?),
+        after: unsigned(row.get(4)?),
+        parent: parent
+            .zip(parent_link)
+            .map(|(segment, link)| Parent { segment: Hex(segment), link: Hex(link) }),
+        first_link: Hex(row.get(7)?),
+        state: state(row, 8)?,
+    })
+}
+
+fn stored_event(row: &Row<'_>) -> rusqlite::Result<StoredEvent> {
+    Ok(StoredEvent {
+        seq: key_seq(row.get(0)?),
+        kind: row.get(1)?,
+        action: row.get::<_, Option<[u8; 16]>>(2)?.map(ActionId::from_bytes),
+        t: Timestamp::from_micros(row.get(3)?),
+        link: Hex(row.get(4)?),
+        line: row.get(5)?,
+    })
+}
+
+pub(crate) fn stored_payload(row: &Row<'_>) -> rusqlite::Result<StoredPayload> {
+    Ok(StoredPayload::stored(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+}
+
+fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<SegmentState> {
+    let text: String = row.get(column)?;
+    [SegmentState::Open, SegmentState::Closed, SegmentState::Abandoned]
+        .into_iter()
+        .find(|state| state.as_str() == text)
+        .ok_or_else(|| {
+            rusqlite::Error::InvalidColumnType(column, "state".to_owned(), rusqlite::types::Type::Text)
+        })
+}
+
+fn rows(limit: Option<usize>) -> i64 {
+    signed(limit.unwrap_or(ROWS_MAX).min(ROWS_MAX) as u64)
+}
+
+/// The last segment of a run, with where it stands.
+pub(crate) struct LastSegment {
+    pub(crate) number: i64,
+    pub(crate) writer: String,
+    pub(crate) ordinal: u64,
+    pub(crate) state: SegmentState,
+    pub(crate) head: Head,
+}
+
+/// A run's number in this store, and its principal.
+pub(crate) fn run_number(connection: &Connection, run: RunId) -> rusqlite::Result<Option<(i64, String)>> {
+    connection
+        .prepare_cached("SELECT number, principal FROM runs WHERE run = ?1")?
+        .query_row([run.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()
+}
+
+/// How a segment stands; none when there is no such segment.
+pub(crate) fn segment_state(
+    connection: &Connection,
+    segment: SegmentId,
+) -> rusqlite::Result<Option<SegmentState>> {
+    connection
+        .prepare_cached("SELECT state FROM segments WHERE segment = ?1")?
+        .query_row([segment.as_bytes()], |row| state(row, 0))
+        .optional()
+}
+
+pub(crate) fn last_segment(connection: &Connection, run: i64) -> rusqlite::Result<Option<LastSegment>> {
+    let row = connection
+        .prepare_cached(
+            "SELECT s.number, s.segment, s.writer, s.ordinal, s.after, s.parent_segment, s.parent_link,
+                 s.first_link, s.state, r.run FROM segments s JOIN runs r ON r.number = s.run WHERE s.run = ?1
+             ORDER BY s.ordinal DESC LIMIT 1",
+        )?
+        .query_row([run], |row| Ok((segment_row(row)?, RunId::from_bytes(row.get(9)?))))
+        .optional()?;
+    let Some((row, run_id)) = row else { return Ok(None) };
+    let (count, link) = segment_head(connection, run, &row)?;
+    Ok(Some(LastSegment {
+        number: row.number,
+        writer: row.writer,
+        ordinal: row.ordinal,
+        state: row.state,
+        head: Head { run: run_id, segment: row.segment, count, link },
+    }))
+}
+
+/// Where the last segment of a run stands: at the run's last event when that is one of its own, else at its start.
+fn segment_head(connection: &Connection, run: i64, row: &SegmentRow) -> rusqlite::Result<(u64, Digest)> {
+    let last: Option<(i64, i64, [u8; 32])> = connection
+        .prepare_cached(
+            "SELECT key, segment, link FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1",
+        )?
+        .query_row(params![event_key(run, 0), event_key(run, u64::MAX)], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })
+        .optional()?;
+    Ok(match last {
+        Some((key, segment, link)) if segment == row.number => (key_seq(key), Hex(link)),
+        _ => (row.after, row.first_link),
+    })
+}

@@ -1,0 +1,240 @@
+//! The database: how it is opened, what it holds, and how it is recognised.
+
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
+
+use crate::error::LedgerError;
+
+/// Written into the file, so that another database is never taken for a ledger: `PCUL` in ASCII.
+const APPLICATION_ID: i64 = 0x5043_554c;
+/// The format of the tables below.
+const SCHEMA_VERSION: i64 = 1;
+/// Pages of the write-ahead log before it is copied into the database: 32 MiB of 4 KiB pages.
+const CHECKPOINT_PAGES: i64 = 8_192;
+/// Prepared statements kept by a connection.
+const STATEMENTS_MAX: usize = 64;
+
+/// The most runs that a store numbers.
+pub(crate) const RUNS_MAX: u64 = (1 << 31) - 1;
+/// The most events of one run.
+pub(crate) const EVENTS_PER_RUN_MAX: u64 = (1 << 32) - 1;
+
+/// The tables. An event's key is the number of its run and its seq in one integer, so that the events of a run lie
+/// together in order, a run has no two events of one seq, and no second index is written.
+const SCHEMA: &str = "
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE runs (
+    number INTEGER PRIMARY KEY CHECK (number BETWEEN 1 AND 2147483647),
+    run BLOB NOT NULL UNIQUE CHECK (length(run) = 16),
+    principal TEXT NOT NULL,
+    session_key TEXT,
+    opened INTEGER NOT NULL
+) STRICT;
+CREATE INDEX runs_by_session ON runs (session_key, principal) WHERE session_key IS NOT NULL;
+CREATE TABLE segments (
+    number INTEGER PRIMARY KEY,
+    segment BLOB NOT NULL UNIQUE CHECK (length(segment) = 16),
+    run INTEGER NOT NULL REFERENCES runs (number),
+    writer TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    after INTEGER NOT NULL,
+    parent_segment BLOB,
+    parent_link BLOB,
+    first_link BLOB NOT NULL CHECK (length(first_link) = 32),
+    state TEXT NOT NULL CHECK (state IN ('open', 'closed', 'abandoned')),
+    opened INTEGER NOT NULL,
+    UNIQUE (run, ordinal)
+) STRICT;
+CREATE UNIQUE INDEX one_open_segment_a_run ON segments (run) WHERE state = 'open';
+CREATE INDEX open_segments_by_writer ON segments (writer) WHERE state = 'open';
+CREATE TABLE events (
+    key INTEGER PRIMARY KEY,
+    segment INTEGER NOT NULL REFERENCES segments (number),
+    kind TEXT NOT NULL,
+    action BLOB,
+    t INTEGER NOT NULL,
+    link BLOB NOT NULL CHECK (length(link) = 32),
+    line BLOB NOT NULL
+) STRICT;
+CREATE TABLE payloads (
+    number INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs (number),
+    commitment BLOB NOT NULL CHECK (length(commitment) = 32),
+    salt BLOB NOT NULL CHECK (length(salt) = 32),
+    media_type TEXT NOT NULL,
+    bytes BLOB NOT NULL,
+    UNIQUE (run, commitment)
+) STRICT;
+CREATE TABLE approvals (
+    approval BLOB PRIMARY KEY CHECK (length(approval) = 16),
+    run INTEGER NOT NULL REFERENCES runs (number),
+    action BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    principal TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'granted', 'refused', 'expired', 'claimed')),
+    scope TEXT,
+    requested INTEGER NOT NULL,
+    decided INTEGER,
+    decided_by TEXT,
+    detail TEXT NOT NULL
+) STRICT;
+CREATE INDEX approvals_by_state ON approvals (state, requested);
+CREATE INDEX approvals_by_run ON approvals (run);
+";
+
+/// Where the store is, and how its database is opened.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    pub(crate) folder: PathBuf,
+    pub(crate) database: PathBuf,
+    pub(crate) writers: PathBuf,
+    pub(crate) busy_timeout: Duration,
+    /// The largest size of the database in bytes, none for no limit.
+    pub(crate) bytes_max: Option<u64>,
+}
+
+impl Store {
+    pub(crate) fn at(folder: &Path, busy_timeout: Duration, bytes_max: Option<u64>) -> Store {
+        Store {
+            folder: folder.to_owned(),
+            database: folder.join("ledger.db"),
+            writers: folder.join("writers"),
+            busy_timeout,
+            bytes_max,
+        }
+    }
+
+    /// SQLite's errors as ours.
+    pub(crate) fn error(&self, error: &rusqlite::Error) -> LedgerError {
+        LedgerError::sqlite(&self.database, error)
+    }
+
+    /// Makes the folders and an empty database file where there are none, for this user only.
+    pub(crate) fn create_files(&self) -> Result<(), LedgerError> {
+        for folder in [&self.folder, &self.writers] {
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)
+                .map_err(|error| LedgerError::io(folder, "create the folder", &error))?;
+        }
+        let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&self.database);
+        match file {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                Err(LedgerError::io(&self.database, "create", &error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The one connection that writes. Recognises the file before it changes anything in it.
+    pub(crate) fn open_writer(&self, origin: &str) -> Result<Connection, LedgerError> {
+        let mut connection = self.connect()?;
+        self.recognise(&connection)?;
+        (|| {
+            // The switch to the write-ahead log does not wait for a lock by itself, the transaction below does.
+            connection.pragma_update(None, "journal_mode", "wal")?;
+            connection.pragma_update(None, "synchronous", "full")?;
+            connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+            if let Some(bytes) = self.bytes_max {
+                let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+                let pages = i64::try_from(bytes).unwrap_or(i64::MAX) / page.max(1);
+                connection.pragma_update(None, "max_page_count", pages)?;
+            }
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if version(&transaction)? == 0 {
+                transaction.execute_batch(SCHEMA)?;
+                transaction.execute("INSERT INTO meta (key, value) VALUES ('origin', ?1)", [origin])?;
+                transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+                transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+            }
+            transaction.commit()
+        })()
+        .map_err(|error| self.error(&error))?;
+        Ok(connection)
+    }
+
+    /// A connection that cannot write. It opens the file for writing all the same, because the first reader of
+    /// a write-ahead log after a crash has to restore it.
+    pub(crate) fn open_reader(&self) -> Result<Connection, LedgerError> {
+        let connection = self.connect()?;
+        if self.recognise(&connection)? == 0 {
+            return Err(LedgerError::NotALedger { path: self.database.clone() });
+        }
+        connection.pragma_update(None, "query_only", true).map_err(|error| self.error(&error))?;
+        Ok(connection)
+    }
+
+    fn connect(&self) -> Result<Connection, LedgerError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(&self.database, flags).map_err(|error| self.error(&error))?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+        (|| {
+            connection.busy_timeout(self.busy_timeout)?;
+            connection.pragma_update(None, "foreign_keys", true)
+        })()
+        .map_err(|error| self.error(&error))?;
+        Ok(connection)
+    }
+
+    /// The version of the file's tables, 0 for an empty database; an error for any other file.
+    fn recognise(&self, connection: &Connection) -> Result<i64, LedgerError> {
+        let (application, version, tables) = (|| {
+            let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
+            let tables: i64 =
+                connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+            Ok((application, version(connection)?, tables))
+        })()
+        .map_err(|error| match LedgerError::sqlite(&self.database, &error) {
+            LedgerError::Corrupt { path, .. }
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
+            {
+                LedgerError::NotALedger { path }
+            }
+            other => other,
+        })?;
+        let path = self.database.clone();
+        match (application, version) {
+            (0, 0) if tables == 0 => Ok(0),
+            (APPLICATION_ID, found) if found > SCHEMA_VERSION => {
+                Err(LedgerError::NewerVersion { path, found, known: SCHEMA_VERSION })
+            }
+            (APPLICATION_ID, SCHEMA_VERSION) => Ok(SCHEMA_VERSION),
+            _ => Err(LedgerError::NotALedger { path }),
+        }
+    }
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// The name of the store.
+pub(crate) fn origin(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    connection.query_row("SELECT value FROM meta WHERE key = 'origin'", [], |row| row.get(0)).optional()
+}
+
+/// The key of an event. `run` is a run's number in this store, from 1.
+pub(crate) fn event_key(run: i64, seq: u64) -> i64 {
+    run << 32 | i64::from(u32::try_from(seq).unwrap_or(u32::MAX))
+}
+
+/// The seq in a key.
+pub(crate) fn key_seq(key: i64) -> u64 {
+    u64::from_be_bytes(key.to_be_bytes()) & u64::from(u32::MAX)
+}
+
+/// Whole numbers in tables are signed; ours stay far below their limit.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A whole number from a table; a negative one cannot have been written.
+pub(crate) fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
