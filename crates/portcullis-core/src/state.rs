@@ -180,6 +180,11 @@ impl RunState {
         self.executing
     }
 
+    /// The actions that were let through and have no outcome yet.
+    pub fn executing_actions(&self) -> Vec<ActionId> {
+        self.actions.iter().filter(|(_, action)| action.executing).map(|(id, _)| *id).collect()
+    }
+
     /// How often each verdict was given to an action, in order of [`Verdict::ALL`].
     pub fn verdict_counts(&self) -> [u64; Verdict::ALL.len()] {
         self.verdicts

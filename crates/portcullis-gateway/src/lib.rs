@@ -1,5 +1,6 @@
 //! Daemon, HTTP API, MCP gate and the shims that talk to them.
 
 pub mod api;
+pub mod daemon;
 pub mod demo_server;
 pub mod home;

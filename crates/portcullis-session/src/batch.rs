@@ -3,23 +3,10 @@
 use std::collections::BTreeMap;
 
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef};
-use portcullis_core::id::Commitment;
 use portcullis_core::time::Timestamp;
+use portcullis_ledger::{Refusal, StoredPayload};
 
 use crate::env::Env;
-
-/// A payload on its way to the store: the bytes and the salt that their commitment was made with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Payload {
-    /// `H("portcullis/payload/v1" ...)`, see `specs/run-chain.md`.
-    pub commitment: Commitment,
-    /// Makes short payloads impossible to guess from the commitment.
-    pub salt: [u8; 32],
-    /// Media type of the bytes.
-    pub media_type: &'static str,
-    /// The bytes.
-    pub bytes: Vec<u8>,
-}
 
 /// Events and payloads to be made durable together.
 #[derive(Debug, Default)]
@@ -27,7 +14,9 @@ pub struct Batch {
     /// The events, numbered.
     pub events: Vec<Event>,
     /// Their payloads.
-    pub payloads: Vec<Payload>,
+    pub payloads: Vec<StoredPayload>,
+    /// Set when a payload cannot be stored; the batch must not be made durable then.
+    pub refusal: Option<Refusal>,
 }
 
 /// Builds a [`Batch`], numbering events from where the run stands.
@@ -74,14 +63,16 @@ impl<'e> BatchBuilder<'e> {
         let mut refs = BTreeMap::new();
         for (name, media_type, bytes) in payloads.into_iter().flatten() {
             let salt = self.env.salt();
-            let digest = portcullis_proof::chain::payload_commitment(&salt, media_type, &bytes);
-            let commitment = Commitment::from_bytes(digest.0);
             let length = bytes.len() as u64;
-            refs.insert(
-                name.to_owned(),
-                PayloadRef { commitment, media_type: media_type.into(), bytes: length },
-            );
-            self.batch.payloads.push(Payload { commitment, salt, media_type, bytes });
+            match StoredPayload::new(salt, media_type, bytes) {
+                Ok(payload) => {
+                    let commitment = payload.commitment();
+                    let media_type = media_type.to_owned();
+                    refs.insert(name.to_owned(), PayloadRef { commitment, media_type, bytes: length });
+                    self.batch.payloads.push(payload);
+                }
+                Err(refusal) => self.batch.refusal = Some(refusal),
+            }
         }
         self.batch.events.push(Event {
             v: EVENT_VERSION,

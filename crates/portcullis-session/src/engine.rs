@@ -10,8 +10,8 @@ use portcullis_core::action::{Action, Grant, Pending, Subject};
 use portcullis_core::bundle::{Bundle, PolicyRef};
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{
-    Actor, ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, EventBody, GrantScope, ListedTool,
-    Mode, OutcomeStatus, Proposed, RunOpened,
+    Actor, ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, GrantScope,
+    ListedTool, Mode, OutcomeStatus, Proposed, RunOpened,
 };
 use portcullis_core::fact::{FactAnswer, Facts};
 use portcullis_core::finding::Finding;
@@ -129,8 +129,12 @@ impl Engine {
     /// Takes events that are now durable into account.
     pub fn commit(&mut self, batch: &Batch) {
         for event in &batch.events {
-            self.state.apply(event);
+            self.commit_event(event);
         }
+    }
+
+    pub(crate) fn commit_event(&mut self, event: &Event) {
+        self.state.apply(event);
     }
 
     /// Puts another bundle in force. Call only with the committed batch of [`Self::reload`].
@@ -208,19 +212,19 @@ impl Engine {
     ) -> Option<Judgement> {
         let (id, approval) = self.state.approval_for(bound_to)?;
         let open = self.state.open_action(approval.action)?;
-        let mut held = Action::new(
+        // The retry is the same action: its id, its step.
+        let held = Action::new(
             approval.action,
             action.tool.clone(),
             action.arguments.clone(),
             action.planned.clone(),
         );
-        held.planned.clone_from(&action.planned);
         let times = self.bundle.approvals;
         match &approval.state {
             ApprovalState::Pending => {
                 let waited = batch.at().micros_since(approval.requested_at);
                 if waited > u64::from(times.request_ttl_s) * MICROS_PER_SECOND {
-                    self.expire(batch, id);
+                    self.expire(batch, id, approval.action);
                     return None;
                 }
                 let decision = self.decide(batch, &held, None).1;
@@ -229,18 +233,20 @@ impl Engine {
             ApprovalState::Granted { .. } => {
                 let ttl = u64::from(times.grant_ttl_s) * MICROS_PER_SECOND;
                 let Some(grant) = self.state.grant_for(&held, bound_to, batch.at(), ttl) else {
-                    self.expire(batch, id);
+                    self.expire(batch, id, approval.action);
                     return None;
                 };
-                let cause = open.last_event;
-                let step = open.step;
-                Some(self.judge(batch, held, step, cause, bound_to, Some(grant)))
+                Some(self.judge(batch, held, open.step, open.last_event, bound_to, Some(grant)))
             }
-            ApprovalState::Refused | ApprovalState::Expired | ApprovalState::Claimed => None,
+            ApprovalState::Refused => {
+                Some(self.judge(batch, held, open.step, open.last_event, bound_to, None))
+            }
+            ApprovalState::Expired | ApprovalState::Claimed => None,
         }
     }
 
-    fn expire(&self, batch: &mut BatchBuilder<'_>, approval: ApprovalId) {
+    /// The approval lapses, and with it the action that waited.
+    fn expire(&self, batch: &mut BatchBuilder<'_>, approval: ApprovalId, action: ActionId) {
         let body = EventBody::ApprovalDecided {
             approval,
             decision: ApprovalDecision::Expired,
@@ -248,7 +254,9 @@ impl Engine {
             labels: self.state.labels().clone(),
             note: None,
         };
-        batch.push(Actor::gate(), None, body);
+        let expired = batch.push(Actor::gate(), None, body);
+        let body = EventBody::Enforcement { action: Some(action), enforced: Enforced::Withheld };
+        batch.push(Actor::gate(), Some(expired), body);
     }
 
     fn judge_new(

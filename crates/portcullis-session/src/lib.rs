@@ -5,9 +5,14 @@
 
 pub mod batch;
 pub mod bundle_dir;
+pub mod bundles;
 pub mod cases;
+pub mod credentials;
 mod denial;
 pub mod dry;
 pub mod engine;
 pub mod env;
+pub mod error;
+pub mod gate;
 pub mod permit;
+pub mod run;

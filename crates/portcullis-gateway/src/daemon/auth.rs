@@ -1,0 +1,115 @@
+//! Who asks. Every request carries a token; deciding needs the approver's, on every transport.
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use portcullis_core::principal::CredentialKind;
+use portcullis_session::credentials::Identity;
+
+use super::Shared;
+use super::error::Failure;
+use crate::api::code;
+
+/// Any known caller.
+pub(super) struct Caller(pub(super) Identity);
+
+/// A caller with the approver's credential.
+pub(super) struct Approver(pub(super) Identity);
+
+impl FromRequestParts<Shared> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+        let unauthorized = |message| Failure::new(StatusCode::UNAUTHORIZED, code::UNAUTHORIZED, message);
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let token = header
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .ok_or_else(|| unauthorized("send `Authorization: Bearer TOKEN` with a token of this gate"))?;
+        let (_, bundle) = shared.gate.bundles().get(None).map_err(|error| {
+            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
+        })?;
+        let identity = shared.credentials.authenticate(token.trim(), &bundle);
+        identity.map(Caller).ok_or_else(|| unauthorized("the token is not one of this gate"))
+    }
+}
+
+impl FromRequestParts<Shared> for Approver {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
+        let Caller(identity) = Caller::from_request_parts(parts, shared).await?;
+        match identity.kind {
+            CredentialKind::Approver => Ok(Self(identity)),
+            CredentialKind::Agent => Err(Failure::new(
+                StatusCode::FORBIDDEN,
+                code::FORBIDDEN,
+                "this needs the approver's credential; an agent's credential does not decide",
+            )),
+        }
+    }
+}
+
+/// On TCP, refuses requests that a web page could have caused: a `Host` that is not this address (DNS
+/// rebinding) or an `Origin` that is not this host.
+pub(super) async fn check_host_and_origin(
+    State(own): State<std::net::SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match foreign(own, request.headers(), request.uri()) {
+        None => next.run(request).await,
+        Some(message) => {
+            Failure::new(StatusCode::FORBIDDEN, "foreign_host_or_origin", message).into_response()
+        }
+    }
+}
+
+fn foreign(own: std::net::SocketAddr, headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    let text = |name| headers.get(name).map(|value: &axum::http::HeaderValue| value.to_str().unwrap_or("?"));
+    let host = text(HOST).or_else(|| uri.authority().map(|authority| authority.as_str()));
+    let host = host.unwrap_or("");
+    if !is_own(own, host) {
+        return Some(format!("the Host `{host}` is not this gate; use {own}"));
+    }
+    let origin = text(ORIGIN)?;
+    let origin_host = origin.split_once("://").map_or("", |(_, rest)| rest);
+    (!is_own(own, origin_host)).then(|| format!("requests from the origin `{origin}` are refused"))
+}
+
+/// Whether `host` names the address that is listened on: the address itself or, on loopback, `localhost`.
+fn is_own(own: std::net::SocketAddr, host: &str) -> bool {
+    let name = host.strip_suffix(&format!(":{}", own.port())).unwrap_or(host);
+    let bare = name.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<std::net::IpAddr>() {
+        Ok(address) => address == own.ip() || (own.ip().is_unspecified() && !address.is_unspecified()),
+        Err(_) => bare.eq_ignore_ascii_case("localhost") && (own.ip().is_loopback()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_host_and_origin_pass() {
+        let own = "127.0.0.1:7777".parse().unwrap();
+        let check = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().unwrap());
+            if let Some(origin) = origin {
+                headers.insert(ORIGIN, origin.parse().unwrap());
+            }
+            foreign(own, &headers, &Uri::from_static("/v1/health")).is_none()
+        };
+        assert!(check("127.0.0.1:7777", None));
+        assert!(check("localhost:7777", Some("http://localhost:7777")));
+        assert!(!check("evil.example:7777", None));
+        assert!(!check("127.0.0.1.evil.example", None));
+        assert!(!check("127.0.0.1:7777", Some("https://evil.example")));
+        assert!(!check("127.0.0.1:7777", Some("null")));
+        assert!(!check("", None));
+    }
+}

@@ -1,0 +1,142 @@
+//! Failures of the daemon itself, and how failures of requests look on the wire.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use portcullis_ledger::{LedgerError, Refusal};
+use portcullis_session::bundle_dir::BundleError;
+use portcullis_session::credentials::CredentialError;
+use portcullis_session::engine::AnswerError;
+use portcullis_session::error::SessionError;
+use portcullis_session::gate::OpenError;
+
+use crate::api::{ErrorBody, ErrorInfo, code};
+
+/// Why the daemon cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Another daemon holds the state folder.
+    #[error("another daemon already serves `{}`", .0.display())]
+    AlreadyRunning(PathBuf),
+    /// A file or folder of the state folder.
+    #[error("cannot use `{}`: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The TCP address.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// An address that others can reach, and no credential made for that.
+    #[error(
+        "refusing to listen on {0}, which other machines can reach, without a configured credential; add a [[credential]] to the bundle's portcullis.toml, or listen on 127.0.0.1"
+    )]
+    Exposed(SocketAddr),
+    /// The bundle.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// The credentials.
+    #[error(transparent)]
+    Credentials(#[from] CredentialError),
+    /// The store.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// A failed request.
+#[derive(Debug)]
+pub(super) struct Failure {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+}
+
+impl Failure {
+    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into() }
+    }
+
+    pub(super) fn not_found(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, code::NOT_FOUND, message)
+    }
+
+    pub(super) fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let error = ErrorInfo { code: self.code.to_owned(), message: self.message };
+        (self.status, Json(ErrorBody { error })).into_response()
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        let (status, code) = match &error {
+            SessionError::Ledger(ledger) => return Self::from(ledger.clone()),
+            SessionError::Answer(AnswerError::Unknown(_)) => (StatusCode::NOT_FOUND, code::NOT_FOUND),
+            SessionError::Answer(_) => (StatusCode::CONFLICT, "conflict"),
+            SessionError::Policy(_) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_policy"),
+            SessionError::Closed(_) | SessionError::UnknownRun(_) => {
+                (StatusCode::CONFLICT, code::RUN_NOT_LIVE)
+            }
+            SessionError::NotExecuting(_) => (StatusCode::CONFLICT, "not_executing"),
+            SessionError::PolicyGone { .. } | SessionError::Mismatch { .. } => {
+                (StatusCode::CONFLICT, code::BUNDLE_MISMATCH)
+            }
+            SessionError::NotYours(_) => (StatusCode::FORBIDDEN, code::FORBIDDEN),
+            SessionError::OutOfStep(_) => (StatusCode::INTERNAL_SERVER_ERROR, "out_of_step"),
+            SessionError::TooManyRuns { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs"),
+            SessionError::Randomness(_) | SessionError::CutShort => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "internal")
+            }
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<LedgerError> for Failure {
+    fn from(error: LedgerError) -> Self {
+        let (status, code) = match &error {
+            LedgerError::Refused(Refusal::RunUnknown(_)) => (StatusCode::NOT_FOUND, code::NOT_FOUND),
+            LedgerError::Refused(Refusal::RunAmbiguous { .. }) => (StatusCode::CONFLICT, "ambiguous"),
+            LedgerError::Refused(Refusal::PayloadTooLong { .. }) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long")
+            }
+            LedgerError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "disk_full"),
+            LedgerError::QueueFull { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "not_durable"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<OpenError> for Failure {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Session(error) => error.into(),
+            OpenError::Bundle(BundleError::Mistakes { diagnostics, folder, .. }) => {
+                let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+                let message =
+                    format!("the bundle at `{}` has mistakes:\n{}", folder.display(), lines.join("\n"));
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, code::BUNDLE_INVALID, message)
+            }
+            OpenError::Bundle(error) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, code::BUNDLE_INVALID, error.to_string())
+            }
+        }
+    }
+}

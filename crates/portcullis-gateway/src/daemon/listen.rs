@@ -1,0 +1,67 @@
+//! Taking hold of the state folder: lock, socket, pid file.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use tokio::net::UnixListener;
+
+use super::error::DaemonError;
+use crate::home::Home;
+
+/// The state folder, held by this process until it is dropped or the process dies.
+#[derive(Debug)]
+pub(super) struct Hold {
+    home: Home,
+    _lock: File,
+}
+
+impl Hold {
+    /// Makes the folder if it is missing and takes its lock.
+    pub(super) fn take(home: &Home) -> Result<Self, DaemonError> {
+        let failed = |path: &Path, source| DaemonError::Io { path: path.to_owned(), source };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(home.path())
+            .map_err(|error| failed(home.path(), error))?;
+        let lock = File::options()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(home.lock())
+            .map_err(|error| failed(&home.lock(), error))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { home: home.clone(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(DaemonError::AlreadyRunning(home.path().to_owned())),
+            Err(TryLockError::Error(error)) => Err(failed(&home.lock(), error)),
+        }
+    }
+
+    /// Listens on the socket. A socket file left behind by a dead daemon is replaced; the lock says that there
+    /// is no living one.
+    pub(super) fn listen(&self) -> Result<UnixListener, DaemonError> {
+        let path = self.home.socket();
+        let failed = |source| DaemonError::Io { path: path.clone(), source };
+        match fs::remove_file(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let listener = UnixListener::bind(&path).map_err(failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        let pid = self.home.pid();
+        fs::write(&pid, format!("{}\n", std::process::id()))
+            .map_err(|source| DaemonError::Io { path: pid, source })?;
+        Ok(listener)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        // Left-overs are harmless: the next daemon replaces them.
+        let _ = fs::remove_file(self.home.socket());
+        let _ = fs::remove_file(self.home.pid());
+    }
+}

@@ -1,0 +1,45 @@
+//! The daemon: owns the store and the live runs of a machine, and answers `/v1`.
+//!
+//! One daemon a state folder: it holds `daemon.lock` while it lives. It listens on a Unix socket and, where
+//! asked, on TCP. Everything else (`portcullis mcp`, `approvals`, ...) is a thin client.
+
+mod auth;
+mod error;
+mod listen;
+mod queries;
+mod routes;
+mod server;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portcullis_session::credentials::Credentials;
+use portcullis_session::gate::Gate;
+
+use crate::home::Home;
+
+pub use error::DaemonError;
+pub use server::run;
+
+/// How to run a daemon.
+#[derive(Debug, Clone)]
+pub struct DaemonOptions {
+    /// The state folder.
+    pub home: Home,
+    /// The default bundle; none for the one that ships.
+    pub bundle: Option<PathBuf>,
+    /// The files of the bundle that ships.
+    pub shipped: BTreeMap<String, Vec<u8>>,
+    /// A TCP address to listen on besides the socket.
+    pub http: Option<SocketAddr>,
+}
+
+/// What every handler sees.
+#[derive(Debug, Clone)]
+struct Shared {
+    gate: Arc<Gate>,
+    credentials: Arc<Credentials>,
+    home: Arc<Home>,
+}

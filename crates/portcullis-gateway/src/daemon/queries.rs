@@ -1,0 +1,341 @@
+//! The routes of `/v1` that only look. Reading the store blocks, so it happens off the async threads.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use portcullis_core::event::{ClosedState, Event, EventBody, GrantScope};
+use portcullis_core::id::{ApprovalId, RunId};
+use portcullis_core::label::LabelSet;
+use portcullis_core::principal::CredentialKind;
+use portcullis_core::state::{Phase, RunState};
+use portcullis_core::time::Timestamp;
+use portcullis_ledger::{
+    ApprovalFilter, ApprovalRow, ApprovalState, ExportOptions, LedgerError, Reader, RunFilter, RunSummary,
+};
+use serde::Deserialize;
+
+use super::Shared;
+use super::auth::Caller;
+use super::error::Failure;
+use crate::api;
+
+/// Most entries of one listing.
+const LIST_MAX: usize = 1_000;
+/// Entries of a listing that does not say how many.
+const LIST_DEFAULT: usize = 100;
+/// Largest run that is exported over HTTP, in events; the command line has no such limit.
+const EXPORT_EVENTS_MAX: u64 = 200_000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Page {
+    limit: Option<usize>,
+    after: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    #[serde(default)]
+    state: api::ApprovalFilter,
+}
+
+/// Asks the store, off the async threads.
+async fn read<T: Send + 'static>(
+    shared: &Shared,
+    queries: impl FnOnce(&Reader) -> Result<T, LedgerError> + Send + 'static,
+) -> Result<T, Failure> {
+    let ledger = Arc::clone(shared.gate.ledger());
+    let result = tokio::task::spawn_blocking(move || ledger.read(queries)).await;
+    let internal = |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the query was cut short");
+    Ok(result.map_err(internal)??)
+}
+
+/// The run that an id or a prefix names.
+pub(super) async fn find_run(shared: &Shared, text: &str) -> Result<RunId, Failure> {
+    let prefix = prefix(text)?;
+    read(shared, move |reader| reader.find_run(&prefix)).await
+}
+
+fn prefix(text: &str) -> Result<String, Failure> {
+    let hex = text.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase());
+    if hex && (api::ID_PREFIX_MIN..=32).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err(Failure::bad_request(format!(
+            "`{}` is not an id; give {} to 32 lower-case hex digits",
+            text.chars().take(40).collect::<String>(),
+            api::ID_PREFIX_MIN
+        )))
+    }
+}
+
+/// The approval that an id or a prefix names.
+pub(super) async fn find_approval(shared: &Shared, text: &str) -> Result<ApprovalRow, Failure> {
+    let prefix = prefix(text)?;
+    if let Ok(id) = text.parse::<ApprovalId>() {
+        let row = read(shared, move |reader| reader.approval(id)).await?;
+        return row.ok_or_else(|| Failure::not_found(format!("there is no approval {id}")));
+    }
+    let filter = ApprovalFilter { limit: Some(LIST_MAX), ..ApprovalFilter::default() };
+    let rows = read(shared, move |reader| reader.approvals(&filter)).await?;
+    let mut found = rows.into_iter().filter(|row| row.approval.to_string().starts_with(&prefix));
+    match (found.next(), found.next()) {
+        (Some(row), None) => Ok(row),
+        (None, _) => Err(Failure::not_found(format!("no approval starts with `{text}`"))),
+        (Some(_), Some(_)) => {
+            let message = format!("`{text}` is the start of several approvals; give more digits");
+            Err(Failure::new(StatusCode::CONFLICT, "ambiguous", message))
+        }
+    }
+}
+
+/// A field of an approval's display data.
+pub(super) fn detail(row: &ApprovalRow, name: &str) -> Option<String> {
+    let detail: serde_json::Value = serde_json::from_str(&row.detail).ok()?;
+    detail.get(name)?.as_str().map(str::to_owned)
+}
+
+pub(super) async fn health(
+    State(shared): State<Shared>,
+    _caller: Caller,
+) -> Result<Json<api::Health>, Failure> {
+    let store = match read(&shared, |reader| reader.origin()).await {
+        Ok(_) => "ok".to_owned(),
+        Err(_) => "the store cannot be read; see `portcullis doctor`".to_owned(),
+    };
+    let (_, bundle) =
+        shared.gate.bundles().get(None).map_err(|error| {
+            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
+        })?;
+    Ok(Json(api::Health {
+        status: "ok".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        pid: std::process::id(),
+        home: shared.home.path().display().to_string(),
+        bundle: bundle.digest(),
+        runs_live: shared.gate.live() as u64,
+        store,
+        reload_error: shared.gate.bundles().refusals().into_iter().next(),
+    }))
+}
+
+/// Agents see their own principal's runs, approvers all.
+fn may_see(caller: &Caller, principal: &str) -> bool {
+    caller.0.kind == CredentialKind::Approver || caller.0.principal.id == principal
+}
+
+pub(super) async fn runs(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Query(page): Query<Page>,
+) -> Result<Json<api::Runs>, Failure> {
+    let principal = (caller.0.kind == CredentialKind::Agent).then(|| caller.0.principal.id.clone());
+    let limit = Some(page.limit.unwrap_or(LIST_DEFAULT).min(LIST_MAX));
+    let filter = RunFilter { principal, limit };
+    let summaries = read(&shared, move |reader| reader.runs(&filter)).await?;
+    let mut runs = Vec::with_capacity(summaries.len());
+    for summary in summaries {
+        runs.push(run_info(&shared, summary).await?);
+    }
+    Ok(Json(api::Runs { runs }))
+}
+
+async fn visible(shared: &Shared, caller: &Caller, text: &str) -> Result<RunSummary, Failure> {
+    let id = find_run(shared, text).await?;
+    let summary = read(shared, move |reader| reader.run(id)).await?;
+    match summary {
+        Some(summary) if may_see(caller, &summary.principal) => Ok(summary),
+        _ => Err(Failure::not_found(format!("there is no run {id}"))),
+    }
+}
+
+pub(super) async fn run(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+) -> Result<Json<api::RunInfo>, Failure> {
+    let summary = visible(&shared, &caller, &run).await?;
+    Ok(Json(run_info(&shared, summary).await?))
+}
+
+/// Folds the run's events: a listing shows what the record says, not what a cache believes.
+async fn run_info(shared: &Shared, summary: RunSummary) -> Result<api::RunInfo, Failure> {
+    let id = summary.run;
+    let gate = Arc::clone(&shared.gate);
+    let internal = |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the query was cut short");
+    let state: RunState =
+        tokio::task::spawn_blocking(move || gate.read_state(id)).await.map_err(internal)??;
+    let first = read(shared, move |reader| reader.events(id, 0, 1)).await?;
+    let opened = first.first().and_then(|stored| Event::from_line(&stored.line).ok());
+    let Some(Event { body: EventBody::RunOpened(opened), .. }) = opened else {
+        let message = format!("run {id} has no opening event; `portcullis doctor` checks the store");
+        return Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "not_opened", message));
+    };
+    let phase = match state.phase() {
+        Phase::Running => api::RunPhase::Running,
+        Phase::Clarifying { .. } => api::RunPhase::Clarifying,
+        Phase::Paused => api::RunPhase::Paused,
+        Phase::Halted => api::RunPhase::Halted,
+        Phase::Closed(ClosedState::Closed) => api::RunPhase::Closed,
+        Phase::Closed(ClosedState::Abandoned) => api::RunPhase::Abandoned,
+    };
+    Ok(api::RunInfo {
+        run: id,
+        surface: opened.surface,
+        session: summary.session_key,
+        principal: summary.principal,
+        policy: state.policy().to_owned(),
+        bundle: opened.bundle,
+        mode: state.mode(),
+        phase,
+        opened_at: summary.opened,
+        steps: state.steps(),
+        side_effects: state.side_effects(),
+        events: state.seq(),
+    })
+}
+
+pub(super) async fn events(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    Query(page): Query<Page>,
+) -> Result<Response, Failure> {
+    let id = visible(&shared, &caller, &run).await?.run;
+    let limit = page.limit.unwrap_or(LIST_DEFAULT).clamp(1, LIST_MAX);
+    let after = page.after.unwrap_or(0);
+    let stored = read(&shared, move |reader| reader.events(id, after, limit)).await?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+    if stored.len() == limit
+        && let Some(last) = stored.last()
+    {
+        headers.insert(api::NEXT_HEADER, HeaderValue::from(last.seq));
+    }
+    let body: Vec<u8> = stored.into_iter().flat_map(|event| event.line.into_iter().chain([b'\n'])).collect();
+    Ok((headers, body).into_response())
+}
+
+pub(super) async fn export(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+) -> Result<Response, Failure> {
+    let summary = visible(&shared, &caller, &run).await?;
+    if summary.events > EXPORT_EVENTS_MAX {
+        let message = format!(
+            "the run has {} events; over HTTP the limit is {EXPORT_EVENTS_MAX}, use `portcullis export {}`",
+            summary.events, summary.run
+        );
+        return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "run_too_long", message));
+    }
+    let body = read(&shared, move |reader| {
+        let mut body = Vec::new();
+        reader.export_run(summary.run, &mut body, ExportOptions { payloads: true })?;
+        Ok(body)
+    })
+    .await?;
+    let content_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))];
+    Ok((content_type, body).into_response())
+}
+
+pub(super) async fn approvals(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Query(which): Query<Which>,
+) -> Result<Json<api::Approvals>, Failure> {
+    let state = match which.state {
+        api::ApprovalFilter::Pending => Some(ApprovalState::Pending),
+        api::ApprovalFilter::All => None,
+    };
+    let filter = ApprovalFilter { state, limit: Some(LIST_MAX), ..ApprovalFilter::default() };
+    let rows = read(&shared, move |reader| reader.approvals(&filter)).await?;
+    let mut approvals = Vec::new();
+    for row in rows.into_iter().filter(|row| may_see(&caller, &row.principal)) {
+        approvals.push(approval_info(&shared, row).await?);
+    }
+    Ok(Json(api::Approvals { approvals }))
+}
+
+pub(super) async fn approval(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(approval): Path<String>,
+) -> Result<Json<api::ApprovalInfo>, Failure> {
+    let row = find_approval(&shared, &approval).await?;
+    if !may_see(&caller, &row.principal) {
+        return Err(Failure::not_found(format!("there is no approval {}", row.approval)));
+    }
+    Ok(Json(approval_info(&shared, row).await?))
+}
+
+/// Everything that a person needs to decide. The labels are those that a grant given now would cover.
+pub(super) async fn approval_info(shared: &Shared, row: ApprovalRow) -> Result<api::ApprovalInfo, Failure> {
+    let (arguments, planned) = payloads(shared, &row).await?;
+    let mut labels = LabelSet::default();
+    let mut expires_at = None;
+    if let Ok(run) = shared.gate.run(row.run) {
+        let ttl_s = run
+            .with_state(|state, bundle| {
+                labels = state.labels().clone();
+                bundle.approvals.request_ttl_s
+            })
+            .await;
+        if row.state == ApprovalState::Pending {
+            let micros = row.requested.as_micros().saturating_add(i64::from(ttl_s) * 1_000_000);
+            expires_at = Some(Timestamp::from_micros(micros));
+        }
+    }
+    let state = match row.state {
+        ApprovalState::Pending => api::ApprovalPhase::Pending,
+        ApprovalState::Granted => api::ApprovalPhase::Granted,
+        ApprovalState::Refused => api::ApprovalPhase::Refused,
+        ApprovalState::Expired => api::ApprovalPhase::Expired,
+        ApprovalState::Claimed => api::ApprovalPhase::Claimed,
+    };
+    let tool = detail(&row, "tool").unwrap_or_default();
+    Ok(api::ApprovalInfo {
+        approval: row.approval,
+        state,
+        run: row.run,
+        action: row.action,
+        policy: detail(&row, "policy").unwrap_or_default(),
+        tool: match &row.scope {
+            Some(GrantScope::Tool(tool)) => tool.clone(),
+            _ => tool,
+        },
+        arguments: arguments.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
+        planned: planned.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        rule: detail(&row, "rule"),
+        reason: detail(&row, "message"),
+        digest: row.digest,
+        labels,
+        requested_at: row.requested,
+        expires_at,
+        principal: row.principal,
+    })
+}
+
+/// Arguments and planned action of the action that waits.
+async fn payloads(shared: &Shared, row: &ApprovalRow) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), Failure> {
+    let run = row.run;
+    let detail: serde_json::Value = serde_json::from_str(&row.detail).unwrap_or_default();
+    let Some(seq) = detail.get("proposed").and_then(serde_json::Value::as_u64) else {
+        return Ok((None, None));
+    };
+    read(shared, move |reader| {
+        let page = reader.events(run, seq.saturating_sub(1), 1)?;
+        let Some(proposed) = page.first() else { return Ok((None, None)) };
+        let Ok(event) = Event::from_line(&proposed.line) else { return Ok((None, None)) };
+        let payload = |name: &str| -> Result<Option<Vec<u8>>, LedgerError> {
+            let Some(reference) = event.payloads.get(name) else { return Ok(None) };
+            Ok(reader.payload(run, reference.commitment)?.map(|payload| payload.bytes().to_vec()))
+        };
+        Ok((payload("arguments")?, payload("planned")?))
+    })
+    .await
+}

@@ -1,0 +1,355 @@
+//! The routes of `/v1` that change something. Those that only look are in `queries`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{DefaultBodyLimit, FromRequest, Path, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use hyper::body::Frame;
+use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope, ListedTool};
+use portcullis_core::id::{ApprovalId, DigestBuilder};
+use portcullis_core::label::Label;
+use portcullis_core::principal::CredentialKind;
+use portcullis_core::verdict::Verdict;
+use portcullis_session::engine::{Answer, Judgement, Proposal};
+use portcullis_session::error::SessionError;
+use portcullis_session::gate::{Attachment, OpenRun as GateOpenRun};
+use portcullis_session::permit::Permit;
+use portcullis_session::run::Run;
+use serde::de::DeserializeOwned;
+
+use super::Shared;
+use super::auth::{Approver, Caller};
+use super::error::Failure;
+use super::queries;
+use crate::api;
+
+/// JSON bodies whose mistakes are answered like every other failure.
+struct JsonBody<T>(T);
+
+impl<T: DeserializeOwned> FromRequest<Shared> for JsonBody<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: axum::extract::Request, shared: &Shared) -> Result<Self, Failure> {
+        match Json::<T>::from_request(request, shared).await {
+            Ok(Json(body)) => Ok(Self(body)),
+            Err(JsonRejection::BytesRejection(error)) => Err(Failure::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "body_too_large",
+                format!("{error}; the limit is {} bytes", api::REQUEST_BYTES_MAX),
+            )),
+            Err(error) => Err(Failure::bad_request(error.body_text())),
+        }
+    }
+}
+
+pub(super) fn router(shared: Shared) -> Router {
+    Router::new()
+        .route("/v1/health", get(queries::health))
+        .route("/v1/runs", get(queries::runs).post(open))
+        .route("/v1/runs/{run}", get(queries::run))
+        .route("/v1/runs/{run}/attach", get(attach))
+        .route("/v1/runs/{run}/actions", post(propose))
+        .route("/v1/runs/{run}/outcomes", post(outcome))
+        .route("/v1/runs/{run}/tools", post(tools))
+        .route("/v1/runs/{run}/inputs", post(input))
+        .route("/v1/runs/{run}/outputs", post(output))
+        .route("/v1/runs/{run}/close", post(close))
+        .route("/v1/runs/{run}/control", post(control))
+        .route("/v1/runs/{run}/events", get(queries::events))
+        .route("/v1/runs/{run}/export", get(queries::export))
+        .route("/v1/approvals", get(queries::approvals))
+        .route("/v1/approvals/{approval}", get(queries::approval))
+        .route("/v1/approvals/{approval}/grant", post(grant))
+        .route("/v1/approvals/{approval}/refuse", post(refuse))
+        .route("/v1/bundles/reload", post(reload))
+        .fallback(|| async {
+            Failure::not_found("there is no such path; the API is described in docs/http-api.md")
+        })
+        .layer(DefaultBodyLimit::max(api::REQUEST_BYTES_MAX))
+        .with_state(shared)
+}
+
+/// The live run of that id, if the caller may use it.
+pub(super) async fn live_run(shared: &Shared, caller: &Caller, id: &str) -> Result<Arc<Run>, Failure> {
+    let id = match id.parse() {
+        Ok(id) => id,
+        Err(_) => queries::find_run(shared, id).await?,
+    };
+    let run = shared.gate.run(id)?;
+    if caller.0.kind == CredentialKind::Agent && run.principal().id != caller.0.principal.id {
+        return Err(SessionError::NotYours(id).into());
+    }
+    Ok(run)
+}
+
+async fn open(
+    State(shared): State<Shared>,
+    Caller(identity): Caller,
+    JsonBody(request): JsonBody<api::OpenRun>,
+) -> Result<Json<api::OpenedRun>, Failure> {
+    if let Some(folder) = request.bundle.as_deref().filter(|folder| !folder.starts_with('/')) {
+        return Err(Failure::bad_request(format!("the bundle's folder `{folder}` must be an absolute path")));
+    }
+    let request = GateOpenRun {
+        identity,
+        surface: request.surface,
+        session: request.session,
+        policy: request.policy,
+        bundle: request.bundle.map(Into::into),
+        resume: request.resume,
+    };
+    let gate = Arc::clone(&shared.gate);
+    let opened =
+        tokio::spawn(async move { gate.open(request).await }).await.map_err(|_| SessionError::CutShort)??;
+    let disabled = opened.bundle.registry.iter().filter(|tool| !tool.enabled);
+    Ok(Json(api::OpenedRun {
+        run: opened.run.id(),
+        segment: opened.run.segment(),
+        policy: opened.policy,
+        bundle: opened.bundle.digest(),
+        mode: opened.bundle.mode,
+        shared: opened.shared,
+        disabled_tools: disabled.flat_map(|tool| [tool.name.clone(), tool.id.clone()]).collect(),
+    }))
+}
+
+/// A body that never ends by itself: a newline now and then, and the attachment inside. When the client goes
+/// away the body is dropped, and the attachment with it.
+struct Heartbeat {
+    interval: tokio::time::Interval,
+    _attachment: Attachment,
+}
+
+impl hyper::body::Body for Heartbeat {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.interval.poll_tick(context).map(|_| Some(Ok(Frame::data(Bytes::from_static(b"\n")))))
+    }
+}
+
+async fn attach(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+) -> Result<Response, Failure> {
+    let run = live_run(&shared, &caller, &run).await?;
+    let attachment = shared.gate.attach(run.id())?;
+    let interval = tokio::time::interval(Duration::from_secs(api::HEARTBEAT_S));
+    Ok(Response::new(Body::new(Heartbeat { interval, _attachment: attachment })))
+}
+
+async fn propose(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ProposeAction>,
+) -> Result<Json<api::ActionAnswer>, Failure> {
+    let run = live_run(&shared, &caller, &run).await?;
+    if !request.arguments.is_object() && !request.arguments.is_null() {
+        return Err(Failure::bad_request("`arguments` must be an object"));
+    }
+    let default_wait = run.with_state(|_, bundle| bundle.approvals.wait_s.saturating_mul(1_000)).await;
+    let wait = request.wait_ms.unwrap_or(default_wait).min(api::WAIT_MS_MAX);
+    let arguments = if request.arguments.is_null() {
+        serde_json::Value::Object(serde_json::Map::new())
+    } else {
+        request.arguments
+    };
+    let proposal = Proposal { tool: request.tool, arguments, planned: request.planned, call: request.call };
+    let (judgement, permit) =
+        shared.gate.propose(&run, proposal, Duration::from_millis(u64::from(wait))).await?;
+    Ok(Json(answer_of(judgement, permit)))
+}
+
+/// The answer to a proposal. Takes the permit by value: this is where it leaves the process, and the caller
+/// executes the action on the strength of this answer.
+fn answer_of(judgement: Judgement, permit: Option<Permit>) -> api::ActionAnswer {
+    let arguments =
+        permit.as_ref().filter(|permit| permit.is_edited()).map(|permit| permit.arguments().clone());
+    api::ActionAnswer {
+        action: judgement.action.id,
+        step: judgement.step,
+        verdict: judgement.decision.verdict,
+        enforced: judgement.enforced,
+        permit: permit.is_some(),
+        arguments,
+        denial: judgement.denial,
+        approval: judgement.approval.or(judgement.grant),
+        findings: judgement.decision.findings,
+        seq: permit.map_or(0, |permit| permit.seq()),
+    }
+}
+
+/// Runs work to its end even if the client goes away half-way.
+async fn settle<T: Send + 'static>(
+    work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
+) -> Result<T, Failure> {
+    Ok(tokio::spawn(work).await.map_err(|_| SessionError::CutShort)??)
+}
+
+async fn outcome(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportOutcome>,
+) -> Result<Json<api::ObservationAnswer>, Failure> {
+    let run = live_run(&shared, &caller, &run).await?;
+    let seq =
+        settle(async move { run.outcome(request.action, request.status, request.content).await }).await?;
+    Ok(Json(api::ObservationAnswer {
+        verdict: Verdict::Allow,
+        enforced: Enforced::Executed,
+        denial: None,
+        seq,
+    }))
+}
+
+async fn tools(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportTools>,
+) -> Result<Json<api::ToolsAnswer>, Failure> {
+    let run = live_run(&shared, &caller, &run).await?;
+    let names: Vec<String> = request.tools.iter().map(|tool| tool.name.clone()).collect();
+    let disabled = run
+        .with_state(|_, bundle| {
+            let disabled = |name: &String| bundle.registry.get(name).is_some_and(|tool| !tool.enabled);
+            names.into_iter().filter(disabled).collect()
+        })
+        .await;
+    let listed = request.tools.into_iter().map(listed_tool).collect();
+    let seq = settle(async move { run.tools_listed(&request.server, listed).await }).await?;
+    Ok(Json(api::ToolsAnswer { seq, disabled }))
+}
+
+fn listed_tool(tool: api::ReportedTool) -> ListedTool {
+    let digest = DigestBuilder::new("portcullis/listed-tool/v1")
+        .part(tool.description.as_bytes())
+        .part(tool.input_schema.to_string().as_bytes())
+        .finish();
+    ListedTool {
+        name: tool.name,
+        digest,
+        read_only_hint: tool.read_only_hint,
+        destructive_hint: tool.destructive_hint,
+    }
+}
+
+async fn input(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportInput>,
+) -> Result<Json<api::TextAnswer>, Failure> {
+    let run = live_run(&shared, &caller, &run).await?;
+    let label = match request.role {
+        api::Role::User => Label::User,
+        api::Role::Operator => Label::Operator,
+    };
+    let seq = settle(async move { run.input(request.text, label).await }).await?;
+    Ok(Json(api::TextAnswer { seq, verdict: Verdict::Allow }))
+}
+
+async fn output(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportOutput>,
+) -> Result<Json<api::TextAnswer>, Failure> {
+    let run = live_run(&shared, &caller, &run).await?;
+    let seq = settle(async move { run.output(request.text).await }).await?;
+    Ok(Json(api::TextAnswer { seq, verdict: Verdict::Allow }))
+}
+
+async fn close(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+) -> Result<Json<api::Empty>, Failure> {
+    let run = live_run(&shared, &caller, &run).await?;
+    shared.gate.leave(run.id()).await?;
+    Ok(Json(api::Empty {}))
+}
+
+async fn control(
+    State(shared): State<Shared>,
+    Approver(identity): Approver,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ControlRun>,
+) -> Result<Json<api::Empty>, Failure> {
+    let approver = identity.principal.id.clone();
+    let run = live_run(&shared, &Caller(identity), &run).await?;
+    settle(async move { run.control(request.control, &approver, request.note).await }).await?;
+    Ok(Json(api::Empty {}))
+}
+
+async fn grant(
+    State(shared): State<Shared>,
+    Approver(identity): Approver,
+    Path(approval): Path<String>,
+    JsonBody(request): JsonBody<api::GrantApproval>,
+) -> Result<Json<api::ApprovalInfo>, Failure> {
+    let row = queries::find_approval(&shared, &approval).await?;
+    let scope = match request.scope {
+        api::Scope::Once => GrantScope::Once,
+        api::Scope::Tool => GrantScope::Tool(queries::detail(&row, "tool").unwrap_or_default()),
+    };
+    let answer = Answer {
+        decision: ApprovalDecision::Granted,
+        scope,
+        note: request.note,
+        approver: identity.principal.id,
+    };
+    shared.gate.answer(row.approval, row.run, answer).await?;
+    answered(&shared, row.approval).await
+}
+
+async fn refuse(
+    State(shared): State<Shared>,
+    Approver(identity): Approver,
+    Path(approval): Path<String>,
+    JsonBody(request): JsonBody<api::RefuseApproval>,
+) -> Result<Json<api::ApprovalInfo>, Failure> {
+    let row = queries::find_approval(&shared, &approval).await?;
+    let answer = Answer {
+        decision: ApprovalDecision::Refused,
+        scope: GrantScope::Once,
+        note: request.note,
+        approver: identity.principal.id,
+    };
+    shared.gate.answer(row.approval, row.run, answer).await?;
+    answered(&shared, row.approval).await
+}
+
+async fn answered(shared: &Shared, approval: ApprovalId) -> Result<Json<api::ApprovalInfo>, Failure> {
+    let row = queries::find_approval(shared, &approval.to_string()).await?;
+    Ok(Json(queries::approval_info(shared, row).await?))
+}
+
+async fn reload(State(shared): State<Shared>, Approver(_): Approver) -> Result<Json<api::Reloaded>, Failure> {
+    let digest = |shared: &Shared| shared.gate.bundles().get(None).map(|(_, bundle)| bundle.digest());
+    let internal = |error: portcullis_session::bundle_dir::BundleError| {
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
+    };
+    let before = digest(&shared).map_err(internal)?;
+    shared.gate.reload().await;
+    if let Some(refusal) = shared.gate.bundles().refusals().into_iter().next() {
+        return Err(Failure::new(StatusCode::UNPROCESSABLE_ENTITY, api::code::BUNDLE_INVALID, refusal));
+    }
+    let after = digest(&shared).map_err(internal)?;
+    Ok(Json(api::Reloaded { bundle: after, changed: before != after }))
+}

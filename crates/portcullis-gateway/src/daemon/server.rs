@@ -1,0 +1,128 @@
+//! From start to stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware;
+use portcullis_ledger::{Ledger, OpenOptions};
+use portcullis_session::bundles::Bundles;
+use portcullis_session::credentials::Credentials;
+use portcullis_session::gate::{Gate, IDLE};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::{info, warn};
+
+use super::auth::check_host_and_origin;
+use super::error::DaemonError;
+use super::listen::Hold;
+use super::{DaemonOptions, Shared, routes};
+
+/// How often the bundles' folders are looked at.
+const RELOAD_EVERY: Duration = Duration::from_secs(1);
+/// How often runs that nobody uses are looked for.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+
+/// Serves until it is told to stop by SIGTERM or SIGINT. Runs are closed in good order then.
+pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
+    let hold = Hold::take(&options.home)?;
+    let credentials = Credentials::load_or_create(&options.home.credentials())?;
+    let bundles = Bundles::new(options.bundle.clone(), &options.shipped)?;
+    let (_, bundle) = bundles.get(None)?;
+    if let Some(address) = options.http.filter(|address| !address.ip().is_loopback())
+        && bundle.credentials.is_empty()
+    {
+        return Err(DaemonError::Exposed(address));
+    }
+    let folder = options.home.ledger();
+    let ledger = Ledger::open(&folder, OpenOptions::default())?;
+    for closed in &ledger.recovery_report().recovered {
+        info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
+    }
+    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles);
+    let shared = Shared {
+        gate: Arc::clone(&gate),
+        credentials: Arc::new(credentials),
+        home: Arc::new(options.home.clone()),
+    };
+    let router = routes::router(shared);
+    let socket = hold.listen()?;
+    warn_of_same_user(&options);
+    info!(socket = %options.home.socket().display(), bundle = %bundle.digest(), "serving");
+
+    let (stop, stopped) = watch::channel(false);
+    let mut tcp = None;
+    if let Some(address) = options.http {
+        let failed = |source| DaemonError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let own = listener.local_addr().map_err(failed)?;
+        info!(address = %own, "serving HTTP");
+        let guarded: Router =
+            router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
+        let serve = axum::serve(listener, guarded).with_graceful_shutdown(told(stopped.clone()));
+        tcp = Some(tokio::spawn(serve.into_future()));
+    }
+    let unix = tokio::spawn(axum::serve(socket, router).with_graceful_shutdown(told(stopped)).into_future());
+
+    keep_house(&gate).await;
+    info!("stopping");
+    gate.close_all().await;
+    // Those who wait for an approver are not waited for.
+    let _ = stop.send(true);
+    let grace = Duration::from_secs(1);
+    let _ = tokio::time::timeout(grace, unix).await;
+    if let Some(tcp) = tcp {
+        let _ = tokio::time::timeout(grace, tcp).await;
+    }
+    Ok(())
+}
+
+async fn told(mut stopped: watch::Receiver<bool>) {
+    // An error means that the sender is gone, which also means stop.
+    let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+/// Reloads bundles and sweeps idle runs until a signal comes.
+async fn keep_house(gate: &Arc<Gate>) {
+    let mut reload = tokio::time::interval(RELOAD_EVERY);
+    let mut sweep = tokio::time::interval(SWEEP_EVERY);
+    let mut complained = Vec::new();
+    let (mut terminate, mut interrupt) = match (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    ) {
+        (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
+        (Err(error), _) | (_, Err(error)) => {
+            warn!(%error, "cannot listen for signals; stopping at once rather than losing the end of runs");
+            return;
+        }
+    };
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return,
+            _ = interrupt.recv() => return,
+            _ = sweep.tick() => gate.close_idle(IDLE).await,
+            _ = reload.tick() => {
+                gate.reload().await;
+                let refusals = gate.bundles().refusals();
+                if refusals != complained {
+                    for refusal in &refusals {
+                        warn!("the bundle in force stays: {refusal}");
+                    }
+                    complained = refusals;
+                }
+            }
+        }
+    }
+}
+
+/// Law 8: what a process of the same user could do is named at start-up, with the remedy.
+fn warn_of_same_user(options: &DaemonOptions) {
+    warn!(
+        "any process of this user can read {} and approve with it, read the store, or end this process. Where \
+         that matters, run the agent as another user, or keep the approver's token elsewhere and map it in the \
+         bundle ([[credential]] kind = \"approver\")",
+        options.home.credentials().join("approver.token").display()
+    );
+}

@@ -1,0 +1,116 @@
+//! The bundles in use, reloaded when their folders change.
+//!
+//! A reload is atomic: the new files become a bundle as a whole, or the old one stays in force and the mistake
+//! is reported.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use portcullis_core::bundle::Bundle;
+
+use crate::bundle_dir::{self, BundleError};
+
+/// Bundles that may be in use at once.
+const BUNDLES_MAX: usize = 256;
+
+/// Where a bundle comes from: a folder, or the one that ships in the binary.
+pub type Source = Option<PathBuf>;
+
+/// All bundles in use.
+#[derive(Debug)]
+pub struct Bundles {
+    default: Source,
+    loaded: Mutex<BTreeMap<Source, Loaded>>,
+}
+
+#[derive(Debug, Clone)]
+struct Loaded {
+    bundle: Arc<Bundle>,
+    /// Why the latest change is not in force.
+    refused: Option<String>,
+}
+
+/// A bundle that changed on disk.
+#[derive(Debug)]
+pub struct Changed {
+    /// Where.
+    pub source: Source,
+    /// The new bundle.
+    pub bundle: Arc<Bundle>,
+}
+
+impl Bundles {
+    /// Starts with the default bundle: the folder, or what `shipped` holds.
+    pub fn new(default: Source, shipped: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
+        let mut loaded = BTreeMap::new();
+        let shipped = Bundle::load(shipped).map_err(|diagnostics| BundleError::Mistakes {
+            folder: PathBuf::from("(shipped)"),
+            diagnostics,
+            files: shipped.clone(),
+        })?;
+        loaded.insert(None, Loaded { bundle: Arc::new(shipped), refused: None });
+        let bundles = Self { default, loaded: Mutex::new(loaded) };
+        bundles.get(None)?;
+        Ok(bundles)
+    }
+
+    /// The bundle in `folder`, or the default one. Loads it at first use.
+    pub fn get(&self, folder: Option<&Path>) -> Result<(Source, Arc<Bundle>), BundleError> {
+        let source = folder.map(Path::to_owned).or_else(|| self.default.clone());
+        if let Some(known) = self.lock().get(&source) {
+            return Ok((source, Arc::clone(&known.bundle)));
+        }
+        let Some(folder) = &source else {
+            return Err(BundleError::Io { path: PathBuf::new(), source: std::io::Error::other("no bundle") });
+        };
+        let bundle = Arc::new(bundle_dir::load(folder)?);
+        let mut loaded = self.lock();
+        if loaded.len() >= BUNDLES_MAX {
+            let why = format!("{BUNDLES_MAX} bundles are in use, which is the limit");
+            return Err(BundleError::Io { path: folder.clone(), source: std::io::Error::other(why) });
+        }
+        loaded.insert(source.clone(), Loaded { bundle: Arc::clone(&bundle), refused: None });
+        Ok((source, bundle))
+    }
+
+    /// Reads all folders again. Gives the bundles that changed; what no longer loads is remembered as refused.
+    pub fn changed(&self) -> Vec<Changed> {
+        let known: Vec<(Source, Arc<Bundle>)> =
+            self.lock().iter().map(|(source, loaded)| (source.clone(), Arc::clone(&loaded.bundle))).collect();
+        let mut changed = Vec::new();
+        for (source, old) in known {
+            let Some(folder) = &source else { continue };
+            match bundle_dir::load(folder) {
+                Ok(bundle) if bundle.digest() == old.digest() => self.set_refused(&source, None),
+                Ok(bundle) => changed.push(Changed { source, bundle: Arc::new(bundle) }),
+                Err(error) => self.set_refused(&source, Some(error.to_string())),
+            }
+        }
+        changed
+    }
+
+    /// Puts a changed bundle in force for new runs.
+    pub fn accept(&self, changed: Changed) {
+        self.lock().insert(changed.source, Loaded { bundle: changed.bundle, refused: None });
+    }
+
+    /// Remembers why a change is not in force.
+    pub fn set_refused(&self, source: &Source, why: Option<String>) {
+        let mut loaded = self.lock();
+        if let Some(entry) = loaded.get_mut(source)
+            && entry.refused != why
+        {
+            entry.refused = why;
+        }
+    }
+
+    /// Why changes are not in force, if any are not.
+    pub fn refusals(&self) -> Vec<String> {
+        self.lock().values().filter_map(|loaded| loaded.refused.clone()).collect()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Source, Loaded>> {
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

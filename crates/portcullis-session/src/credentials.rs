@@ -1,0 +1,222 @@
+//! Credentials: who may open runs, and who may decide on approvals.
+//!
+//! Two tokens are made at the first start, each in a file that only its owner can read. An agent's credential
+//! opens runs and proposes actions; only an approver's decides. Further credentials, with the principal,
+//! roles and attributes they stand for, are mapped in the bundle by the SHA-256 of the token.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::principal::{CredentialKind, Principal};
+use sha2::{Digest as _, Sha256};
+
+/// File of the agent's token within the credentials folder.
+pub const AGENT_FILE: &str = "agent.token";
+/// File of the approver's token.
+pub const APPROVER_FILE: &str = "approver.token";
+/// Longest token that is looked at, in bytes.
+const TOKEN_BYTES_MAX: u64 = 512;
+
+/// Why the credentials cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialError {
+    /// A file or folder cannot be read or made.
+    #[error("cannot use the credential `{}`: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Others can read a token.
+    #[error("the credential `{}` can be read by others (mode {mode:o}); run: chmod 600 {}", path.display(), path.display())]
+    Exposed {
+        /// Where.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// The file holds no token.
+    #[error("the credential `{}` holds no token; delete the file to have a new one made", .0.display())]
+    Empty(PathBuf),
+    /// No random bytes.
+    #[error("cannot make a token: {0}")]
+    NoRandomness(getrandom::Error),
+}
+
+/// Who presented a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// What the token entitles to.
+    pub kind: CredentialKind,
+    /// Whom it stands for.
+    pub principal: Principal,
+    /// The runtime policy of its runs, instead of the default.
+    pub policy: Option<String>,
+}
+
+/// The two tokens of a machine.
+#[derive(Clone)]
+pub struct Credentials {
+    agent: String,
+    approver: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").finish_non_exhaustive()
+    }
+}
+
+impl Credentials {
+    /// Reads the tokens in `folder`, making folder and tokens where they are missing.
+    pub fn load_or_create(folder: &Path) -> Result<Self, CredentialError> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|source| CredentialError::Io { path: folder.to_owned(), source })?;
+        Ok(Self {
+            agent: read_or_create(&folder.join(AGENT_FILE), "pcag_")?,
+            approver: read_or_create(&folder.join(APPROVER_FILE), "pcap_")?,
+        })
+    }
+
+    /// Whose token this is: one of the two of this machine, or one that the bundle maps.
+    pub fn authenticate(&self, token: &str, bundle: &Bundle) -> Option<Identity> {
+        // Comparing digests takes the same time wherever the tokens begin to differ.
+        let presented = sha256_hex(token);
+        let mapped = bundle.credentials.iter().find(|credential| credential.token_sha256 == presented);
+        if let Some(credential) = mapped {
+            return Some(Identity {
+                kind: credential.kind,
+                principal: credential.principal.clone(),
+                policy: credential.policy.clone(),
+            });
+        }
+        let local = |kind, name: &str| Identity { kind, principal: Principal::named(name), policy: None };
+        if presented == sha256_hex(&self.approver) {
+            Some(local(CredentialKind::Approver, "local-approver"))
+        } else if presented == sha256_hex(&self.agent) {
+            Some(local(CredentialKind::Agent, "local-agent"))
+        } else {
+            None
+        }
+    }
+}
+
+/// The token in `path`. Refuses a file that others can read.
+pub fn read_token(path: &Path) -> Result<String, CredentialError> {
+    let failed = |source| CredentialError::Io { path: path.to_owned(), source };
+    let file = fs::File::open(path).map_err(failed)?;
+    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(CredentialError::Exposed { path: path.to_owned(), mode });
+    }
+    let mut token = String::new();
+    file.take(TOKEN_BYTES_MAX).read_to_string(&mut token).map_err(failed)?;
+    match token.trim() {
+        "" => Err(CredentialError::Empty(path.to_owned())),
+        token => Ok(token.to_owned()),
+    }
+}
+
+fn read_or_create(path: &Path, prefix: &str) -> Result<String, CredentialError> {
+    let failed = |source| CredentialError::Io { path: path.to_owned(), source };
+    match read_token(path) {
+        Err(CredentialError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        result => return result,
+    }
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(CredentialError::NoRandomness)?;
+    let token = format!("{prefix}{}", hex(&random));
+    // Written aside and linked into place, so that nobody ever reads half a token and of two processes that
+    // start at once one wins.
+    let aside = path.with_extension(format!("{}.tmp", std::process::id()));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&aside)
+        .map_err(failed)?;
+    file.write_all(format!("{token}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    let linked = fs::hard_link(&aside, path);
+    fs::remove_file(&aside).map_err(failed)?;
+    match linked {
+        Ok(()) => Ok(token),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_token(path),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// SHA-256 of a token in hex, as it stands in a bundle.
+pub fn sha256_hex(token: &str) -> String {
+    hex(&Sha256::digest(token.as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn bundle(more: &str) -> Bundle {
+        let policy = "[[policy]]\nname = 'p'\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 0\n";
+        let files = [("portcullis.toml", format!("version = 1\n{more}")), ("policies/p.toml", policy.into())];
+        Bundle::load(&files.into_iter().map(|(k, v)| (k.into(), v.into_bytes())).collect::<BTreeMap<_, _>>())
+            .unwrap()
+    }
+
+    #[test]
+    fn tokens_are_made_once_and_tell_agent_from_approver() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("credentials");
+        let credentials = Credentials::load_or_create(&dir).unwrap();
+        let again = Credentials::load_or_create(&dir).unwrap();
+        assert_eq!(credentials.agent, again.agent);
+        assert_ne!(credentials.agent, credentials.approver);
+        let kind = |token: &str| credentials.authenticate(token, &bundle("")).map(|identity| identity.kind);
+        assert_eq!(kind(&credentials.agent), Some(CredentialKind::Agent));
+        assert_eq!(kind(&credentials.approver), Some(CredentialKind::Approver));
+        assert_eq!(kind("guess"), None);
+        assert_eq!(kind(""), None);
+    }
+
+    #[test]
+    fn exposed_and_empty_tokens_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        Credentials::load_or_create(folder.path()).unwrap();
+        let path = folder.path().join(AGENT_FILE);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(matches!(read_token(&path), Err(CredentialError::Exposed { mode: 0o644, .. })));
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+        fs::write(&path, "\n").unwrap();
+        assert!(matches!(Credentials::load_or_create(folder.path()), Err(CredentialError::Empty(_))));
+    }
+
+    #[test]
+    fn the_bundle_maps_tokens_to_principals() {
+        let folder = tempfile::tempdir().unwrap();
+        let credentials = Credentials::load_or_create(folder.path()).unwrap();
+        let digest = sha256_hex("my-token");
+        let bundle = bundle(&format!(
+            "[[credential]]\ntoken_sha256 = '{digest}'\nprincipal = 'alice'\nroles = ['analyst']\npolicy = 'p'\n"
+        ));
+        let identity = credentials.authenticate("my-token", &bundle).unwrap();
+        assert_eq!(identity.principal.id, "alice");
+        assert_eq!(identity.principal.roles, ["analyst"]);
+        assert_eq!(identity.policy.as_deref(), Some("p"));
+        assert_eq!(identity.kind, CredentialKind::Agent);
+    }
+}

@@ -1,0 +1,69 @@
+//! What can go wrong while a run is driven.
+
+use portcullis_core::id::{ActionId, RunId};
+use portcullis_ledger::LedgerError;
+
+use crate::dry::UnknownPolicy;
+use crate::engine::AnswerError;
+use crate::env::NoRandomness;
+
+/// Why a run could not go on. Whatever it is, nothing goes ahead on the strength of it.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// The ledger did not store the events.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The approval cannot be answered.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    /// No such policy.
+    #[error(transparent)]
+    Policy(#[from] UnknownPolicy),
+    /// No random bytes.
+    #[error(transparent)]
+    Randomness(#[from] NoRandomness),
+    /// The run has ended.
+    #[error("run {0} is closed; open a new run")]
+    Closed(RunId),
+    /// No such run here.
+    #[error("there is no live run {0}")]
+    UnknownRun(String),
+    /// An outcome for something that is not executing.
+    #[error("action {0} is not executing: it was never permitted, or its outcome is already recorded")]
+    NotExecuting(ActionId),
+    /// A reloaded bundle lacks what the run needs.
+    #[error("the new bundle has no runtime policy `{policy}`, which this run is governed by")]
+    PolicyGone {
+        /// The policy.
+        policy: String,
+    },
+    /// Two surfaces of one agent session want different rules.
+    #[error(
+        "{wanted} was asked for, but run {run} of this client session is governed by {governed}; give all gates of one client the same bundle and policy, or different --session names"
+    )]
+    Mismatch {
+        /// The run.
+        run: RunId,
+        /// What was asked for.
+        wanted: String,
+        /// What governs.
+        governed: String,
+    },
+    /// The run belongs to somebody else.
+    #[error("run {0} belongs to another principal")]
+    NotYours(RunId),
+    /// The store holds other events than this writer wrote.
+    #[error(
+        "the ledger and this writer disagree about run {0}; restart the daemon, which closes the run as abandoned and lets it continue in a new segment"
+    )]
+    OutOfStep(RunId),
+    /// A limit on live runs.
+    #[error("{limit} runs are live, which is the limit; close some, or wait until idle ones are closed")]
+    TooManyRuns {
+        /// The limit.
+        limit: usize,
+    },
+    /// A worker ended before it answered.
+    #[error("the operation was cut short")]
+    CutShort,
+}

@@ -1,0 +1,455 @@
+//! All live runs of a process: opening, sharing, waiting for approvers, closing.
+//!
+//! Several surfaces of one agent session (five MCP servers, say) meet in one run: the key is the principal and
+//! the client's session id. Each surface is *attached*; when the last one leaves, the run is closed, in good
+//! order or as abandoned.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{ClosedState, Enforced, Event, RunOpened};
+use portcullis_core::id::{ApprovalId, RunId, SegmentId};
+use portcullis_core::pipeline::Pipeline;
+use portcullis_core::state::RunState;
+use portcullis_ledger::{Ledger, NewSegment, SegmentState};
+
+use crate::bundles::{Bundles, Source};
+use crate::credentials::Identity;
+use crate::dry::UnknownPolicy;
+use crate::engine::{Answer, Engine, Judgement, Proposal};
+use crate::env::{Env as _, SystemEnv};
+use crate::error::SessionError;
+use crate::permit::Permit;
+use crate::run::Run;
+
+/// Runs that may be live at once.
+pub const RUNS_LIVE_MAX: usize = 10_000;
+/// A run that nothing is attached to and nobody used for this long is closed as abandoned.
+pub const IDLE: Duration = Duration::from_secs(3_600);
+/// Events read at a time when a run is taken up again.
+const RESUME_PAGE: usize = 1_000;
+
+/// A request for a run.
+#[derive(Debug, Clone)]
+pub struct OpenRun {
+    /// Who asks.
+    pub identity: Identity,
+    /// The way in: `mcp`, `http`, ...
+    pub surface: String,
+    /// The client's session; none for a run of its own.
+    pub session: Option<String>,
+    /// The runtime policy; none for that of the credential or the bundle.
+    pub policy: Option<String>,
+    /// The bundle's folder; none for the default.
+    pub bundle: Option<PathBuf>,
+    /// A run that this client was using when its daemon died.
+    pub resume: Option<RunId>,
+}
+
+/// An opened run.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// The run.
+    pub run: Arc<Run>,
+    /// The runtime policy that governs it.
+    pub policy: String,
+    /// The bundle that governs it.
+    pub bundle: Arc<Bundle>,
+    /// Whether another surface of the same session had opened it.
+    pub shared: bool,
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct Gate {
+    ledger: Arc<Ledger>,
+    pipeline: Arc<Pipeline>,
+    bundles: Bundles,
+    runs: Mutex<Runs>,
+    /// Held while a run is being opened, so that two surfaces that start at once share it.
+    opening: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct Runs {
+    by_id: BTreeMap<RunId, Entry>,
+    by_session: HashMap<(String, String), RunId>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    run: Arc<Run>,
+    session: Option<String>,
+    source: Source,
+    policy: String,
+    attached: usize,
+    /// How many of the attached have said that they leave.
+    leaving: usize,
+    last_used: Instant,
+}
+
+impl Gate {
+    /// A gate over a ledger.
+    pub fn new(ledger: Arc<Ledger>, pipeline: Arc<Pipeline>, bundles: Bundles) -> Arc<Self> {
+        let (runs, opening) = (Mutex::default(), tokio::sync::Mutex::default());
+        Arc::new(Self { ledger, pipeline, bundles, runs, opening })
+    }
+
+    /// The ledger.
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    /// The bundles.
+    pub fn bundles(&self) -> &Bundles {
+        &self.bundles
+    }
+
+    /// Number of live runs.
+    pub fn live(&self) -> usize {
+        self.lock().by_id.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Runs> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The live run of that id.
+    pub fn run(&self, id: RunId) -> Result<Arc<Run>, SessionError> {
+        let mut runs = self.lock();
+        let entry = runs.by_id.get_mut(&id).ok_or_else(|| SessionError::UnknownRun(id.to_string()))?;
+        entry.last_used = Instant::now();
+        Ok(Arc::clone(&entry.run))
+    }
+
+    /// Opens a run, joins the live one of the same session, or takes up one whose daemon died.
+    pub async fn open(&self, request: OpenRun) -> Result<Opened, OpenError> {
+        let (source, bundle) = self.bundles.get(request.bundle.as_deref())?;
+        let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
+        let policy = wanted.unwrap_or_else(|| bundle.default_policy().to_owned());
+        UnknownPolicy::check(&bundle, &policy).map_err(SessionError::from)?;
+        let _opening = self.opening.lock().await;
+        if let Some(shared) = self.join(&request, &source, &policy)? {
+            return Ok(Opened { run: shared, policy, bundle, shared: true });
+        }
+        if self.live() >= RUNS_LIVE_MAX {
+            return Err(SessionError::TooManyRuns { limit: RUNS_LIVE_MAX }.into());
+        }
+        let run = match request.resume {
+            Some(id) => self.take_up(id, &request, &bundle).await?,
+            None => self.open_new(&request, &policy, &bundle).await?,
+        };
+        let run = Arc::new(run);
+        let mut runs = self.lock();
+        if let Some(session) = &request.session {
+            runs.by_session.insert((request.identity.principal.id.clone(), session.clone()), run.id());
+        }
+        let entry = Entry {
+            run: Arc::clone(&run),
+            session: request.session,
+            source,
+            policy: policy.clone(),
+            attached: 0,
+            leaving: 0,
+            last_used: Instant::now(),
+        };
+        runs.by_id.insert(run.id(), entry);
+        Ok(Opened { run, policy, bundle, shared: false })
+    }
+
+    /// The live run of the same principal and session.
+    fn join(
+        &self,
+        request: &OpenRun,
+        source: &Source,
+        policy: &str,
+    ) -> Result<Option<Arc<Run>>, SessionError> {
+        let mut runs = self.lock();
+        let by_session = request.session.as_ref().and_then(|session| {
+            runs.by_session.get(&(request.identity.principal.id.clone(), session.clone())).copied()
+        });
+        let Some(entry) = by_session.or(request.resume).and_then(|id| runs.by_id.get_mut(&id)) else {
+            return Ok(None);
+        };
+        let id = entry.run.id();
+        if entry.run.principal().id != request.identity.principal.id {
+            return Err(SessionError::NotYours(id));
+        }
+        if entry.source != *source || entry.policy != policy {
+            let name = |source: &Source, policy: &str| match source {
+                Some(folder) => format!("policy `{policy}` of `{}`", folder.display()),
+                None => format!("policy `{policy}` of the shipped bundle"),
+            };
+            let (wanted, governed) = (name(source, policy), name(&entry.source, &entry.policy));
+            return Err(SessionError::Mismatch { run: id, wanted, governed });
+        }
+        entry.last_used = Instant::now();
+        Ok(Some(Arc::clone(&entry.run)))
+    }
+
+    async fn open_new(
+        &self,
+        request: &OpenRun,
+        policy: &str,
+        bundle: &Arc<Bundle>,
+    ) -> Result<Run, SessionError> {
+        let mut env = SystemEnv::new()?;
+        let id = RunId::from_bytes(env.id());
+        let principal = request.identity.principal.clone();
+        let opened = self
+            .ledger
+            .open_segment(NewSegment {
+                run: id,
+                segment: SegmentId::from_bytes(env.id()),
+                principal: principal.id.clone(),
+                session_key: request.session.clone(),
+                opened: env.now(),
+            })
+            .await?;
+        let engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline), RunState::new());
+        let run = Run::new(engine, env, Arc::clone(&self.ledger), opened.head, principal.clone());
+        let first = RunOpened {
+            principal,
+            surface: request.surface.clone(),
+            session: request.session.clone(),
+            policy: policy.to_owned(),
+            bundle: bundle.digest(),
+            mode: bundle.mode,
+        };
+        run.begin(|engine, env| engine.open(env, first)).await?;
+        Ok(run)
+    }
+
+    /// Continues a run in a new segment, with the state that its events add up to.
+    async fn take_up(&self, id: RunId, request: &OpenRun, bundle: &Arc<Bundle>) -> Result<Run, SessionError> {
+        let state = self.read_state(id)?;
+        let principal = state.principal().cloned().ok_or_else(|| SessionError::UnknownRun(id.to_string()))?;
+        if principal.id != request.identity.principal.id {
+            return Err(SessionError::NotYours(id));
+        }
+        if bundle.policy(state.policy()).is_none() {
+            return Err(SessionError::PolicyGone { policy: state.policy().to_owned() });
+        }
+        let mut env = SystemEnv::new()?;
+        let opened = self
+            .ledger
+            .open_segment(NewSegment {
+                run: id,
+                segment: SegmentId::from_bytes(env.id()),
+                principal: principal.id.clone(),
+                session_key: request.session.clone(),
+                opened: env.now(),
+            })
+            .await?;
+        // Read again: opening may have closed what a dead writer left behind.
+        let state = self.read_state(id)?;
+        let parent = match opened.parent {
+            Some(SegmentState::Closed) => ClosedState::Closed,
+            _ => ClosedState::Abandoned,
+        };
+        let engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline), state);
+        let run = Run::new(engine, env, Arc::clone(&self.ledger), opened.head, principal);
+        let mode = bundle.mode;
+        run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
+        Ok(run)
+    }
+
+    /// Folds the stored events of a run.
+    pub fn read_state(&self, id: RunId) -> Result<RunState, SessionError> {
+        let mut state = RunState::new();
+        loop {
+            let page = self.ledger.read(|reader| reader.events(id, state.seq(), RESUME_PAGE))?;
+            let Some(last) = page.last() else { return Ok(state) };
+            let last = last.seq;
+            for stored in &page {
+                let event = Event::from_line(&stored.line).map_err(|_| SessionError::OutOfStep(id))?;
+                state.apply(&event);
+            }
+            if state.seq() != last {
+                return Err(SessionError::OutOfStep(id));
+            }
+        }
+    }
+
+    /// Judges an action; a held one waits up to `wait` for a person's decision. Dropping the future gives up
+    /// the wait and nothing else: what is being recorded is recorded to the end.
+    pub async fn propose(
+        &self,
+        run: &Arc<Run>,
+        proposal: Proposal,
+        wait: Duration,
+    ) -> Result<(Judgement, Option<Permit>), SessionError> {
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let worker = {
+                let (run, proposal) = (Arc::clone(run), proposal.clone());
+                tokio::spawn(async move { run.propose(proposal).await })
+            };
+            let (judgement, permit) = worker.await.map_err(|_| SessionError::CutShort)??;
+            let Some(approval) = judgement.approval.filter(|_| judgement.enforced == Enforced::Held) else {
+                return Ok((judgement, permit));
+            };
+            // Registered before the look, so that no decision falls between the two.
+            let mut changed = std::pin::pin!(run.changed());
+            changed.as_mut().enable();
+            loop {
+                if !run.is_pending(approval).await {
+                    break;
+                }
+                if tokio::time::timeout_at(deadline, changed.as_mut()).await.is_err() {
+                    return Ok((judgement, permit));
+                }
+                changed.set(run.changed());
+                changed.as_mut().enable();
+            }
+        }
+    }
+
+    /// A person answers an approval of a live run.
+    pub async fn answer(
+        &self,
+        approval: ApprovalId,
+        run: RunId,
+        answer: Answer,
+    ) -> Result<u64, SessionError> {
+        let run = self.run(run)?;
+        settle(async move { run.answer(approval, answer).await }).await
+    }
+
+    /// Attaches a surface to a run. The run lives at least as long as the attachment.
+    pub fn attach(self: &Arc<Self>, id: RunId) -> Result<Attachment, SessionError> {
+        let mut runs = self.lock();
+        let entry = runs.by_id.get_mut(&id).ok_or_else(|| SessionError::UnknownRun(id.to_string()))?;
+        entry.attached += 1;
+        Ok(Attachment { gate: Arc::clone(self), run: id })
+    }
+
+    /// A surface leaves in good order. A run that nothing is attached to is closed at once.
+    pub async fn leave(&self, id: RunId) -> Result<(), SessionError> {
+        {
+            let mut runs = self.lock();
+            let entry = runs.by_id.get_mut(&id).ok_or_else(|| SessionError::UnknownRun(id.to_string()))?;
+            if entry.attached > 0 {
+                entry.leaving = (entry.leaving + 1).min(entry.attached);
+                return Ok(());
+            }
+        }
+        self.close(id, ClosedState::Closed).await
+    }
+
+    /// Closes a live run.
+    pub async fn close(&self, id: RunId, state: ClosedState) -> Result<(), SessionError> {
+        let run = self.run(id)?;
+        settle(async move { run.close(state).await }).await?;
+        let mut runs = self.lock();
+        if let Some(Entry { run, session: Some(session), .. }) = runs.by_id.remove(&id) {
+            let key = (run.principal().id.clone(), session);
+            if runs.by_session.get(&key) == Some(&id) {
+                runs.by_session.remove(&key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes all live runs in good order: the process is about to end.
+    pub async fn close_all(&self) {
+        let ids: Vec<RunId> = self.lock().by_id.keys().copied().collect();
+        for id in ids {
+            // What cannot be closed now is closed as abandoned by whoever opens the store next.
+            let _ = self.close(id, ClosedState::Closed).await;
+        }
+    }
+
+    /// Closes runs that nobody uses any more.
+    pub async fn close_idle(&self, idle: Duration) {
+        let ids: Vec<RunId> = self
+            .lock()
+            .by_id
+            .iter()
+            .filter(|(_, entry)| entry.attached == 0 && entry.last_used.elapsed() >= idle)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            let _ = self.close(id, ClosedState::Abandoned).await;
+        }
+    }
+
+    /// Reads the bundles' folders again and puts what changed in force, in live runs too. A bundle that lacks
+    /// the policy of a live run is refused as a whole.
+    pub async fn reload(&self) {
+        for changed in self.bundles.changed() {
+            let governed: Vec<(Arc<Run>, String)> = self
+                .lock()
+                .by_id
+                .values()
+                .filter(|entry| entry.source == changed.source)
+                .map(|entry| (Arc::clone(&entry.run), entry.policy.clone()))
+                .collect();
+            if let Some((run, policy)) =
+                governed.iter().find(|(_, policy)| changed.bundle.policy(policy).is_none())
+            {
+                let why = format!(
+                    "run {} is governed by the policy `{policy}`, which the new bundle lacks",
+                    run.id()
+                );
+                self.bundles.set_refused(&changed.source, Some(why));
+                continue;
+            }
+            for (run, _) in governed {
+                let bundle = Arc::clone(&changed.bundle);
+                // A run that cannot record the change goes on under the old bundle.
+                let _ = settle(async move { run.reload(bundle).await }).await;
+            }
+            self.bundles.accept(changed);
+        }
+    }
+}
+
+/// Runs work to its end even if the caller goes away half-way.
+async fn settle<T: Send + 'static>(
+    work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
+) -> Result<T, SessionError> {
+    tokio::spawn(work).await.map_err(|_| SessionError::CutShort)?
+}
+
+/// A surface's share in a run. When the last one is dropped the run is closed: in good order if its surface
+/// had said that it leaves, as abandoned otherwise.
+#[derive(Debug)]
+pub struct Attachment {
+    gate: Arc<Gate>,
+    run: RunId,
+}
+
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        let state = {
+            let mut runs = self.gate.lock();
+            let Some(entry) = runs.by_id.get_mut(&self.run) else { return };
+            entry.attached = entry.attached.saturating_sub(1);
+            let orderly = entry.leaving > 0;
+            entry.leaving = entry.leaving.saturating_sub(1);
+            if entry.attached > 0 {
+                return;
+            }
+            if orderly { ClosedState::Closed } else { ClosedState::Abandoned }
+        };
+        let (gate, run) = (Arc::clone(&self.gate), self.run);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { gate.close(run, state).await });
+        }
+    }
+}
+
+/// Why a run could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The bundle.
+    #[error(transparent)]
+    Bundle(#[from] crate::bundle_dir::BundleError),
+    /// Anything else.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}

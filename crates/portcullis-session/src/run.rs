@@ -1,0 +1,320 @@
+//! A live run: the engine with a ledger behind it.
+//!
+//! All changes go through [`Live::commit`]: build the lines, chain them, wait until they are durable, and only
+//! then let the state move. A lock serialises them; what waits for a person waits outside the lock.
+
+use std::sync::Arc;
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{
+    ApprovalDecision, ClosedState, Control, Event, EventBody, GrantScope, ListedTool, OutcomeStatus,
+};
+use portcullis_core::id::{ActionId, ApprovalId, RunId, SegmentId};
+use portcullis_core::label::Label;
+use portcullis_core::principal::Principal;
+use portcullis_core::state::{Phase, RunState};
+use portcullis_ledger::{Append, ApprovalRow, ApprovalState, ChainedLine, Head, Ledger};
+use serde_json::json;
+use tokio::sync::{Mutex, Notify};
+
+use crate::batch::Batch;
+use crate::engine::{Answer, Engine, Judgement, Proposal};
+use crate::env::{Env, SystemEnv};
+use crate::error::SessionError;
+use crate::permit::Permit;
+
+/// A run that this process writes.
+#[derive(Debug)]
+pub struct Run {
+    id: RunId,
+    segment: SegmentId,
+    principal: Principal,
+    live: Mutex<Live>,
+    /// Told whenever something happened that a waiting caller may wait for.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Live {
+    engine: Engine,
+    env: SystemEnv,
+    ledger: Arc<Ledger>,
+    head: Head,
+    /// A failed append leaves open whether it was stored; the head is compared before the next one.
+    in_doubt: bool,
+    closed: bool,
+}
+
+impl Run {
+    /// A run whose segment is open in the ledger and whose engine stands at `head`.
+    pub(crate) fn new(
+        engine: Engine,
+        env: SystemEnv,
+        ledger: Arc<Ledger>,
+        head: Head,
+        principal: Principal,
+    ) -> Self {
+        let id = engine.run();
+        let live = Live { engine, env, ledger, head, in_doubt: false, closed: false };
+        Self { id, segment: head.segment, principal, live: Mutex::new(live), changed: Notify::new() }
+    }
+
+    /// The run's id.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// The segment that this process writes.
+    pub fn segment(&self) -> SegmentId {
+        self.segment
+    }
+
+    /// On whose behalf the agent acts.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// Looks at the state.
+    pub async fn with_state<T>(&self, look: impl FnOnce(&RunState, &Arc<Bundle>) -> T) -> T {
+        let live = self.live.lock().await;
+        look(live.engine.state(), live.engine.bundle())
+    }
+
+    /// Writes the first events of the segment.
+    pub(crate) async fn begin(
+        &self,
+        first: impl FnOnce(&Engine, &mut dyn Env) -> Batch + Send,
+    ) -> Result<u64, SessionError> {
+        let mut live = self.live.lock().await;
+        let Live { engine, env, .. } = &mut *live;
+        let batch = first(engine, env);
+        live.commit(batch).await
+    }
+
+    /// Judges an action once and makes the judgement durable. The permit exists only after that.
+    ///
+    /// The future must run to its end: spawn it rather than dropping it half-way.
+    pub async fn propose(&self, proposal: Proposal) -> Result<(Judgement, Option<Permit>), SessionError> {
+        let mut live = self.live.lock().await;
+        live.check_open()?;
+        let Live { engine, env, .. } = &mut *live;
+        let (batch, judgement) = engine.propose(env, proposal);
+        let seq = if batch.events.is_empty() { live.head.count } else { live.commit(batch).await? };
+        let permit = Permit::issue(self.id, &judgement, seq);
+        Ok((judgement, permit))
+    }
+
+    /// Waits until `changed` is told, from the moment of the call.
+    pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
+        self.changed.notified()
+    }
+
+    /// Whether an approval still waits for an answer.
+    pub(crate) async fn is_pending(&self, approval: ApprovalId) -> bool {
+        use portcullis_core::state::ApprovalState as Standing;
+        let live = self.live.lock().await;
+        live.engine.state().approval(approval).is_some_and(|entry| entry.state == Standing::Pending)
+    }
+
+    /// A person answers an approval request.
+    pub async fn answer(&self, approval: ApprovalId, answer: Answer) -> Result<u64, SessionError> {
+        self.write(|engine, env| Ok(engine.answer(env, approval, answer)?)).await
+    }
+
+    /// Records what became of an action, and what the agent will see of it.
+    pub async fn outcome(
+        &self,
+        action: ActionId,
+        status: OutcomeStatus,
+        content: Option<String>,
+    ) -> Result<u64, SessionError> {
+        self.write(|engine, env| {
+            if !engine.state().open_action(action).is_some_and(|open| open.executing) {
+                return Err(SessionError::NotExecuting(action));
+            }
+            Ok(engine.outcome(env, action, status, content))
+        })
+        .await
+    }
+
+    /// Records what was said to the agent.
+    pub async fn input(&self, text: String, label: Label) -> Result<u64, SessionError> {
+        self.write(|engine, env| Ok(engine.input(env, text, label))).await
+    }
+
+    /// Records the agent's reply.
+    pub async fn output(&self, text: String) -> Result<u64, SessionError> {
+        self.write(|engine, env| Ok(engine.output(env, text))).await
+    }
+
+    /// Records what a server says of its tools.
+    pub async fn tools_listed(&self, server: &str, tools: Vec<ListedTool>) -> Result<u64, SessionError> {
+        self.write(|engine, env| Ok(engine.tools_listed(env, server, tools))).await
+    }
+
+    /// A person halts, pauses or resumes the run.
+    pub async fn control(
+        &self,
+        control: Control,
+        approver: &str,
+        note: Option<String>,
+    ) -> Result<u64, SessionError> {
+        self.write(|engine, env| Ok(engine.control(env, control, approver, note))).await
+    }
+
+    /// Puts another bundle in force, if it has the run's policy.
+    pub async fn reload(&self, bundle: Arc<Bundle>) -> Result<u64, SessionError> {
+        let mut live = self.live.lock().await;
+        live.check_open()?;
+        let Live { engine, env, .. } = &mut *live;
+        let policy = engine.state().policy();
+        if bundle.policy(policy).is_none() {
+            return Err(SessionError::PolicyGone { policy: policy.to_owned() });
+        }
+        let batch = engine.reload(env, &bundle);
+        let seq = live.commit(batch).await?;
+        live.engine.set_bundle(bundle);
+        Ok(seq)
+    }
+
+    /// Ends the segment. Actions that are still executing get the outcome `unknown`.
+    pub async fn close(&self, state: ClosedState) -> Result<u64, SessionError> {
+        let mut live = self.live.lock().await;
+        if live.closed {
+            return Ok(live.head.count);
+        }
+        let dangling = live.engine.state().executing_actions();
+        for action in dangling {
+            let Live { engine, env, .. } = &mut *live;
+            let batch = engine.outcome(env, action, OutcomeStatus::Unknown, None);
+            live.commit(batch).await?;
+        }
+        let Live { engine, env, .. } = &mut *live;
+        let batch = engine.close(env, state);
+        let seq = live.commit(batch).await?;
+        live.closed = true;
+        drop(live);
+        self.changed.notify_waiters();
+        Ok(seq)
+    }
+
+    async fn write(
+        &self,
+        build: impl FnOnce(&Engine, &mut dyn Env) -> Result<Batch, SessionError> + Send,
+    ) -> Result<u64, SessionError> {
+        let mut live = self.live.lock().await;
+        live.check_open()?;
+        let Live { engine, env, .. } = &mut *live;
+        let batch = build(engine, env)?;
+        let seq = live.commit(batch).await?;
+        drop(live);
+        self.changed.notify_waiters();
+        Ok(seq)
+    }
+}
+
+impl Live {
+    fn check_open(&self) -> Result<(), SessionError> {
+        if self.closed || matches!(self.engine.state().phase(), Phase::Closed(_)) {
+            return Err(SessionError::Closed(self.engine.run()));
+        }
+        Ok(())
+    }
+
+    /// Makes a batch durable, then lets the state move. On failure the run stands where it stood.
+    async fn commit(&mut self, batch: Batch) -> Result<u64, SessionError> {
+        if let Some(refusal) = batch.refusal {
+            return Err(SessionError::Ledger(refusal.into()));
+        }
+        self.settle_doubt()?;
+        let mut head = self.head;
+        let mut events = Vec::with_capacity(batch.events.len());
+        for event in &batch.events {
+            let line = ChainedLine::new(head, event).map_err(portcullis_ledger::LedgerError::from)?;
+            head = line.head();
+            events.push(line);
+        }
+        let approvals = self.approval_rows(&batch.events);
+        let append = Append { events, payloads: batch.payloads, approvals };
+        self.in_doubt = true;
+        self.ledger.append(append).await?;
+        self.in_doubt = false;
+        self.head = head;
+        for event in &batch.events {
+            self.engine.commit_event(event);
+        }
+        Ok(head.count)
+    }
+
+    /// After a failed append: did the store keep it after all?
+    fn settle_doubt(&mut self) -> Result<(), SessionError> {
+        if !self.in_doubt {
+            return Ok(());
+        }
+        let stored = self.ledger.read(|reader| reader.head(self.engine.run()))?;
+        if stored.is_some_and(|stored| stored == self.head) {
+            self.in_doubt = false;
+            Ok(())
+        } else {
+            Err(SessionError::OutOfStep(self.engine.run()))
+        }
+    }
+
+    /// Rows for the index of approvals, as these events leave them.
+    fn approval_rows(&self, events: &[Event]) -> Vec<ApprovalRow> {
+        let state = self.engine.state();
+        let mut rows = Vec::new();
+        let mut reason = None;
+        let mut proposed = None;
+        for event in events {
+            match &event.body {
+                EventBody::Proposed(_) => proposed = Some(event.seq),
+                EventBody::Verdict(record) => reason = Some((record.rule.clone(), record.reason.clone())),
+                EventBody::ApprovalRequested { approval, action, digest, tool } => {
+                    let (rule, message) = reason.clone().unwrap_or_default();
+                    let detail = json!({
+                        "tool": tool, "rule": rule, "message": message, "policy": state.policy(),
+                        "proposed": proposed,
+                    });
+                    rows.push(ApprovalRow {
+                        approval: *approval,
+                        run: self.engine.run(),
+                        action: *action,
+                        digest: *digest,
+                        principal: state.principal().map(|p| p.id.clone()).unwrap_or_default(),
+                        state: ApprovalState::Pending,
+                        scope: None,
+                        requested: event.t,
+                        decided: None,
+                        decided_by: None,
+                        detail: detail.to_string(),
+                    });
+                }
+                EventBody::ApprovalDecided { approval, decision, scope, .. } => {
+                    rows.extend(self.stored_row(*approval).map(|mut row| {
+                        row.state = match decision {
+                            ApprovalDecision::Granted => ApprovalState::Granted,
+                            ApprovalDecision::Refused => ApprovalState::Refused,
+                            ApprovalDecision::Expired => ApprovalState::Expired,
+                        };
+                        row.scope.clone_from(scope);
+                        row.decided = Some(event.t);
+                        row.decided_by = Some(event.actor.to_string());
+                        row
+                    }));
+                }
+                EventBody::GrantClaimed { approval, .. } => {
+                    // A grant with a wider scope is not used up.
+                    let once = self.stored_row(*approval).filter(|row| row.scope == Some(GrantScope::Once));
+                    rows.extend(once.map(|row| ApprovalRow { state: ApprovalState::Claimed, ..row }));
+                }
+                _ => {}
+            }
+        }
+        rows
+    }
+
+    fn stored_row(&self, approval: ApprovalId) -> Option<ApprovalRow> {
+        self.ledger.read(|reader| reader.approval(approval)).ok().flatten()
+    }
+}
