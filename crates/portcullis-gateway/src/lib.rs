@@ -1,6 +1,7 @@
 //! Daemon, HTTP API, MCP gate and the shims that talk to them.
 
 pub mod api;
+pub mod client;
 pub mod daemon;
 pub mod demo_server;
 pub mod home;

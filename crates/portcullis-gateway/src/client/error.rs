@@ -1,0 +1,120 @@
+//! What can go wrong between a client and its daemon.
+
+use std::io;
+use std::path::PathBuf;
+
+use crate::api::{REQUEST_BYTES_MAX, code};
+use crate::home::HomeError;
+
+/// Why a request has no answer, or a refusal for one.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// There is no usable state folder.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Nobody listens.
+    #[error("no daemon listens on `{}`: {source}; start one with `portcullis serve`", socket.display())]
+    NotRunning {
+        /// The socket.
+        socket: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The connection broke before the answer was complete: the request may have been carried out.
+    #[error("the connection to the daemon broke: {0}")]
+    Lost(String),
+    /// The daemon did not answer in time.
+    #[error(
+        "the daemon did not answer `{request}` within {seconds} s; `portcullis doctor` looks for the reason"
+    )]
+    Timeout {
+        /// The request.
+        request: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The token cannot be read.
+    #[error("cannot read the credential `{}`: {why}", path.display())]
+    Credential {
+        /// Its file.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// The daemon said no.
+    #[error("{message}")]
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// One of [`code`], or another.
+        code: String,
+        /// For people.
+        message: String,
+    },
+    /// The daemon answered something else than it should.
+    #[error(
+        "the daemon's answer to `{request}` cannot be read: {why}; client and daemon may be of different versions"
+    )]
+    Answer {
+        /// The request.
+        request: String,
+        /// Why.
+        why: String,
+    },
+    /// The request is larger than the daemon takes.
+    #[error("the request has {0} bytes; the limit is {REQUEST_BYTES_MAX}")]
+    TooLarge(usize),
+    /// Not the prefix of an id.
+    #[error("`{0}` is not an id: give 6 to 32 lower-case hex digits")]
+    Id(String),
+    /// The daemon could not be started.
+    #[error("cannot start the daemon `{}`: {source}", program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The daemon was started and does not answer.
+    #[error("the daemon did not come up: {why}; the end of `{}` says:\n{tail}", log.display())]
+    NotUp {
+        /// What was seen.
+        why: String,
+        /// Its log.
+        log: PathBuf,
+        /// The last lines of the log.
+        tail: String,
+    },
+    /// A file of the state folder cannot be used.
+    #[error("cannot use `{}`: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The run was lost again and again.
+    #[error("the run was lost {0} times in a row and is given up; `portcullis doctor` looks for the reason")]
+    GivenUp(u32),
+}
+
+impl ClientError {
+    /// The daemon is gone, or has forgotten the run: start it, resume, and try again.
+    #[must_use]
+    pub fn calls_for_resuming(&self) -> bool {
+        match self {
+            Self::NotRunning { .. } | Self::Lost(_) => true,
+            Self::Refused { code, .. } => code == code::RUN_NOT_LIVE,
+            _ => false,
+        }
+    }
+
+    /// The error's code, where the daemon gave one.
+    #[must_use]
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Refused { code, .. } => Some(code),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The client side of `/v1`: what the shims (`mcp`, `approvals`, `runs`, ...) talk to the daemon with.
+//!
+//! [`Client`] makes single requests. [`ensure_daemon`] starts the daemon where none listens. [`Run`] holds one
+//! run open and takes it up again in a new segment when the daemon dies.
+
+mod error;
+mod pool;
+mod run;
+#[cfg(test)]
+pub(crate) mod stand_in;
+mod start;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use portcullis_core::id::RunId;
+use portcullis_core::principal::CredentialKind;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+
+pub use error::ClientError;
+pub use run::{RESUMES_IN_A_ROW_MAX, Run};
+pub use start::{StartOptions, ensure_daemon};
+
+use crate::api::{
+    ActionAnswer, ApprovalFilter, ApprovalInfo, Approvals, ControlRun, Empty, ErrorBody, GrantApproval,
+    Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
+    REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportInput, ReportOutcome, ReportOutput, ReportTools,
+    RunInfo, Runs, TextAnswer, ToolsAnswer, WAIT_MS_MAX,
+};
+use crate::home::Home;
+use pool::{Body, Connection, Pool};
+
+/// How long an answer may take, beyond the time for which a held call was told to wait.
+const ANSWER_S_MAX: u64 = 30;
+/// Largest answer that is taken, in bytes; exports are streamed and have no limit here.
+const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Longest token, in bytes.
+const TOKEN_BYTES_MAX: usize = 4096;
+
+/// A page of a run's events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventPage {
+    /// The stored lines, verbatim, each with its newline.
+    pub lines: Bytes,
+    /// Where the next page begins (`after`); none: this is the last.
+    pub next: Option<u64>,
+}
+
+/// Talks to the daemon of one state folder with one of its credentials. Cheap to share by reference; requests
+/// run concurrently.
+#[derive(Debug)]
+pub struct Client {
+    home: Home,
+    credential: CredentialKind,
+    token: Mutex<Option<HeaderValue>>,
+    pool: Pool,
+}
+
+impl Client {
+    /// A client; nothing is connected or read yet.
+    #[must_use]
+    pub fn new(home: Home, credential: CredentialKind) -> Self {
+        let pool = Pool::new(home.socket());
+        Self { home, credential, token: Mutex::new(None), pool }
+    }
+
+    /// The state folder.
+    #[must_use]
+    pub fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// How the daemon is.
+    pub async fn health(&self) -> Result<Health, ClientError> {
+        self.get("/v1/health").await
+    }
+
+    /// Opens, joins or continues a run. Whoever opens one also attaches to it: see [`Run`].
+    pub async fn open_run(&self, open: &OpenRun) -> Result<OpenedRun, ClientError> {
+        self.post("/v1/runs", open).await
+    }
+
+    /// Proposes an action; waits for the decision as long as `wait_ms` or the bundle says.
+    pub async fn propose(&self, run: RunId, action: &ProposeAction) -> Result<ActionAnswer, ClientError> {
+        let wait = Duration::from_millis(u64::from(action.wait_ms.unwrap_or(WAIT_MS_MAX)));
+        self.post_within(&format!("/v1/runs/{run}/actions"), action, wait).await
+    }
+
+    /// Reports what became of an action; what the tool answered is judged.
+    pub async fn outcome(
+        &self,
+        run: RunId,
+        outcome: &ReportOutcome,
+    ) -> Result<ObservationAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/outcomes"), outcome).await
+    }
+
+    /// Reports the tools that a server lists.
+    pub async fn tools(&self, run: RunId, tools: &ReportTools) -> Result<ToolsAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/tools"), tools).await
+    }
+
+    /// Reports what was said to the agent.
+    pub async fn input(&self, run: RunId, input: &ReportInput) -> Result<TextAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/inputs"), input).await
+    }
+
+    /// Reports the agent's reply.
+    pub async fn output(&self, run: RunId, output: &ReportOutput) -> Result<TextAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/outputs"), output).await
+    }
+
+    /// Gives up this caller's share of a run in good order.
+    pub async fn close(&self, run: RunId) -> Result<(), ClientError> {
+        self.post(&format!("/v1/runs/{run}/close"), &Empty {}).await.map(|Empty {}| ())
+    }
+
+    /// Takes hold of a run. `run` may be a prefix.
+    pub async fn control(&self, run: &str, control: &ControlRun) -> Result<(), ClientError> {
+        let run = checked_id(run)?;
+        self.post(&format!("/v1/runs/{run}/control"), control).await.map(|Empty {}| ())
+    }
+
+    /// The latest runs.
+    pub async fn runs(&self, limit: u32) -> Result<Vec<RunInfo>, ClientError> {
+        self.get::<Runs>(&format!("/v1/runs?limit={limit}")).await.map(|runs| runs.runs)
+    }
+
+    /// One run. `run` may be a prefix.
+    pub async fn run(&self, run: &str) -> Result<RunInfo, ClientError> {
+        self.get(&format!("/v1/runs/{}", checked_id(run)?)).await
+    }
+
+    /// Events of a run after number `after`, at most `limit`. `run` may be a prefix.
+    pub async fn events(&self, run: &str, after: u64, limit: u32) -> Result<EventPage, ClientError> {
+        let path = format!("/v1/runs/{}/events?after={after}&limit={limit}", checked_id(run)?);
+        let (head, lines) = self.exchange(Method::GET, &path, Vec::new(), Duration::ZERO).await?;
+        let next = match head.get(NEXT_HEADER) {
+            None => None,
+            Some(next) => Some(next.to_str().ok().and_then(|next| next.parse().ok()).ok_or_else(|| {
+                ClientError::Answer { request: path, why: format!("`{NEXT_HEADER}` is not a number") }
+            })?),
+        };
+        Ok(EventPage { lines, next })
+    }
+
+    /// Writes the export of a run to `output` as it arrives; returns its length in bytes. `run` may be a
+    /// prefix. After an error, what was written is incomplete.
+    pub async fn export<W>(&self, run: &str, output: &mut W) -> Result<u64, ClientError>
+    where
+        W: AsyncWrite + Unpin,
+    {
+        let path = format!("/v1/runs/{}/export", checked_id(run)?);
+        let (response, connection) =
+            within(&path, Duration::ZERO, self.send(Method::GET, &path, Vec::new())).await?;
+        let mut body = response.into_body();
+        let mut written = 0;
+        while let Some(frame) = within(&path, Duration::ZERO, next_frame(&mut body)).await? {
+            output
+                .write_all(&frame)
+                .await
+                .map_err(|error| ClientError::Lost(format!("the export could not be written on: {error}")))?;
+            written += frame.len() as u64;
+        }
+        self.pool.keep(connection);
+        Ok(written)
+    }
+
+    /// Approvals that wait, or all.
+    pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<ApprovalInfo>, ClientError> {
+        let path = format!("/v1/approvals?state={}", filter.as_str());
+        self.get::<Approvals>(&path).await.map(|approvals| approvals.approvals)
+    }
+
+    /// One approval. `id` may be a prefix.
+    pub async fn approval(&self, id: &str) -> Result<ApprovalInfo, ClientError> {
+        self.get(&format!("/v1/approvals/{}", checked_id(id)?)).await
+    }
+
+    /// Says yes. `id` may be a prefix.
+    pub async fn grant(&self, id: &str, grant: &GrantApproval) -> Result<ApprovalInfo, ClientError> {
+        self.post(&format!("/v1/approvals/{}/grant", checked_id(id)?), grant).await
+    }
+
+    /// Says no. `id` may be a prefix.
+    pub async fn refuse(&self, id: &str, refusal: &RefuseApproval) -> Result<ApprovalInfo, ClientError> {
+        self.post(&format!("/v1/approvals/{}/refuse", checked_id(id)?), refusal).await
+    }
+
+    /// Reads the bundle again.
+    pub async fn reload(&self) -> Result<Reloaded, ClientError> {
+        self.post("/v1/bundles/reload", &Empty {}).await
+    }
+
+    /// Takes a share of a run for as long as the response lives.
+    async fn attach(&self, run: RunId) -> Result<(Incoming, Connection), ClientError> {
+        let path = format!("/v1/runs/{run}/attach");
+        let sent = self.send(Method::GET, &path, Vec::new());
+        let (response, connection) = within(&path, Duration::ZERO, sent).await?;
+        Ok((response.into_body(), connection))
+    }
+
+    async fn get<A: DeserializeOwned>(&self, path: &str) -> Result<A, ClientError> {
+        let (_, answer) = self.exchange(Method::GET, path, Vec::new(), Duration::ZERO).await?;
+        read(path, &answer)
+    }
+
+    async fn post<R, A>(&self, path: &str, request: &R) -> Result<A, ClientError>
+    where
+        R: Serialize,
+        A: DeserializeOwned,
+    {
+        self.post_within(path, request, Duration::ZERO).await
+    }
+
+    async fn post_within<R, A>(&self, path: &str, request: &R, wait: Duration) -> Result<A, ClientError>
+    where
+        R: Serialize,
+        A: DeserializeOwned,
+    {
+        let body = serde_json::to_vec(request)
+            .map_err(|error| ClientError::Answer { request: path.to_owned(), why: error.to_string() })?;
+        if body.len() > REQUEST_BYTES_MAX {
+            return Err(ClientError::TooLarge(body.len()));
+        }
+        let (_, answer) = self.exchange(Method::POST, path, body, wait).await?;
+        read(path, &answer)
+    }
+
+    /// One request and its whole answer.
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+        wait: Duration,
+    ) -> Result<(HeaderMap, Bytes), ClientError> {
+        let exchange = async {
+            let (response, connection) = self.send(method, path, body).await?;
+            let (head, body) = response.into_parts();
+            let body = self.pool.finish(body, connection, ANSWER_BYTES_MAX).await?;
+            Ok((head.headers, body))
+        };
+        within(path, wait, exchange).await
+    }
+
+    /// Sends a request; a refusal is read to its end and becomes an error.
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<(Response<Incoming>, Connection), ClientError> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, "localhost")
+            .header(AUTHORIZATION, self.token()?)
+            .header(CONTENT_TYPE, "application/json")
+            .body(Body::new(Bytes::from(body)))
+            .map_err(|error| ClientError::Answer { request: path.to_owned(), why: error.to_string() })?;
+        let (response, connection) = self.pool.send(request).await?;
+        if response.status().is_success() {
+            return Ok((response, connection));
+        }
+        let status = response.status();
+        if status == StatusCode::UNAUTHORIZED {
+            // The folder may have been made anew; the next request reads the token again.
+            *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        let body = self.pool.finish(response.into_body(), connection, ANSWER_BYTES_MAX).await?;
+        Err(refused(status, &body))
+    }
+
+    fn token(&self) -> Result<HeaderValue, ClientError> {
+        let mut cached = self.token.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(token) = &*cached {
+            return Ok(token.clone());
+        }
+        let path = self.home.token(self.credential);
+        let failed = |why: String| ClientError::Credential { path: path.clone(), why };
+        let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+        let token = text.trim();
+        if token.is_empty() || token.len() > TOKEN_BYTES_MAX {
+            return Err(failed(format!("it must hold one line of 1 to {TOKEN_BYTES_MAX} bytes")));
+        }
+        let mut header = HeaderValue::from_str(&format!("Bearer {token}"))
+            .map_err(|_| failed("it holds characters that a token cannot have".to_owned()))?;
+        header.set_sensitive(true);
+        *cached = Some(header.clone());
+        Ok(header)
+    }
+}
+
+async fn next_frame(body: &mut Incoming) -> Result<Option<Bytes>, ClientError> {
+    loop {
+        match body.frame().await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(ClientError::Lost(error.to_string())),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data));
+                }
+            }
+        }
+    }
+}
+
+async fn within<A>(
+    request: &str,
+    wait: Duration,
+    work: impl Future<Output = Result<A, ClientError>>,
+) -> Result<A, ClientError> {
+    let limit = wait.saturating_add(Duration::from_secs(ANSWER_S_MAX));
+    tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+        Err(ClientError::Timeout { request: request.to_owned(), seconds: limit.as_secs() })
+    })
+}
+
+fn read<A: DeserializeOwned>(path: &str, answer: &[u8]) -> Result<A, ClientError> {
+    serde_json::from_slice(answer)
+        .map_err(|error| ClientError::Answer { request: path.to_owned(), why: error.to_string() })
+}
+
+fn refused(status: StatusCode, body: &[u8]) -> ClientError {
+    match serde_json::from_slice::<ErrorBody>(body) {
+        Ok(ErrorBody { error }) => {
+            ClientError::Refused { status: status.as_u16(), code: error.code, message: error.message }
+        }
+        Err(_) => ClientError::Refused {
+            status: status.as_u16(),
+            code: String::new(),
+            message: format!("the daemon answered {status} without saying why"),
+        },
+    }
+}
+
+/// Keeps everything but hex digits out of paths.
+fn checked_id(id: &str) -> Result<&str, ClientError> {
+    let hex = id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if hex && (ID_PREFIX_MIN..=32).contains(&id.len()) {
+        Ok(id)
+    } else {
+        Err(ClientError::Id(id.chars().take(80).collect()))
+    }
+}

@@ -1,0 +1,230 @@
+//! A run that is held open, and taken up again when the daemon dies.
+//!
+//! The run lives as long as somebody is attached to it: a connection that stays open and carries nothing but
+//! heartbeats. When it breaks, the daemon has died or will think that we have, so the run is opened again with
+//! `resume`, in a new segment. Requests that fail for the same reason wait for that and are made once more. A
+//! proposal that was made twice leaves a first one behind that nobody acts upon; it never executes twice.
+//!
+//! Losing the run again and again is not repaired for ever: after [`RESUMES_IN_A_ROW_MAX`] it is given up, and
+//! every request fails, which the callers turn into refusals.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use portcullis_core::id::RunId;
+use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+
+use super::{Client, ClientError, Connection, Incoming, StartOptions, ensure_daemon, next_frame};
+use crate::api::{
+    ActionAnswer, HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ReportOutcome,
+    ReportTools, ToolsAnswer,
+};
+use crate::home::Home;
+
+/// How often a run may be taken up again without having lived for [`SETTLED`] in between.
+pub const RESUMES_IN_A_ROW_MAX: u32 = 8;
+/// The pause before the second of them; each further one is twice as long, up to [`BACKOFF_MAX`].
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// A run that lived for so long is not on the brink any more.
+const SETTLED: Duration = Duration::from_secs(30);
+/// Silence after which the daemon counts as dead: three heartbeats.
+const SILENCE_MAX: Duration = Duration::from_secs(3 * HEARTBEAT_S);
+/// How often one request is made.
+const TRIES_MAX: u32 = 3;
+
+/// One run, open as long as this value lives or until [`Run::close`].
+#[derive(Debug)]
+pub struct Run {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    home: Home,
+    start: StartOptions,
+    open: OpenRun,
+    run: RunId,
+    client: Client,
+    /// Held while the run is being taken up again.
+    life: Mutex<Life>,
+    latest: StdMutex<(u64, OpenedRun)>,
+    attached: StdMutex<Option<JoinHandle<()>>>,
+    closing: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Life {
+    since: Instant,
+    resumes: u32,
+}
+
+impl Run {
+    /// Starts the daemon where needed, opens the run and attaches to it.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn open(home: &Home, start: StartOptions, open: OpenRun) -> Result<Self, ClientError> {
+        let client = ensure_daemon(home, &start).await?;
+        let opened = client.open_run(&open).await?;
+        let attached = client.attach(opened.run).await?;
+        let shared = Arc::new(Shared {
+            home: home.clone(),
+            start,
+            open,
+            run: opened.run,
+            client,
+            life: Mutex::new(Life { since: Instant::now(), resumes: 0 }),
+            latest: StdMutex::new((0, opened)),
+            attached: StdMutex::new(None),
+            closing: AtomicBool::new(false),
+        });
+        Shared::watch(&shared, 0, attached);
+        Ok(Self { shared })
+    }
+
+    /// The run's name.
+    #[must_use]
+    pub fn id(&self) -> RunId {
+        self.shared.run
+    }
+
+    /// What the daemon said when the run was last opened.
+    #[must_use]
+    pub fn opened(&self) -> OpenedRun {
+        self.shared.latest().1
+    }
+
+    /// Proposes an action. Dropping the future gives up waiting for a decision.
+    ///
+    /// # Errors
+    /// [`ClientError`]; the action must not happen then.
+    pub async fn propose(&self, action: &ProposeAction) -> Result<ActionAnswer, ClientError> {
+        self.persistently(|| self.shared.client.propose(self.shared.run, action)).await
+    }
+
+    /// Reports what became of an action.
+    ///
+    /// # Errors
+    /// [`ClientError`]; what the tool answered must not be shown then.
+    pub async fn outcome(&self, outcome: &ReportOutcome) -> Result<ObservationAnswer, ClientError> {
+        self.persistently(|| self.shared.client.outcome(self.shared.run, outcome)).await
+    }
+
+    /// Reports the tools that a server lists.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn tools(&self, tools: &ReportTools) -> Result<ToolsAnswer, ClientError> {
+        self.persistently(|| self.shared.client.tools(self.shared.run, tools)).await
+    }
+
+    /// Closes this caller's share of the run in good order.
+    ///
+    /// # Errors
+    /// [`ClientError`]; the daemon will mark the run as abandoned then.
+    pub async fn close(self) -> Result<(), ClientError> {
+        self.shared.closing.store(true, Ordering::SeqCst);
+        self.shared.client.close(self.shared.run).await
+    }
+
+    async fn persistently<A, F>(&self, request: impl Fn() -> F) -> Result<A, ClientError>
+    where
+        F: Future<Output = Result<A, ClientError>>,
+    {
+        let mut tries = 1;
+        loop {
+            let (generation, _) = self.shared.latest();
+            match request().await {
+                Err(error) if error.calls_for_resuming() && tries < TRIES_MAX => {
+                    tracing::warn!("{error}; the run is taken up again");
+                    Shared::resume(&self.shared, generation).await?;
+                    tries += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.shared.closing.store(true, Ordering::SeqCst);
+        let attached = self.shared.attached.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(task) = attached {
+            task.abort();
+        }
+    }
+}
+
+impl Shared {
+    fn latest(&self) -> (u64, OpenedRun) {
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Holds a connection until it breaks, then takes the run up again.
+    fn watch(this: &Arc<Self>, generation: u64, attached: (Incoming, Connection)) {
+        let shared = Arc::clone(this);
+        let task = tokio::spawn(async move {
+            let (mut body, _connection) = attached;
+            let why = loop {
+                match timeout(SILENCE_MAX, next_frame(&mut body)).await {
+                    Ok(Ok(Some(_))) => {}
+                    Ok(Ok(None)) => break "the daemon closed the connection".to_owned(),
+                    Ok(Err(error)) => break error.to_string(),
+                    Err(_) => break format!("no heartbeat for {} s", SILENCE_MAX.as_secs()),
+                }
+            };
+            // What breaks while the run is being closed, breaks as it should.
+            if shared.closing.load(Ordering::SeqCst) {
+                return;
+            }
+            tracing::warn!("the hold on run {} was lost: {why}; it is taken up again", shared.run);
+            // On a task of its own, since taking the run up again ends this one.
+            drop(tokio::spawn(async move {
+                while let Err(error) = Self::resume(&shared, generation).await {
+                    tracing::warn!("run {} could not be taken up again: {error}", shared.run);
+                    if matches!(error, ClientError::GivenUp(_)) || shared.closing.load(Ordering::SeqCst) {
+                        break;
+                    }
+                }
+            }));
+        });
+        let old = this.attached.lock().unwrap_or_else(PoisonError::into_inner).replace(task);
+        if let Some(old) = old {
+            old.abort();
+        }
+    }
+
+    /// Takes the run up again, unless somebody has done so since `seen`.
+    async fn resume(this: &Arc<Self>, seen: u64) -> Result<(), ClientError> {
+        let mut life = this.life.lock().await;
+        let (generation, _) = this.latest();
+        if generation != seen || this.closing.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        if life.since.elapsed() > SETTLED {
+            life.resumes = 0;
+        }
+        if life.resumes >= RESUMES_IN_A_ROW_MAX {
+            return Err(ClientError::GivenUp(life.resumes));
+        }
+        if life.resumes > 0 {
+            sleep((BACKOFF_MIN * 2_u32.saturating_pow(life.resumes)).min(BACKOFF_MAX)).await;
+        }
+        life.resumes += 1;
+        life.since = Instant::now();
+        // Its answer is what matters; the connections of `this.client` are as good.
+        ensure_daemon(&this.home, &this.start).await?;
+        let open = OpenRun { resume: Some(this.run), ..this.open.clone() };
+        let opened = this.client.open_run(&open).await?;
+        let attached = this.client.attach(opened.run).await?;
+        tracing::warn!("run {} goes on in segment {}", this.run, opened.segment);
+        *this.latest.lock().unwrap_or_else(PoisonError::into_inner) = (generation + 1, opened);
+        Self::watch(this, generation + 1, attached);
+        Ok(())
+    }
+}
