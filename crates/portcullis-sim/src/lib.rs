@@ -1,8 +1,11 @@
 //! The simulator's parts: the simulated [`tools`] that act on a folder of their own, the [`answer`] that
-//! a rehearsed agent gives at the end of a plan, the [`trace`] that shows what happened, and the
-//! [`default_bundle`] with the plans and policies that ship.
+//! a rehearsed agent gives at the end of a plan, the [`trace`] that shows what happened, the
+//! [`default_bundle`] with the plans and policies that ship, and the [`replay`] of recorded runs.
 
 pub mod answer;
 pub mod default_bundle;
+pub mod projection;
+pub mod replay;
+pub mod simulator;
 pub mod tools;
 pub mod trace;

@@ -2,3 +2,4 @@
 
 #[cfg(test)]
 mod shipped_bundle;
+mod simulator;

@@ -1,0 +1,238 @@
+//! The headless simulator: a rehearsed agent whose steps go through the real gate, the real ledger and the
+//! simulated tools. Nothing is mocked but the agent.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_core::bundle::{Bundle, Plan, PlanStep};
+use portcullis_core::event::{
+    ApprovalDecision, ClosedState, Enforced, Event, EventError, GrantScope, OutcomeStatus,
+};
+use portcullis_core::id::RunId;
+use portcullis_core::label::Label;
+use portcullis_core::principal::{CredentialKind, Principal};
+use portcullis_ledger::LedgerError;
+use portcullis_session::credentials::Identity;
+use portcullis_session::engine::{Answer, Judgement, Proposal};
+use portcullis_session::error::SessionError;
+use portcullis_session::gate::{Gate, OpenError, OpenRun};
+use portcullis_session::permit::Permit;
+use portcullis_session::run::Run;
+use serde::Serialize;
+
+use crate::answer::Notes;
+use crate::projection;
+use crate::tools::{ToolError, ToolOutput, Workspace};
+use crate::trace::TraceRow;
+
+/// Events read at a time for the trace.
+const PAGE: usize = 1_000;
+
+/// How to simulate.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Go on after a step that does not happen.
+    pub go_on: bool,
+    /// A simulated approver grants what is held. Otherwise a held step does not happen.
+    pub approve: bool,
+}
+
+/// What a simulation showed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Simulation {
+    /// The run in the ledger.
+    pub run_id: RunId,
+    /// The plan.
+    pub plan: String,
+    /// The runtime policy.
+    pub policy: String,
+    /// The trace.
+    pub trace: Vec<TraceRow>,
+    /// The agent's answer, if it came to one.
+    pub output: Option<String>,
+    /// The step that did not happen and why: the first one.
+    pub stopped: Option<Stopped>,
+}
+
+/// A step that did not happen.
+#[derive(Debug, Clone, Serialize)]
+pub struct Stopped {
+    /// Its number.
+    pub step: u32,
+    /// Whether it was held for a person rather than denied.
+    pub held: bool,
+    /// The deciding rule.
+    pub rule: String,
+    /// The reason.
+    pub message: String,
+}
+
+/// Why a simulation failed.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulationError {
+    /// The run could not be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The run could not go on.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The record could not be read back.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The record could not be read back.
+    #[error(transparent)]
+    Event(#[from] EventError),
+    /// The folder of the simulated tools.
+    #[error(transparent)]
+    Tools(#[from] ToolError),
+    /// No such plan.
+    #[error("there is no plan `{name}`; the bundle has {known}")]
+    UnknownPlan {
+        /// The name.
+        name: String,
+        /// Those there are.
+        known: String,
+    },
+}
+
+/// Runs a plan of the gate's default bundle under one of its policies. The tools act on `folder`.
+pub async fn simulate(
+    gate: &Arc<Gate>,
+    plan: &str,
+    policy: &str,
+    folder: &Path,
+    options: Options,
+) -> Result<Simulation, SimulationError> {
+    let (_, bundle) = gate.bundles().get(None).map_err(OpenError::from)?;
+    let plan = find_plan(&bundle, plan)?.clone();
+    let workspace = Workspace::create(folder, &bundle.knowledge)?;
+    let principal = Principal::named("simulated-agent");
+    let opened = gate
+        .open(OpenRun {
+            identity: Identity { kind: CredentialKind::Agent, principal, policy: None },
+            surface: "simulator".into(),
+            session: None,
+            policy: Some(policy.to_owned()),
+            bundle: None,
+            resume: None,
+        })
+        .await?;
+    let run = opened.run;
+    run.input(plan.prompt.clone(), Label::User).await?;
+    let mut agent =
+        Agent { gate, bundle, run: Arc::clone(&run), workspace, notes: Notes::new(), stopped: None };
+    let mut output = None;
+    for (number, step) in plan.steps.iter().enumerate() {
+        let happened = agent.step(step, options).await?;
+        if !happened && !options.go_on {
+            break;
+        }
+        // The last step of a plan, when it is a thinking step, is the answer.
+        if happened && step.tool.is_none() && number + 1 == plan.steps.len() {
+            let answer = agent.notes.answer(&plan.prompt);
+            run.output(answer.clone()).await?;
+            output = Some(answer);
+        }
+    }
+    let stopped = agent.stopped.take();
+    gate.close(run.id(), ClosedState::Closed).await?;
+    let trace = trace(gate, run.id())?;
+    Ok(Simulation { run_id: run.id(), plan: plan.name, policy: opened.policy, trace, output, stopped })
+}
+
+fn find_plan<'b>(bundle: &'b Bundle, name: &str) -> Result<&'b Plan, SimulationError> {
+    bundle.plan(name).ok_or_else(|| {
+        let names: Vec<String> = bundle.plans.iter().map(|plan| format!("`{}`", plan.name)).collect();
+        SimulationError::UnknownPlan { name: name.to_owned(), known: names.join(", ") }
+    })
+}
+
+struct Agent<'g> {
+    gate: &'g Arc<Gate>,
+    bundle: Arc<Bundle>,
+    run: Arc<Run>,
+    workspace: Workspace,
+    notes: Notes,
+    stopped: Option<Stopped>,
+}
+
+impl Agent<'_> {
+    /// Takes a step; false when it did not happen.
+    async fn step(&mut self, step: &PlanStep, options: Options) -> Result<bool, SimulationError> {
+        let proposal = Proposal {
+            tool: step.tool.clone(),
+            arguments: step.args.clone(),
+            planned: Some(step.action.clone()),
+            call: None,
+        };
+        let (mut judgement, mut permit) =
+            self.gate.propose(&self.run, proposal.clone(), Duration::ZERO).await?;
+        if let (Some(approval), true) = (judgement.approval, options.approve) {
+            let answer = Answer {
+                decision: ApprovalDecision::Granted,
+                scope: GrantScope::Once,
+                note: Some("granted by the simulator".into()),
+                approver: "simulated-approver".into(),
+            };
+            self.run.answer(approval, answer).await?;
+            (judgement, permit) = self.gate.propose(&self.run, proposal, Duration::ZERO).await?;
+        }
+        let Some(permit) = permit else {
+            self.notes.withheld(&step.action);
+            self.stopped.get_or_insert(stopped(&judgement));
+            return Ok(false);
+        };
+        if permit.tool().is_some() {
+            self.execute(permit).await?;
+        }
+        Ok(true)
+    }
+
+    async fn execute(&mut self, permit: Permit) -> Result<(), SimulationError> {
+        let name = permit.tool().unwrap_or_default();
+        let id = self.bundle.registry.get(name).map_or(name, |tool| &tool.id).to_owned();
+        let (status, content) = match self.workspace.call(&id, permit.arguments()) {
+            Ok(ToolOutput { text, structured }) => {
+                self.notes.executed(&id, &text, &structured);
+                (OutcomeStatus::Ok, text)
+            }
+            Err(error) => (OutcomeStatus::Error, error.to_string()),
+        };
+        self.run.outcome(permit.action(), status, Some(content)).await?;
+        Ok(())
+    }
+}
+
+fn stopped(judgement: &Judgement) -> Stopped {
+    let headline = judgement.decision.headline();
+    Stopped {
+        step: judgement.step,
+        held: judgement.enforced == Enforced::Held,
+        rule: headline.map(|finding| finding.rule.to_string()).unwrap_or_default(),
+        message: headline.map(|finding| finding.message.clone()).unwrap_or_default(),
+    }
+}
+
+/// The trace of a run, from the ledger.
+fn trace(gate: &Gate, run: RunId) -> Result<Vec<TraceRow>, SimulationError> {
+    let ledger = gate.ledger();
+    let mut events = Vec::new();
+    loop {
+        let after = events.last().map_or(0, |event: &Event| event.seq);
+        let page = ledger.read(|reader| reader.events(run, after, PAGE))?;
+        if page.is_empty() {
+            break;
+        }
+        for stored in page {
+            events.push(Event::from_line(&stored.line)?);
+        }
+    }
+    Ok(ledger.read(|reader| {
+        let payload = |commitment: &_| {
+            let payload = reader.payload(run, *commitment).ok().flatten()?;
+            Some(payload.bytes().to_vec())
+        };
+        Ok(projection::rows(run, &events, payload))
+    })?)
+}
