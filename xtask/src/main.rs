@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
+mod docs;
 mod peers;
 mod process;
 mod suite;
@@ -23,6 +24,7 @@ usage: cargo xtask COMMAND
   fmt             format the code
   lint            clippy over everything, warnings denied
   tidy            the rules that no compiler knows: lengths, crate edges, guards' tests, licences, wording
+  docs [--check]  write the manual's pages about guards; --check holds them to the code and runs the manual's commands
   peers           install the MCP servers and the client that the integration tests talk to, into .peers/
   timings         build the demo profile from nothing; wall time, CPU seconds, heaviest crates
   help            this page
@@ -42,6 +44,8 @@ fn main() -> ExitCode {
         ["fmt"] => Program::cargo(["fmt", "--all"]).run(),
         ["lint"] => suite::clippy().run(),
         ["tidy"] => tidy::run(),
+        ["docs"] => docs::write(),
+        ["docs", "--check"] => docs::check(),
         ["peers"] => peers::install(),
         ["timings"] => timings::run(),
         ["help" | "--help" | "-h"] => {

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::docs;
 use crate::peers;
 use crate::process::{Failure, Program, Result};
 use crate::tidy;
@@ -75,6 +76,7 @@ fn steps(long: bool) -> Vec<Step> {
             repeat: typed(&cargo_test(long), long),
             work: Box::new(move || tests(cargo_test(long))),
         },
+        one("docs", "cargo xtask docs --check", docs::check),
     ]
 }
 

@@ -1,0 +1,145 @@
+//! `cargo xtask docs`: the manual's generated pages, and the proof that its commands work.
+//!
+//! Two things rot in a manual: pages that repeat what the code says, and commands that nobody has typed since. So the
+//! pages about guards are written from the guards' own doc comments ([`guards`]), and every block of commands in
+//! `README.md` and `docs/` is run, its output compared with what the page shows ([`console`]).
+
+mod console;
+mod guards;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::process::{Failure, Result, doing, root};
+
+/// Where the generated pages are.
+const GUARDS: &str = "docs/guards";
+/// Files of the manual; more than there will ever be.
+const PAGES_MAX: usize = 1_000;
+/// Deepest folder of the manual.
+const DEPTH_MAX: usize = 4;
+
+/// Text files by path from the top of the repository.
+type Files = BTreeMap<String, String>;
+
+/// Writes the pages about guards and removes those of guards that are gone.
+///
+/// # Errors
+/// A guard's doc comment lacks a section, or a file cannot be read or written.
+pub(crate) fn write() -> Result<()> {
+    let pages = guards::pages(&sources()?)?;
+    for stale in manual()?.keys().filter(|path| is_generated(path) && !pages.contains_key(*path)) {
+        doing(&format!("remove `{stale}`"), fs::remove_file(root().join(stale)))?;
+        println!("docs: removed {stale}");
+    }
+    doing(&format!("make `{GUARDS}`"), fs::create_dir_all(root().join(GUARDS)))?;
+    for (path, text) in &pages {
+        doing(&format!("write `{path}`"), fs::write(root().join(path), text))?;
+    }
+    println!("docs: {} pages in {GUARDS}/", pages.len());
+    Ok(())
+}
+
+/// Holds the generated pages to the code, and runs the commands of the manual.
+///
+/// # Errors
+/// The number of problems, each printed before; or what could not be read or built.
+pub(crate) fn check() -> Result<()> {
+    let manual = manual()?;
+    let mut problems = outdated(&manual, &guards::pages(&sources()?)?);
+    problems.extend(console::check(&manual)?);
+    for problem in &problems {
+        println!("{problem}");
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("{} problems in the manual", problems.len())))
+    }
+}
+
+fn is_generated(path: &str) -> bool {
+    path.strip_prefix(GUARDS).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// Pages that differ from what the code says, are missing, or belong to no guard.
+fn outdated(manual: &Files, wanted: &Files) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (path, text) in wanted {
+        match manual.get(path) {
+            Some(found) if found == text => {}
+            Some(_) => {
+                problems.push(format!("{path}: differs from the guard's doc comment; run `cargo xtask docs`"))
+            }
+            None => problems.push(format!("{path}: missing; run `cargo xtask docs`")),
+        }
+    }
+    let left_over = manual.keys().filter(|path| is_generated(path) && !wanted.contains_key(*path));
+    problems.extend(left_over.map(|path| format!("{path}: no guard has this page; run `cargo xtask docs`")));
+    problems
+}
+
+/// `README.md` and everything in Markdown under `docs/`.
+fn manual() -> Result<Files> {
+    let mut files = Files::new();
+    let readme = root().join("README.md");
+    if readme.is_file() {
+        files.insert("README.md".to_owned(), doing("read `README.md`", fs::read_to_string(readme))?);
+    }
+    collect("docs", "md", 0, &mut files)?;
+    Ok(files)
+}
+
+/// The source of the guards.
+fn sources() -> Result<Files> {
+    let mut files = Files::new();
+    collect(guards::SOURCES.trim_end_matches('/'), "rs", 0, &mut files)?;
+    Ok(files)
+}
+
+fn collect(folder: &str, extension: &str, depth: usize, files: &mut Files) -> Result<()> {
+    let whole = root().join(folder);
+    if !whole.is_dir() {
+        return Ok(());
+    }
+    if depth > DEPTH_MAX || files.len() > PAGES_MAX {
+        return Err(Failure::new(format!(
+            "`{folder}` is deeper than {DEPTH_MAX} folders or has too many files"
+        )));
+    }
+    let entries = doing(&format!("read `{folder}`"), fs::read_dir(&whole))?;
+    for entry in entries {
+        let entry = doing(&format!("read `{folder}`"), entry)?;
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            collect(&path, extension, depth + 1, files)?;
+        } else if Path::new(&path).extension().is_some_and(|found| found == extension) {
+            let text = doing(&format!("read `{path}`"), fs::read_to_string(entry.path()))?;
+            files.insert(path, text);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(entries: &[(&str, &str)]) -> Files {
+        entries.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn generated_pages_are_held_to_the_code() {
+        let wanted = files(&[("docs/guards/a.md", "a"), ("docs/guards/b.md", "b")]);
+        assert!(outdated(&wanted, &wanted).is_empty());
+        let manual =
+            files(&[("docs/guards/a.md", "old"), ("docs/guards/c.md", "c"), ("docs/guards.md", "by hand")]);
+        let problems = outdated(&manual, &wanted);
+        assert_eq!(problems.len(), 3, "{problems:?}");
+        assert!(problems[0].starts_with("docs/guards/a.md: differs"));
+        assert!(problems[1].starts_with("docs/guards/b.md: missing"));
+        assert!(problems[2].starts_with("docs/guards/c.md: no guard"));
+    }
+}
