@@ -1,0 +1,10 @@
+//! Tests of the ledger on real files.
+
+#[cfg(test)]
+mod append;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod recovery;
+#[cfg(test)]
+mod sample;

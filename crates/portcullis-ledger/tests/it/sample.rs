@@ -1,0 +1,169 @@
+//! Runs to write, and the check that what was written verifies.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use portcullis_core::event::{
+    Actor, ClosedState, EVENT_VERSION, Enforced, Event, EventBody, Mode, OutcomeStatus, PayloadRef, Proposed,
+    RunOpened, VerdictRecord,
+};
+use portcullis_core::id::{ActionId, Digest, RunId, SegmentId};
+use portcullis_core::principal::Principal;
+use portcullis_core::time::Timestamp;
+use portcullis_core::verdict::Verdict;
+use portcullis_ledger::{
+    Append, ChainedLine, ExportOptions, Head, Ledger, LedgerError, NewSegment, OpenOptions, Reader,
+    StoredPayload,
+};
+use portcullis_proof::{Report, Trust, verify};
+
+/// An id that this test process has not used before.
+pub(crate) fn fresh() -> [u8; 16] {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    id[8..12].copy_from_slice(&std::process::id().to_be_bytes());
+    id
+}
+
+pub(crate) fn digest() -> Digest {
+    Digest::from_bytes([7; 32])
+}
+
+pub(crate) fn open(folder: &Path) -> Ledger {
+    let options = OpenOptions { origin: Some("portcullis/test".to_owned()), ..OpenOptions::default() };
+    Ledger::open(folder, options).unwrap()
+}
+
+/// A run as a session writes it: what is chained but not yet appended, and where it stands.
+pub(crate) struct Run {
+    pub(crate) head: Head,
+    append: Append,
+}
+
+impl Run {
+    /// Opens a new run and chains its `run-opened`.
+    pub(crate) fn start(ledger: &Ledger) -> Run {
+        Run::start_for(ledger, None).unwrap()
+    }
+
+    pub(crate) fn start_for(ledger: &Ledger, session: Option<&str>) -> Result<Run, LedgerError> {
+        let mut run = Run::segment(ledger, RunId::from_bytes(fresh()), session)?;
+        run.chain(EventBody::RunOpened(RunOpened {
+            principal: Principal::named("alice"),
+            surface: "test".to_owned(),
+            session: session.map(str::to_owned),
+            policy: "strict".to_owned(),
+            bundle: digest(),
+            mode: Mode::Enforce,
+        }));
+        Ok(run)
+    }
+
+    pub(crate) fn segment(ledger: &Ledger, run: RunId, session: Option<&str>) -> Result<Run, LedgerError> {
+        let opened = ledger.open_segment_blocking(NewSegment {
+            run,
+            segment: SegmentId::from_bytes(fresh()),
+            principal: "alice".to_owned(),
+            session_key: session.map(str::to_owned),
+            opened: Timestamp::from_micros(1_795_225_534_000_042),
+        })?;
+        Ok(Run { head: opened.head, append: Append::default() })
+    }
+
+    pub(crate) fn chain(&mut self, body: EventBody) {
+        self.chain_with(body, &[]);
+    }
+
+    pub(crate) fn chain_with(&mut self, body: EventBody, payloads: &[(&str, &[u8])]) {
+        let mut named = BTreeMap::new();
+        for (name, bytes) in payloads {
+            let mut salt = [0; 32];
+            salt[..16].copy_from_slice(&fresh());
+            let payload = StoredPayload::new(salt, "text/plain", bytes.to_vec()).unwrap();
+            named.insert(
+                (*name).to_owned(),
+                PayloadRef {
+                    commitment: payload.commitment(),
+                    media_type: "text/plain".to_owned(),
+                    bytes: bytes.len() as u64,
+                },
+            );
+            self.append.payloads.push(payload);
+        }
+        let event = Event {
+            v: EVENT_VERSION,
+            seq: self.head.count + 1,
+            t: Timestamp::from_micros(1_795_225_534_000_042),
+            actor: Actor::gate(),
+            cause: None,
+            payloads: named,
+            body,
+        };
+        let line = ChainedLine::new(self.head, &event).unwrap();
+        self.head = line.head();
+        self.append.events.push(line);
+    }
+
+    /// An action that is proposed, judged and let go ahead; its outcome is left open.
+    pub(crate) fn act(&mut self) -> ActionId {
+        let action = ActionId::from_bytes(fresh());
+        self.chain_with(
+            EventBody::Proposed(Proposed {
+                action,
+                step: 1,
+                tool: Some("write_file".to_owned()),
+                side_effecting: true,
+                digest: digest(),
+                call: None,
+            }),
+            &[("arguments", b"{\"path\":\"notes.txt\"}")],
+        );
+        self.chain(EventBody::Verdict(VerdictRecord {
+            action: Some(action),
+            verdict: Verdict::Allow,
+            policy_action: Verdict::Allow.policy_action(),
+            escalation: Verdict::Allow.escalation(),
+            rule: None,
+            reason: None,
+            findings: Vec::new(),
+            bundle: digest(),
+            policy: "strict".to_owned(),
+            facts: Vec::new(),
+            grant: None,
+        }));
+        self.chain(EventBody::Enforcement { action: Some(action), enforced: Enforced::Executed });
+        action
+    }
+
+    pub(crate) fn outcome(&mut self, action: ActionId) {
+        self.chain(EventBody::Outcome { action, status: OutcomeStatus::Ok });
+    }
+
+    pub(crate) fn close(&mut self) {
+        let count = self.head.count + 1;
+        self.chain(EventBody::RunClosed { state: ClosedState::Closed, count, successor: None });
+    }
+
+    /// Takes what was chained since the last time.
+    pub(crate) fn take(&mut self) -> Append {
+        std::mem::take(&mut self.append)
+    }
+
+    pub(crate) fn commit(&mut self, ledger: &Ledger) -> Result<Head, LedgerError> {
+        ledger.append_blocking(self.take())
+    }
+}
+
+/// Exports a run and verifies it against the store's own trust line.
+pub(crate) fn verified(folder: &Path, run: RunId) -> Report {
+    let reader = Reader::open(folder).unwrap();
+    let mut text = Vec::new();
+    let summary = reader.export_run(run, &mut text, ExportOptions { payloads: true }).unwrap();
+    let trust = Trust::parse(&reader.trust_text(&[run]).unwrap()).unwrap();
+    let report = verify(&*text, Some(&trust)).unwrap();
+    assert!(report.failure.is_none(), "{report}");
+    assert_eq!(report.head, summary.head);
+    report
+}
