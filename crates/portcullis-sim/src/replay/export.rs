@@ -1,0 +1,264 @@
+//! Judges an export of the gate again.
+//!
+//! The record's inputs, outcomes, observations and people's decisions are fed in their places, its verdicts
+//! are computed anew and compared. Salts open the commitments: what was withheld cannot be judged.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened};
+use portcullis_core::id::{ActionId, ApprovalId, Commitment};
+use portcullis_core::verdict::Verdict;
+use portcullis_proof::export::{
+    LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, event_parts, read_record, record_kind,
+};
+use portcullis_proof::{ReadError, Status};
+use portcullis_session::dry::DryRun;
+use portcullis_session::engine::{Answer, Proposal};
+use portcullis_wire::strict;
+use serde_json::{Map, Value};
+
+use super::source::Source;
+use super::tools::Collector;
+use super::{
+    EXPORT_EVENTS_MAX, EXPORT_PAYLOAD_BYTES_MAX, Item, Judge, ReplayError, Row, Sink, Summary, row, send,
+};
+
+pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, ReplayError> {
+    verify(judge.source)?;
+    let export = Export::read(judge.source)?;
+    let opened = export.opened()?;
+    let mut summary = Summary { runs: 1, ..Summary::default() };
+    let mut bundle = Arc::clone(judge.bundle);
+    // The bundle that judged the run knows what it knew then.
+    if !judge.options.strict_tools && bundle.digest() != opened.bundle {
+        let tools = export.tools(judge.bundle);
+        (bundle, summary.inferred, summary.left_unknown) = tools.register(judge.bundle);
+        send(sink, Item::Tools(&summary.inferred))?;
+    }
+    let recorded = Some(opened.policy.as_str()).filter(|name| bundle.policy(name).is_some());
+    let policy = judge.options.policy.as_deref().or(recorded).unwrap_or(bundle.default_policy()).to_owned();
+    let dry = DryRun::open(Arc::clone(&bundle), Arc::clone(judge.pipeline), &policy)?;
+    let mut rerun = Rerun {
+        dry,
+        bundle: &bundle,
+        export: &export,
+        actions: HashMap::new(),
+        asked: HashMap::new(),
+        approvals: HashMap::new(),
+        executing: HashMap::new(),
+        rows: Vec::new(),
+        not_judged: Vec::new(),
+    };
+    let started = Instant::now();
+    for (line, event) in &export.events {
+        rerun.event(*line, event);
+    }
+    summary.judging = started.elapsed();
+    for (index, mut row) in rerun.rows.into_iter().enumerate() {
+        (row.run, row.call) = (1, index + 1);
+        summary.count_row(&row);
+        send(sink, Item::Decision(&row))?;
+    }
+    summary.not_judged = rerun.not_judged.len();
+    for (line, tool) in &rerun.not_judged {
+        send(sink, Item::NotJudged { line: *line, tool: tool.as_deref() })?;
+    }
+    summary.policies.insert(policy);
+    send(sink, Item::Progress(judge.source.bytes_read()))?;
+    Ok(summary)
+}
+
+/// An export that was tampered with is evidence of nothing.
+fn verify(source: &Source) -> Result<(), ReplayError> {
+    let report = portcullis_proof::verify(source.open()?, None).map_err(|error| match error {
+        ReadError::Io(error) => ReplayError::Io(error),
+        ReadError::TooLarge { what, limit, .. } => ReplayError::TooLarge { what, limit },
+    })?;
+    match report.failure {
+        Some(failure) if report.status == Status::Invalid => {
+            let message = format!("{}: {}", failure.attack, failure.message);
+            Err(ReplayError::UnsoundExport { line: failure.line, message })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The events and the payloads that are there, in memory.
+struct Export {
+    events: Vec<(usize, Event)>,
+    payloads: HashMap<Commitment, Vec<u8>>,
+}
+
+impl Export {
+    /// Reads a file that was verified before.
+    fn read(source: &Source) -> Result<Self, ReplayError> {
+        let mut lines = Lines::new(source.open()?);
+        let mut export = Self { events: Vec::new(), payloads: HashMap::new() };
+        let mut payload_bytes = 0;
+        loop {
+            match lines.advance(PAYLOAD_RECORD_BYTES_MAX) {
+                Ok(true) => {}
+                Ok(false) => return Ok(export),
+                Err(LineError::Read(error)) => return Err(error.into()),
+                // It was whole a moment ago.
+                Err(_) => return Err(io::Error::other("the file changed while it was read").into()),
+            }
+            let unsound = |message: String| ReplayError::UnsoundExport { line: lines.number, message };
+            if let Some((_, bytes)) = event_parts(lines.line()) {
+                let event = Event::from_line(bytes).map_err(|error| unsound(error.to_string()))?;
+                if export.events.len() >= EXPORT_EVENTS_MAX {
+                    return Err(ReplayError::TooLarge { what: "events", limit: EXPORT_EVENTS_MAX });
+                }
+                export.events.push((usize::try_from(lines.number).unwrap_or(usize::MAX), event));
+            } else if record_kind(lines.line()) == Some("payload") {
+                let record: PayloadRecord<'_> = read_record(lines.line()).map_err(unsound)?;
+                let bytes = record.bytes().map_err(unsound)?;
+                payload_bytes += bytes.len();
+                if payload_bytes > EXPORT_PAYLOAD_BYTES_MAX {
+                    let limit = EXPORT_PAYLOAD_BYTES_MAX;
+                    return Err(ReplayError::TooLarge { what: "bytes of payloads", limit });
+                }
+                export.payloads.insert(Commitment::from_bytes(record.commitment.0), bytes.into_owned());
+            }
+        }
+    }
+
+    fn opened(&self) -> Result<&RunOpened, ReplayError> {
+        let opened = self.events.iter().find_map(|(_, event)| match &event.body {
+            EventBody::RunOpened(opened) => Some(opened),
+            _ => None,
+        });
+        opened.ok_or_else(|| ReplayError::UnsoundExport { line: 1, message: "it has no `run-opened`".into() })
+    }
+
+    /// A payload of an event: none where the event has none of that name, or it was withheld.
+    fn payload(&self, event: &Event, name: &str) -> Option<&[u8]> {
+        let PayloadRef { commitment, .. } = event.payloads.get(name)?;
+        self.payloads.get(commitment).map(Vec::as_slice)
+    }
+
+    fn text(&self, event: &Event, name: &str) -> Option<String> {
+        self.payload(event, name).map(|bytes| String::from_utf8_lossy(bytes).into_owned())
+    }
+
+    fn arguments(&self, event: &Event, proposed: &Proposed) -> Option<Value> {
+        if proposed.tool.is_none() {
+            return Some(Value::Object(Map::new()));
+        }
+        strict::parse(self.payload(event, "arguments")?, PAYLOAD_RECORD_BYTES_MAX).ok()
+    }
+
+    fn tools(&self, bundle: &Bundle) -> Collector {
+        let mut tools = Collector::default();
+        for (_, event) in &self.events {
+            if let EventBody::Proposed(proposed) = &event.body
+                && let Some(name) = &proposed.tool
+            {
+                tools.called(bundle, name, self.arguments(event, proposed).as_ref());
+            }
+        }
+        tools
+    }
+
+    /// What the agent was shown as the result of an outcome.
+    fn observation(&self, outcome: &Event) -> Option<String> {
+        let follows = |event: &&(usize, Event)| {
+            matches!(event.1.body, EventBody::Observation { .. }) && event.1.cause == Some(outcome.seq)
+        };
+        /// An observation is written together with its outcome.
+        const EVENTS_BETWEEN_MAX: usize = 4;
+        let after = self.events.partition_point(|(_, event)| event.seq <= outcome.seq);
+        let near = self.events.get(after..).unwrap_or_default().iter().take(EVENTS_BETWEEN_MAX);
+        near.clone().find(follows).and_then(|(_, event)| self.text(event, "content"))
+    }
+}
+
+struct Rerun<'e> {
+    dry: DryRun,
+    bundle: &'e Bundle,
+    export: &'e Export,
+    /// What was proposed, by the recorded action.
+    actions: HashMap<ActionId, Proposal>,
+    /// Requests for approval that were made here, by the recorded action.
+    asked: HashMap<ActionId, ApprovalId>,
+    /// Recorded approvals and the approvals that stand for them here.
+    approvals: HashMap<ApprovalId, ApprovalId>,
+    /// Recorded actions that go ahead here, and the actions that stand for them.
+    executing: HashMap<ActionId, ActionId>,
+    rows: Vec<Row>,
+    not_judged: Vec<(usize, Option<String>)>,
+}
+
+impl Rerun<'_> {
+    fn event(&mut self, line: usize, event: &Event) {
+        match &event.body {
+            EventBody::Input { label } => {
+                let text = self.export.text(event, "text").unwrap_or_default();
+                self.dry.input(&text, label.clone());
+            }
+            EventBody::Output {} => self.dry.output(&self.export.text(event, "text").unwrap_or_default()),
+            EventBody::Control { control, .. } => self.dry.control(*control),
+            EventBody::Proposed(proposed) => match self.export.arguments(event, proposed) {
+                Some(arguments) => {
+                    let proposal = Proposal {
+                        tool: proposed.tool.clone(),
+                        arguments,
+                        planned: self.export.text(event, "planned"),
+                        call: proposed.call.clone(),
+                    };
+                    self.actions.insert(proposed.action, proposal);
+                }
+                None => self.not_judged.push((line, proposed.tool.clone())),
+            },
+            EventBody::Verdict(record) => {
+                if let Some(action) = record.action {
+                    self.judge(line, action, record.verdict);
+                }
+            }
+            EventBody::ApprovalRequested { approval, action, .. } => {
+                if let Some(here) = self.asked.remove(action) {
+                    self.approvals.insert(*approval, here);
+                }
+            }
+            EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
+                let Some(here) = self.approvals.get(approval) else { return };
+                let scope = scope.clone().unwrap_or(GrantScope::Once);
+                let approver = event.actor.as_str().trim_start_matches("approver:").to_owned();
+                let answer = Answer { decision: *decision, scope, note: note.clone(), approver };
+                // Where this run stands otherwise than the recorded one, the answer finds nothing to answer.
+                let _nothing_waits = self.dry.answer(*here, answer);
+            }
+            EventBody::Outcome { action, status } => {
+                if let Some(here) = self.executing.remove(action) {
+                    let content = self.export.observation(event);
+                    self.dry.outcome(here, *status, content);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A verdict was recorded: it is computed anew. An action that was held has several.
+    fn judge(&mut self, line: usize, action: ActionId, recorded: Verdict) {
+        // What goes ahead here already needs no second verdict.
+        if self.executing.contains_key(&action) {
+            return;
+        }
+        let Some(proposal) = self.actions.get(&action).cloned() else { return };
+        let call = proposal.call.clone();
+        let judgement = self.dry.propose(proposal);
+        if judgement.enforced.proceeds() && judgement.action.tool.is_some() {
+            self.executing.insert(action, judgement.action.id);
+        }
+        if let Some(asked) = judgement.approval {
+            self.asked.insert(action, asked);
+        }
+        let mut row = row(self.bundle, &judgement);
+        (row.line, row.id, row.recorded) = (line, call, Some(recorded));
+        self.rows.push(row);
+    }
+}
