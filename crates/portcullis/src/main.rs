@@ -1,3 +1,17 @@
-//! The `portcullis` binary.
+//! The `portcullis` binary: arguments and wiring, nothing else.
+//!
+//! Each command has a file under `commands/`. It returns an exit code or a [`failure::Failure`]; what it
+//! prints goes through [`out::Out`]. Exit codes are the same everywhere: see [`exit`].
 
-fn main() {}
+mod bundle;
+mod cli;
+mod commands;
+mod exit;
+mod failure;
+mod out;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::run(std::env::args_os())
+}

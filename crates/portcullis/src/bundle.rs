@@ -1,0 +1,87 @@
+//! Opens the bundle that a command works with.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use portcullis_core::bundle::{Bundle, nearest};
+use portcullis_session::bundle_dir::{self, BundleError};
+use portcullis_sim::default_bundle;
+
+use crate::failure::Failure;
+
+/// `--bundle`, the same for every command.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct BundleArg {
+    /// Folder of the bundle; the shipped bundle if left out
+    #[arg(long, value_name = "DIR")]
+    bundle: Option<PathBuf>,
+}
+
+/// A bundle with the files it was loaded from.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// The bundle.
+    pub(crate) bundle: Arc<Bundle>,
+    /// Its files by path within it.
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+    folder: Option<PathBuf>,
+}
+
+impl Opened {
+    /// Where a file of the bundle stands, for people.
+    pub(crate) fn path(&self, file: &str) -> String {
+        shown_path(self.folder.as_deref(), file)
+    }
+}
+
+fn shown_path(folder: Option<&Path>, file: &str) -> String {
+    match folder {
+        Some(folder) => folder.join(file).display().to_string(),
+        None => format!("shipped bundle/{file}"),
+    }
+}
+
+impl BundleArg {
+    /// Reads and loads it.
+    pub(crate) fn open(&self) -> Result<Opened, Failure> {
+        let folder = self.bundle.clone();
+        let files = match &folder {
+            None => default_bundle::files(),
+            Some(folder) => bundle_dir::read_files(folder).map_err(|error| not_a_folder(folder, &error))?,
+        };
+        match Bundle::load(&files) {
+            Ok(bundle) => Ok(Opened { bundle: Arc::new(bundle), files, folder }),
+            Err(diagnostics) => {
+                let place = folder.as_deref().map_or_else(|| "shipped".into(), Path::to_string_lossy);
+                let mistakes = crate::out::count(diagnostics.len(), "mistake", "mistakes");
+                let message = format!("the bundle at `{place}` does not load: {mistakes}");
+                let source = |file: &str| {
+                    let bytes = files.get(file).map(Vec::as_slice).unwrap_or_default();
+                    (shown_path(folder.as_deref(), file), String::from_utf8_lossy(bytes).into_owned())
+                };
+                Err(Failure::mistakes(message, diagnostics, source)
+                    .help("mend the places above; a bundle with a mistake is never used"))
+            }
+        }
+    }
+}
+
+fn not_a_folder(folder: &Path, error: &BundleError) -> Failure {
+    let failure = Failure::unreadable(error);
+    if folder.join("portcullis.toml").exists() {
+        return failure;
+    }
+    failure.help("--bundle takes a folder with a `portcullis.toml`; leave it out for the shipped bundle")
+}
+
+/// Holds a policy's name against the bundle.
+pub(crate) fn check_policy(bundle: &Bundle, name: Option<&str>) -> Result<(), Failure> {
+    let Some(name) = name.filter(|name| bundle.policy(name).is_none()) else { return Ok(()) };
+    let known: Vec<&str> = bundle.policies().iter().map(|policy| policy.name.as_str()).collect();
+    let help = match nearest(name, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the bundle has: {}", known.join(", ")),
+    };
+    Err(Failure::usage(format!("there is no runtime policy `{name}` in the bundle")).help(help))
+}

@@ -1,0 +1,143 @@
+//! The command line: what can be said, and how mistakes in it are answered.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use anstream::ColorChoice;
+use clap::error::ErrorKind;
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::commands::{check, completions, demo_server, policy, verify};
+use crate::exit;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis check examples/traces/assistant.jsonl
+  portcullis policy test
+  portcullis verify run.export --trust run.trust
+
+Exit codes, of every command:
+   0  yes: allowed, valid, passed
+   1  no: denied, invalid, failed
+   2  incomplete, or blocked until a person decides
+   3  something could not be read
+  64  the command line is wrong";
+
+/// The gate between an AI agent and the world.
+#[derive(Debug, Parser)]
+#[command(name = "portcullis", version, about, after_help = EXAMPLES, propagate_version = true)]
+#[command(arg_required_else_help = true, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Global {
+    /// Print JSON, one object a line
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to use colour; `auto` is for terminals only and honours NO_COLOR
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    color: Color,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Check(check::Args),
+    Verify(verify::Args),
+    Policy(policy::Args),
+    DemoServer(demo_server::Args),
+    Completions(completions::Args),
+}
+
+/// Runs the command line.
+pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // Mistakes in the command line are answered in the wanted form too, so these are read before it is.
+    let as_json = said(&arguments, "--json");
+    if said(&arguments, "--color=never") || said_twice(&arguments, "--color", "never") {
+        ColorChoice::Never.write_global();
+    }
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return ExitCode::from(answer(&error, as_json)),
+    };
+    match cli.global.color {
+        Color::Auto => {}
+        Color::Always => ColorChoice::Always.write_global(),
+        Color::Never => ColorChoice::Never.write_global(),
+    }
+    let global = cli.global;
+    let done = match cli.command {
+        Command::Check(args) => check::run(&args, &global),
+        Command::Verify(args) => verify::run(&args, &global),
+        Command::Policy(args) => policy::run(&args, &global),
+        Command::DemoServer(args) => demo_server::run(&args),
+        Command::Completions(args) => completions::run(&args),
+    };
+    ExitCode::from(done.unwrap_or_else(|failure| failure.tell(global.json)))
+}
+
+/// The arguments of our own: what follows `--` belongs to somebody else's command.
+fn own(arguments: &[OsString]) -> impl Iterator<Item = &OsString> {
+    arguments.iter().take_while(|argument| *argument != "--")
+}
+
+fn said(arguments: &[OsString], wanted: &str) -> bool {
+    own(arguments).any(|argument| argument == wanted)
+}
+
+fn said_twice(arguments: &[OsString], first: &str, second: &str) -> bool {
+    own(arguments).zip(own(arguments).skip(1)).any(|(one, two)| one == first && two == second)
+}
+
+/// Help, version, or what is wrong with the command line.
+fn answer(error: &clap::Error, as_json: bool) -> u8 {
+    let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    if asked_for {
+        let mut out = anstream::stdout().lock();
+        return match write!(out, "{}", error.render().ansi()).and_then(|()| out.flush()) {
+            Ok(()) => exit::YES,
+            Err(error) => Failure::from(error).tell(as_json),
+        };
+    }
+    if as_json {
+        let text = error.to_string();
+        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        return Failure::usage(message).help("see `portcullis --help`").tell(true);
+    }
+    // Nobody to tell when standard error is closed; the exit code stands.
+    let _unwritten = write!(anstream::stderr(), "{}", error.render().ansi());
+    exit::USAGE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_arguments_of_others_are_not_ours() {
+        let arguments: Vec<OsString> = ["p", "--color", "never", "--", "--json"].map(OsString::from).into();
+        assert!(said_twice(&arguments, "--color", "never"));
+        assert!(!said(&arguments, "--json"));
+    }
+}

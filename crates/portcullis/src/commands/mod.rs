@@ -1,0 +1,7 @@
+//! One file a command.
+
+pub(crate) mod check;
+pub(crate) mod completions;
+pub(crate) mod demo_server;
+pub(crate) mod policy;
+pub(crate) mod verify;

@@ -1,0 +1,185 @@
+//! `portcullis policy`: work on a bundle's rules.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use portcullis_core::limits::BUNDLE_FILE_BYTES_MAX;
+use portcullis_core::pipeline::Pipeline;
+use portcullis_session::cases::{CaseFile, Report, run_file};
+use serde_json::json;
+
+use crate::bundle::{BundleArg, Opened};
+use crate::cli::Global;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{self, Out, clean_line, count};
+
+const TEST_EXAMPLES: &str = "\
+Examples:
+  portcullis policy test
+  portcullis policy test --bundle my-bundle
+  portcullis policy test --bundle my-bundle new-rule.md
+
+A test is a Markdown file; each block marked `run` is one run, each line a step with the verdict it must get:
+  ```run
+  policy \"Strict Compliance Policy\"
+  call send_email {\"recipient\": \"bob@example.com\", \"subject\": \"x\", \"body\": \"y\"} => deny runtime-policy/tool-type
+  ```
+The files in the bundle's `tests/` are run unless others are given.
+Exit codes: 0 all passed, 1 something failed, 2 there was nothing to run.";
+
+/// Work on the rules of a bundle
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  portcullis policy test --bundle my-bundle")]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Test(TestArgs),
+}
+
+/// Run the Markdown tests of a bundle
+#[derive(Debug, clap::Args)]
+#[command(after_help = TEST_EXAMPLES)]
+struct TestArgs {
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// Test files to run instead of those in the bundle's `tests/`
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    match &args.command {
+        Command::Test(args) => test(args, global),
+    }
+}
+
+/// The sums over all files.
+#[derive(Default)]
+struct Sums {
+    files: usize,
+    passed: usize,
+    failed: usize,
+    allowed: usize,
+    rules: BTreeMap<String, usize>,
+}
+
+fn test(args: &TestArgs, global: &Global) -> Result<u8, Failure> {
+    let opened = args.bundle.open()?;
+    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let mut sums = Sums::default();
+    let mut out = Out::new();
+    for (path, text) in texts(&opened, &args.files)? {
+        sums.files += 1;
+        let report = match CaseFile::parse(&text) {
+            Ok(file) => run_file(&file, &opened.files, &pipeline),
+            Err(error) => {
+                sums.failed += 1;
+                failure(&mut out, global, &path, error.line, "", &error.message)?;
+                continue;
+            }
+        };
+        for mismatch in &report.mismatches {
+            failure(&mut out, global, &path, mismatch.line, &mismatch.case, &mismatch.message)?;
+        }
+        sums.add(report);
+    }
+    sums.show(&mut out, global, &pipeline)?;
+    out.finish()?;
+    Ok(match (sums.failed, sums.passed) {
+        (0, 0) => exit::INCOMPLETE,
+        (0, _) => exit::YES,
+        _ => exit::NO,
+    })
+}
+
+/// The test files with the paths to show.
+fn texts(opened: &Opened, files: &[PathBuf]) -> Result<Vec<(String, String)>, Failure> {
+    if files.is_empty() {
+        let tests = &opened.bundle.tests;
+        return Ok(tests.iter().map(|(file, text)| (opened.path(file), text.clone())).collect());
+    }
+    files.iter().map(|path| Ok((path.display().to_string(), read(path)?))).collect()
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let failed = |why: String| Failure::unreadable(format!("cannot read `{}`: {why}", path.display()));
+    let size = fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
+    if size > BUNDLE_FILE_BYTES_MAX as u64 {
+        return Err(failed(format!("it has {size} bytes; the limit is {BUNDLE_FILE_BYTES_MAX}")));
+    }
+    fs::read_to_string(path).map_err(|error| failed(error.to_string()))
+}
+
+fn failure(
+    out: &mut Out,
+    global: &Global,
+    path: &str,
+    line: usize,
+    case: &str,
+    message: &str,
+) -> Result<(), Failure> {
+    if global.json {
+        let failure =
+            json!({"record": "failure", "file": path, "line": line, "case": case, "message": message});
+        return out.json(&failure);
+    }
+    let bad = out::BAD;
+    let place = if line == 0 { path.to_owned() } else { format!("{path}:{line}") };
+    let case = if case.is_empty() { String::new() } else { format!(" [{}]", clean_line(case)) };
+    out.line(format_args!("{bad}FAIL{bad:#} {}{case}: {}", clean_line(&place), clean_line(message)))
+}
+
+impl Sums {
+    fn add(&mut self, report: Report) {
+        self.passed += report.passed;
+        self.failed += report.failed.len();
+        self.allowed += report.allowed;
+        for (rule, times) in report.rules {
+            *self.rules.entry(rule).or_default() += times;
+        }
+    }
+
+    /// The guards of whose rules none was the reason of any verdict.
+    fn silent<'p>(&self, pipeline: &'p Pipeline) -> Vec<&'p str> {
+        let spoke = |guard: &str| {
+            let of_guard = |rule: &String| {
+                rule.strip_prefix(guard).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            self.rules.keys().any(of_guard)
+        };
+        pipeline.guards().map(|guard| guard.meta().id).filter(|guard| !spoke(guard)).collect()
+    }
+
+    fn show(&self, out: &mut Out, global: &Global, pipeline: &Pipeline) -> Result<(), Failure> {
+        let silent = self.silent(pipeline);
+        if global.json {
+            return out.json(&json!({
+                "record": "summary", "files": self.files, "passed": self.passed, "failed": self.failed,
+                "allowed": self.allowed, "rules": self.rules, "silent_guards": silent,
+            }));
+        }
+        let style = if self.failed == 0 { out::GOOD } else { out::BAD };
+        let files = count(self.files, "file", "files");
+        out.line(format_args!("{style}{} passed, {} failed{style:#} in {files}", self.passed, self.failed))?;
+        if self.passed + self.failed == 0 {
+            return out
+                .line(format_args!("there are no tests; put Markdown files into the bundle's `tests/`"));
+        }
+        out.line(format_args!("  {:>4}  allowed", self.allowed))?;
+        for (rule, times) in &self.rules {
+            out.line(format_args!("  {times:>4}  {rule}"))?;
+        }
+        if !silent.is_empty() {
+            out.line(format_args!("  no test shows: {}", silent.join(", ")))?;
+        }
+        Ok(())
+    }
+}

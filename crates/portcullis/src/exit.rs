@@ -1,0 +1,12 @@
+//! Exit codes, the same for every command.
+
+/// Yes: allowed, valid, passed, done.
+pub(crate) const YES: u8 = 0;
+/// No: denied, invalid, failed.
+pub(crate) const NO: u8 = 1;
+/// Incomplete or blocked: held for a person, not anchored, nothing to judge, or the output was cut off.
+pub(crate) const INCOMPLETE: u8 = 2;
+/// Something could not be read, started or written.
+pub(crate) const UNREADABLE: u8 = 3;
+/// The command line is wrong.
+pub(crate) const USAGE: u8 = 64;

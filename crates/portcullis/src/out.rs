@@ -1,0 +1,102 @@
+//! Standard output: styled for terminals, plain elsewhere, JSON where asked.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, BufWriter, StdoutLock, Write as _};
+
+use anstyle::{AnsiColor, Style};
+use portcullis_core::verdict::Verdict;
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Standard output of one command.
+pub(crate) struct Out {
+    to: BufWriter<anstream::AutoStream<StdoutLock<'static>>>,
+}
+
+impl Out {
+    /// Locks standard output.
+    pub(crate) fn new() -> Self {
+        Self { to: BufWriter::new(anstream::stdout().lock()) }
+    }
+
+    /// One line for people.
+    pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) -> Result<(), Failure> {
+        Ok(writeln!(self.to, "{line}")?)
+    }
+
+    /// One line for programs.
+    pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        serde_json::to_writer(&mut self.to, value).map_err(io::Error::from)?;
+        Ok(self.to.write_all(b"\n")?)
+    }
+
+    /// Hands over what is buffered. Without it a failure to write could be lost.
+    pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        Ok(self.to.flush()?)
+    }
+}
+
+/// Bold.
+pub(crate) const STRONG: Style = Style::new().bold();
+/// For what matters less.
+pub(crate) const FAINT: Style = Style::new().dimmed();
+
+/// Green: yes.
+pub(crate) const GOOD: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Green)));
+/// Yellow: take notice.
+pub(crate) const NOTICE: Style = Style::new().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Yellow)));
+/// Red: no.
+pub(crate) const BAD: Style = Style::new().bold().fg_color(Some(anstyle::Color::Ansi(AnsiColor::Red)));
+
+/// The colour of a verdict.
+pub(crate) fn verdict_style(verdict: Verdict) -> Style {
+    match verdict {
+        Verdict::Allow => GOOD,
+        Verdict::Warn | Verdict::Modify | Verdict::Clarify | Verdict::Pause | Verdict::Review => NOTICE,
+        Verdict::Deny | Verdict::Halt => BAD,
+    }
+}
+
+/// Text that somebody else wrote, fit to be shown: control characters, which could move the cursor or change
+/// what was printed before, and characters that reverse the direction of writing become escapes.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    let odd = |c: char| {
+        (c.is_control() && c != '\n')
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(odd) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = text.chars().flat_map(|c| {
+        let (escape, plain) = if odd(c) { (Some(c.escape_unicode()), None) } else { (None, Some(c)) };
+        escape.into_iter().flatten().chain(plain)
+    });
+    Cow::Owned(escaped.collect())
+}
+
+/// Like [`clean`], on one line.
+pub(crate) fn clean_line(text: &str) -> Cow<'_, str> {
+    match clean(text) {
+        Cow::Borrowed(text) if !text.contains('\n') => Cow::Borrowed(text),
+        cleaned => Cow::Owned(cleaned.replace('\n', " ")),
+    }
+}
+
+/// A number with its noun.
+pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_others_cannot_steer_the_terminal() {
+        assert_eq!(clean("read_file"), "read_file");
+        assert_eq!(clean("a\u{1b}[2Jb\u{202e}c\nd"), "a\\u{1b}[2Jb\\u{202e}c\nd");
+        assert_eq!(clean_line("a\nb\tc"), "a b\\u{9}c");
+    }
+}
