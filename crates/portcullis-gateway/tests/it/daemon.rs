@@ -1,0 +1,419 @@
+//! The daemon and `/v1`, through the client that the shims use.
+
+use std::path::Path;
+use std::time::Duration;
+
+use portcullis_core::denial::{DenialClass, Retry};
+use portcullis_core::event::{Control, Enforced, Event, EventBody, OutcomeStatus};
+use portcullis_core::principal::CredentialKind;
+use portcullis_core::verdict::Verdict;
+use portcullis_gateway::api::{
+    ActionAnswer, ApprovalFilter, ControlRun, GrantApproval, OpenRun, ProposeAction, RefuseApproval,
+    ReportInput, ReportOutcome, Role, RunPhase, Scope,
+};
+use portcullis_gateway::client::Client;
+use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
+use portcullis_gateway::home::Home;
+use portcullis_sim::default_bundle;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+const POLICY: &str = "[[policy]]\nname = 'mail'\nallowed_types = ['RETRIEVE_DOCS', 'SEND_EMAIL']\nmax_steps = 50\n\
+                      max_side_effects = 2\napproval_for_side_effects = true\n";
+
+struct Daemon {
+    folder: tempfile::TempDir,
+    home: Home,
+    task: tokio::task::JoinHandle<Result<(), DaemonError>>,
+}
+
+impl Daemon {
+    async fn start() -> Self {
+        Self::start_with(|_| {}).await
+    }
+
+    async fn start_with(change: impl FnOnce(&mut DaemonOptions)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let bundle = folder.path().join("bundle");
+        for (path, bytes) in default_bundle::files() {
+            let path = bundle.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, bytes).unwrap();
+        }
+        std::fs::write(bundle.join("policies/mail.toml"), POLICY).unwrap();
+        let home = Home::at(&folder.path().join("home")).unwrap();
+        let mut options = DaemonOptions {
+            home: home.clone(),
+            bundle: Some(bundle),
+            shipped: default_bundle::files(),
+            http: None,
+        };
+        change(&mut options);
+        let task = tokio::spawn(daemon::run(options));
+        let daemon = Self { folder, home, task };
+        for _ in 0..200 {
+            if daemon.task.is_finished() || daemon.agent().health().await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        daemon
+    }
+
+    fn agent(&self) -> Client {
+        Client::new(self.home.clone(), CredentialKind::Agent)
+    }
+
+    fn approver(&self) -> Client {
+        Client::new(self.home.clone(), CredentialKind::Approver)
+    }
+
+    fn bundle(&self) -> std::path::PathBuf {
+        self.folder.path().join("bundle")
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+fn open(policy: &str, session: Option<&str>) -> OpenRun {
+    OpenRun {
+        surface: "http".into(),
+        policy: Some(policy.into()),
+        session: session.map(str::to_owned),
+        ..OpenRun::default()
+    }
+}
+
+fn call(tool: &str, arguments: Value, wait_ms: u32) -> ProposeAction {
+    ProposeAction { tool: Some(tool.into()), arguments, planned: None, call: None, wait_ms: Some(wait_ms) }
+}
+
+fn mail(number: u32, wait_ms: u32) -> ProposeAction {
+    call("send_email", json!({"recipient": "a@example.com", "subject": number.to_string(), "body": "b"}), wait_ms)
+}
+
+fn done(answer: &ActionAnswer) -> ReportOutcome {
+    ReportOutcome {
+        action: answer.action,
+        status: OutcomeStatus::Ok,
+        content: Some("done".into()),
+        media_type: None,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_from_open_to_close() {
+    let daemon = Daemon::start().await;
+    let agent = daemon.agent();
+    let opened = agent.open_run(&open("Strict Compliance Policy", None)).await.unwrap();
+    let input = ReportInput { text: "Which channels?".into(), role: Role::User };
+    agent.input(opened.run, &input).await.unwrap();
+    let allowed =
+        agent.propose(opened.run, &call("retrieve_compliance_documents", json!({"query": "x"}), 0)).await.unwrap();
+    assert_eq!((allowed.permit, allowed.verdict, allowed.step), (true, Verdict::Allow, 1));
+    agent.outcome(opened.run, &done(&allowed)).await.unwrap();
+    let again = agent.outcome(opened.run, &done(&allowed)).await.unwrap_err();
+    assert_eq!(again.code(), Some("not_executing"));
+    let denied = agent.propose(opened.run, &mail(1, 0)).await.unwrap();
+    let denial = denied.denial.unwrap();
+    assert!(!denied.permit);
+    assert_eq!((denial.class, denial.rule.as_str()), (DenialClass::Denied, "runtime-policy/tool-type"));
+    assert_eq!(denial.retry, Retry::Never { left: 2 });
+    agent.close(opened.run).await.unwrap();
+    let info = agent.run(&opened.run.to_string()).await.unwrap();
+    assert_eq!((info.phase, info.steps), (RunPhase::Closed, 2));
+    let closed = agent.propose(opened.run, &mail(1, 0)).await.unwrap_err();
+    assert_eq!(closed.code(), Some("run_not_live"));
+    let page = agent.events(&opened.run.to_string(), 0, 1_000).await.unwrap();
+    let recorded = events(&page.lines);
+    let kinds: Vec<&str> = recorded.iter().map(|event| event.body.kind()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "run-opened", "input", "proposed", "verdict", "enforcement", "outcome", "observation", "proposed",
+            "verdict", "enforcement", "run-closed"
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_call_executes_once_after_a_grant_and_agents_cannot_grant() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let held = agent.propose(run, &mail(1, 0)).await.unwrap();
+    assert_eq!((held.enforced, held.permit), (Enforced::Held, false));
+    let denial = held.denial.unwrap();
+    assert_eq!((denial.class, denial.approval), (DenialClass::ApprovalPending, held.approval));
+    let id = held.approval.unwrap().to_string();
+
+    let refused = agent.grant(&id, &GrantApproval::default()).await.unwrap_err();
+    assert_eq!(refused.code(), Some("forbidden"));
+    let listed = approver.approvals(ApprovalFilter::Pending).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].arguments.as_ref().unwrap()["subject"], "1");
+    assert_eq!(listed[0].rule.as_deref(), Some("runtime-policy/approval"));
+
+    // A waiting call goes ahead the moment the grant is durable.
+    let waiting = {
+        let agent = daemon.agent();
+        tokio::spawn(async move { agent.propose(run, &mail(1, 20_000)).await.unwrap() })
+    };
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!waiting.is_finished());
+    approver.grant(&id[..8], &GrantApproval::default()).await.unwrap();
+    let granted = waiting.await.unwrap();
+    assert_eq!((granted.permit, granted.action, granted.step), (true, held.action, held.step));
+    agent.outcome(run, &done(&granted)).await.unwrap();
+
+    // The grant is used up: the same call is held again, under a new approval.
+    let again = agent.propose(run, &mail(1, 0)).await.unwrap();
+    assert_eq!(again.enforced, Enforced::Held);
+    assert_ne!(again.approval, held.approval);
+    let decided = approver.grant(&id, &GrantApproval::default()).await.unwrap_err();
+    assert_eq!(decided.code(), Some("conflict"));
+    approver.refuse(&again.approval.unwrap().to_string(), &RefuseApproval::default()).await.unwrap();
+    let no = agent.propose(run, &mail(1, 0)).await.unwrap();
+    assert_eq!(no.denial.unwrap().class, DenialClass::ApprovalRefused);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_for_a_tool_covers_its_calls_up_to_the_limit() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let held = agent.propose(run, &mail(1, 0)).await.unwrap();
+    let grant = GrantApproval { scope: Scope::Tool, note: Some("this batch".into()) };
+    approver.grant(&held.approval.unwrap().to_string(), &grant).await.unwrap();
+    for number in 1..=2 {
+        let answer = agent.propose(run, &mail(number, 0)).await.unwrap();
+        assert!(answer.permit, "{answer:?}");
+        agent.outcome(run, &done(&answer)).await.unwrap();
+    }
+    let over = agent.propose(run, &mail(3, 0)).await.unwrap();
+    assert_eq!(over.denial.unwrap().rule, "runtime-policy/side-effect-limit");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_goes_away_while_waiting_executes_nothing() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let waiting = {
+        let agent = daemon.agent();
+        tokio::spawn(async move { agent.propose(run, &mail(1, 20_000)).await })
+    };
+    let approval = loop {
+        if let Some(approval) = approver.approvals(ApprovalFilter::Pending).await.unwrap().pop() {
+            break approval;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    waiting.abort();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    approver.grant(&approval.approval.to_string(), &GrantApproval::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let info = approver.run(&run.to_string()).await.unwrap();
+    assert_eq!(info.side_effects, 0, "nothing executes without a live caller");
+    assert!(agent.propose(run, &mail(1, 0)).await.unwrap().permit, "the retry claims the grant");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn surfaces_of_one_session_share_a_run_and_the_last_to_leave_closes_it() {
+    let daemon = Daemon::start().await;
+    let (one, two) = (daemon.agent(), daemon.agent());
+    let first = one.open_run(&open("mail", Some("s"))).await.unwrap();
+    let second = two.open_run(&open("mail", Some("s"))).await.unwrap();
+    assert_eq!((first.run, first.shared, second.run, second.shared), (first.run, false, first.run, true));
+    let other = two.open_run(&open("Strict Compliance Policy", Some("s"))).await.unwrap_err();
+    assert_eq!(other.code(), Some("bundle_mismatch"));
+
+    let attach = |name| attach_raw(daemon.home.socket(), token(&daemon.home, CredentialKind::Agent), first.run.to_string(), name);
+    let (mut a, mut b) = (attach("a").await, attach("b").await);
+    drop(a.shutdown().await);
+    drop(a);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    assert_eq!(phase(&one, first.run).await, RunPhase::Running, "a sibling is still attached");
+    drop(b.shutdown().await);
+    drop(b);
+    wait_for(&one, first.run, RunPhase::Abandoned).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaving_in_good_order_closes_the_run() {
+    let daemon = Daemon::start().await;
+    let agent = daemon.agent();
+    let run = agent.open_run(&open("mail", Some("s"))).await.unwrap().run;
+    let token = token(&daemon.home, CredentialKind::Agent);
+    let attached = attach_raw(daemon.home.socket(), token, run.to_string(), "only").await;
+    agent.close(run).await.unwrap();
+    assert_eq!(phase(&agent, run).await, RunPhase::Running, "until the connection ends");
+    drop(attached);
+    wait_for(&agent, run, RunPhase::Closed).await;
+}
+
+async fn phase(client: &Client, run: portcullis_core::id::RunId) -> RunPhase {
+    client.run(&run.to_string()).await.unwrap().phase
+}
+
+async fn wait_for(client: &Client, run: portcullis_core::id::RunId, wanted: RunPhase) {
+    for _ in 0..100 {
+        if phase(client, run).await == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("the run is {:?}, not {wanted:?}", phase(client, run).await);
+}
+
+/// The events of a page of lines.
+fn events(lines: &[u8]) -> Vec<Event> {
+    let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| Event::from_line(line).unwrap()).collect()
+}
+
+fn token(home: &Home, kind: CredentialKind) -> String {
+    std::fs::read_to_string(home.token(kind)).unwrap().trim().to_owned()
+}
+
+/// An attachment by hand, so that the test can break the connection as a dying process would.
+async fn attach_raw(
+    socket: std::path::PathBuf,
+    token: String,
+    run: String,
+    _name: &str,
+) -> tokio::net::UnixStream {
+    let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
+    let request = format!("GET /v1/runs/{run}/attach HTTP/1.1\r\nHost: gate\r\nAuthorization: Bearer {token}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut head = [0; 12];
+    stream.read_exact(&mut head).await.unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    stream
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_halts_and_resumes() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let halt = ControlRun { control: Control::Halt, note: Some("odd".into()) };
+    assert_eq!(agent.control(&run.to_string(), &halt).await.unwrap_err().code(), Some("forbidden"));
+    approver.control(&run.to_string(), &halt).await.unwrap();
+    let search = call("retrieve_compliance_documents", json!({"query": "x"}), 0);
+    let halted = agent.propose(run, &search).await.unwrap();
+    assert_eq!(halted.denial.unwrap().class, DenialClass::Halted);
+    let resume = ControlRun { control: Control::Resume, note: None };
+    approver.control(&run.to_string(), &resume).await.unwrap();
+    assert!(agent.propose(run, &search).await.unwrap().permit);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bundles_reload_while_running_and_a_broken_one_is_refused() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let path = daemon.bundle().join("policies/mail.toml");
+    std::fs::write(&path, POLICY.replace("'SEND_EMAIL'", "'SEND_EMIAL'")).unwrap();
+    let broken = approver.reload().await.unwrap_err().to_string();
+    assert!(broken.contains("SEND_EMIAL") && broken.contains("SEND_EMAIL"), "{broken}");
+    assert!(agent.health().await.unwrap().reload_error.is_some());
+    assert_eq!(agent.propose(run, &mail(1, 0)).await.unwrap().enforced, Enforced::Held, "the old one stays");
+    std::fs::write(&path, POLICY.replace(", 'SEND_EMAIL'", "")).unwrap();
+    assert!(approver.reload().await.unwrap().changed);
+    let denied = agent.propose(run, &mail(2, 0)).await.unwrap();
+    assert_eq!(denied.denial.unwrap().rule, "runtime-policy/tool-type");
+    assert_eq!(agent.health().await.unwrap().reload_error, None);
+    // A bundle without the policy of a live run is refused as a whole.
+    std::fs::remove_file(&path).unwrap();
+    assert!(approver.reload().await.unwrap_err().to_string().contains("`mail`"));
+    let page = agent.events(&run.to_string(), 0, 1_000).await.unwrap();
+    let reloads = events(&page.lines).iter().filter(|event| matches!(event.body, EventBody::Config(_))).count();
+    assert_eq!(reloads, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_daemon_a_folder() {
+    let daemon = Daemon::start().await;
+    let options = DaemonOptions {
+        home: daemon.home.clone(),
+        bundle: None,
+        shipped: default_bundle::files(),
+        http: None,
+    };
+    assert!(matches!(daemon::run(options).await, Err(DaemonError::AlreadyRunning(_))));
+    assert!(daemon.agent().health().await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_others_reach_needs_a_configured_credential() {
+    let mut daemon =
+        Daemon::start_with(|options| options.http = Some("0.0.0.0:0".parse().unwrap())).await;
+    let error = (&mut daemon.task).await.unwrap().unwrap_err();
+    assert!(matches!(error, DaemonError::Exposed(_)));
+    assert!(error.to_string().contains("[[credential]]"));
+}
+
+async fn raw_http(address: std::net::SocketAddr, request: String) -> String {
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn http_checks_host_origin_and_token() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address: std::net::SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
+    let daemon = Daemon::start_with(|options| options.http = Some(address)).await;
+    let agent = token(&daemon.home, CredentialKind::Agent);
+    let get = |host: &str, more: &str| {
+        raw_http(address, format!("GET /v1/health HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n"))
+    };
+    let own = format!("127.0.0.1:{port}");
+    let bearer = format!("Authorization: Bearer {agent}\r\n");
+    assert!(get(&own, &bearer).await.starts_with("HTTP/1.1 200"));
+    assert!(get(&own, "").await.starts_with("HTTP/1.1 401"));
+    assert!(get(&own, "Authorization: Bearer guess\r\n").await.starts_with("HTTP/1.1 401"));
+    assert!(get("evil.example", &bearer).await.starts_with("HTTP/1.1 403"));
+    assert!(get(&own, &format!("{bearer}Origin: https://evil.example\r\n")).await.starts_with("HTTP/1.1 403"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_requests_get_clear_answers() {
+    let daemon = Daemon::start().await;
+    let token = token(&daemon.home, CredentialKind::Agent);
+    let agent = daemon.agent();
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let post = |path: String, body: &str| {
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        raw_unix(daemon.home.socket(), request)
+    };
+    let broken = post("/v1/runs".into(), "{\"surface\": ").await;
+    assert!(broken.starts_with("HTTP/1.1 400") && broken.contains("bad_request"), "{broken}");
+    let unknown = post("/v1/runs".into(), "{\"surface\": \"x\", \"polcy\": \"y\"}").await;
+    assert!(unknown.starts_with("HTTP/1.1 400") && unknown.contains("polcy"), "{unknown}");
+    let list = post(format!("/v1/runs/{run}/actions"), "{\"tool\": \"x\", \"arguments\": []}").await;
+    assert!(list.starts_with("HTTP/1.1 400"), "{list}");
+    let nobody = post("/v1/runs/00000000000000000000000000000000/close".into(), "{}").await;
+    assert!(nobody.starts_with("HTTP/1.1 409"), "{nobody}");
+    let path = post("/v2".into(), "{}").await;
+    assert!(path.starts_with("HTTP/1.1 404"), "{path}");
+}
+
+async fn raw_unix(socket: impl AsRef<Path>, request: String) -> String {
+    let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    String::from_utf8_lossy(&answer).into_owned()
+}

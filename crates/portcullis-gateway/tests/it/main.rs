@@ -1,0 +1,4 @@
+//! Integration tests of the gateway: a real daemon on a real socket.
+#![cfg(test)]
+
+mod daemon;
