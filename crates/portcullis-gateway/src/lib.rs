@@ -3,5 +3,6 @@
 pub mod api;
 pub mod client;
 pub mod daemon;
+pub mod demo;
 pub mod demo_server;
 pub mod home;
