@@ -2,13 +2,15 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anstream::ColorChoice;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
+use portcullis_gateway::home::Home;
 
-use crate::commands::{check, completions, demo_server, policy, verify};
+use crate::commands::{check, completions, demo, demo_server, policy, simulate, verify};
 use crate::exit;
 use crate::failure::Failure;
 
@@ -42,9 +44,19 @@ pub(crate) struct Global {
     /// Print JSON, one object a line
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// State folder; otherwise $PORTCULLIS_HOME, or `portcullis` in the user's state folder
+    #[arg(long, global = true, value_name = "DIR")]
+    home: Option<PathBuf>,
     /// When to use colour; `auto` is for terminals only and honours NO_COLOR
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     color: Color,
+}
+
+impl Global {
+    /// The state folder.
+    pub(crate) fn home(&self) -> Result<Home, Failure> {
+        Home::resolve(self.home.as_deref()).map_err(Failure::unreadable)
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -59,6 +71,8 @@ enum Command {
     Check(check::Args),
     Verify(verify::Args),
     Policy(policy::Args),
+    Simulate(simulate::Args),
+    Demo(demo::Args),
     DemoServer(demo_server::Args),
     Completions(completions::Args),
 }
@@ -85,6 +99,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(args) => check::run(&args, &global),
         Command::Verify(args) => verify::run(&args, &global),
         Command::Policy(args) => policy::run(&args, &global),
+        Command::Simulate(args) => simulate::run(&args, &global),
+        Command::Demo(args) => demo::run(&args, &global),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Completions(args) => completions::run(&args),
     };

@@ -50,6 +50,11 @@ impl Failure {
         Self::new("could_not_read", exit::UNREADABLE, message)
     }
 
+    /// The answer is no.
+    pub(crate) fn no(message: impl fmt::Display) -> Self {
+        Self::new("failed", exit::NO, message)
+    }
+
     /// A command line that cannot be meant.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::new("usage", exit::USAGE, message)

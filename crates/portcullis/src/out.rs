@@ -84,6 +84,14 @@ pub(crate) fn clean_line(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Width of the terminal in columns; what fits a page when the output is not one.
+pub(crate) fn terminal_width() -> usize {
+    /// For files and pipes.
+    const PAGE: usize = 160;
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    columns.unwrap_or(PAGE)
+}
+
 /// A number with its noun.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })

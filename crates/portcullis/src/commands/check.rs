@@ -65,8 +65,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let pipeline = Arc::new(portcullis_guards::pipeline());
     let options = Options { policy: args.policy.clone(), strict_tools: args.strict_tools };
     let mut sums = Summary::default();
-    let mut show =
-        Show { out: Out::new(), args, json: global.json, file: Path::new(""), bar: None, failed: None };
+    let mut show = Show {
+        out: Out::new(),
+        args,
+        json: global.json,
+        file: Path::new(""),
+        bar: None,
+        tool_width: TOOL_WIDTH,
+        headed: false,
+        failed: None,
+    };
     for path in &args.traces {
         let source = open(path)?;
         show.start(path, source.size)?;
@@ -151,13 +159,17 @@ struct Show<'a> {
     json: bool,
     file: &'a Path,
     bar: Option<ProgressBar>,
+    /// Columns of a tool's name in this file.
+    tool_width: usize,
+    /// The heads of the columns were printed.
+    headed: bool,
     /// Why printing stopped.
     failed: Option<Failure>,
 }
 
 impl<'a> Show<'a> {
     fn start(&mut self, file: &'a Path, bytes: u64) -> Result<(), Failure> {
-        self.file = file;
+        (self.file, self.tool_width, self.headed) = (file, TOOL_WIDTH, false);
         // Rows and a bar on one terminal would overwrite each other.
         let rows = !self.args.quiet && io::stdout().is_terminal();
         if io::stderr().is_terminal() && !rows {
@@ -173,14 +185,22 @@ impl<'a> Show<'a> {
         if self.args.quiet || self.json {
             return Ok(());
         }
-        let strong = out::STRONG;
         if self.args.traces.len() > 1 {
+            let strong = out::STRONG;
             self.out.line(format_args!("{strong}{}{strong:#}", clean_line(&file.display().to_string())))?;
         }
+        Ok(())
+    }
+
+    /// The heads of the columns, once it is known how wide they are.
+    fn head(&mut self) -> Result<(), Failure> {
+        if std::mem::replace(&mut self.headed, true) {
+            return Ok(());
+        }
+        let (strong, width) = (out::STRONG, self.tool_width);
         let (run, call, verdict, tool) = ("run", "call", "verdict", "tool");
-        self.out.line(format_args!(
-            "{strong}{run:>5}  {call:>4}  {verdict:<7}  {tool:<TOOL_WIDTH$}  why{strong:#}"
-        ))
+        self.out
+            .line(format_args!("{strong}{run:>5}  {call:>4}  {verdict:<7}  {tool:<width$}  why{strong:#}"))
     }
 
     fn item(&mut self, item: &Item<'_>) -> ControlFlow<()> {
@@ -201,7 +221,12 @@ impl<'a> Show<'a> {
                 }
                 Ok(())
             }
-            Item::Tools(tools) if self.args.tools => tools.iter().try_for_each(|tool| self.tool(tool)),
+            Item::Tools(tools) => {
+                let longest = tools.iter().map(|tool| tool.name.chars().count() + 1).max().unwrap_or(0);
+                self.tool_width = longest.clamp(TOOL_WIDTH, TOOL_WIDTH_MAX);
+                let listed = if self.args.tools { *tools } else { &[] };
+                listed.iter().try_for_each(|tool| self.tool(tool))
+            }
             Item::Decision(row) if !self.args.quiet => self.decision(row),
             Item::Unreadable { line, message } => self.remark("unreadable", *line, message),
             Item::NotJudged { line, tool } => {
@@ -209,7 +234,7 @@ impl<'a> Show<'a> {
                     format!("the arguments of `{}` were withheld or erased", tool.unwrap_or_default());
                 self.remark("not-judged", *line, &message)
             }
-            Item::Tools(_) | Item::Decision(_) => Ok(()),
+            Item::Decision(_) => Ok(()),
         }
     }
 
@@ -217,6 +242,8 @@ impl<'a> Show<'a> {
         if self.json {
             return self.out.json(&DecisionLine { record: "decision", file: self.file, row });
         }
+        self.head()?;
+        let width = self.tool_width;
         let style = out::verdict_style(row.verdict);
         let mark = if row.inferred { "~" } else { "" };
         let tool = format!("{mark}{}", clean_line(row.tool.as_deref().unwrap_or("(thinking)")));
@@ -229,7 +256,7 @@ impl<'a> Show<'a> {
             _ => String::new(),
         };
         let line = format!(
-            "{:>5}  {:>4}  {style}{:<7}{style:#}  {tool:<TOOL_WIDTH$}  {changed}{why}",
+            "{:>5}  {:>4}  {style}{:<7}{style:#}  {tool:<width$}  {changed}{why}",
             row.run, row.call, row.verdict
         );
         self.out.line(format_args!("{}", line.trim_end()))
@@ -239,11 +266,12 @@ impl<'a> Show<'a> {
         if self.json {
             return self.out.json(&ToolLine { record: "inferred-tool", file: self.file, tool });
         }
+        let width = self.tool_width;
         let effects = if tool.side_effecting { "side effects" } else { "" };
         let reasons = tool.reasons.join("; ");
         self.out.line(format_args!(
-            "~{:<TOOL_WIDTH$} {:<13}  {effects:<12}  risk {:<4}  {}",
-            clean_line(&tool.name),
+            "{:<width$}  {:<13}  {effects:<12}  risk {:<4}  {}",
+            format!("~{}", clean_line(&tool.name)),
             tool.tool_type,
             tool.risk,
             clean_line(&reasons)
@@ -328,8 +356,10 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Columns of a tool's name; longer names push the rest to the right.
+/// Fewest columns of a tool's name.
 const TOOL_WIDTH: usize = 28;
+/// Most columns of a tool's name; longer names push the rest to the right.
+const TOOL_WIDTH_MAX: usize = 48;
 /// Digits of a digest that are shown to people.
 const DIGEST_SHOWN: usize = 16;
 

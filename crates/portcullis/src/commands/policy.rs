@@ -150,8 +150,11 @@ impl Sums {
     /// The guards of whose rules none was the reason of any verdict.
     fn silent<'p>(&self, pipeline: &'p Pipeline) -> Vec<&'p str> {
         let spoke = |guard: &str| {
+            // A guard's rules begin with its name; a reason of the gate itself is `gate/` and the name.
+            let reserved = format!("gate/{}", guard.replace('/', "-"));
             let of_guard = |rule: &String| {
-                rule.strip_prefix(guard).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                let rest = rule.strip_prefix(guard);
+                *rule == reserved || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
             self.rules.keys().any(of_guard)
         };
