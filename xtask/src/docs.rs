@@ -2,10 +2,12 @@
 //!
 //! Two things rot in a manual: pages that repeat what the code says, and commands that nobody has typed since. So the
 //! pages about guards are written from the guards' own doc comments ([`guards`]), and every block of commands in
-//! `README.md` and `docs/` is run, its output compared with what the page shows ([`console`]).
+//! `README.md` and `docs/` is run, its output compared with what the page shows ([`console`]). Links between pages are
+//! followed too ([`links`]).
 
 mod console;
 mod guards;
+mod links;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,6 +17,8 @@ use crate::process::{Failure, Result, doing, root};
 
 /// Where the generated pages are.
 const GUARDS: &str = "docs/guards";
+/// Pages at the top of the repository.
+const TOP: [&str; 5] = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
 /// Files of the manual; more than there will ever be.
 const PAGES_MAX: usize = 1_000;
 /// Deepest folder of the manual.
@@ -48,6 +52,7 @@ pub(crate) fn write() -> Result<()> {
 pub(crate) fn check() -> Result<()> {
     let manual = manual()?;
     let mut problems = outdated(&manual, &guards::pages(&sources()?)?);
+    problems.extend(links::check(&manual));
     problems.extend(console::check(&manual)?);
     for problem in &problems {
         println!("{problem}");
@@ -80,12 +85,12 @@ fn outdated(manual: &Files, wanted: &Files) -> Vec<String> {
     problems
 }
 
-/// `README.md` and everything in Markdown under `docs/`.
+/// The pages at the top and everything in Markdown under `docs/`.
 fn manual() -> Result<Files> {
     let mut files = Files::new();
-    let readme = root().join("README.md");
-    if readme.is_file() {
-        files.insert("README.md".to_owned(), doing("read `README.md`", fs::read_to_string(readme))?);
+    for name in TOP {
+        let text = doing(&format!("read `{name}`"), fs::read_to_string(root().join(name)))?;
+        files.insert(name.to_owned(), text);
     }
     collect("docs", "md", 0, &mut files)?;
     Ok(files)

@@ -1,7 +1,7 @@
 //! Runs what the manual tells its readers to type.
 //!
-//! A fenced block whose info string begins with `console` is a session: a line that starts with `$ ` is a command (a
-//! line that ends in a backslash goes on in the next), what follows is its output as a reader would see it, and
+//! A fenced block whose info string begins with `console` is a session: a line that starts with `$ ` is a command (it
+//! goes on after a backslash at the end of a line, and to the end of a document that it begins with `<<'END'`), what follows is its output as a reader would see it, and
 //! `[exit 1]` at the end of that says that it fails on purpose. A command without output shown is only held to its
 //! exit status. In output, `…` stands for any text within a line, and a line that is only `…` for any number of lines.
 //!
@@ -25,6 +25,8 @@ const COMMAND_TIME_MAX: Duration = Duration::from_secs(120);
 /// Most output of one command that is looked at.
 const OUTPUT_BYTES_MAX: u64 = 4 << 20;
 const POLL: Duration = Duration::from_millis(20);
+/// Backticks that begin a block.
+const FENCE_MIN: usize = 3;
 /// Stands for anything.
 const ANY: char = '…';
 
@@ -249,16 +251,17 @@ fn blocks(text: &str) -> std::result::Result<Vec<Block>, String> {
     let mut before = "";
     let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
     while let Some((number, line)) = lines.next() {
-        let Some(info) = line.strip_prefix("```") else {
+        let (fence, info) = line.split_at(line.bytes().take_while(|byte| *byte == b'`').count());
+        if fence.len() < FENCE_MIN {
             if !line.trim().is_empty() {
                 before = line;
             }
             continue;
-        };
+        }
         let mut inside = Vec::new();
         loop {
             match lines.next() {
-                Some((_, line)) if line.trim_end() == "```" => break,
+                Some((_, line)) if line.trim_end() == fence => break,
                 Some(line) => inside.push(line),
                 None => return Err(format!("{number}: the block is not closed")),
             }
@@ -287,19 +290,43 @@ fn blocks(text: &str) -> std::result::Result<Vec<Block>, String> {
     Ok(found)
 }
 
+/// Whether a command goes on in the next line.
+#[derive(Debug, PartialEq, Eq)]
+enum Open<'t> {
+    Nothing,
+    Line,
+    /// Up to the line that is this word.
+    Document(&'t str),
+}
+
+impl<'t> Open<'t> {
+    fn after(line: &'t str) -> Self {
+        let quoted = line.split_once("<<'").and_then(|(_, rest)| rest.split_once('\''));
+        match quoted {
+            Some((end, _)) => Self::Document(end),
+            None if line.ends_with('\\') => Self::Line,
+            None => Self::Nothing,
+        }
+    }
+}
+
 fn commands(inside: &[(usize, &str)]) -> std::result::Result<Vec<Typed>, String> {
     let mut found: Vec<Typed> = Vec::new();
-    let mut goes_on = false;
+    let mut open = Open::Nothing;
     for (number, line) in inside {
         let line = line.trim_end();
         match (found.last_mut(), line.strip_prefix("$ ")) {
-            (Some(last), _) if goes_on => {
+            (Some(last), _) if open != Open::Nothing => {
                 last.command.push('\n');
                 last.command.push_str(line);
-                goes_on = line.ends_with('\\');
+                open = match open {
+                    Open::Document(end) if line != end => Open::Document(end),
+                    Open::Document(_) => Open::Nothing,
+                    _ => Open::after(line),
+                };
             }
             (_, Some(command)) => {
-                goes_on = command.ends_with('\\');
+                open = Open::after(command);
                 found.push(Typed { line: *number, command: command.to_owned(), output: Vec::new(), exit: 0 });
             }
             (None, None) => return Err(format!("{number}: the block must begin with a command, `$ ...`")),
@@ -320,7 +347,7 @@ mod tests {
 
     #[test]
     fn blocks_are_read_as_a_reader_would() {
-        let page = "Text.\n\n```console\n$ one\nout\n$ two \\\n    more\n[exit 2]\n```\n\n```sh\nnot this\n```\n\n\
+        let page = "Text.\n\n````console\n$ one\nout\n$ two \\\n    more\n[exit 2]\n$ cat <<'END'\n```\nEND\n````\n\n```sh\nnot this\n```\n\n\
             <!-- it needs a browser -->\n```console no-run\n$ three\n```\n```console needs:curl\n$ four\n```\n";
         let found = blocks(page).unwrap();
         assert_eq!(found.len(), 2);
@@ -331,7 +358,14 @@ mod tests {
             output: output.iter().map(|line| (*line).to_owned()).collect(),
             exit,
         };
-        assert_eq!(found[0].commands, [typed(4, "one", &["out"], 0), typed(6, "two \\\n    more", &[], 2)]);
+        assert_eq!(
+            found[0].commands,
+            [
+                typed(4, "one", &["out"], 0),
+                typed(6, "two \\\n    more", &[], 2),
+                typed(9, "cat <<'END'\n```\nEND", &[], 0),
+            ]
+        );
         assert_eq!(found[1].needs.as_deref(), Some("curl"));
     }
 
