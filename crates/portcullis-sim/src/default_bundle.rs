@@ -17,6 +17,8 @@ const FILES: &[(&str, &[u8])] = &shipped![
     "policies/permissive.toml",
     "policies/strict.toml",
     "portcullis.toml",
+    "tests/permissive.md",
+    "tests/strict.md",
     "tools/compliance.toml",
 ];
 

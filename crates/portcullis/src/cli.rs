@@ -29,7 +29,7 @@ Exit codes, of every command:
 
 /// The gate between an AI agent and the world.
 #[derive(Debug, Parser)]
-#[command(name = "portcullis", version, about, after_help = EXAMPLES, propagate_version = true)]
+#[command(name = "portcullis", version, after_help = EXAMPLES, propagate_version = true)]
 #[command(arg_required_else_help = true, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]

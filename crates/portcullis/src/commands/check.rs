@@ -32,8 +32,8 @@ and arguments; they are marked `~`. With --strict-tools the bundle's `unknown_to
 The agent of a record does not react to the gate: a call that would be denied or held gets no result, and the
 record goes on with its next message. Of an export, recorded and recomputed verdicts are compared.
 
-Exit codes: 0 nothing stopped, 1 something was denied, 2 something was held (or could not be judged), 3 a file
-or record could not be read.";
+Exit codes: 0 nothing stopped, 1 something was denied, 2 something was held or could not be judged, or there
+was no run, 3 a file or record could not be read.";
 
 /// Judge recorded traces as if they happened now
 #[derive(Debug, clap::Args)]
@@ -99,15 +99,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 fn open(path: &Path) -> Result<Source, Failure> {
     let source = if path == Path::new("-") { Source::stream(io::stdin().lock()) } else { Source::file(path) };
-    source.map_err(|error| Failure::unreadable(format!("cannot read `{}`: {error}", path.display())))
+    source.map_err(|error| {
+        Failure::unreadable(format!("cannot read `{}`: {error}", path.display()))
+            .help("give the path of a trace, or `-` for standard input")
+    })
 }
 
 fn unreadable(path: &Path, error: &ReplayError) -> Failure {
     let failure = Failure::unreadable(format!("cannot judge `{}`: {error}", path.display()));
     match error {
-        ReplayError::UnsoundExport { .. } => {
-            failure.help(format!("`portcullis verify {}` says what was done to it", path.display()))
-        }
+        ReplayError::UnsoundExport { .. } => failure.help("`portcullis verify` says what was done to it"),
         ReplayError::Empty => failure.help("a trace is OpenAI chat messages, one run a line, or an export"),
         _ => failure,
     }
@@ -119,7 +120,7 @@ fn code(sums: &Summary) -> u8 {
         exit::NO
     } else if sums.unreadable > 0 {
         exit::UNREADABLE
-    } else if held(sums) > 0 || sums.not_judged > 0 {
+    } else if held(sums) > 0 || sums.not_judged > 0 || sums.runs == 0 {
         exit::INCOMPLETE
     } else {
         exit::YES
@@ -341,16 +342,15 @@ impl<'a> Show<'a> {
             let more = if self.args.tools { "" } else { "; --tools lists them" };
             self.out.line(format_args!("{tools} inferred (~), {effects} with side effects{more}"))?;
         }
-        for (number, what) in [
-            (sums.changed, "verdicts differ from the recorded ones"),
-            (sums.unreadable, "records could not be read"),
-            (sums.not_judged, "actions could not be judged"),
-            (sums.left_unknown, "tools could not be inferred, and stay unknown"),
-        ] {
-            if number > 0 {
-                let notice = out::NOTICE;
-                self.out.line(format_args!("{notice}{number} {what}{notice:#}"))?;
-            }
+        let remarks = [
+            (sums.changed, "verdict differs from", "verdicts differ from", "the recorded one"),
+            (sums.unreadable, "record", "records", "could not be read"),
+            (sums.not_judged, "action", "actions", "could not be judged"),
+            (sums.left_unknown, "tool", "tools", "could not be inferred and stays unknown"),
+        ];
+        let notice = out::NOTICE;
+        for (number, one, many, what) in remarks.into_iter().filter(|remark| remark.0 > 0) {
+            self.out.line(format_args!("{notice}{} {what}{notice:#}", count(number, one, many)))?;
         }
         Ok(())
     }

@@ -99,13 +99,21 @@ impl Stage {
             Some(folder) => {
                 let folder = folder.display();
                 out.line(format_args!("{STRONG}Check it yourself{STRONG:#}"))?;
-                out.line(format_args!("  portcullis verify {folder}/run-1.export --trust {folder}/demo.trust"))?;
-                out.line(format_args!("  portcullis verify {folder}/tampered.export --trust {folder}/demo.trust"))?;
+                out.line(format_args!(
+                    "  portcullis verify {folder}/run-1.export --trust {folder}/demo.trust"
+                ))?;
+                out.line(format_args!(
+                    "  portcullis verify {folder}/tampered.export --trust {folder}/demo.trust"
+                ))?;
             }
-            None => out.line(format_args!("{FAINT}--keep DIR leaves the exports and the trust file in DIR{FAINT:#}"))?,
+            None => out.line(format_args!(
+                "{FAINT}--keep DIR leaves the exports and the trust file in DIR{FAINT:#}"
+            ))?,
         }
         out.line(format_args!("{STRONG}Next{STRONG:#}"))?;
-        out.line(format_args!("  portcullis init -- COMMAND      drafts a bundle for an MCP server of yours"))?;
+        out.line(format_args!(
+            "  portcullis init -- COMMAND      drafts a bundle for an MCP server of yours"
+        ))?;
         out.line(format_args!("  portcullis mcp -- COMMAND       puts the gate in front of it"))?;
         out.finish()
     }
@@ -125,13 +133,22 @@ fn for_people(out: &mut Out, scene: &Scene<'_>) -> Result<(), Failure> {
         }
         Scene::Decision { planned, tool, denial: Some(denial), .. } => {
             let (style, word) = word(denial);
-            out.line(format_args!("  {style}{word:<6}{style:#} {tool}  {FAINT}{}{FAINT:#}", clean_line(planned)))?;
-            out.line(format_args!("         {} {FAINT}({}){FAINT:#}", clean_line(&denial.message), denial.rule))
+            out.line(format_args!(
+                "  {style}{word:<6}{style:#} {tool}  {FAINT}{}{FAINT:#}",
+                clean_line(planned)
+            ))?;
+            out.line(format_args!(
+                "         {} {FAINT}({}){FAINT:#}",
+                clean_line(&denial.message),
+                denial.rule
+            ))
         }
         Scene::Granted { approval, tool } => {
             let id = approval.to_string();
             let id = id.get(..8).unwrap_or_default();
-            out.line(format_args!("  {NOTICE}review{NOTICE:#} {tool}  {FAINT}held as approval {id}{FAINT:#}"))?;
+            out.line(format_args!(
+                "  {NOTICE}review{NOTICE:#} {tool}  {FAINT}held as approval {id}{FAINT:#}"
+            ))?;
             out.line(format_args!("         an approver grants it, once"))
         }
         Scene::Verified { run, file, report } => {
@@ -154,7 +171,9 @@ fn for_people(out: &mut Out, scene: &Scene<'_>) -> Result<(), Failure> {
             let file = file.file_name().unwrap_or_default().display();
             out.line(format_args!("  {style}{}{style:#}  {file}", status(report)))?;
             match &report.failure {
-                Some(failure) => out.line(format_args!("           line {}: {}", failure.line, failure.message)),
+                Some(failure) => {
+                    out.line(format_args!("           line {}: {}", failure.line, failure.message))
+                }
                 None => Ok(()),
             }
         }

@@ -63,7 +63,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let plan = args.plan.as_deref().unwrap_or_default();
     check_plan(&opened, plan)?;
     let policy = args.policy.as_deref().unwrap_or(opened.bundle.default_policy());
-    let scratch = tempfile::tempdir().map_err(|error| Failure::unreadable(format!("cannot make a folder: {error}")))?;
+    let scratch =
+        tempfile::tempdir().map_err(|error| Failure::unreadable(format!("cannot make a folder: {error}")))?;
     let tools = args.tools.clone().unwrap_or_else(|| scratch.path().join("tools"));
     let home = global.home()?;
     let ledger = Ledger::open(&home.ledger(), OpenOptions::default()).map_err(Failure::unreadable)?;

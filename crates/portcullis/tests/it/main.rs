@@ -1,0 +1,12 @@
+//! Integration tests of the binary: every command as a user runs it.
+
+#[cfg(test)]
+mod check;
+#[cfg(test)]
+mod command;
+#[cfg(test)]
+mod general;
+#[cfg(test)]
+mod policy;
+#[cfg(test)]
+mod verify;

@@ -1,0 +1,126 @@
+//! `portcullis policy test`, and what is said about bundles that do not load.
+
+use expect_test::expect;
+
+use crate::command::{bundle_copy, run};
+
+#[test]
+fn the_shipped_bundle_passes_its_own_tests() {
+    let ran = run(&["policy", "test"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(!ran.stdout.contains("no test shows"), "every guard is exercised:\n{}", ran.stdout);
+    let shipped = run(&["policy", "test", "--json"]);
+    let [summary] = shipped.json().try_into().unwrap();
+    assert_eq!((&summary["record"], &summary["failed"]), (&"summary".into(), &0.into()));
+    assert!(summary["passed"].as_u64().unwrap() >= 10, "{summary}");
+    assert!(summary["rules"]["runtime-policy/step-limit"].as_u64() >= Some(1), "{summary}");
+    assert_eq!(run(&["policy", "test", "--bundle", "examples/bundle"]).stdout, ran.stdout);
+}
+
+#[test]
+fn what_fails_is_named_by_file_and_line() {
+    let bundle = bundle_copy();
+    let own = bundle.path().join("own.md");
+    std::fs::write(
+        &own,
+        "# Own\n\n## mail\n```run\ncall send_email {} => allow\ncall perform_calculation {\"expression\": \"1\"} => allow\n```\n\
+         ## sums\n```run\ncall perform_calculation {\"expression\": \"1\"} => allow\n```\n",
+    )
+    .unwrap();
+    let own = own.to_str().unwrap();
+    let ran = run(&["policy", "test", own]);
+    assert_eq!(ran.code, 1);
+    let first = ran.stdout.lines().next().unwrap();
+    assert!(first.starts_with(&format!("FAIL {own}:5 [Own / mail]: expected allow, got deny")), "{first}");
+    assert!(ran.stdout.contains("1 passed, 1 failed in 1 file\n"), "{}", ran.stdout);
+    let json = run(&["policy", "test", own, "--json"]).json();
+    assert_eq!((&json[0]["record"], &json[0]["line"]), (&"failure".into(), &5.into()));
+
+    std::fs::write(own, "```run\ncal x\n```\n").unwrap();
+    let ran = run(&["policy", "test", own]);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stdout.contains("own.md:2: `cal` is not a step (did you mean `call`?)"), "{}", ran.stdout);
+
+    std::fs::write(own, "# no cases\n").unwrap();
+    assert_eq!(run(&["policy", "test", own]).code, 2, "nothing was tested");
+    assert_eq!(run(&["policy", "test", "no/such.md"]).code, 3);
+}
+
+#[test]
+fn a_broken_bundle_shows_every_place() {
+    let bundle = bundle_copy();
+    let write = |name: &str, text: &str| std::fs::write(bundle.path().join(name), text).unwrap();
+    write("portcullis.toml", "version = 1\nmode = \"enforce\"\npolcy = \"Strict Compliance Policy\"\n");
+    write(
+        "policies/strict.toml",
+        "[[policy]]\nname = \"Strict Compliance Policy\"\nallowed_types = [\"CALCULAT\"]\nmax_steps = \"5\"\nmax_side_effects = 0\n",
+    );
+    let folder = bundle.path().to_str().unwrap();
+    let ran = run(&["policy", "test", "--bundle", folder]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (3, ""));
+    expect![[r#"
+        error: `max_steps` must be a whole number from 1 to 4294967295, found string
+         --> BUNDLE/policies/strict.toml:4:13
+          |
+        4 | max_steps = "5"
+          |             ^^^
+
+        error: the policy lacks `max_steps`
+         --> BUNDLE/policies/strict.toml:1:1
+          |
+        1 | [[policy]]
+          | ^^^^^^^^^^
+
+        error: unknown field `polcy` in the file
+         --> BUNDLE/portcullis.toml:3:1
+          |
+        3 | polcy = "Strict Compliance Policy"
+          | ^^^^^
+          |
+          = help: did you mean `policy`?
+
+        error: the bundle at `BUNDLE` does not load: 3 mistakes
+        help: mend the places above; a bundle with a mistake is never used
+    "#]].assert_eq(&ran.stderr.replace(folder, "BUNDLE"));
+
+    let json = run(&["check", "examples/traces/assistant.jsonl", "--bundle", folder, "--json"]);
+    assert_eq!(json.code, 3);
+    let [line] = json.json().try_into().unwrap();
+    let error = &line["error"];
+    assert_eq!(error["code"], "bundle_invalid");
+    let places: Vec<String> = error["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|d| {
+            let file = d["file"].as_str().unwrap().replace(folder, "BUNDLE");
+            format!("{file}:{}:{} {} ({})", d["line"], d["column"], d["message"], d["help"])
+        })
+        .collect();
+    expect![[r#"
+        BUNDLE/policies/strict.toml:4:13 "`max_steps` must be a whole number from 1 to 4294967295, found string" (null)
+        BUNDLE/policies/strict.toml:1:1 "the policy lacks `max_steps`" (null)
+        BUNDLE/portcullis.toml:3:1 "unknown field `polcy` in the file" ("did you mean `policy`?")"#]].assert_eq(&places.join("\n"));
+}
+
+#[test]
+fn syntax_errors_and_odd_bytes_have_places_too() {
+    let bundle = bundle_copy();
+    let folder = bundle.path().to_str().unwrap();
+    for (text, place) in [
+        (&b"[[policy]\nname = 1\n"[..], "strict.toml:1:"),
+        (b"name = \"\xff\"\n", "strict.toml:1:9"),
+        ("# \u{e9}\u{1f600}\nname = \u{e9}\n".as_bytes(), "strict.toml:2:"),
+        (b"\x1b[31m = 1\n", "strict.toml:1:1"),
+    ] {
+        std::fs::write(bundle.path().join("policies/strict.toml"), text).unwrap();
+        let ran = run(&["policy", "test", "--bundle", folder]);
+        assert_eq!(ran.code, 3);
+        assert!(ran.stderr.contains(place), "{place} in {}", ran.stderr);
+        assert!(!ran.stderr.contains('\u{1b}'), "{}", ran.stderr);
+    }
+    let ran = run(&["policy", "test", "--bundle", "no/such/folder"]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("error: cannot read the bundle at `no/such/folder`"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("help: --bundle takes a folder"), "{}", ran.stderr);
+}
