@@ -1,8 +1,10 @@
 //! Daemon, HTTP API, MCP gate and the shims that talk to them.
 
 pub mod api;
+pub mod bench;
 pub mod client;
 pub mod daemon;
 pub mod demo;
 pub mod demo_server;
 pub mod home;
+pub mod mcp;

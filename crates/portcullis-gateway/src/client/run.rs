@@ -122,11 +122,11 @@ impl Run {
         self.persistently(|| self.shared.client.tools(self.shared.run, tools)).await
     }
 
-    /// Closes this caller's share of the run in good order.
+    /// Closes this caller's share of the run in good order; it is not taken up again.
     ///
     /// # Errors
     /// [`ClientError`]; the daemon will mark the run as abandoned then.
-    pub async fn close(self) -> Result<(), ClientError> {
+    pub async fn close(&self) -> Result<(), ClientError> {
         self.shared.closing.store(true, Ordering::SeqCst);
         self.shared.client.close(self.shared.run).await
     }

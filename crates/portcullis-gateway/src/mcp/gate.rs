@@ -1,0 +1,171 @@
+//! What both directions share: the run, the open requests, and the two ends to write to.
+
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use portcullis_core::event::OutcomeStatus;
+use portcullis_core::id::ActionId;
+use portcullis_wire::jsonrpc::{INTERNAL_ERROR, error_response};
+use portcullis_wire::mcp::V_2026_07_28;
+use serde_json::json;
+use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
+use tokio::task::JoinSet;
+
+use super::calls::{Calls, Open};
+use crate::api::{ReportOutcome, ReportTools};
+use crate::client::Run;
+
+/// Buffer of one direction, in bytes. Longer lines go around it.
+const WRITE_BUFFER_BYTES: usize = 64 * 1024;
+/// How much of a line is shown in a log message, in characters.
+const SHOWN_CHARS_MAX: usize = 120;
+
+/// Writes whole lines; who waits for the other side to read waits here, which is the back-pressure.
+pub(super) struct LineWriter(tokio::sync::Mutex<Option<BufWriter<Box<dyn AsyncWrite + Send + Unpin>>>>);
+
+impl fmt::Debug for LineWriter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LineWriter")
+    }
+}
+
+impl LineWriter {
+    pub(super) fn new(writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
+        let writer: Box<dyn AsyncWrite + Send + Unpin> = Box::new(writer);
+        Self(tokio::sync::Mutex::new(Some(BufWriter::with_capacity(WRITE_BUFFER_BYTES, writer))))
+    }
+
+    /// Writes one line and its newline.
+    pub(super) async fn line(&self, line: &[u8]) -> io::Result<()> {
+        let mut writer = self.0.lock().await;
+        let writer = writer.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        writer.write_all(line).await?;
+        writer.write_all(b"\n").await?;
+        writer.flush().await
+    }
+
+    /// Closes this end; what is written later fails.
+    pub(super) async fn close(&self) {
+        if let Some(mut writer) = self.0.lock().await.take() {
+            let _ = writer.shutdown().await;
+        }
+    }
+}
+
+/// What the server says about itself.
+#[derive(Debug, Clone)]
+struct Server {
+    name: String,
+    /// Protocol revision of the session, where there is one.
+    version: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Gate {
+    pub(super) run: Run,
+    pub(super) calls: Calls,
+    pub(super) to_client: LineWriter,
+    pub(super) to_server: LineWriter,
+    server: Mutex<Server>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+impl Gate {
+    pub(super) fn new(run: Run, server: String, to_client: LineWriter, to_server: LineWriter) -> Self {
+        Self {
+            run,
+            calls: Calls::default(),
+            to_client,
+            to_server,
+            server: Mutex::new(Server { name: server, version: None }),
+            tasks: Mutex::new(JoinSet::new()),
+        }
+    }
+
+    /// Runs work beside the two directions. There is at most one piece for each open request.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        tasks.spawn(work);
+    }
+
+    /// Waits for the work beside, and gives up on what is not done in time.
+    pub(super) async fn settle(&self, patience: Duration) {
+        let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        if tokio::time::timeout(patience, async { while tasks.join_next().await.is_some() {} }).await.is_err() {
+            tracing::warn!("{} messages were still being worked on and are given up", tasks.len());
+        }
+    }
+
+    /// Notes how the server introduced itself.
+    pub(super) fn introduced(&self, name: Option<String>, version: Option<String>) {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            server.name = name.chars().take(SHOWN_CHARS_MAX).collect();
+        }
+        server.version = version;
+    }
+
+    /// The server's name: its own word for itself, or the command that started it.
+    pub(super) fn server_name(&self) -> String {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner).name.clone()
+    }
+
+    /// Whether results need `resultType`, by the revision of the request or else of the session. Revisions are
+    /// dates, so they compare as text.
+    pub(super) fn wants_result_type(&self, request: Option<&str>) -> bool {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        request.or(server.version.as_deref()).is_some_and(|version| version >= V_2026_07_28)
+    }
+
+    /// Reports an action that has no result to judge. What cannot be reported is closed by the daemon when the
+    /// run is.
+    pub(super) async fn report(&self, action: ActionId, status: OutcomeStatus) {
+        let outcome = ReportOutcome { action, status, content: None, media_type: None };
+        if let Err(error) = self.run.outcome(&outcome).await {
+            tracing::warn!("the outcome of action {action} could not be recorded: {error}");
+        }
+    }
+
+    /// Reports a list of tools; returns the names that the client must not see.
+    pub(super) async fn report_tools(&self, tools: &ReportTools) -> Result<Vec<String>, crate::client::ClientError> {
+        let mut disabled = self.run.tools(tools).await?.disabled;
+        disabled.extend(self.run.opened().disabled_tools);
+        Ok(disabled)
+    }
+
+    /// Ends everything that is still open: actions that the server has become `unknown`, and where `why` says
+    /// what happened, the client is told.
+    pub(super) async fn abandon(&self, why: Option<&str>) {
+        let (open, tasks) = self.calls.drain();
+        for action in tasks {
+            self.report(action, OutcomeStatus::Unknown).await;
+        }
+        for open in open {
+            let consequence = match &open {
+                Open::Executing(_, action) => {
+                    self.report(*action, OutcomeStatus::Unknown).await;
+                    "; whether the tool acted is not known"
+                }
+                Open::Waiting(..) => "; the call was not executed",
+                _ => "",
+            };
+            if let Some(why) = why {
+                let message = format!("{why}{consequence}");
+                let data = json!({"class": "server_ended"});
+                let line = error_response(Some(open.id_raw()), INTERNAL_ERROR, &message, Some(&data));
+                if self.to_client.line(&line).await.is_err() {
+                    tracing::debug!("the client has gone and does not hear: {message}");
+                }
+            }
+        }
+    }
+}
+
+/// The beginning of a line, for a log message.
+pub(super) fn shown(line: &[u8]) -> String {
+    let start = line.get(..SHOWN_CHARS_MAX * 4).unwrap_or(line);
+    String::from_utf8_lossy(start).chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
+}

@@ -1,0 +1,264 @@
+//! `portcullis mcp -- CMD`: the gate in front of an MCP server that speaks over standard input and output.
+//!
+//! ```text
+//! client --stdin--> upstream:   a call is proposed to the daemon; with a permit, the line goes on --> server
+//! client <--stdout- downstream: a result is recorded and judged; then the line goes on            <-- server
+//! ```
+//!
+//! The gate is a pipe with a conscience. It never writes a message anew: what it lets through is the line that
+//! came, byte for byte, with fields and methods it has never heard of. Three things it takes apart: calls of
+//! tools, their results, and lists of tools. What could be taken for one of them by another reader, but not
+//! with certainty by this one, is refused.
+//!
+//! Read in this order: `upstream` (the decision), `downstream` (the result), `calls` (what belongs to what).
+
+mod answers;
+mod calls;
+mod downstream;
+mod gate;
+mod session_key;
+mod stdin;
+#[cfg(test)]
+mod tests;
+mod upstream;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::AsyncRead;
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+pub use calls::{CANCELLED_MAX, OPEN_CALLS_MAX, OPEN_REQUESTS_MAX, TASKS_MAX};
+pub use session_key::SESSION_VARIABLE;
+pub use upstream::ID_BYTES_MAX;
+
+use crate::api::OpenRun;
+use crate::client::{ClientError, Run, StartOptions};
+use crate::home::Home;
+use gate::{Gate, LineWriter};
+use upstream::Gone;
+
+/// How long calls that are being judged may take when the client has no more to say.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the server may take to end once its input is closed.
+const SERVER_ENDS_MAX: Duration = Duration::from_secs(5);
+/// How long results may take to be recorded at the end.
+const SETTLE_MAX: Duration = Duration::from_secs(10);
+
+/// What to put the gate in front of, and under which rules.
+#[derive(Debug, Clone)]
+pub struct GateOptions {
+    /// The state folder.
+    pub home: Home,
+    /// The bundle's folder; none: the daemon's own.
+    pub bundle: Option<PathBuf>,
+    /// Name of the runtime policy; none: the credential's or the bundle's.
+    pub policy: Option<String>,
+    /// The client session; none: [`SESSION_VARIABLE`], else the process that started this one.
+    pub session: Option<String>,
+    /// The server and its arguments.
+    pub command: Vec<OsString>,
+    /// The program that serves as daemon; none: the one that is running.
+    pub program: Option<PathBuf>,
+}
+
+/// Why the gate did not open, or ended otherwise than by its client.
+#[derive(Debug, thiserror::Error)]
+pub enum GateError {
+    /// No server is named.
+    #[error("name the server's command after `--`")]
+    NoCommand,
+    /// The bundle's folder cannot be found.
+    #[error("cannot find the bundle `{}`: {source}", path.display())]
+    Bundle {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no run, so there is no server either.
+    #[error("the gate stays shut, and `{server}` was not started: {source}")]
+    Run {
+        /// The server.
+        server: String,
+        /// Why.
+        source: ClientError,
+    },
+    /// The server cannot be started.
+    #[error("cannot start the server `{server}`: {source}")]
+    Spawn {
+        /// The server.
+        server: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Signals cannot be received.
+    #[error("cannot listen for signals: {0}")]
+    Signals(#[source] io::Error),
+    /// The server ended while its client was there.
+    #[error("the server `{server}` ended by itself ({how}); what it was working on was answered with an error")]
+    ServerEnded {
+        /// The server.
+        server: String,
+        /// Its exit status.
+        how: String,
+    },
+    /// The run could not be closed in good order.
+    #[error("the run could not be closed in good order: {0}")]
+    Close(#[source] ClientError),
+}
+
+/// Opens a run, starts the server, and stands between it and the client on standard input and output until
+/// either goes away. The process should exit afterwards, without waiting for standard input.
+///
+/// # Errors
+/// [`GateError`]. The server is not started unless the run is open.
+pub async fn run(options: GateOptions) -> Result<(), GateError> {
+    let (program, arguments) = options.command.split_first().ok_or(GateError::NoCommand)?;
+    let server = server_name(program);
+    // Before anything is started that a signal should end in good order.
+    let stop = stop_signal()?;
+    let run = open_run(&options, &server).await?;
+    let spawned = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .kill_on_drop(true)
+        .spawn()
+        .and_then(|mut child| match (child.stdin.take(), child.stdout.take()) {
+            (Some(input), Some(output)) => Ok((child, input, output)),
+            _ => Err(io::Error::other("it has no standard input or output")),
+        });
+    let (mut child, input, output) = match spawned {
+        Ok(spawned) => spawned,
+        Err(source) => {
+            close(&run).await?;
+            return Err(GateError::Spawn { server, source });
+        }
+    };
+    let to_client = LineWriter::new(tokio::io::stdout());
+    let gate = Arc::new(Gate::new(run, server.clone(), to_client, LineWriter::new(input)));
+    let ended = conduct(&gate, stdin::reader(), output, stop, &mut child, &server).await;
+    let closed = close(&gate.run).await;
+    ended.and(closed)
+}
+
+async fn close(run: &Run) -> Result<(), GateError> {
+    run.close().await.map_err(GateError::Close)
+}
+
+/// The command's name without its folder: what the server is called until it introduces itself.
+fn server_name(program: &OsString) -> String {
+    Path::new(program).file_name().unwrap_or(program).to_string_lossy().into_owned()
+}
+
+async fn open_run(options: &GateOptions, server: &str) -> Result<Run, GateError> {
+    let bundle = match &options.bundle {
+        None => None,
+        Some(path) => {
+            let failed = |source| GateError::Bundle { path: path.clone(), source };
+            Some(std::fs::canonicalize(path).map_err(failed)?)
+        }
+    };
+    let open = OpenRun {
+        surface: "mcp".to_owned(),
+        session: session_key::session_key(options.session.clone()),
+        policy: options.policy.clone(),
+        bundle: bundle.as_ref().map(|path| path.to_string_lossy().into_owned()),
+        client: Some(format!("portcullis mcp -- {server}")),
+        resume: None,
+    };
+    let start = StartOptions { bundle, program: options.program.clone(), ..StartOptions::default() };
+    let run = Run::open(&options.home, start, open).await;
+    run.map_err(|source| GateError::Run { server: server.to_owned(), source })
+}
+
+/// Resolves when the process is asked to end.
+fn stop_signal() -> Result<impl Future<Output = ()>, GateError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(GateError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(GateError::Signals)?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}
+
+/// The server's process, or what stands for it in a test.
+trait Process {
+    /// Waits until it has ended.
+    async fn ended(&mut self) -> String;
+    /// Ends it.
+    async fn kill(&mut self);
+}
+
+impl Process for Child {
+    async fn ended(&mut self) -> String {
+        self.wait().await.map_or_else(|error| error.to_string(), |status: ExitStatus| status.to_string())
+    }
+
+    async fn kill(&mut self) {
+        if let Err(error) = Child::kill(self).await {
+            tracing::warn!("the server could not be killed: {error}");
+        }
+    }
+}
+
+/// From the first message to the last.
+async fn conduct(
+    gate: &Arc<Gate>,
+    input: impl AsyncRead + Unpin,
+    output: impl AsyncRead + Unpin + Send + 'static,
+    stop: impl Future<Output = ()>,
+    server: &mut impl Process,
+    name: &str,
+) -> Result<(), GateError> {
+    let shared = Arc::clone(gate);
+    let mut downstream = tokio::spawn(async move { downstream::pump(&shared, output).await });
+    let gone = tokio::select! {
+        gone = upstream::pump(gate, input) => gone,
+        _ = &mut downstream => Gone::Server,
+        () = stop => Gone::Client,
+    };
+    if gone == Gone::Server {
+        let how = server_ends(gate, &mut downstream, server).await;
+        gate.abandon(Some(&format!("the server `{name}` ended by itself ({how})"))).await;
+        return Err(GateError::ServerEnded { server: name.to_owned(), how });
+    }
+    // Calls that are being judged at this moment may still go ahead, held ones not: nobody waits for them.
+    let _ = timeout(LAST_WORDS, gate.calls.all_judged()).await;
+    server_ends(gate, &mut downstream, server).await;
+    gate.abandon(None).await;
+    Ok(())
+}
+
+/// Ends the server, takes what it has left to say, and finishes what that began. Returns how it ended.
+async fn server_ends(gate: &Arc<Gate>, downstream: &mut JoinHandle<()>, server: &mut impl Process) -> String {
+    let ends = async {
+        gate.to_server.close().await;
+        if !downstream.is_finished() {
+            let _ = (&mut *downstream).await;
+        }
+        server.ended().await
+    };
+    let how = match timeout(SERVER_ENDS_MAX, ends).await {
+        Ok(how) => how,
+        Err(_) => {
+            server.kill().await;
+            format!("it did not end within {} s and was killed", SERVER_ENDS_MAX.as_secs())
+        }
+    };
+    downstream.abort();
+    gate.calls.give_up_waiting();
+    gate.settle(SETTLE_MAX).await;
+    how
+}

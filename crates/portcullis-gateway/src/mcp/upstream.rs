@@ -1,0 +1,374 @@
+//! From the client to the server: tool calls are judged, everything else passes byte for byte.
+//!
+//! A call is judged on a task of its own, so that one that is held for a person keeps nobody else waiting. Only
+//! the line that was judged is forwarded, and only with a permit.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_core::event::OutcomeStatus;
+use portcullis_core::id::ActionId;
+use portcullis_wire::framing::LineSplitter;
+use portcullis_wire::jsonrpc::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Message, error_response, peek,
+};
+use portcullis_wire::mcp::call::{parse_tool_call, replace_arguments};
+use portcullis_wire::mcp::{self, CANCELLED, TASKS_GET, TASKS_RESULT, TOOLS_CALL, TOOLS_LIST};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::answers;
+use super::calls::{Call, Cancelled, Open};
+use super::gate::{Gate, shown};
+use crate::api::{ActionAnswer, ProposeAction};
+
+/// Bytes read at once.
+const READ_BYTES: usize = 64 * 1024;
+/// Longest id of a request, in bytes as sent.
+pub const ID_BYTES_MAX: usize = 1024;
+/// How long the answer to a call that the client gave up is still waited for.
+const CANCELLED_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Which side went away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gone {
+    Client,
+    Server,
+}
+
+/// Passes lines until one side goes away.
+pub(super) async fn pump(gate: &Arc<Gate>, mut input: impl AsyncRead + Unpin) -> Gone {
+    let mut splitter = LineSplitter::default();
+    let mut chunk = vec![0; READ_BYTES];
+    loop {
+        let read = match input.read(&mut chunk).await {
+            Ok(0) => break,
+            Ok(read) => chunk.get(..read).unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!("the client's messages can no longer be read: {error}");
+                return Gone::Client;
+            }
+        };
+        splitter.feed(read);
+        while let Some(line) = splitter.next_line() {
+            let passed = match line {
+                Ok(line) => message(gate, line).await,
+                Err(error) => refuse(gate, None, INVALID_REQUEST, &error.to_string()).await,
+            };
+            if let Err(gone) = passed {
+                return gone;
+            }
+        }
+    }
+    match splitter.remainder() {
+        [] => Gone::Client,
+        rest => message(gate, rest).await.err().unwrap_or(Gone::Client),
+    }
+}
+
+async fn forward(gate: &Gate, line: &[u8]) -> Result<(), Gone> {
+    gate.to_server.line(line).await.map_err(|_| Gone::Server)
+}
+
+async fn answer(gate: &Gate, line: &[u8]) -> Result<(), Gone> {
+    gate.to_client.line(line).await.map_err(|_| Gone::Client)
+}
+
+/// Answers with an error; the message goes no further.
+async fn refuse(gate: &Gate, id: Option<&RawValue>, code: i64, why: &str) -> Result<(), Gone> {
+    tracing::warn!("a message of the client was refused: {why}");
+    answer(gate, &error_response(id, code, why, None)).await
+}
+
+async fn message(gate: &Arc<Gate>, line: &[u8]) -> Result<(), Gone> {
+    if line.trim_ascii().is_empty() {
+        return forward(gate, line).await;
+    }
+    match peek(line) {
+        Err(error) => refuse(gate, None, error.code(), &error.to_string()).await,
+        Ok(Message::Request { id, id_raw, method, params }) => {
+            if method == TOOLS_CALL {
+                return tool_call(gate, line, id, id_raw, params).await;
+            }
+            match admit(gate, &id, id_raw, &method, params) {
+                Ok(()) => forward(gate, line).await,
+                Err(why) => refuse(gate, Some(id_raw), INVALID_REQUEST, &why).await,
+            }
+        }
+        Ok(Message::Notification { method, .. }) if method == TOOLS_CALL => {
+            tracing::warn!("a `{TOOLS_CALL}` without an id was dropped: it could not be answered");
+            Ok(())
+        }
+        Ok(Message::Notification { method, params }) => {
+            if method == CANCELLED && cancelled(gate, params) == Cancelled::Stopped {
+                // The server has never heard of that call.
+                return Ok(());
+            }
+            forward(gate, line).await
+        }
+        Ok(Message::Response { .. }) => forward(gate, line).await,
+        Ok(Message::Batch(elements)) => batch(gate, line, &elements).await,
+    }
+}
+
+/// Notes a request other than a call, so that its answer is known when it comes.
+fn admit(
+    gate: &Gate,
+    id: &Id,
+    id_raw: &RawValue,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<(), String> {
+    if id_raw.get().len() > ID_BYTES_MAX {
+        return Err(format!("the id has more than {ID_BYTES_MAX} bytes"));
+    }
+    if *id == Id::Null {
+        // Nothing can be matched to it; what comes back with the id `null` passes as well.
+        return Ok(());
+    }
+    let raw = id_raw.to_owned();
+    let open = match method {
+        TOOLS_LIST => Open::List(raw),
+        mcp::INITIALIZE | mcp::DISCOVER => Open::Hello(raw),
+        TASKS_RESULT | TASKS_GET => task_request(gate, raw, method, params)?,
+        _ => Open::Passed(raw),
+    };
+    gate.calls.insert(id.clone(), open).map_err(|error| error.to_string())
+}
+
+fn task_request(
+    gate: &Gate,
+    id_raw: Box<RawValue>,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<Open, String> {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(rename = "taskId")]
+        task_id: String,
+    }
+    let Some(params) = params else { return Ok(Open::Passed(id_raw)) };
+    let named: Named = serde_json::from_str(params.get())
+        .map_err(|error| format!("the parameters of `{method}` cannot be read: {error}"))?;
+    let with_result_type = wants_result_type(gate, Some(params))?;
+    Ok(match gate.calls.task(&named.task_id) {
+        None => Open::Passed(id_raw),
+        Some(task) => Open::Task {
+            request: Call { id_raw, tool: task.tool, with_result_type },
+            task: named.task_id,
+            action: task.action,
+            nested: method == TASKS_GET,
+        },
+    })
+}
+
+fn wants_result_type(gate: &Gate, params: Option<&RawValue>) -> Result<bool, String> {
+    let meta = mcp::request_meta(params).map_err(|error| format!("`params` cannot be read: {error}"))?;
+    Ok(gate.wants_result_type(meta.protocol_version.as_deref()))
+}
+
+/// Judges a call, beside everything else.
+async fn tool_call(
+    gate: &Arc<Gate>,
+    line: &[u8],
+    id: Id,
+    id_raw: &RawValue,
+    params: Option<&RawValue>,
+) -> Result<(), Gone> {
+    if id == Id::Null {
+        return refuse(gate, Some(id_raw), INVALID_REQUEST, "a tool call needs an id that is not null").await;
+    }
+    if id_raw.get().len() > ID_BYTES_MAX {
+        let why = format!("the id has more than {ID_BYTES_MAX} bytes");
+        return refuse(gate, None, INVALID_REQUEST, &why).await;
+    }
+    let asked = match parse_tool_call(params) {
+        Ok(asked) => asked,
+        Err(error) => return refuse(gate, Some(id_raw), INVALID_PARAMS, &error.to_string()).await,
+    };
+    let with_result_type = match wants_result_type(gate, params) {
+        Ok(wanted) => wanted,
+        Err(why) => return refuse(gate, Some(id_raw), INVALID_PARAMS, &why).await,
+    };
+    let call = Call { id_raw: id_raw.to_owned(), tool: asked.name.clone(), with_result_type };
+    let given_up = Arc::new(Notify::new());
+    let waiting = Open::Waiting(call.clone(), Arc::clone(&given_up));
+    if let Err(full) = gate.calls.insert(id.clone(), waiting) {
+        return refuse(gate, Some(id_raw), INVALID_REQUEST, &full.to_string()).await;
+    }
+    let proposal = ProposeAction {
+        tool: Some(asked.name),
+        arguments: asked.arguments,
+        planned: None,
+        call: Some(id.to_string()),
+        wait_ms: None,
+    };
+    let (shared, line) = (Arc::clone(gate), line.to_vec());
+    gate.spawn(async move {
+        let judged = tokio::select! {
+            biased;
+            () = given_up.notified() => None,
+            judged = shared.run.propose(&proposal) => Some(judged),
+        };
+        let done = match judged {
+            None => Ok(()),
+            Some(Ok(judged)) if judged.permit => execute(&shared, &id, &call, judged, line).await,
+            Some(Ok(judged)) => stop(&shared, &id, &call, &judged).await,
+            Some(Err(error)) => {
+                let why = format!("the call was not executed, because the gate could not judge it: {error}");
+                fail(&shared, &id, &call, &why).await
+            }
+        };
+        shared.calls.judged();
+        if let Err(gone) = done {
+            tracing::debug!("the {gone:?} went away before call {id} was dealt with");
+        }
+    });
+    Ok(())
+}
+
+/// There is a permit: forwards the call, once.
+async fn execute(
+    gate: &Gate,
+    id: &Id,
+    call: &Call,
+    judged: ActionAnswer,
+    line: Vec<u8>,
+) -> Result<(), Gone> {
+    let action: ActionId = judged.action;
+    let line = match &judged.arguments {
+        None => line,
+        Some(arguments) => match replace_arguments(&line, arguments) {
+            Ok(line) => line,
+            Err(error) => {
+                gate.report(action, OutcomeStatus::NotExecuted).await;
+                let why = format!("the call was not executed, because it could not be edited: {error}");
+                return fail(gate, id, call, &why).await;
+            }
+        },
+    };
+    if !gate.calls.execute(id, action) {
+        gate.report(action, OutcomeStatus::NotExecuted).await;
+        return Ok(());
+    }
+    if forward(gate, &line).await.is_ok() {
+        return Ok(());
+    }
+    // Half a line may have reached it.
+    if gate.calls.expire(id, action) {
+        gate.report(action, OutcomeStatus::Unknown).await;
+        let why = "the server went away while it was given the call; whether the tool acted is not known";
+        let data = json!({"class": "server_ended"});
+        answer(gate, &error_response(Some(&call.id_raw), INTERNAL_ERROR, why, Some(&data))).await?;
+    }
+    Err(Gone::Server)
+}
+
+/// There is no permit: answers with the denial.
+async fn stop(gate: &Gate, id: &Id, call: &Call, judged: &ActionAnswer) -> Result<(), Gone> {
+    match &judged.denial {
+        Some(denial) if gate.calls.refused(id) => answer(gate, &answers::denied(call, denial)).await,
+        Some(_) => Ok(()),
+        None => fail(gate, id, call, "the call was not executed: there is no permit for it").await,
+    }
+}
+
+async fn fail(gate: &Gate, id: &Id, call: &Call, why: &str) -> Result<(), Gone> {
+    if !gate.calls.refused(id) {
+        return Ok(());
+    }
+    tracing::warn!("{why}");
+    let data = json!({"class": "gate_unavailable"});
+    answer(gate, &error_response(Some(&call.id_raw), INTERNAL_ERROR, why, Some(&data))).await
+}
+
+/// The client gives up a request.
+fn cancelled(gate: &Arc<Gate>, params: Option<&RawValue>) -> Cancelled {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow, rename = "requestId")]
+        request_id: &'a RawValue,
+    }
+    let named = params.and_then(|params| serde_json::from_str::<Named<'_>>(params.get()).ok());
+    let Some(id) = named.and_then(|named| Id::of(named.request_id)) else {
+        return Cancelled::Other;
+    };
+    let what = gate.calls.cancel(&id);
+    if let Cancelled::Executing(action) = what {
+        // Servers need not answer what was given up. Not among the work that is waited for at the end.
+        let gate = Arc::downgrade(gate);
+        drop(tokio::spawn(async move {
+            sleep(CANCELLED_PATIENCE).await;
+            if let Some(gate) = gate.upgrade()
+                && gate.calls.expire(&id, action)
+            {
+                gate.report(action, OutcomeStatus::Timeout).await;
+            }
+        }));
+    }
+    what
+}
+
+/// Several messages in one line. Calls must come one by one, so that each is judged and forwarded by itself.
+async fn batch(gate: &Arc<Gate>, line: &[u8], elements: &[&RawValue]) -> Result<(), Gone> {
+    let mut requests = Vec::new();
+    let mut notes = Vec::new();
+    let mut has_call = false;
+    for element in elements {
+        match peek(element.get().as_bytes()) {
+            Ok(Message::Request { id, id_raw, method, params }) => {
+                has_call |= method == TOOLS_CALL;
+                requests.push((id, id_raw, method, params));
+            }
+            Ok(Message::Notification { method, params }) => {
+                has_call |= method == TOOLS_CALL;
+                notes.push((method, params));
+            }
+            Ok(Message::Response { .. }) => {}
+            Ok(Message::Batch(_)) => {
+                return refuse(gate, None, INVALID_REQUEST, "a batch within a batch").await;
+            }
+            Err(error) => {
+                let why = format!("a message of the batch is refused, and the batch with it: {error}");
+                return refuse(gate, None, error.code(), &why).await;
+            }
+        }
+    }
+    let ids = requests.iter().map(|(_, id_raw, ..)| *id_raw);
+    if has_call {
+        let why = format!("send every `{TOOLS_CALL}` in a message of its own; nothing of the batch was passed on");
+        return refuse_all(gate, ids, &why).await;
+    }
+    for (number, (id, id_raw, method, params)) in requests.iter().enumerate() {
+        if let Err(why) = admit(gate, id, id_raw, method, *params) {
+            for (admitted, ..) in requests.iter().take(number) {
+                gate.calls.withdraw(admitted);
+            }
+            return refuse_all(gate, ids, &why).await;
+        }
+    }
+    for (method, params) in notes {
+        if method == CANCELLED {
+            cancelled(gate, params);
+        }
+    }
+    forward(gate, line).await
+}
+
+async fn refuse_all<'r>(
+    gate: &Gate,
+    ids: impl Iterator<Item = &'r RawValue>,
+    why: &str,
+) -> Result<(), Gone> {
+    let errors: Vec<Vec<u8>> = ids.map(|id| error_response(Some(id), INVALID_REQUEST, why, None)).collect();
+    if errors.is_empty() {
+        tracing::warn!("a batch without requests was dropped: {why}; it began with {}", shown(why.as_bytes()));
+        return Ok(());
+    }
+    tracing::warn!("a batch of the client was refused: {why}");
+    answer(gate, &[b"[".as_slice(), &errors.join(b",".as_slice()), b"]"].concat()).await
+}
