@@ -1,0 +1,202 @@
+//! Replay: exports come to the verdicts that were recorded, and traces to those of a live run.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::verdict::Verdict;
+use portcullis_ledger::{ExportOptions, Ledger, OpenOptions};
+use portcullis_session::bundles::Bundles;
+use portcullis_session::gate::Gate;
+use portcullis_sim::default_bundle;
+use portcullis_sim::replay::{self, Item, ReplayError, Row, Source, Summary, UNREADABLE_ARGUMENTS};
+use portcullis_sim::simulator::{Options, simulate};
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+fn judge(source: &Source, options: &replay::Options) -> Result<(Vec<Row>, Summary), ReplayError> {
+    judge_under(&default_bundle::files(), source, options)
+}
+
+fn judge_under(
+    files: &Files,
+    source: &Source,
+    options: &replay::Options,
+) -> Result<(Vec<Row>, Summary), ReplayError> {
+    let bundle = Arc::new(Bundle::load(files).unwrap());
+    let mut rows = Vec::new();
+    let mut sink = |item: Item<'_>| {
+        if let Item::Decision(row) = item {
+            rows.push(row.clone());
+        }
+        ControlFlow::Continue(())
+    };
+    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let summary = replay::replay(source, &bundle, &pipeline, options, &mut sink)?;
+    Ok((rows, summary))
+}
+
+fn judge_text(text: &str) -> Vec<Row> {
+    judge(&Source::memory(text.as_bytes().to_vec()), &replay::Options::default()).unwrap().0
+}
+
+async fn export(folder: &Path, plan: &str, policy: &str, options: Options, payloads: bool) -> Vec<u8> {
+    export_under(&default_bundle::files(), folder, plan, policy, options, payloads).await
+}
+
+async fn export_under(
+    files: &Files,
+    folder: &Path,
+    plan: &str,
+    policy: &str,
+    options: Options,
+    payloads: bool,
+) -> Vec<u8> {
+    let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
+    let bundles = Bundles::new(None, files).unwrap();
+    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles);
+    let simulation = simulate(&gate, plan, policy, &folder.join("tools"), options).await.unwrap();
+    let mut export = Vec::new();
+    gate.ledger()
+        .read(|reader| reader.export_run(simulation.run_id, &mut export, ExportOptions { payloads }))
+        .unwrap();
+    export
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_plan_comes_to_the_recorded_verdicts() {
+    let bundle = Bundle::load(&default_bundle::files()).unwrap();
+    for plan in &bundle.plans {
+        for policy in bundle.policies() {
+            let folder = tempfile::tempdir().unwrap();
+            let options = Options { go_on: true, approve: true };
+            let bytes = export(folder.path(), &plan.name, &policy.name, options, true).await;
+            let (rows, summary) = judge(&Source::memory(bytes), &replay::Options::default()).unwrap();
+            assert!(rows.len() >= plan.steps.len(), "{}: {rows:?}", plan.name);
+            assert_eq!((summary.changed, summary.not_judged), (0, 0), "{}: {rows:?}", plan.name);
+            assert_eq!(summary.policies.iter().collect::<Vec<_>>(), [&policy.name]);
+        }
+    }
+}
+
+/// The shipped bundle with approvals for side effects in the permissive policy.
+fn with_approvals() -> Files {
+    let mut files = default_bundle::files();
+    let text = String::from_utf8(files["policies/permissive.toml"].clone()).unwrap();
+    let asking = text.replace("approval_for_side_effects = false", "approval_for_side_effects = true");
+    assert_ne!(asking, text);
+    files.insert("policies/permissive.toml".into(), asking.into_bytes());
+    files
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn approvals_are_answered_as_they_were() {
+    let files = with_approvals();
+    let (plan, policy) = ("Handle Data Access Request", "Permissive Exploration Policy");
+    for approve in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { go_on: true, approve };
+        let bytes = export_under(&files, folder.path(), plan, policy, options, true).await;
+        let source = Source::memory(bytes);
+        let (rows, summary) = judge_under(&files, &source, &replay::Options::default()).unwrap();
+        let reviews = rows.iter().filter(|row| row.verdict == Verdict::Review).count();
+        let granted = rows.iter().filter(|row| row.verdict == Verdict::Warn).count();
+        assert_eq!((reviews, granted), (3, if approve { 3 } else { 0 }), "{rows:?}");
+        assert_eq!(summary.changed, 0, "{rows:?}");
+        // Under another bundle nothing is asked for, and the recorded answers find nothing to answer.
+        let (rows, summary) = judge(&source, &replay::Options::default()).unwrap();
+        assert!(rows.iter().all(|row| row.verdict == Verdict::Allow), "{rows:?}");
+        assert_eq!(summary.changed, 3);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_was_withheld_is_counted_not_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = "Calculation Task";
+    let bytes = export(folder.path(), plan, "Strict Compliance Policy", Options::default(), false).await;
+    let (_, summary) = judge(&Source::memory(bytes), &replay::Options::default()).unwrap();
+    assert_eq!(summary.not_judged, 1, "the one call; the thinking step has no arguments");
+    assert_eq!(summary.changed, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn an_altered_export_is_not_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes =
+        export(folder.path(), "Calculation Task", "Strict Compliance Policy", Options::default(), true).await;
+    let altered = String::from_utf8(bytes).unwrap().replacen("\"allow\"", "\"alloy\"", 1);
+    let result = judge(&Source::memory(altered.into_bytes()), &replay::Options::default());
+    assert!(matches!(result, Err(ReplayError::UnsoundExport { .. })), "{result:?}");
+}
+
+#[test]
+fn one_registry_for_the_whole_file() {
+    let offered = r#"{"tools":[{"function":{"name":"fetch","parameters":{"type":"object","required":["url"]}}}],"messages":[]}"#;
+    let call = r#"[{"role":"assistant","tool_calls":[{"function":{"name":"fetch","arguments":"{}"}}]}]"#;
+    let rows = judge_text(&format!("{call}\n{offered}\n"));
+    assert_eq!(rows[0].rule.as_deref(), Some("registry/args-schema"), "a schema that comes later counts");
+    let other = offered.replace("[\"url\"]", "[\"page\"]");
+    let rows = judge_text(&format!("{call}\n{offered}\n{other}\n"));
+    assert_ne!(rows[0].rule.as_deref(), Some("registry/args-schema"), "where schemas differ none is held");
+    let deletes =
+        offered.replace("\"name\":\"fetch\"", "\"name\":\"fetch\",\"description\":\"Deletes a page\"");
+    let rows = judge_text(&format!("{deletes}\n{offered}\n{}\n", call.replace("{}", "{\\\"url\\\":1}")));
+    assert!(
+        rows[0].message.as_deref().unwrap().contains("DELETE"),
+        "the more dangerous draft holds: {rows:?}"
+    );
+}
+
+#[test]
+fn withheld_calls_have_no_result_and_do_not_count() {
+    let bundle_call = |id: &str, name: &str| {
+        format!(
+            r#"{{"role":"assistant","tool_calls":[{{"id":"{id}","function":{{"name":"write_file_to_storage","arguments":{{"filename":"{name}","content":"x"}}}}}}]}},{{"role":"tool","tool_call_id":"{id}","content":"written"}}"#
+        )
+    };
+    let calls: Vec<String> = (0..5).map(|n| bundle_call("same", &format!("{n}.md"))).collect();
+    let source = Source::memory(format!("[{}]", calls.join(",")).into_bytes());
+    let policy = Some("Permissive Exploration Policy".to_owned());
+    let (rows, _) = judge(&source, &replay::Options { policy, strict_tools: false }).unwrap();
+    let verdicts: Vec<Verdict> = rows.iter().map(|row| row.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Allow, Verdict::Allow, Verdict::Allow, Verdict::Deny, Verdict::Deny]);
+}
+
+#[test]
+fn arguments_that_cannot_be_read_are_denied_even_where_anything_is_allowed() {
+    let mut files = default_bundle::files();
+    files.insert("portcullis.toml".into(), b"version = 1\nunknown_tools = \"allow\"\n".to_vec());
+    let bundle = Arc::new(Bundle::load(&files).unwrap());
+    let text =
+        r#"[{"role":"assistant","tool_calls":[{"function":{"name":"x","arguments":"{\"a\":1,\"a\":2}"}}]}]"#;
+    let mut rows = Vec::new();
+    let options =
+        replay::Options { policy: Some("Permissive Exploration Policy".into()), strict_tools: true };
+    replay::replay(
+        &Source::memory(text.into()),
+        &bundle,
+        &Arc::new(portcullis_guards::pipeline()),
+        &options,
+        &mut |item| {
+            if let Item::Decision(row) = item {
+                rows.push(row.clone());
+            }
+            ControlFlow::Continue(())
+        },
+    )
+    .unwrap();
+    assert_eq!((rows[0].verdict, rows[0].rule.as_deref()), (Verdict::Deny, Some(UNREADABLE_ARGUMENTS)));
+}
+
+#[test]
+fn a_sink_that_breaks_stops_the_replay() {
+    let bundle = Arc::new(Bundle::load(&default_bundle::files()).unwrap());
+    let source = Source::memory(b"[]\n[]\n".to_vec());
+    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let options = replay::Options::default();
+    let stopped = replay::replay(&source, &bundle, &pipeline, &options, &mut |_| ControlFlow::Break(()));
+    assert!(matches!(stopped, Err(ReplayError::Stopped)));
+}
