@@ -56,6 +56,8 @@ pub(super) struct Table<'f, 's> {
     pub(super) span: Range<usize>,
     fields: BTreeMap<String, (Range<usize>, &'f Spanned<DeValue<'s>>)>,
     known: Vec<&'static str>,
+    /// Fields that stood in the file, whatever was wrong with them.
+    present: Vec<&'static str>,
 }
 
 /// A value with its place.
@@ -71,12 +73,14 @@ impl<'f, 's> Table<'f, 's> {
             .iter()
             .map(|(key, value)| (key.get_ref().clone().into_owned(), (key.span(), value)))
             .collect();
-        Self { file, what, span, fields, known: Vec::new() }
+        Self { file, what, span, fields, known: Vec::new(), present: Vec::new() }
     }
 
     fn take(&mut self, name: &'static str) -> Option<&'f Spanned<DeValue<'s>>> {
         self.known.push(name);
-        self.fields.remove(name).map(|(_, value)| value)
+        let (_, value) = self.fields.remove(name)?;
+        self.present.push(name);
+        Some(value)
     }
 
     fn wrong_type(&self, name: &str, want: &str, value: &Spanned<DeValue<'s>>) {
@@ -85,7 +89,11 @@ impl<'f, 's> Table<'f, 's> {
         self.file.report(self.file.at(value.span(), message));
     }
 
+    /// Reports a field that has to be there. One that is there and wrong was reported already.
     pub(super) fn missing(&self, name: &str) {
+        if self.present.contains(&name) {
+            return;
+        }
         let message = format!("the {} lacks `{name}`", self.what);
         self.file.report(self.file.at(self.span.clone(), message));
     }

@@ -93,7 +93,11 @@ fn call(tool: &str, arguments: Value, wait_ms: u32) -> ProposeAction {
 }
 
 fn mail(number: u32, wait_ms: u32) -> ProposeAction {
-    call("send_email", json!({"recipient": "a@example.com", "subject": number.to_string(), "body": "b"}), wait_ms)
+    call(
+        "send_email",
+        json!({"recipient": "a@example.com", "subject": number.to_string(), "body": "b"}),
+        wait_ms,
+    )
 }
 
 fn done(answer: &ActionAnswer) -> ReportOutcome {
@@ -112,8 +116,10 @@ async fn a_run_from_open_to_close() {
     let opened = agent.open_run(&open("Strict Compliance Policy", None)).await.unwrap();
     let input = ReportInput { text: "Which channels?".into(), role: Role::User };
     agent.input(opened.run, &input).await.unwrap();
-    let allowed =
-        agent.propose(opened.run, &call("retrieve_compliance_documents", json!({"query": "x"}), 0)).await.unwrap();
+    let allowed = agent
+        .propose(opened.run, &call("retrieve_compliance_documents", json!({"query": "x"}), 0))
+        .await
+        .unwrap();
     assert_eq!((allowed.permit, allowed.verdict, allowed.step), (true, Verdict::Allow, 1));
     agent.outcome(opened.run, &done(&allowed)).await.unwrap();
     let again = agent.outcome(opened.run, &done(&allowed)).await.unwrap_err();
@@ -134,8 +140,17 @@ async fn a_run_from_open_to_close() {
     assert_eq!(
         kinds,
         [
-            "run-opened", "input", "proposed", "verdict", "enforcement", "outcome", "observation", "proposed",
-            "verdict", "enforcement", "run-closed"
+            "run-opened",
+            "input",
+            "proposed",
+            "verdict",
+            "enforcement",
+            "outcome",
+            "observation",
+            "proposed",
+            "verdict",
+            "enforcement",
+            "run-closed"
         ]
     );
 }
@@ -232,7 +247,14 @@ async fn surfaces_of_one_session_share_a_run_and_the_last_to_leave_closes_it() {
     let other = two.open_run(&open("Strict Compliance Policy", Some("s"))).await.unwrap_err();
     assert_eq!(other.code(), Some("bundle_mismatch"));
 
-    let attach = |name| attach_raw(daemon.home.socket(), token(&daemon.home, CredentialKind::Agent), first.run.to_string(), name);
+    let attach = |name| {
+        attach_raw(
+            daemon.home.socket(),
+            token(&daemon.home, CredentialKind::Agent),
+            first.run.to_string(),
+            name,
+        )
+    };
     let (mut a, mut b) = (attach("a").await, attach("b").await);
     drop(a.shutdown().await);
     drop(a);
@@ -288,7 +310,8 @@ async fn attach_raw(
     _name: &str,
 ) -> tokio::net::UnixStream {
     let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
-    let request = format!("GET /v1/runs/{run}/attach HTTP/1.1\r\nHost: gate\r\nAuthorization: Bearer {token}\r\n\r\n");
+    let request =
+        format!("GET /v1/runs/{run}/attach HTTP/1.1\r\nHost: gate\r\nAuthorization: Bearer {token}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut head = [0; 12];
     stream.read_exact(&mut head).await.unwrap();
@@ -332,7 +355,8 @@ async fn bundles_reload_while_running_and_a_broken_one_is_refused() {
     std::fs::remove_file(&path).unwrap();
     assert!(approver.reload().await.unwrap_err().to_string().contains("`mail`"));
     let page = agent.events(&run.to_string(), 0, 1_000).await.unwrap();
-    let reloads = events(&page.lines).iter().filter(|event| matches!(event.body, EventBody::Config(_))).count();
+    let reloads =
+        events(&page.lines).iter().filter(|event| matches!(event.body, EventBody::Config(_))).count();
     assert_eq!(reloads, 1);
 }
 
@@ -351,8 +375,7 @@ async fn one_daemon_a_folder() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_that_others_reach_needs_a_configured_credential() {
-    let mut daemon =
-        Daemon::start_with(|options| options.http = Some("0.0.0.0:0".parse().unwrap())).await;
+    let mut daemon = Daemon::start_with(|options| options.http = Some("0.0.0.0:0".parse().unwrap())).await;
     let error = (&mut daemon.task).await.unwrap().unwrap_err();
     assert!(matches!(error, DaemonError::Exposed(_)));
     assert!(error.to_string().contains("[[credential]]"));
@@ -373,7 +396,10 @@ async fn http_checks_host_origin_and_token() {
     let daemon = Daemon::start_with(|options| options.http = Some(address)).await;
     let agent = token(&daemon.home, CredentialKind::Agent);
     let get = |host: &str, more: &str| {
-        raw_http(address, format!("GET /v1/health HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n"))
+        raw_http(
+            address,
+            format!("GET /v1/health HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n"),
+        )
     };
     let own = format!("127.0.0.1:{port}");
     let bearer = format!("Authorization: Bearer {agent}\r\n");
@@ -381,7 +407,9 @@ async fn http_checks_host_origin_and_token() {
     assert!(get(&own, "").await.starts_with("HTTP/1.1 401"));
     assert!(get(&own, "Authorization: Bearer guess\r\n").await.starts_with("HTTP/1.1 401"));
     assert!(get("evil.example", &bearer).await.starts_with("HTTP/1.1 403"));
-    assert!(get(&own, &format!("{bearer}Origin: https://evil.example\r\n")).await.starts_with("HTTP/1.1 403"));
+    assert!(
+        get(&own, &format!("{bearer}Origin: https://evil.example\r\n")).await.starts_with("HTTP/1.1 403")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

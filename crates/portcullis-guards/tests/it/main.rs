@@ -1,5 +1,9 @@
 //! Runs every Markdown case under `tests/cases` against the bundle that ships.
 
+#![cfg(test)]
+
+mod laws;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -1,0 +1,176 @@
+//! Runs over a real ledger: permits, observe mode, and verdicts that can be computed again.
+#![cfg(test)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_core::action::{Action, Pending, Subject};
+use portcullis_core::event::{Enforced, Event, EventBody, OutcomeStatus};
+use portcullis_core::fact::Facts;
+use portcullis_core::guard::Context;
+use portcullis_core::principal::{CredentialKind, Principal};
+use portcullis_core::state::RunState;
+use portcullis_core::verdict::Verdict;
+use portcullis_ledger::{Ledger, LedgerError, OpenOptions};
+use portcullis_session::bundles::Bundles;
+use portcullis_session::credentials::Identity;
+use portcullis_session::engine::Proposal;
+use portcullis_session::error::SessionError;
+use portcullis_session::gate::{Gate, OpenRun, Opened};
+use serde_json::{Value, json};
+
+const TOOLS: &str = "[[tool]]\nname = 'read'\ntype = 'RETRIEVE_DOCS'\nside_effecting = false\n\
+                     [[tool]]\nname = 'send'\ntype = 'SEND_EMAIL'\nside_effecting = true\n";
+const POLICY: &str = "[[policy]]\nname = 'p'\nallowed_types = ['RETRIEVE_DOCS', 'SEND_EMAIL']\nmax_steps = 100\n\
+                      max_side_effects = 2\nrestricted_keywords = ['wire']\n";
+
+fn files(main: &str) -> BTreeMap<String, Vec<u8>> {
+    [
+        ("portcullis.toml", format!("version = 1\n{main}")),
+        ("tools/t.toml", TOOLS.into()),
+        ("policies/p.toml", POLICY.into()),
+    ]
+    .into_iter()
+    .map(|(path, text)| (path.to_owned(), text.into_bytes()))
+    .collect()
+}
+
+fn gate(folder: &Path, main: &str, options: OpenOptions) -> Arc<Gate> {
+    let ledger = Ledger::open(&folder.join("ledger"), options).unwrap();
+    let bundles = Bundles::new(None, &files(main)).unwrap();
+    Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles)
+}
+
+async fn open(gate: &Gate) -> Opened {
+    let identity =
+        Identity { kind: CredentialKind::Agent, principal: Principal::named("agent"), policy: None };
+    let request =
+        OpenRun { identity, surface: "test".into(), session: None, policy: None, bundle: None, resume: None };
+    gate.open(request).await.unwrap()
+}
+
+fn call(tool: &str, arguments: Value) -> Proposal {
+    Proposal { tool: Some(tool.into()), arguments, planned: None, call: None }
+}
+
+fn events(gate: &Gate, opened: &Opened) -> Vec<Event> {
+    let stored = gate.ledger().read(|reader| reader.events(opened.run.id(), 0, 100_000)).unwrap();
+    stored.iter().map(|stored| Event::from_line(&stored.line).unwrap()).collect()
+}
+
+/// Law 2: a permit comes after its events are durable, and none comes when they are not.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_record_no_permit() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = OpenOptions { bytes_max: Some(400_000), ..OpenOptions::default() };
+    let gate = gate(folder.path(), "", options);
+    let opened = open(&gate).await;
+    let mut permitted = 0;
+    let refused = loop {
+        let text = "x".repeat(5_000);
+        match gate.propose(&opened.run, call("read", json!({"text": text})), Duration::ZERO).await {
+            Ok((_, permit)) => {
+                let permit = permit.expect("allowed");
+                let stored = gate.ledger().read(|reader| reader.head(opened.run.id())).unwrap().unwrap();
+                assert!(stored.count >= permit.seq());
+                permitted += 1;
+                opened.run.outcome(permit.action(), OutcomeStatus::Ok, None).await.unwrap();
+            }
+            Err(error) => break error,
+        }
+        assert!(permitted < 1_000, "the store never filled up");
+    };
+    assert!(matches!(refused, SessionError::Ledger(LedgerError::DiskFull { .. })), "{refused}");
+    let steps = opened.run.with_state(|state, _| state.steps()).await;
+    assert_eq!(steps, permitted, "the run stands where its record stands");
+    let proposed =
+        events(&gate, &opened).iter().filter(|event| matches!(event.body, EventBody::Proposed(_))).count();
+    assert_eq!(proposed, permitted as usize);
+}
+
+/// Law 3: observe mode relaxes the enforcement and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn observe_mode_notes_the_verdict_and_lets_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "mode = 'observe'\n", OpenOptions::default());
+    let opened = open(&gate).await;
+    for (proposal, verdict) in [
+        (call("send", json!({"text": "wire it"})), Verdict::Deny),
+        (call("unheard_of", json!({})), Verdict::Review),
+        (call("read", json!({})), Verdict::Allow),
+    ] {
+        let (judgement, permit) = gate.propose(&opened.run, proposal, Duration::ZERO).await.unwrap();
+        assert_eq!(judgement.decision.verdict, verdict);
+        let enforced = if verdict == Verdict::Allow { Enforced::Executed } else { Enforced::LetPass };
+        assert_eq!(judgement.enforced, enforced);
+        assert!(judgement.denial.is_none() && judgement.approval.is_none());
+        opened.run.outcome(permit.unwrap().action(), OutcomeStatus::Ok, None).await.unwrap();
+    }
+    let recorded: Vec<_> = events(&gate, &opened)
+        .into_iter()
+        .filter_map(|event| match event.body {
+            EventBody::Enforcement { enforced, .. } => Some(enforced),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(recorded, [Enforced::LetPass, Enforced::LetPass, Enforced::Executed]);
+}
+
+/// Law 1: whoever holds bundle and record computes every verdict again.
+#[tokio::test(flavor = "multi_thread")]
+async fn recorded_verdicts_can_be_computed_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "", OpenOptions::default());
+    let opened = open(&gate).await;
+    let calls = [
+        ("read", json!({"text": "harmless"})),
+        ("send", json!({"text": "hello"})),
+        ("send", json!({"text": "wire it"})),
+        ("unheard_of", json!({})),
+        ("send", json!({"text": "again"})),
+        ("send", json!({"text": "one too many"})),
+    ];
+    for (tool, arguments) in calls {
+        let (_, permit) = gate.propose(&opened.run, call(tool, arguments), Duration::ZERO).await.unwrap();
+        if let Some(permit) = permit {
+            opened.run.outcome(permit.action(), OutcomeStatus::Ok, Some("fine".into())).await.unwrap();
+        }
+    }
+    let pipeline = portcullis_guards::pipeline();
+    let mut state = RunState::new();
+    let mut action = None;
+    let mut compared = Vec::new();
+    for event in events(&gate, &opened) {
+        match &event.body {
+            EventBody::Proposed(proposed) => {
+                let commitment = event.payloads["arguments"].commitment;
+                let payload = gate
+                    .ledger()
+                    .read(|reader| reader.payload(opened.run.id(), commitment))
+                    .unwrap()
+                    .unwrap();
+                let arguments = serde_json::from_slice(payload.bytes()).unwrap();
+                let again = Action::new(proposed.action, proposed.tool.clone(), arguments, None);
+                assert_eq!(again.digest(), proposed.digest);
+                // The verdict was computed before its own proposal was part of the state.
+                action = Some((again, state.clone()));
+            }
+            EventBody::Verdict(record) => {
+                let (action, before) = action.as_ref().unwrap();
+                let bundle = &opened.bundle;
+                let policy = bundle.policy(before.policy()).unwrap();
+                let context = Context { bundle, policy, run: before };
+                let pending = Pending { at: event.t, subject: Subject::Action(action), grant: None };
+                let decision = pipeline.decide(&context, &pending, &Facts::none());
+                assert_eq!(decision.record(&context, &pending, &Facts::none()), *record);
+                compared.push(record.verdict);
+            }
+            _ => {}
+        }
+        state.apply(&event);
+    }
+    use Verdict::{Allow, Deny, Review};
+    assert_eq!(compared, [Allow, Allow, Deny, Review, Allow, Deny]);
+}
