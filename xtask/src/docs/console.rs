@@ -137,8 +137,8 @@ impl Place {
 
     /// Runs one command; what is wrong with what it did.
     fn run(&self, typed: &Typed) -> Result<Option<String>> {
-        // A file rather than a pipe: a daemon that a command leaves behind keeps its end open.
-        let log = self.folder.join("output");
+        // A file rather than a pipe, and one for each command: a process that stays behind keeps its end open.
+        let log = self.folder.join(format!("output-{}", typed.line));
         let output = doing("write the output of a command", File::create(&log))?;
         let errors = doing("write the output of a command", output.try_clone())?;
         let mut child = doing(
