@@ -3,7 +3,7 @@
 //! Two things rot in a manual: pages that repeat what the code says, and commands that nobody has typed since. So the
 //! pages about guards are written from the guards' own doc comments ([`guards`]), and every block of commands in
 //! `README.md` and `docs/` is run, its output compared with what the page shows ([`console`]). Links between pages are
-//! followed too ([`links`]).
+//! followed too, and tests that a page names looked up ([`links`]).
 
 mod console;
 mod guards;
@@ -19,10 +19,10 @@ use crate::process::{Failure, Result, doing, root};
 const GUARDS: &str = "docs/guards";
 /// Pages at the top of the repository.
 const TOP: [&str; 5] = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
-/// Files of the manual; more than there will ever be.
-const PAGES_MAX: usize = 1_000;
-/// Deepest folder of the manual.
-const DEPTH_MAX: usize = 4;
+/// Files of the manual, or of the crates; more than there will ever be.
+const FILES_MAX: usize = 1_000;
+/// Deepest folder of either.
+const DEPTH_MAX: usize = 8;
 
 /// Text files by path from the top of the repository.
 type Files = BTreeMap<String, String>;
@@ -53,6 +53,9 @@ pub(crate) fn check() -> Result<()> {
     let manual = manual()?;
     let mut problems = outdated(&manual, &guards::pages(&sources()?)?);
     problems.extend(links::check(&manual));
+    let mut crates = Files::new();
+    collect("crates", "rs", 0, &mut crates)?;
+    problems.extend(links::missing_tests(&manual, &crates));
     problems.extend(console::check(&manual)?);
     for problem in &problems {
         println!("{problem}");
@@ -108,7 +111,7 @@ fn collect(folder: &str, extension: &str, depth: usize, files: &mut Files) -> Re
     if !whole.is_dir() {
         return Ok(());
     }
-    if depth > DEPTH_MAX || files.len() > PAGES_MAX {
+    if depth > DEPTH_MAX || files.len() > FILES_MAX {
         return Err(Failure::new(format!(
             "`{folder}` is deeper than {DEPTH_MAX} folders or has too many files"
         )));

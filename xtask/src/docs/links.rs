@@ -1,4 +1,4 @@
-//! Links between pages lead somewhere.
+//! Links between pages lead somewhere, and tests that a page names are there.
 
 use std::path::Path;
 
@@ -39,6 +39,28 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     between("](", ')').chain(between("src=\"", '"')).chain(between("srcset=\"", '"'))
 }
 
+/// Every test that a page names, as `crate: name` in backticks, and that its crate does not have. `sources` are the
+/// files of all crates.
+pub(super) fn missing_tests(pages: &Files, sources: &Files) -> Vec<String> {
+    let mut problems = Vec::new();
+    for (path, text) in pages {
+        for (index, line) in text.lines().enumerate() {
+            for (name, test) in line.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(": ")) {
+                let named = !test.is_empty() && test.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+                let folder = format!("crates/portcullis-{name}/");
+                let mut files = sources.iter().filter(|(path, _)| path.starts_with(&folder)).peekable();
+                if named
+                    && files.peek().is_some()
+                    && !files.any(|(_, text)| text.contains(&format!("fn {test}(")))
+                {
+                    problems.push(format!("{path}:{}: {folder} has no test `{test}`", index + 1));
+                }
+            }
+        }
+    }
+    problems
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +79,14 @@ mod tests {
                 "docs/page.md:6: the link to `e.svg` leads nowhere"
             ]
         );
+    }
+
+    #[test]
+    fn tests_that_are_not_there_are_named() {
+        let page = "Held by `core: a_test` and `core: another_test`; `error: what_it_says` is no test.\n";
+        let pages = Files::from([("A.md".to_owned(), page.to_owned())]);
+        let source = ("crates/portcullis-core/src/a.rs".to_owned(), "fn a_test() {}".to_owned());
+        let problems = missing_tests(&pages, &Files::from([source]));
+        assert_eq!(problems, ["A.md:1: crates/portcullis-core/ has no test `another_test`"]);
     }
 }
