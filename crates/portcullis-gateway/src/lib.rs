@@ -7,4 +7,5 @@ pub mod daemon;
 pub mod demo;
 pub mod demo_server;
 pub mod home;
+pub mod init;
 pub mod mcp;

@@ -1,0 +1,140 @@
+//! `portcullis init -- CMD`: asks an MCP server for its tools and drafts a bundle to edit.
+//!
+//! Three steps: `probe` speaks just enough of the protocol to list the tools, [`render`] turns them into files
+//! without touching anything, and [`draft`] writes those, never over something that is there. What is drafted
+//! loads, and its example test holds: both are checked before the first file is written.
+
+mod probe;
+mod render;
+mod sample;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use portcullis_core::bundle::{Bundle, Diagnostic};
+use portcullis_session::bundle_dir::{self, BundleError};
+use portcullis_session::cases::{CaseFile, run_file};
+
+pub use probe::{ANSWER_S_MAX, PAGES_MAX, ProbeError};
+pub use render::{DraftedTool, Rendering, render};
+
+/// What to ask, and where the draft goes.
+#[derive(Debug, Clone)]
+pub struct DraftOptions {
+    /// The server and its arguments.
+    pub command: Vec<OsString>,
+    /// The folder of the bundle; made if it is missing.
+    pub folder: PathBuf,
+}
+
+/// What was drafted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DraftSummary {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The files in it, relative to it.
+    pub files: Vec<String>,
+    /// The server, as it named itself or was started.
+    pub server: String,
+    /// The tools with their classification.
+    pub tools: Vec<DraftedTool>,
+    /// What could not be taken over as the server says it.
+    pub warnings: Vec<String>,
+}
+
+/// Why there is no draft.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// No server is named.
+    #[error("name the server's command after `--`")]
+    NoCommand,
+    /// The server did not list its tools.
+    #[error(transparent)]
+    Probe(#[from] ProbeError),
+    /// A file is there already.
+    #[error("`{}` exists and is not overwritten; choose another folder with -o, or remove it", .0.display())]
+    Exists(PathBuf),
+    /// A file cannot be written.
+    #[error("cannot write `{}`: {source}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// What the server says of its tools does not make a bundle.
+    #[error("what was drafted does not load, and nothing was written: {}", list(.0))]
+    Mistakes(Vec<Diagnostic>),
+    /// The example test does not hold.
+    #[error("the drafted test does not hold, and nothing was written: {0}")]
+    Test(String),
+    /// The draft does not load together with what is in the folder besides.
+    #[error("the files were written, but do not load together with what was in the folder: {0}")]
+    Together(#[source] BundleError),
+}
+
+fn list(diagnostics: &[Diagnostic]) -> String {
+    diagnostics.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// Starts the server, lists its tools and writes the draft.
+///
+/// # Errors
+/// [`InitError`].
+pub async fn draft(options: DraftOptions) -> Result<DraftSummary, InitError> {
+    let found = probe::probe(&options.command).await?;
+    let mut rendering = render(&found.tools, &found.server);
+    rendering.warnings.splice(0..0, found.warnings);
+    check(&rendering.files)?;
+    write(&options.folder, &rendering.files)?;
+    bundle_dir::load(&options.folder).map_err(InitError::Together)?;
+    Ok(DraftSummary {
+        folder: options.folder,
+        files: rendering.files.into_keys().collect(),
+        server: found.server,
+        tools: rendering.tools,
+        warnings: rendering.warnings,
+    })
+}
+
+/// The files load as a bundle, and their test holds.
+fn check(files: &BTreeMap<String, String>) -> Result<(), InitError> {
+    let bytes: BTreeMap<String, Vec<u8>> =
+        files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())).collect();
+    let bundle = Bundle::load(&bytes).map_err(InitError::Mistakes)?;
+    let pipeline = Arc::new(portcullis_guards::pipeline());
+    for text in bundle.tests.values() {
+        let cases = CaseFile::parse(text).map_err(|error| InitError::Test(error.to_string()))?;
+        if let Some(mismatch) = run_file(&cases, &bytes, &pipeline).mismatches.first() {
+            return Err(InitError::Test(format!("line {}: {}", mismatch.line, mismatch.message)));
+        }
+    }
+    Ok(())
+}
+
+fn write(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), InitError> {
+    for path in files.keys() {
+        let path = folder.join(path);
+        // A link to nowhere is something too.
+        if fs::symlink_metadata(&path).is_ok() {
+            return Err(InitError::Exists(path));
+        }
+    }
+    for (path, text) in files {
+        let path = folder.join(path);
+        let failed = |source: io::Error| match source.kind() {
+            io::ErrorKind::AlreadyExists => InitError::Exists(path.clone()),
+            _ => InitError::Write { path: path.clone(), source },
+        };
+        fs::create_dir_all(path.parent().unwrap_or(folder)).map_err(failed)?;
+        let mut file = File::create_new(&path).map_err(failed)?;
+        file.write_all(text.as_bytes()).map_err(failed)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! Drafts for well-behaved and for hostile servers, and the conversation with scripted server stand-ins.
+
+use portcullis_wire::mcp::list::Hints;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+
+use super::*;
+use portcullis_wire::mcp::list::ListedTool;
+
+fn tool(name: &str, description: &str, input_schema: Value) -> ListedTool {
+    let hints = Hints::default();
+    ListedTool {
+        name: name.into(),
+        title: None,
+        description: description.into(),
+        input_schema,
+        hints,
+        raw: "".into(),
+    }
+}
+
+fn bundle(rendering: &Rendering) -> Bundle {
+    check(&rendering.files).unwrap();
+    let files = rendering.files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes()));
+    Bundle::load(&files.collect()).unwrap()
+}
+
+#[test]
+fn a_draft_loads_and_its_test_holds() {
+    let path = json!({"type": "object", "required": ["path"], "properties": {"path": {"type": "string"}}});
+    let tools = [tool("read_file", "Read a file.", path.clone()), tool("write_file", "Write a file.", path)];
+    let rendering = render(&tools, "Secure Files/Server");
+    assert_eq!(
+        rendering.files.keys().collect::<Vec<_>>(),
+        ["policies/default.toml", "portcullis.toml", "tests/example.md", "tools/secure-files-server.toml"]
+    );
+    assert_eq!(rendering.warnings, Vec::<String>::new());
+    let bundle = bundle(&rendering);
+    let (read, write) =
+        (bundle.registry.get("read_file").unwrap(), bundle.registry.get("write_file").unwrap());
+    assert!(read.inferred && !read.side_effecting && write.side_effecting);
+    assert_eq!((write.tool_type.as_str(), write.effects[0].effect.as_str()), ("WRITE_FILE", "path"));
+    assert!(write.args.check(&json!({})).is_err());
+    let text = &rendering.files["tools/secure-files-server.toml"];
+    assert!(text.contains("\n# the name says `read`\n[[tool]]\nname = \"read_file\"\n"), "{text}");
+    let test = &rendering.files["tests/example.md"];
+    assert!(test.contains("call \"read_file\" {\"path\":\"example\"} => allow\n"), "{test}");
+    assert!(
+        test.contains("call \"write_file\" {\"path\":\"example\"} => review runtime-policy/approval\n"),
+        "{test}"
+    );
+}
+
+#[test]
+fn a_server_cannot_write_fields_of_its_own() {
+    let name = "x\"\nenabled = false\n[[policy]]\r\n# '''";
+    let description = "Read\u{0}\u{7f} \"\"\" ''' \\ \n[[tool]]\nname = \"y\"\nside_effecting = false";
+    let schema = json!({"type": "object", "properties": {
+        "a\"]\n[evil]\nb": {"type": "string", "description": description, "format": "email"},
+        "password\n[[tool]]": {"type": "string"}, "n": {"type": "number", "default": 1.5e300}}});
+    let rendering = render(&[tool(name, description, schema.clone())], "s\n[[tool]]\n../../etc");
+    let bundle = bundle(&rendering);
+    let tools: Vec<_> = bundle.registry.iter().collect();
+    assert_eq!((tools.len(), bundle.policies().len()), (1, 1));
+    assert_eq!((tools[0].name.as_str(), tools[0].description.as_str()), (name, description));
+    assert_eq!(tools[0].args.as_value(), &schema);
+    assert!(rendering.files.contains_key("tools/s---tool---------etc.toml"), "{:?}", rendering.files.keys());
+}
+
+#[test]
+fn what_a_bundle_cannot_hold_is_named() {
+    let tools = [
+        tool("", "", json!({})),
+        tool(&"n".repeat(257), "", json!({})),
+        tool("get_a", "Get.", json!({"type": "object", "properties": {"v": {"enum": ["x", null]}}})),
+        tool("get_a", "Delete everything.", json!({})),
+        tool(
+            "get_b",
+            "Get.",
+            json!({"type": "object", "properties": {"v": {"type": "string", "default": null}}}),
+        ),
+        tool("get_c", "Get.", json!({"$ref": "https://example.com/schema.json"})),
+        tool("get_d", "Get.", json!({})),
+    ];
+    let rendering = render(&tools, "");
+    let words =
+        ["was left out", "was left out", "holds `null`", "listed twice", "any arguments are accepted"];
+    assert_eq!(rendering.warnings.len(), words.len(), "{:?}", rendering.warnings);
+    for (warning, words) in rendering.warnings.iter().zip(words) {
+        assert!(warning.contains(words), "{warning}");
+    }
+    let bundle = bundle(&rendering);
+    let accepts = |name: &str| bundle.registry.get(name).unwrap().args.check(&json!({"any": 1})).is_ok();
+    assert!(accepts("get_a") && accepts("get_b") && accepts("get_c") && accepts("get_d"));
+    assert_eq!(rendering.tools.len(), 4);
+}
+
+#[test]
+fn a_server_without_tools_makes_a_bundle() {
+    let rendering = render(&[], "s");
+    assert_eq!(bundle(&rendering).default_policy(), render::POLICY);
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = render(&[], "s").files;
+    fs::create_dir(dir.path().join("policies")).unwrap();
+    fs::write(dir.path().join("policies/default.toml"), "mine").unwrap();
+    let error = write(dir.path(), &files).unwrap_err().to_string();
+    assert!(error.contains("policies/default.toml` exists"), "{error}");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was written");
+    fs::remove_file(dir.path().join("policies/default.toml")).unwrap();
+    write(dir.path(), &files).unwrap();
+    bundle_dir::load(dir.path()).unwrap();
+}
+
+/// A scripted server stand-in: `answer` gives the lines for each request.
+async fn ask(answer: impl Fn(&Value) -> Vec<Value> + Send + 'static) -> Result<probe::Found, ProbeError> {
+    let (input, from_client) = tokio::io::duplex(1 << 16);
+    let (mut to_client, output) = tokio::io::duplex(1 << 16);
+    let server = tokio::spawn(async move {
+        let mut lines = BufReader::new(from_client).lines();
+        while let Ok(Some(line)) = lines.next_line().await {
+            let request: Value = serde_json::from_str(&line).unwrap();
+            if request.get("id").is_none() || request.get("method").is_none() {
+                continue;
+            }
+            for line in answer(&request) {
+                to_client.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+            }
+        }
+    });
+    let found = probe::converse(input, output, "cmd".into()).await;
+    server.await.unwrap();
+    found
+}
+
+fn reply(request: &Value, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": request["id"], "result": result})
+}
+
+#[tokio::test]
+async fn pages_are_followed_and_the_servers_own_requests_refused() {
+    let found = ask(|request| match request["method"].as_str().unwrap() {
+        "initialize" => vec![
+            json!("a line that is no message"),
+            json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"}),
+            reply(request, json!({"protocolVersion": "2025-11-25", "serverInfo": {"name": "files"}})),
+        ],
+        _ if request["params"]["cursor"] == "2" => {
+            vec![reply(request, json!({"tools": [{"name": "b"}, {}]}))]
+        }
+        _ => vec![
+            json!({"jsonrpc": "2.0", "method": "notifications/message"}),
+            reply(request, json!({"tools": [{"name": "a"}], "nextCursor": "2"})),
+        ],
+    })
+    .await
+    .unwrap();
+    let names: Vec<_> = found.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!((found.server.as_str(), names, found.warnings.len()), ("files", vec!["a", "b"], 1));
+}
+
+#[tokio::test]
+async fn a_stateless_server_is_asked_in_its_way() {
+    let found = ask(|request| match request["method"].as_str().unwrap() {
+        "initialize" => {
+            vec![json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32601, "message": "?"}})]
+        }
+        _ if request["params"]["_meta"][portcullis_wire::mcp::META_PROTOCOL_VERSION] == "2026-07-28" => {
+            vec![reply(request, json!({"resultType": "complete", "tools": [{"name": "a"}]}))]
+        }
+        _ => vec![
+            json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32602, "message": "no meta"}}),
+        ],
+    })
+    .await
+    .unwrap();
+    assert_eq!((found.server.as_str(), found.tools.len()), ("cmd", 1));
+}
+
+#[tokio::test]
+async fn failures_are_named() {
+    let endless = |request: &Value| vec![reply(request, json!({"tools": [], "nextCursor": "x"}))];
+    assert!(matches!(ask(endless).await, Err(ProbeError::Endless)));
+    let broken = |request: &Value| {
+        vec![json!({"jsonrpc": "2.0", "id": request["id"], "error": {"code": 1, "message": "bad key"}})]
+    };
+    let error = ask(broken).await.unwrap_err().to_string();
+    assert!(error.contains("answered `initialize` with an error") && error.contains("bad key"), "{error}");
+    let command = |program: &str| vec![OsString::from(program)];
+    let error = probe::probe(&command("/bin/true")).await.unwrap_err().to_string();
+    assert!(error.contains("before it answered `initialize`"), "{error}");
+    let error = probe::probe(&command("/no/such/program")).await.unwrap_err().to_string();
+    assert!(error.contains("cannot start the server `program`"), "{error}");
+    assert!(matches!(probe::probe(&[]).await, Err(InitError::NoCommand)));
+}
