@@ -16,3 +16,4 @@ pub mod error;
 pub mod gate;
 pub mod permit;
 pub mod run;
+pub mod workload;

@@ -1,0 +1,78 @@
+//! Measurements of the gate itself: `portcullis bench`, figures in `docs/benchmarks.md`.
+//!
+//! Each measurement keeps the time of every single call in a histogram, because a mean hides the calls that a
+//! user waits for. Each states what its own clock costs, or what the disk did in the same minute, so that a
+//! figure from one machine can be compared with one from another.
+//!
+//! * [`decide()`]: the pure decision, without any I/O;
+//! * [`step()`]: a whole step of a run in memory, early and late in the run;
+//! * [`durable()`]: decisions over the socket of a real daemon, each answered when it is on the disk.
+
+mod decide;
+mod disk;
+mod distribution;
+mod durable;
+mod step;
+
+use std::io;
+use std::sync::Arc;
+
+use portcullis_core::bundle::Bundle;
+use portcullis_session::workload;
+
+use crate::client::ClientError;
+
+pub use decide::{DecideReport, DecideSize, decide};
+pub use distribution::{Bar, Distribution};
+pub use durable::{CLIENTS, CLIENTS_MAX, DurableOptions, DurablePhase, DurableReport, durable};
+pub use step::{StepReport, StepWindow, step};
+
+/// Longest time that one measurement may be asked to take, in seconds.
+pub const SECONDS_MAX: u64 = 3_600;
+
+/// Why there is no figure.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// A call that the workload expects to be allowed was not: the figure would be of something else.
+    #[error("a call that should be allowed was answered with {0}; the benchmark measures nothing then")]
+    NotAllowed(String),
+    /// The bundle of the workload does not load.
+    #[error("the benchmark's own bundle does not load: {0}")]
+    Bundle(String),
+    /// A histogram cannot be made or filled.
+    #[error("the histogram failed: {0}")]
+    Histogram(String),
+    /// A file or process.
+    #[error("cannot {what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The daemon refused or went away.
+    #[error("the daemon under test failed: {0}")]
+    Client(#[from] ClientError),
+    /// The daemon does not come up.
+    #[error("the daemon under test did not answer within {seconds} s; its log says:\n{log}")]
+    NotUp {
+        /// How long was waited.
+        seconds: u64,
+        /// The end of its log.
+        log: String,
+    },
+}
+
+impl BenchError {
+    fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
+
+fn workload_bundle() -> Result<Arc<Bundle>, BenchError> {
+    let loaded = Bundle::load(&workload::bundle_files());
+    loaded.map(Arc::new).map_err(|mistakes| {
+        BenchError::Bundle(mistakes.first().map_or_else(String::new, ToString::to_string))
+    })
+}

@@ -1,0 +1,100 @@
+//! The pure decision and a whole step in memory: `cargo bench -p portcullis-session`.
+//!
+//! `portcullis bench decide|step` measures the same calls one by one and shows the distribution; this is for
+//! comparing a change with what was before it.
+#![expect(clippy::unwrap_used, reason = "a benchmark stops when it cannot run")]
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use portcullis_core::action::{Action, Pending, Subject};
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::OutcomeStatus;
+use portcullis_core::fact::Facts;
+use portcullis_core::guard::Context;
+use portcullis_core::id::ActionId;
+use portcullis_core::state::RunState;
+use portcullis_core::time::Timestamp;
+use portcullis_core::verdict::Verdict;
+use portcullis_session::dry::DryRun;
+use portcullis_session::engine::Proposal;
+use portcullis_session::workload;
+
+/// Different calls that take turns.
+const CALLS: usize = 64;
+
+fn decide(criterion: &mut Criterion) {
+    let bundle = Bundle::load(&workload::bundle_files()).unwrap();
+    let pipeline = portcullis_guards::pipeline();
+    let (policy, run, facts) = (bundle.policy(workload::POLICY).unwrap(), RunState::new(), Facts::none());
+    let context = Context { bundle: &bundle, policy, run: &run };
+    let mut group = criterion.benchmark_group("decide");
+    for bytes in [256, 4_096] {
+        let actions: Vec<Action> = (0..CALLS)
+            .map(|number| {
+                let id = ActionId::from_bytes([u8::try_from(number).unwrap(); 16]);
+                Action::new(id, Some(workload::tool(number)), workload::arguments(number, bytes), None)
+            })
+            .collect();
+        let mut turn = actions.iter().cycle();
+        group.bench_function(BenchmarkId::from_parameter(format!("{bytes} B")), |bencher| {
+            bencher.iter(|| {
+                let subject = Subject::Action(turn.next().unwrap());
+                let pending = Pending { at: Timestamp::default(), subject, grant: None };
+                let decision = pipeline.decide(&context, black_box(&pending), &facts);
+                assert_eq!(decision.verdict, Verdict::Allow);
+                decision
+            });
+        });
+    }
+    group.finish();
+}
+
+/// Steps that are timed before another run is brought to the same age.
+const AT_ONE_AGE: usize = 10;
+
+fn step(criterion: &mut Criterion) {
+    let bundle = Arc::new(Bundle::load(&workload::bundle_files()).unwrap());
+    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let open = || DryRun::open(Arc::clone(&bundle), Arc::clone(&pipeline), workload::POLICY).unwrap();
+    let mut group = criterion.benchmark_group("step");
+    for age in [10, 10_000] {
+        let (mut run, mut steps) = (open(), 0);
+        group.bench_function(BenchmarkId::from_parameter(age), |bencher| {
+            bencher.iter_custom(|iterations| {
+                let mut spent = Duration::ZERO;
+                for _ in 0..iterations {
+                    if steps >= age + AT_ONE_AGE {
+                        (run, steps) = (open(), 0);
+                    }
+                    while steps < age {
+                        take(&mut run, proposal(steps));
+                        steps += 1;
+                    }
+                    let next = proposal(steps);
+                    let begin = Instant::now();
+                    take(&mut run, next);
+                    spent += begin.elapsed();
+                    steps += 1;
+                }
+                spent
+            });
+        });
+    }
+    group.finish();
+}
+
+fn proposal(number: usize) -> Proposal {
+    let arguments = workload::arguments(number, 256);
+    Proposal { tool: Some(workload::tool(number)), arguments, planned: None, call: None }
+}
+
+fn take(run: &mut DryRun, proposal: Proposal) {
+    let judged = run.propose(proposal);
+    run.outcome(judged.action.id, OutcomeStatus::Ok, Some("the note was filed".to_owned()));
+}
+
+criterion_group!(benches, decide, step);
+criterion_main!(benches);
