@@ -10,15 +10,19 @@ use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
 use portcullis_gateway::home::Home;
 
-use crate::commands::{check, completions, demo, demo_server, policy, simulate, verify};
+use crate::commands::{
+    approvals, check, completions, demo, demo_server, doctor, export, mcp, policy, runs, serve, simulate,
+    verify,
+};
 use crate::exit;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
 Examples:
+  portcullis demo
+  portcullis mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files
+  portcullis approvals list
   portcullis check examples/traces/assistant.jsonl
-  portcullis policy test
-  portcullis verify run.export --trust run.trust
 
 Exit codes, of every command:
    0  yes: allowed, valid, passed
@@ -68,12 +72,19 @@ enum Color {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Check(check::Args),
-    Verify(verify::Args),
-    Policy(policy::Args),
-    Simulate(simulate::Args),
     Demo(demo::Args),
+    Mcp(mcp::Args),
+    Approvals(approvals::Args),
+    Runs(runs::Args),
+    Export(export::Args),
+    Verify(verify::Args),
+    Check(check::Args),
+    Simulate(simulate::Args),
+    Policy(policy::Args),
+    Serve(serve::Args),
+    Doctor(doctor::Args),
     DemoServer(demo_server::Args),
+    Bench(bench::Args),
     Completions(completions::Args),
 }
 
@@ -94,14 +105,23 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Color::Always => ColorChoice::Always.write_global(),
         Color::Never => ColorChoice::Never.write_global(),
     }
-    let global = cli.global;
+    let mut global = cli.global;
+    // These speak a protocol on standard output: even a failure must not stand there.
+    global.json &= !matches!(cli.command, Command::Mcp(_) | Command::DemoServer(_));
     let done = match cli.command {
+        Command::Mcp(args) => mcp::run(&args, &global),
+        Command::Approvals(args) => approvals::run(&args, &global),
+        Command::Runs(args) => runs::run(&args, &global),
+        Command::Export(args) => export::run(&args, &global),
+        Command::Serve(args) => serve::run(&args, &global),
+        Command::Doctor(args) => doctor::run(&args, &global),
         Command::Check(args) => check::run(&args, &global),
         Command::Verify(args) => verify::run(&args, &global),
         Command::Policy(args) => policy::run(&args, &global),
         Command::Simulate(args) => simulate::run(&args, &global),
         Command::Demo(args) => demo::run(&args, &global),
         Command::DemoServer(args) => demo_server::run(&args),
+        Command::Bench(args) => bench::run(&args, &global),
         Command::Completions(args) => completions::run(&args),
     };
     ExitCode::from(done.unwrap_or_else(|failure| failure.tell(global.json)))

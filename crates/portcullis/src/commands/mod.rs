@@ -1,9 +1,16 @@
 //! One file a command.
 
+pub(crate) mod approvals;
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod demo_server;
+pub(crate) mod doctor;
+pub(crate) mod export;
+pub(crate) mod mcp;
 pub(crate) mod policy;
+pub(crate) mod runs;
+pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod verify;

@@ -1,0 +1,238 @@
+//! `portcullis bench`: measures the gate on this machine.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use portcullis_gateway::bench::{
+    self, BenchError, CLIENTS, CLIENTS_MAX, DecideReport, Distribution, DurableOptions, DurablePhase,
+    DurableReport, SECONDS_MAX, StepReport,
+};
+use serde::Serialize;
+
+use crate::cli::Global;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{FAINT, GOOD, Out, STRONG};
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis bench decide
+  portcullis bench step --seconds 10
+  portcullis bench durable --clients 16 --dir /var/lib/portcullis-bench
+
+Figures mean something in an optimised build on a quiet machine only: cargo run --release -- bench decide.
+docs/benchmarks.md has those of the project's own machine, and says what they mean.";
+
+/// Characters of the longest bar.
+const BAR_CHARS: u64 = 40;
+
+/// Measure the gate on this machine
+///
+/// Every call is timed by itself; percentiles and a histogram are printed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    /// The pure decision: all guards, 100 tools, 50 policies, 100 keywords; arguments of 256 B and 4 KiB
+    Decide(Time),
+    /// A whole step in memory, at step 10 and at step 10,000 of a run
+    Step(Time),
+    /// Decisions over the socket of a real daemon, answered when they are on the disk
+    Durable(Durable),
+}
+
+#[derive(Debug, clap::Args)]
+struct Time {
+    /// How long to measure
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=SECONDS_MAX))]
+    seconds: u64,
+}
+
+impl Time {
+    fn duration(&self) -> Duration {
+        Duration::from_secs(self.seconds)
+    }
+}
+
+#[derive(Debug, clap::Args)]
+struct Durable {
+    #[command(flatten)]
+    time: Time,
+    /// Clients at a time, each with a run of its own
+    #[arg(long, value_name = "N", default_value_t = CLIENTS as u64, value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX as u64))]
+    clients: u64,
+    /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+/// What is printed with `--json`.
+#[derive(Serialize)]
+struct Record<'r, R> {
+    record: &'static str,
+    #[serde(flatten)]
+    report: &'r R,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let mut out = Out::new();
+    match &args.what {
+        What::Decide(time) => {
+            let report = bench::decide(time.duration()).map_err(failed)?;
+            print(&mut out, global, "bench-decide", &report, show_decide)?;
+        }
+        What::Step(time) => {
+            let report = bench::step(time.duration()).map_err(failed)?;
+            print(&mut out, global, "bench-step", &report, show_step)?;
+        }
+        What::Durable(args) => {
+            let report = durable(args)?;
+            print(&mut out, global, "bench-durable", &report, show_durable)?;
+        }
+    }
+    out.finish()?;
+    Ok(exit::YES)
+}
+
+fn failed(error: BenchError) -> Failure {
+    match error {
+        error @ BenchError::NotAllowed(_) => Failure::no(error).help("this is a defect; please report it"),
+        error => Failure::unreadable(error),
+    }
+}
+
+fn print<R: Serialize>(
+    out: &mut Out,
+    global: &Global,
+    record: &'static str,
+    report: &R,
+    show: fn(&mut Out, &R) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if global.json {
+        return out.json(&Record { record, report });
+    }
+    if cfg!(debug_assertions) {
+        out.line(format_args!("{FAINT}not an optimised build: the figures mean nothing{FAINT:#}"))?;
+    }
+    show(out, report)
+}
+
+fn durable(args: &Durable) -> Result<DurableReport, Failure> {
+    let within = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let unusable = |error| Failure::unreadable(format!("cannot measure in `{}`: {error}", within.display()));
+    let folder =
+        tempfile::Builder::new().prefix("portcullis-bench-").tempdir_in(&within).map_err(unusable)?;
+    let options = DurableOptions {
+        program: std::env::current_exe().map_err(unusable)?,
+        folder: folder.path().to_owned(),
+        time: args.time.duration(),
+        clients: usize::try_from(args.clients).unwrap_or(CLIENTS),
+    };
+    bench::durable(&options).map_err(failed)
+}
+
+fn show_decide(out: &mut Out, report: &DecideReport) -> Result<(), Failure> {
+    for size in &report.sizes {
+        let title = format!("decision, arguments of {} bytes", size.argument_bytes);
+        let rate = format!("{} a second on one core", thousands(size.per_second));
+        show(out, &title, &rate, &size.latency)?;
+    }
+    out.line(format_args!(
+        "{FAINT}reading the clock costs {} (p50) of each call{FAINT:#}",
+        time(report.clock.p50_ns)
+    ))
+}
+
+fn show_step(out: &mut Out, report: &StepReport) -> Result<(), Failure> {
+    for window in [&report.early, &report.late] {
+        let title = format!("around step {} of a run", thousands(window.step as f64));
+        let rate = format!("arguments of {} bytes", report.argument_bytes);
+        show(out, &title, &rate, &window.latency)?;
+    }
+    out.line(format_args!("the late step costs {GOOD}{:.3}{GOOD:#} times the early one (p50)", report.ratio))
+}
+
+fn show_durable(out: &mut Out, report: &DurableReport) -> Result<(), Failure> {
+    let phases =
+        [("decisions", &report.decisions), ("calls: decision and report of the outcome", &report.calls)];
+    for (title, phase) in phases {
+        show(out, title, &durable_rate(phase, report.clients), &phase.latency)?;
+        if let (Some(daemon), Some(clients)) = (phase.daemon_cpu_us, phase.clients_cpu_us) {
+            out.line(format_args!(
+                "  p99 is {:.2} times that of fdatasync; processor time each: daemon {daemon:.0} µs, clients {clients:.0} µs\n",
+                phase.p99_over_fdatasync_p99
+            ))?;
+        }
+    }
+    show(out, "fdatasync after appending 4 KiB", "same folder, before and after", &report.fdatasync)
+}
+
+fn durable_rate(phase: &DurablePhase, clients: usize) -> String {
+    format!("{} a second, {clients} clients at a time", thousands(phase.per_second))
+}
+
+fn show(out: &mut Out, title: &str, rate: &str, times: &Distribution) -> Result<(), Failure> {
+    out.line(format_args!("{STRONG}{title}{STRONG:#}  {rate}"))?;
+    out.line(format_args!(
+        "  p50 {}  p90 {}  p99 {}  p99.9 {}  max {}  ({} calls)",
+        time(times.p50_ns),
+        time(times.p90_ns),
+        time(times.p99_ns),
+        time(times.p999_ns),
+        time(times.max_ns),
+        thousands(times.count as f64)
+    ))?;
+    let longest = times.bars.iter().map(|bar| bar.count).max().unwrap_or(0).max(1);
+    for bar in &times.bars {
+        let filled = usize::try_from(bar.count.saturating_mul(BAR_CHARS).div_ceil(longest)).unwrap_or(0);
+        out.line(format_args!(
+            "  {:>9} {GOOD}{}{GOOD:#} {}",
+            time(bar.up_to_ns),
+            "#".repeat(filled),
+            bar.count
+        ))?;
+    }
+    out.line(format_args!(""))
+}
+
+/// Three digits and a unit.
+fn time(nanos: u64) -> String {
+    let (value, unit) = match nanos {
+        0..1_000 => return format!("{nanos} ns"),
+        1_000..1_000_000 => (nanos as f64 / 1e3, "µs"),
+        1_000_000..1_000_000_000 => (nanos as f64 / 1e6, "ms"),
+        _ => (nanos as f64 / 1e9, "s"),
+    };
+    let decimals = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.decimals$} {unit}")
+}
+
+/// A whole number with commas.
+fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut grouped = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_for_people() {
+        let times = [999, 1_000, 9_994, 9_996, 99_960, 1_500_000, 60_000_000_000].map(time);
+        assert_eq!(times, ["999 ns", "1.00 µs", "9.99 µs", "10.0 µs", "100 µs", "1.50 ms", "60.0 s"]);
+        assert_eq!([0.0, 999.6, 1e6].map(thousands), ["0", "1,000", "1,000,000"]);
+    }
+}
