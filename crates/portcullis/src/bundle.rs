@@ -43,6 +43,11 @@ fn shown_path(folder: Option<&Path>, file: &str) -> String {
 }
 
 impl BundleArg {
+    /// The folder, where one is given.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.bundle.as_deref()
+    }
+
     /// Reads and loads it.
     pub(crate) fn open(&self) -> Result<Opened, Failure> {
         let folder = self.bundle.clone();

@@ -11,8 +11,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use portcullis_gateway::home::Home;
 
 use crate::commands::{
-    approvals, check, completions, demo, demo_server, doctor, export, mcp, policy, runs, serve, simulate,
-    verify,
+    approvals, bench, check, completions, demo, demo_server, doctor, export, mcp, policy, runs, serve,
+    simulate, verify,
 };
 use crate::exit;
 use crate::failure::Failure;

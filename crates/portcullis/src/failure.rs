@@ -84,6 +84,14 @@ impl Failure {
         self.with(|told| told.help = Some(help.into()))
     }
 
+    /// What went wrong.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Told(told) => &told.message,
+            Self::OutputClosed => "the output was closed",
+        }
+    }
+
     fn with(mut self, change: impl FnOnce(&mut Told)) -> Self {
         if let Self::Told(told) = &mut self {
             change(told);

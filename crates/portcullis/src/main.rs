@@ -6,6 +6,7 @@
 mod bundle;
 mod cli;
 mod commands;
+mod daemon;
 mod exit;
 mod failure;
 mod out;

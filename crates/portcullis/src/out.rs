@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use anstyle::{AnsiColor, Style};
+use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use serde::Serialize;
 
@@ -29,6 +30,12 @@ impl Out {
     /// One line for programs.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_writer(&mut self.to, value).map_err(io::Error::from)?;
+        Ok(self.to.write_all(b"\n")?)
+    }
+
+    /// A line of somebody else's, byte for byte.
+    pub(crate) fn verbatim(&mut self, line: &[u8]) -> Result<(), Failure> {
+        self.to.write_all(line)?;
         Ok(self.to.write_all(b"\n")?)
     }
 
@@ -81,6 +88,24 @@ pub(crate) fn clean_line(text: &str) -> Cow<'_, str> {
     match clean(text) {
         Cow::Borrowed(text) if !text.contains('\n') => Cow::Borrowed(text),
         cleaned => Cow::Owned(cleaned.replace('\n', " ")),
+    }
+}
+
+/// The start of an id: enough to tell it from others and to type it.
+pub(crate) fn short(id: &impl fmt::Display) -> String {
+    /// The first twelve digits of an id are the time it was made at; four more tell neighbours apart.
+    const DIGITS: usize = 16;
+    let mut text = id.to_string();
+    text.truncate(DIGITS);
+    text
+}
+
+/// A time to the second.
+pub(crate) fn seconds(at: Timestamp) -> String {
+    let text = at.to_string();
+    match text.split_once('.') {
+        Some((seconds, _)) => format!("{seconds}Z"),
+        None => text,
     }
 }
 

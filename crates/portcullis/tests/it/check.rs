@@ -44,7 +44,8 @@ fn the_example_in_full() {
         4 runs, 9 calls: 5 allow, 4 deny
         4 tools inferred (~), 1 with side effects; --tools lists them
         policy Strict Compliance Policy
-    "#]].assert_eq(&stable(&quiet.stdout));
+    "#]]
+    .assert_eq(&stable(&quiet.stdout));
 }
 
 #[test]

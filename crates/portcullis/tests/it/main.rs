@@ -5,7 +5,11 @@ mod check;
 #[cfg(test)]
 mod command;
 #[cfg(test)]
+mod daemon;
+#[cfg(test)]
 mod general;
+#[cfg(test)]
+mod peers;
 #[cfg(test)]
 mod policy;
 #[cfg(test)]

@@ -81,7 +81,8 @@ fn a_broken_bundle_shows_every_place() {
 
         error: the bundle at `BUNDLE` does not load: 3 mistakes
         help: mend the places above; a bundle with a mistake is never used
-    "#]].assert_eq(&ran.stderr.replace(folder, "BUNDLE"));
+    "#]]
+    .assert_eq(&ran.stderr.replace(folder, "BUNDLE"));
 
     let json = run(&["check", "examples/traces/assistant.jsonl", "--bundle", folder, "--json"]);
     assert_eq!(json.code, 3);

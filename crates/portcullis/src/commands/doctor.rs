@@ -1,0 +1,295 @@
+//! `portcullis doctor`: is everything as it should be, and what to do where it is not.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use portcullis_core::event::Event;
+use portcullis_core::principal::CredentialKind;
+use portcullis_core::time::Timestamp;
+use portcullis_gateway::client::{Client, ClientError};
+use portcullis_gateway::home::Home;
+use portcullis_ledger::{LedgerError, Reader, RunFilter};
+use portcullis_session::credentials::{CredentialError, read_token};
+use serde::Serialize;
+
+use crate::bundle::BundleArg;
+use crate::cli::Global;
+use crate::daemon::runtime;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{self, Out, clean, clean_line, count};
+
+/// 2024-01-01, in microseconds since the epoch: a clock before it was never set.
+const CLOCK_MIN: i64 = 1_704_067_200_000_000;
+/// How far the last event may be ahead of the clock, in microseconds: clocks are corrected.
+const CLOCK_SLACK: i64 = 5_000_000;
+/// The latest runs whose last events are held against the clock.
+const RUNS_LOOKED_AT: usize = 20;
+/// Problems of the store that are shown.
+const PROBLEMS_SHOWN_MAX: usize = 10;
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis doctor
+  portcullis doctor --bundle my-bundle --json
+
+Reads every event of the store and computes every link again: on a large store that takes a while.
+Exit codes: 0 all is well (there may be warnings), 1 something is wrong.";
+
+/// Check state folder, credentials, bundle, store, daemon and clock
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    bundle: BundleArg,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Health {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Check {
+    record: &'static str,
+    name: &'static str,
+    result: Health,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    remedy: Option<String>,
+}
+
+impl Check {
+    fn new(name: &'static str, result: Health, detail: impl ToString) -> Self {
+        Self { record: "check", name, result, detail: detail.to_string(), remedy: None }
+    }
+
+    fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let mut out = Out::new();
+    let mut failed = 0_usize;
+    let mut tell = |check: Check| {
+        failed += usize::from(check.result == Health::Fail);
+        show(&mut out, &check, global)
+    };
+    match global.home() {
+        Err(failure) => {
+            // The message says what to give instead.
+            tell(Check::new("home", Health::Fail, failure.message()))?;
+            tell(bundle(args))?;
+        }
+        Ok(home) => {
+            tell(folder(&home))?;
+            for kind in [CredentialKind::Agent, CredentialKind::Approver] {
+                tell(credential(&home, kind))?;
+            }
+            tell(bundle(args))?;
+            tell(daemon(&home)?)?;
+            let (store, last) = store(&home);
+            store.into_iter().try_for_each(&mut tell)?;
+            tell(clock(now(), last))?;
+        }
+    }
+    out.finish()?;
+    Ok(if failed == 0 { exit::YES } else { exit::NO })
+}
+
+fn show(out: &mut Out, check: &Check, global: &Global) -> Result<(), Failure> {
+    if global.json {
+        return out.json(check);
+    }
+    let (word, style) = match check.result {
+        Health::Ok => ("ok", out::GOOD),
+        Health::Warn => ("warn", out::NOTICE),
+        Health::Fail => ("FAIL", out::BAD),
+    };
+    let detail = clean(&check.detail).replace('\n', "\n                      ");
+    out.line(format_args!("{style}{word:<4}{style:#}  {:<14}  {detail}", check.name))?;
+    match &check.remedy {
+        Some(remedy) => out.line(format_args!("      {:<14}  -> {}", "", clean_line(remedy))),
+        None => Ok(()),
+    }
+}
+
+fn folder(home: &Home) -> Check {
+    /// Others may write.
+    const WRITABLE: u32 = 0o022;
+    /// Others may look.
+    const OPEN: u32 = 0o077;
+    let path = home.path();
+    let shown = path.display();
+    let remedy = format!("chmod 700 {shown}");
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Check::new("home", Health::Warn, format!("{shown} is not there yet; the first start makes it"))
+        }
+        Err(error) => Check::new("home", Health::Fail, format!("{shown}: {error}"))
+            .remedy("give --home DIR with a folder of this user"),
+        Ok(meta) if !meta.is_dir() => Check::new("home", Health::Fail, format!("{shown} is not a folder"))
+            .remedy("give --home DIR with a folder"),
+        Ok(meta) if meta.permissions().mode() & WRITABLE != 0 => {
+            Check::new("home", Health::Fail, format!("others can write into {shown}")).remedy(remedy)
+        }
+        Ok(meta) if meta.permissions().mode() & OPEN != 0 => {
+            Check::new("home", Health::Warn, format!("others can look into {shown}")).remedy(remedy)
+        }
+        Ok(_) => Check::new("home", Health::Ok, shown),
+    }
+}
+
+fn credential(home: &Home, kind: CredentialKind) -> Check {
+    let name = match kind {
+        CredentialKind::Agent => "agent token",
+        CredentialKind::Approver => "approver token",
+    };
+    let path = home.token(kind);
+    match read_token(&path) {
+        Ok(_) if kind == CredentialKind::Approver => {
+            let detail = format!("{} (any process of this user can read it)", path.display());
+            Check::new(name, Health::Ok, detail)
+        }
+        Ok(_) => Check::new(name, Health::Ok, path.display()),
+        Err(CredentialError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Check::new(name, Health::Warn, "not there yet; the first start makes it")
+        }
+        // The message says what to run.
+        Err(error) => Check::new(name, Health::Fail, error),
+    }
+}
+
+fn bundle(args: &Args) -> Check {
+    let place = args.bundle.folder().map_or_else(|| "shipped".to_owned(), |path| path.display().to_string());
+    match args.bundle.open() {
+        Ok(opened) => {
+            let bundle = opened.bundle;
+            let tools = count(bundle.registry.iter().count(), "tool", "tools");
+            let policies = count(bundle.policies().len(), "policy", "policies");
+            Check::new(
+                "bundle",
+                Health::Ok,
+                format!("{place}: {tools}, {policies}, default {}", bundle.default_policy()),
+            )
+        }
+        Err(failure) => Check::new("bundle", Health::Fail, failure.message())
+            .remedy("`portcullis policy test` with this --bundle shows every place"),
+    }
+}
+
+fn daemon(home: &Home) -> Result<Check, Failure> {
+    let client = Client::new(home.clone(), CredentialKind::Agent);
+    let health = match runtime()?.block_on(client.health()) {
+        Ok(health) => health,
+        Err(ClientError::NotRunning { .. }) => {
+            return Ok(Check::new("daemon", Health::Ok, "not running; it is started when needed"));
+        }
+        Err(ClientError::Credential { .. }) => {
+            return Ok(Check::new("daemon", Health::Warn, "not asked, for want of the agent's token"));
+        }
+        Err(error) => {
+            let log = home.log();
+            return Ok(Check::new("daemon", Health::Fail, error)
+                .remedy(format!("{} says more; end the daemon to have a new one started", log.display())));
+        }
+    };
+    let who = format!("version {}, process {}", health.version, health.pid);
+    let own = env!("CARGO_PKG_VERSION");
+    let check = |result, detail: String| Check::new("daemon", result, format!("{who}: {detail}"));
+    Ok(if health.store != "ok" {
+        check(Health::Fail, health.store)
+    } else if let Some(error) = health.reload_error {
+        check(Health::Warn, format!("the bundle before stays in force, because {error}"))
+            .remedy("mend the bundle; it is read again by itself")
+    } else if health.version != own {
+        check(Health::Warn, format!("this program is version {own}"))
+            .remedy("end the daemon (SIGTERM); the new version is started when needed")
+    } else {
+        check(
+            Health::Ok,
+            count(usize::try_from(health.runs_live).unwrap_or(usize::MAX), "live run", "live runs"),
+        )
+    })
+}
+
+/// The store, and when its last event happened.
+fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
+    let folder = home.ledger();
+    if !folder.exists() {
+        return (vec![Check::new("store", Health::Ok, "empty; the first run makes it")], None);
+    }
+    match look_into(&folder) {
+        Ok(found) => found,
+        Err(error) => {
+            let check = Check::new("store", Health::Fail, error);
+            (vec![check.remedy("keep a copy of the folder before anything else is tried")], None)
+        }
+    }
+}
+
+fn look_into(folder: &Path) -> Result<(Vec<Check>, Option<Timestamp>), LedgerError> {
+    let reader = Reader::open(folder)?;
+    let integrity = reader.integrity_check()?;
+    if !integrity.problems.is_empty() {
+        let problem = |problem: &String| Check::new("store", Health::Fail, problem);
+        let mut checks: Vec<Check> =
+            integrity.problems.iter().take(PROBLEMS_SHOWN_MAX).map(problem).collect();
+        let remedy = "keep a copy of the folder; `portcullis export` and `verify` show which runs are sound";
+        if let Some(last) = checks.pop() {
+            checks.push(last.remedy(remedy));
+        }
+        return Ok((checks, None));
+    }
+    let filter = RunFilter { limit: Some(RUNS_LOOKED_AT), ..RunFilter::default() };
+    let mut last = None;
+    for run in reader.runs(&filter)? {
+        for stored in reader.events(run.run, run.events.saturating_sub(1), 1)? {
+            last = last.max(Event::from_line(&stored.line).ok().map(|event| event.t));
+        }
+    }
+    let detail = format!("{} runs, {} events, every link holds", integrity.runs, integrity.events);
+    Ok((vec![Check::new("store", Health::Ok, detail)], last))
+}
+
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Timestamp::from_micros(since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
+}
+
+fn clock(now: Timestamp, last: Option<Timestamp>) -> Check {
+    let remedy = "set the clock; times in the record are what the clock says";
+    if now.as_micros() < CLOCK_MIN {
+        return Check::new("clock", Health::Fail, format!("{now} is in the past")).remedy(remedy);
+    }
+    match last {
+        Some(last) if last.as_micros() > now.as_micros().saturating_add(CLOCK_SLACK) => {
+            let detail = format!("{now}, but the last event is of {last}");
+            Check::new("clock", Health::Fail, detail).remedy(remedy)
+        }
+        _ => Check::new("clock", Health::Ok, out::seconds(now)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_is_held_against_the_calendar_and_the_record() {
+        let at = Timestamp::from_micros;
+        let good = CLOCK_MIN + 10 * CLOCK_SLACK;
+        assert_eq!(clock(at(CLOCK_MIN - 1), None).result, Health::Fail);
+        assert_eq!(clock(at(good), None).result, Health::Ok);
+        assert_eq!(clock(at(good), Some(at(good + CLOCK_SLACK))).result, Health::Ok);
+        assert_eq!(clock(at(good), Some(at(good + CLOCK_SLACK + 1))).result, Health::Fail);
+    }
+}

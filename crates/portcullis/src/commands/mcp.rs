@@ -1,0 +1,65 @@
+//! `portcullis mcp`: the gate in front of an MCP server.
+
+use std::ffi::OsString;
+
+use portcullis_gateway::mcp::{self, GateError, GateOptions};
+
+use crate::bundle::BundleArg;
+use crate::cli::Global;
+use crate::daemon::runtime;
+use crate::exit;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files
+  portcullis mcp --bundle my-bundle --policy \"Strict Compliance Policy\" -- my-server --flag
+  portcullis mcp -- portcullis demo-server /tmp/workspace
+
+Put it where the server's command stands in your client's configuration. The daemon is started when it is not
+running. Standard output belongs to the protocol; what the gate has to say goes to standard error.";
+
+/// Put the gate in front of an MCP server
+///
+/// Starts the server, and stands between it and the client on standard input and output. Calls of tools are
+/// judged and recorded before they reach the server; everything else passes untouched.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// Name of the runtime policy; otherwise that of the credential or of the bundle
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// The client session, by which several servers of one client share a run
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
+    /// The server and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if args.bundle.folder().is_some() {
+        // Mistakes are shown with their places, here rather than as an answer of the daemon.
+        args.bundle.open()?;
+    }
+    let options = GateOptions {
+        home: global.home()?,
+        bundle: args.bundle.folder().map(ToOwned::to_owned),
+        policy: args.policy.clone(),
+        session: args.session.clone(),
+        command: args.command.clone(),
+        program: None,
+    };
+    let runtime = runtime()?;
+    let ended = runtime.block_on(mcp::run(options));
+    // A read of standard input may never return, and nobody waits for it any more.
+    runtime.shutdown_background();
+    match ended {
+        Ok(()) => Ok(exit::YES),
+        Err(error @ GateError::NoCommand) => Err(Failure::usage(error)),
+        Err(error @ GateError::ServerEnded { .. }) => Err(Failure::no(error)),
+        Err(error) => Err(Failure::unreadable(error)),
+    }
+}

@@ -1,0 +1,63 @@
+//! `portcullis serve`: the daemon.
+
+use std::net::SocketAddr;
+
+use anstream::ColorChoice;
+use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
+use portcullis_sim::default_bundle;
+use tracing::info;
+
+use crate::bundle::BundleArg;
+use crate::cli::Global;
+use crate::daemon::runtime;
+use crate::exit;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis serve
+  portcullis serve --bundle my-bundle
+  portcullis serve --home /srv/portcullis --http 127.0.0.1:7777
+
+`portcullis mcp`, `approvals` and `runs` start it when it is not running. It ends in good order on SIGTERM or
+SIGINT. A second one for the same state folder leaves at once, with exit code 0: the folder is served.";
+
+/// Serve the gate: own the store, listen on the socket and, where asked, on HTTP
+///
+/// One daemon a state folder. It listens on the Unix socket `gate.sock` in it; requests need one of the tokens
+/// in `credentials`, or one that the bundle maps. The bundle's folder is watched: a changed bundle is taken up
+/// while running, a broken one is refused and the one before it stays.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// Listen on this TCP address too; one that other machines can reach needs a [[credential]] in the bundle
+    #[arg(long, value_name = "ADDR:PORT")]
+    http: Option<SocketAddr>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let home = global.home()?;
+    // Mistakes are shown with their places before anything is touched.
+    args.bundle.open()?;
+    let ansi = anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).with_target(false).init();
+    let options = DaemonOptions {
+        home,
+        bundle: args.bundle.folder().map(ToOwned::to_owned),
+        shipped: default_bundle::files(),
+        http: args.http,
+    };
+    match runtime()?.block_on(daemon::run(options)) {
+        Ok(()) => Ok(exit::YES),
+        // Of several that are started at once, one serves; the others have nothing left to do.
+        Err(error @ DaemonError::AlreadyRunning(_)) => {
+            info!("{error}");
+            Ok(exit::YES)
+        }
+        Err(error) => {
+            Err(Failure::unreadable(error).help("`portcullis doctor` checks the state folder piece by piece"))
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! The commands around a daemon: `serve`, `approvals`, `runs`, `export`, `mcp`, `doctor`, each with a state
+//! folder of its own.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use portcullis_core::principal::CredentialKind;
+use portcullis_gateway::api::{OpenRun, ProposeAction};
+use portcullis_gateway::client::{Client, Run, StartOptions};
+use portcullis_gateway::home::Home;
+use serde_json::{Value, json};
+
+use crate::command::{Ran, portcullis};
+
+/// A state folder; its daemon, where one was started, ends with it.
+struct State {
+    folder: tempfile::TempDir,
+}
+
+impl State {
+    fn new() -> Self {
+        // Socket paths are short; the usual temporary folder may not be.
+        Self { folder: tempfile::tempdir_in("/tmp").unwrap() }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = portcullis(args);
+        command.env("PORTCULLIS_HOME", self.home());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        self.command(args).output().unwrap().into()
+    }
+
+    fn pid(&self) -> Option<String> {
+        Some(fs::read_to_string(self.home().join("daemon.pid")).ok()?.trim().to_owned())
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid() {
+            let _gone = Command::new("kill").arg(pid).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+/// Opens a run as an agent.
+async fn open(state: &State) -> Run {
+    let home = Home::at(&state.home()).unwrap();
+    let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_portcullis")));
+    let start = StartOptions { program, ..StartOptions::default() };
+    let open = OpenRun { surface: "test".into(), ..OpenRun::default() };
+    Run::open(&home, start, open).await.unwrap()
+}
+
+fn proposal(tool: &str) -> ProposeAction {
+    ProposeAction {
+        tool: Some(tool.to_owned()),
+        arguments: json!({"path": "/srv/a"}),
+        planned: Some("I will rotate.".into()),
+        call: None,
+        wait_ms: Some(0),
+    }
+}
+
+#[test]
+fn a_held_call_is_listed_shown_granted_and_recorded() {
+    let state = State::new();
+    let runtime = runtime();
+    let run = runtime.block_on(open(&state));
+    let held = runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap();
+    assert!(!held.permit);
+    let approval = held.approval.unwrap().to_string();
+
+    let listed = state.run(&["approvals", "list"]);
+    assert_eq!(listed.code, 0, "{}", listed.stderr);
+    assert!(listed.stdout.contains("pending") && listed.stdout.contains("rotate_keys"), "{}", listed.stdout);
+    let shown = state.run(&["approvals", "show", &approval]);
+    for text in ["\"path\": \"/srv/a\"", "I will rotate.", "registry/unknown-tool"] {
+        assert!(shown.stdout.contains(text), "{text} in {}", shown.stdout);
+    }
+    let granted = state.run(&["approvals", "grant", &approval, "--note", "checked", "--json"]);
+    assert_eq!(granted.json()[0]["state"], "granted");
+    let again = state.run(&["approvals", "refuse", &approval]);
+    assert_eq!(again.code, 1, "{}", again.stderr);
+    assert_eq!(state.run(&["approvals", "list"]).stdout, "nothing waits for a person\n");
+
+    // The strict policy permits no side effects, whatever a person grants.
+    let retried = runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap();
+    assert!(!retried.permit);
+    let id = run.id().to_string();
+    let events = state.run(&["runs", "events", &id]);
+    for text in ["review registry/unknown-tool", "granted by approver:local-approver: checked", "withheld"] {
+        assert!(events.stdout.contains(text), "{text} in {}", events.stdout);
+    }
+    let lines = state.run(&["runs", "events", &id, "--json", "--after", "1"]).json();
+    assert_eq!(lines[0]["seq"], 2);
+    assert!(state.run(&["runs", "halt", &id, "--note", "enough"]).stdout.starts_with("halted  "));
+    assert_eq!(state.run(&["runs", "show", &id, "--json"]).json()[0]["phase"], "halted");
+    assert!(state.run(&["runs", "resume", &id]).stdout.starts_with("running  "));
+    runtime.block_on(run.close()).unwrap();
+    assert!(state.run(&["runs", "list"]).stdout.contains("closed"));
+    assert_eq!(state.run(&["runs", "pause", &id]).code, 1, "a closed run cannot be paused");
+
+    let export = state.folder.path().join("run.export");
+    let trust = state.folder.path().join("run.trust");
+    let (export, trust) = (export.to_str().unwrap(), trust.to_str().unwrap());
+    let exported = state.run(&["export", &id, "-o", export, "--trust-out", trust]);
+    assert_eq!(exported.code, 0, "{}", exported.stderr);
+    assert_eq!(state.run(&["verify", export, "--trust", trust]).code, 0);
+    let checked = state.run(&["check", export, "--json"]);
+    assert_eq!(checked.json().last().unwrap()["changed"], 0, "{}", checked.stdout);
+    let bare = state.run(&["export", &id, "--no-payloads"]).stdout;
+    assert!(!bare.contains("rotate.") && bare.ends_with("\"payloads\":0}\n"), "{bare}");
+    assert_eq!(state.run(&["export", "ffffffff"]).code, 1);
+}
+
+#[test]
+fn ids_and_absent_stores_are_told_apart() {
+    let state = State::new();
+    assert_eq!(state.run(&["export", "abcdef"]).code, 3, "there is no store");
+    assert_eq!(state.run(&["runs", "show", "zz"]).code, 64);
+    let unknown = state.run(&["runs", "show", "ffffffff", "--json"]);
+    assert_eq!((unknown.code, &unknown.json()[0]["error"]["code"]), (1, &"failed".into()));
+    let long =
+        portcullis(&["runs", "list", "--home", &format!("/tmp/{}", "x".repeat(120))]).output().unwrap();
+    let long = Ran::from(long);
+    assert_eq!(long.code, 3);
+    assert!(long.stderr.contains("shorter --home"), "{}", long.stderr);
+}
+
+#[test]
+fn a_second_daemon_leaves_and_a_signal_ends_the_first() {
+    let state = State::new();
+    let mut first = state.command(&["serve"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(first.stderr.take().unwrap()).lines();
+    assert!(log.any(|line| line.unwrap().contains("serving")));
+    let second = state.run(&["serve"]);
+    assert_eq!(second.code, 0);
+    assert!(second.stderr.contains("another daemon already serves"), "{}", second.stderr);
+    let client = Client::new(Home::at(&state.home()).unwrap(), CredentialKind::Approver);
+    assert_eq!(runtime().block_on(client.health()).unwrap().pid, first.id());
+    assert!(Command::new("kill").arg(first.id().to_string()).status().unwrap().success());
+    assert_eq!(first.wait().unwrap().code(), Some(0));
+    let exposed = state.run(&["serve", "--http", "0.0.0.0:0"]);
+    assert_eq!(exposed.code, 3);
+    assert!(exposed.stderr.contains("without a configured credential"), "{}", exposed.stderr);
+    let broken = state.run(&["serve", "--bundle", "no/such"]);
+    assert_eq!(broken.code, 3);
+}
+
+#[test]
+fn the_gate_stands_before_the_demo_server() {
+    let state = State::new();
+    let workspace = state.folder.path().join("workspace");
+    let binary = env!("CARGO_BIN_EXE_portcullis");
+    let args = ["mcp", "--session", "one", "--", binary, "demo-server", workspace.to_str().unwrap()];
+    let mut gate = state.command(&args).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut to_gate = gate.stdin.take().unwrap();
+    let mut answers = BufReader::new(gate.stdout.take().unwrap()).lines();
+    let mut ask = |id: u32, method: &str, params: Value| -> Value {
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        writeln!(to_gate, "{request}").unwrap();
+        serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap()
+    };
+    let client = json!({"name": "test", "version": "1"});
+    ask(1, "initialize", json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}));
+    let sum = json!({"name": "perform_calculation", "arguments": {"expression": "40 + 2"}});
+    assert_eq!(ask(2, "tools/call", sum)["result"]["isError"], false);
+    let mail = json!({"name": "send_email", "arguments": {"recipient": "a@example.com", "subject": "x", "body": "y"}});
+    let denied = ask(3, "tools/call", mail);
+    assert_eq!(denied["result"]["isError"], true);
+    assert_eq!(denied["result"]["structuredContent"]["rule"], "runtime-policy/tool-type");
+    drop(to_gate);
+    assert_eq!(gate.wait().unwrap().code(), Some(0));
+    let runs = state.run(&["runs", "list", "--json"]).json();
+    assert_eq!((runs.len(), &runs[0]["steps"], &runs[0]["phase"]), (1, &2.into(), &"closed".into()));
+
+    let missing = state.run(&["mcp", "--json", "--", "/no/such/server"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (3, ""), "standard output belongs to the protocol");
+    assert!(missing.stderr.contains("error: cannot start the server"), "{}", missing.stderr);
+    assert_eq!(state.run(&["mcp"]).code, 64);
+}
+
+/// The checks that did not come out well.
+fn ailing(state: &State, args: &[&str]) -> Vec<(String, String, Value)> {
+    let ran = state.run(&[&["doctor", "--json"], args].concat());
+    let checks = ran.json();
+    let failed = checks.iter().any(|check| check["result"] == "fail");
+    assert_eq!(ran.code, i32::from(failed), "{}", ran.stdout);
+    checks
+        .into_iter()
+        .filter(|check| check["result"] == "fail")
+        .map(|check| {
+            let text = |field: &str| check[field].as_str().unwrap_or_default().to_owned();
+            (text("name"), text("detail"), check["remedy"].clone())
+        })
+        .collect()
+}
+
+#[test]
+fn the_doctor_finds_what_is_wrong() {
+    let state = State::new();
+    assert_eq!(ailing(&state, &[]), [], "nothing is there yet, which is no illness");
+    assert!(!state.home().exists(), "looking makes nothing");
+    let simulated = state.run(&["simulate", "--plan", "Calculation Task"]);
+    assert_eq!(simulated.code, 0, "{}", simulated.stderr);
+    assert_eq!(state.run(&["runs", "list"]).code, 0);
+    let well = state.run(&["doctor"]);
+    assert_eq!(well.code, 0, "{}", well.stdout);
+    assert!(well.stdout.contains("1 runs, 13 events, every link holds"), "{}", well.stdout);
+    assert!(well.stdout.contains("0 live runs"), "{}", well.stdout);
+
+    let bad = state.folder.path().join("bad");
+    fs::create_dir(&bad).unwrap();
+    fs::write(bad.join("portcullis.toml"), "version = 9\n").unwrap();
+    let [(name, ..)] = ailing(&state, &["--bundle", bad.to_str().unwrap()]).try_into().unwrap();
+    assert_eq!(name, "bundle");
+
+    let token = state.home().join("credentials/approver.token");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o644)).unwrap();
+    let [(name, detail, _)] = ailing(&state, &[]).try_into().unwrap();
+    assert_eq!(name, "approver token");
+    assert!(detail.contains("chmod 600"), "{detail}");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+
+    fs::set_permissions(state.home(), fs::Permissions::from_mode(0o777)).unwrap();
+    let [(name, _, remedy)] = ailing(&state, &[]).try_into().unwrap();
+    assert_eq!((name.as_str(), remedy.as_str().unwrap().starts_with("chmod 700")), ("home", true));
+    fs::set_permissions(state.home(), fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn the_doctor_finds_a_changed_event() {
+    let state = State::new();
+    assert_eq!(state.run(&["simulate", "--plan", "Calculation Task"]).code, 0);
+    let ledger = state.home().join("ledger");
+    let database = fs::read_dir(&ledger)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"SQLite format 3")))
+        .unwrap();
+    let bytes = fs::read(&database).unwrap();
+    let wanted = b"\"verdict\":\"allow\"";
+    let at = bytes.windows(wanted.len()).position(|window| window == wanted).unwrap();
+    let mut changed = bytes;
+    changed[at + wanted.len() - 6..at + wanted.len() - 1].copy_from_slice(b"allov");
+    fs::write(&database, changed).unwrap();
+    let found = ailing(&state, &[]);
+    assert!(
+        found.iter().any(|(name, detail, _)| name == "store" && detail.contains("does not hash")),
+        "{found:?}"
+    );
+}

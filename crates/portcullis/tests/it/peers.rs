@@ -1,0 +1,356 @@
+//! The gate between peers that nobody here wrote: npm's MCP servers behind it, the official Python client in front.
+//!
+//! `cargo xtask peers` installs them into `.peers`. Without them these tests say so and are skipped, unless
+//! `PORTCULLIS_TEST_PEERS` demands them, as `cargo xtask test` does.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use portcullis_core::event::{ConfigChange, Event, EventBody, OutcomeStatus};
+use portcullis_core::principal::CredentialKind;
+use portcullis_gateway::api::{ApprovalFilter, ApprovalInfo, GrantApproval, RunPhase};
+use portcullis_gateway::client::Client;
+use portcullis_gateway::home::Home;
+use serde_json::{Value, json};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+/// Where the peers are, or none when they are not installed and not demanded.
+fn peers() -> Option<PathBuf> {
+    let peers = root().join(".peers");
+    let there = peers.join("python/bin/python").exists() && peers.join("npm/node_modules").exists();
+    if !there {
+        assert!(
+            std::env::var_os("PORTCULLIS_TEST_PEERS").is_none(),
+            "the peers are not installed; run `cargo xtask peers`"
+        );
+        eprintln!("SKIPPED: the peers are not installed; run `cargo xtask peers`");
+        return None;
+    }
+    Some(peers)
+}
+
+/// A state folder, a bundle for a server, and a folder for the server to work on.
+struct Stage {
+    folder: tempfile::TempDir,
+    peers: PathBuf,
+}
+
+impl Stage {
+    /// Drafts a bundle with `portcullis init` for the server and adds policies to it.
+    fn set(server: &str) -> Option<Self> {
+        let peers = peers()?;
+        // A short path: a socket is in it.
+        let folder = tempfile::Builder::new().prefix("pc-").tempdir_in("/tmp").unwrap();
+        std::fs::create_dir(folder.path().join("files")).unwrap();
+        let stage = Self { folder, peers };
+        let mut init = stage.portcullis(&["init", "-o"]);
+        init.arg(stage.bundle()).arg("--").args(stage.server(server));
+        let drafted = init.output().unwrap();
+        assert!(drafted.status.success(), "{}", shown(&drafted));
+        Some(stage)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn bundle(&self) -> PathBuf {
+        self.path("bundle")
+    }
+
+    fn portcullis(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.arg("--home").arg(self.path("home")).args(arguments);
+        command
+    }
+
+    /// Command line of an npm server.
+    fn server(&self, name: &str) -> Vec<String> {
+        let script =
+            self.peers.join(format!("npm/node_modules/@modelcontextprotocol/server-{name}/dist/index.js"));
+        let mut command = vec!["node".to_owned(), script.display().to_string()];
+        if name == "filesystem" {
+            command.push(self.path("files").display().to_string());
+        }
+        command
+    }
+
+    /// Command line of the gate in front of that server.
+    fn gated(&self, name: &str, policy: &str) -> Vec<String> {
+        let program = env!("CARGO_BIN_EXE_portcullis").to_owned();
+        let (home, bundle) = (self.path("home").display().to_string(), self.bundle().display().to_string());
+        let gate = ["--home", &home, "mcp", "--bundle", &bundle, "--policy", policy, "--"];
+        let mut command: Vec<String> = std::iter::once(program).chain(gate.map(str::to_owned)).collect();
+        command.extend(self.server(name));
+        command
+    }
+
+    fn add(&self, file: &str, text: &str) {
+        std::fs::write(self.bundle().join(file), text).unwrap();
+    }
+
+    /// Replaces a line of `portcullis.toml`, or adds it.
+    fn set_main(&self, line: &str) {
+        let path = self.bundle().join("portcullis.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let key = line.split('=').next().unwrap();
+        let kept: String = text.lines().filter(|l| !l.starts_with(key)).flat_map(|l| [l, "\n"]).collect();
+        std::fs::write(&path, format!("{line}\n{kept}")).unwrap();
+    }
+
+    /// Starts a script of the Python client.
+    fn client(&self, script: &str, arguments: &[String]) -> Child {
+        Command::new(self.peers.join("python/bin/python"))
+            .arg("-B")
+            .arg(root().join("peers").join(script))
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    fn filesystem(&self, servers: &[Vec<String>], steps: &Value) -> Child {
+        let servers = serde_json::to_string(servers).unwrap();
+        self.client("filesystem.py", &["--servers".into(), servers, "--steps".into(), steps.to_string()])
+    }
+
+    fn api(&self, kind: CredentialKind) -> Client {
+        Client::new(Home::at(&self.path("home")).unwrap(), kind)
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // The daemon that the gates started is ours to end.
+        if let Ok(pid) = std::fs::read_to_string(self.path("home/daemon.pid")) {
+            let _ = Command::new("kill").arg(pid.trim()).status();
+        }
+    }
+}
+
+fn shown(output: &Output) -> String {
+    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// The report of a script that must have gone well.
+fn report(child: Child) -> Value {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", shown(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn step(report: &Value, number: usize) -> &Value {
+    &report["steps"][number]
+}
+
+async fn pending(client: &Client) -> ApprovalInfo {
+    let start = Instant::now();
+    loop {
+        // The daemon may not be up yet.
+        if let Ok(mut approvals) = client.approvals(ApprovalFilter::Pending).await
+            && let Some(approval) = approvals.pop()
+        {
+            return approval;
+        }
+        assert!(start.elapsed() < PATIENCE, "nothing waits for approval");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn events(client: &Client, run: &str) -> Vec<Event> {
+    let page = client.events(run, 0, 1_000).await.unwrap();
+    let lines = page.lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| Event::from_line(line).unwrap()).collect()
+}
+
+const STRICT: &str = "[[policy]]\nname = 'strict'\nallowed_types = ['RETRIEVE_DOCS']\nmax_steps = 50\n\
+                      max_side_effects = 0\napproval_for_side_effects = true\n";
+const SUPERVISED: &str = "[[policy]]\nname = 'supervised'\nallowed_types = ['RETRIEVE_DOCS', 'WRITE_FILE']\nmax_steps = 50\n\
+                          max_side_effects = 5\napproval_for_side_effects = true\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_pass_and_a_write_is_denied_with_a_typed_denial() {
+    let Some(stage) = Stage::set("filesystem") else { return };
+    stage.add("policies/strict.toml", STRICT);
+    let file = stage.path("files/note.txt");
+    std::fs::write(&file, "what is written\n").unwrap();
+    let target = stage.path("files/new.txt");
+    let steps = json!([
+        {"tool": "read_text_file", "arguments": {"path": file}},
+        {"tool": "write_file", "arguments": {"path": target, "content": "x"}},
+        {"tool": "list_directory", "arguments": {"path": stage.path("files")}},
+        {"tool": "write_file", "arguments": {"path": target, "content": "x"}},
+        {"tool": "write_file", "arguments": {"path": target, "content": "x"}},
+        {"tool": "write_file", "arguments": {"content": "x", "path": target}},
+        {"tool": "read_text_file", "arguments": {"path": 7}},
+    ]);
+    let report = report(stage.filesystem(&[stage.gated("filesystem", "strict")], &steps));
+    assert_eq!(report["servers"][0]["name"], "secure-filesystem-server");
+    assert_eq!(
+        (&step(&report, 0)["isError"], &step(&report, 0)["text"]),
+        (&json!(false), &json!("what is written\n"))
+    );
+    let denied = step(&report, 1);
+    assert_eq!(denied["isError"], true);
+    let denial = &denied["structuredContent"];
+    assert_eq!(
+        (&denial["class"], &denial["rule"], &denial["target"]),
+        (&json!("denied"), &json!("runtime-policy/tool-type"), &json!("write_file"))
+    );
+    assert_eq!(denial["retry"], json!({"when": "never", "left": 2}));
+    assert!(denied["text"].as_str().unwrap().contains("runtime-policy/tool-type"));
+    assert_eq!(step(&report, 2)["isError"], false);
+    assert_eq!(
+        step(&report, 5)["structuredContent"]["rule"],
+        "run/loop-breaker",
+        "the third identical retry"
+    );
+    assert!(step(&report, 5)["text"].as_str().unwrap().contains("loop breaker"));
+    assert_eq!(step(&report, 6)["structuredContent"]["rule"], "registry/args-schema");
+    assert!(!target.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_write_executes_exactly_once_after_a_grant_that_only_an_approver_can_give() {
+    let Some(stage) = Stage::set("filesystem") else { return };
+    stage.add("policies/supervised.toml", SUPERVISED);
+    stage.set_main("approval_wait_s = 20");
+    let target = stage.path("files/new.txt");
+    let arguments = json!({"path": target, "content": "approved\n"});
+    let marker = stage.path("granted");
+    let steps = json!([
+        {"tool": "write_file", "arguments": arguments, "id": "held", "background": true},
+        {"tool": "list_directory", "arguments": {"path": stage.path("files")}},
+        {"wait_file": marker, "timeout_s": 60},
+        {"join": "held"},
+    ]);
+    let client = stage.filesystem(&[stage.gated("filesystem", "supervised")], &steps);
+    let (agent, approver) = (stage.api(CredentialKind::Agent), stage.api(CredentialKind::Approver));
+    let waiting = pending(&approver).await;
+    assert_eq!(waiting.tool, "write_file");
+    assert_eq!(waiting.arguments, Some(arguments));
+    assert!(!target.exists(), "nothing is written before the grant");
+    let id = waiting.approval.to_string();
+    let forbidden = agent.grant(&id, &GrantApproval::default()).await.unwrap_err();
+    assert_eq!(forbidden.code(), Some("forbidden"));
+    assert!(!target.exists());
+    let granted = stage.portcullis(&["approvals", "grant", &id]).output().unwrap();
+    assert!(granted.status.success(), "{}", shown(&granted));
+    std::fs::write(&marker, "").unwrap();
+    let report = report(client);
+    assert_eq!(step(&report, 1)["isError"], false, "a held call holds up nothing else");
+    let held = report["steps"].as_array().unwrap().iter().find(|step| step["id"] == "held").unwrap();
+    assert_eq!(held["isError"], false, "{held}");
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), "approved\n");
+    let events = events(&approver, &waiting.run.to_string()).await;
+    let executed = events.iter().filter(|event| {
+        matches!(&event.body, EventBody::Outcome { action, status: OutcomeStatus::Ok } if *action == waiting.action)
+    });
+    assert_eq!(executed.count(), 1);
+    let again = agent.grant(&id, &GrantApproval::default()).await.unwrap_err();
+    assert_eq!(again.code(), Some("forbidden"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_call_is_told_to_come_back_and_its_retry_uses_the_grant_once() {
+    let Some(stage) = Stage::set("filesystem") else { return };
+    stage.add("policies/supervised.toml", SUPERVISED);
+    stage.set_main("approval_wait_s = 1");
+    let target = stage.path("files/new.txt");
+    let write = json!({"tool": "write_file", "arguments": {"path": target, "content": "once\n"}});
+    let marker = stage.path("granted");
+    let steps =
+        json!([write, write, write, write, write, {"wait_file": marker, "timeout_s": 60}, write, write]);
+    let client = stage.filesystem(&[stage.gated("filesystem", "supervised")], &steps);
+    let approver = stage.api(CredentialKind::Approver);
+    let waiting = pending(&approver).await;
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    approver.grant(&waiting.approval.to_string(), &GrantApproval::default()).await.unwrap();
+    std::fs::write(&marker, "").unwrap();
+    let report = report(client);
+    for number in 0..5 {
+        let denial = &step(&report, number)["structuredContent"];
+        assert_eq!(denial["class"], "approval_pending", "waiting is not a retry storm: {denial}");
+        assert_eq!(denial["approval"], waiting.approval.to_string());
+    }
+    assert_eq!(step(&report, 6)["isError"], false, "the retry claims the grant");
+    let next = &step(&report, 7)["structuredContent"];
+    assert_eq!(next["class"], "approval_pending");
+    assert_ne!(next["approval"], waiting.approval.to_string(), "one grant, one execution");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_gated_servers_of_one_client_share_one_run() {
+    let Some(stage) = Stage::set("filesystem") else { return };
+    stage.add("policies/strict.toml", STRICT);
+    let gate = stage.gated("filesystem", "strict");
+    let listing = json!({"path": stage.path("files")});
+    let steps = json!([
+        {"list_tools": 0}, {"list_tools": 1},
+        {"tool": "list_directory", "server": 0, "arguments": listing},
+        {"tool": "directory_tree", "server": 1, "arguments": listing},
+    ]);
+    report(stage.filesystem(&[gate.clone(), gate], &steps));
+    let approver = stage.api(CredentialKind::Approver);
+    let start = Instant::now();
+    let run = loop {
+        let runs = approver.runs(10).await.unwrap();
+        assert_eq!(runs.len(), 1, "one client, one run");
+        if runs[0].phase == RunPhase::Closed {
+            break runs[0].clone();
+        }
+        assert!(start.elapsed() < PATIENCE, "the run is {:?}", runs[0].phase);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    assert_eq!(run.steps, 2);
+    let events = events(&approver, &run.run.to_string()).await;
+    let listed = |event: &&Event| matches!(event.body, EventBody::Config(ConfigChange::ToolsListed { .. }));
+    assert!(events.iter().filter(listed).count() >= 2);
+    let id = run.run.to_string();
+    let (export, trust) = (stage.path("run.export"), stage.path("run.trust"));
+    let exported =
+        stage.portcullis(&["export", &id, "-o"]).arg(&export).arg("--trust-out").arg(&trust).output();
+    assert!(exported.unwrap().status.success());
+    let verified = stage.portcullis(&["verify"]).arg(&export).arg("--trust").arg(&trust).output().unwrap();
+    assert_eq!(verified.status.code(), Some(0), "{}", shown(&verified));
+}
+
+/// The whole surface of server-everything, with and without the gate, is the same JSON but for the committed list.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gate_is_transparent_for_everything_that_is_not_its_business() {
+    let Some(stage) = Stage::set("everything") else { return };
+    // The client sends wrong arguments and unknown tools on purpose, to see the server's own answers.
+    stage.set_main("mode = \"observe\"");
+    stage.add(
+        "policies/open.toml",
+        "[[policy]]\nname = 'open'\nallowed_types = []\nmax_steps = 1000\nmax_side_effects = 1000\n",
+    );
+    for mode in ["auto", "legacy"] {
+        let surface = |command: Vec<String>| {
+            let mut arguments = vec!["--mode".to_owned(), mode.to_owned()];
+            arguments.extend(command);
+            stage.client("surface.py", &arguments)
+        };
+        let plain = stage.path(&format!("plain-{mode}.json"));
+        let gated = stage.path(&format!("gated-{mode}.json"));
+        // At once: they do not share anything.
+        let (one, two) = (surface(stage.server("everything")), surface(stage.gated("everything", "open")));
+        for (child, file) in [(one, &plain), (two, &gated)] {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{mode}: {}", shown(&output));
+            std::fs::write(file, output.stdout).unwrap();
+        }
+        let compared =
+            stage.client("compare.py", &[plain.display().to_string(), gated.display().to_string()]);
+        let output = compared.wait_with_output().unwrap();
+        assert!(output.status.success(), "{mode}: {}", shown(&output));
+    }
+}
