@@ -17,6 +17,9 @@ const BUDGET: Duration = Duration::from_secs(40 * 60);
 /// Set for the tests when the long ones are asked for.
 const LONG_TESTS: &str = "PORTCULLIS_TEST_LONG";
 
+/// Set for the tests so that those against foreign peers fail, rather than being skipped, when the peers are missing.
+const PEERS_DEMANDED: &str = "PORTCULLIS_TEST_PEERS";
+
 /// How many things passed and failed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Count {
@@ -97,7 +100,7 @@ fn program(name: &'static str, make: fn() -> Program) -> Step {
 }
 
 fn cargo_test(long: bool) -> Program {
-    let program = Program::cargo(["test", "--workspace", "--no-fail-fast"]);
+    let program = Program::cargo(["test", "--workspace", "--no-fail-fast"]).env(PEERS_DEMANDED, "1");
     if long { program.env(LONG_TESTS, "1") } else { program }
 }
 

@@ -50,6 +50,22 @@ pub struct Context<'a> {
     pub run: &'a RunState,
 }
 
+impl Context<'_> {
+    /// Whether a call of the tool counts as a side effect. Nobody classified an unknown tool, so it does, unless
+    /// the bundle trusts hints and the tool's server calls it read-only.
+    pub fn is_side_effecting(&self, tool: &str) -> bool {
+        match self.bundle.registry.get(tool) {
+            Some(tool) => tool.side_effecting,
+            None => !self.is_trusted_reader(tool),
+        }
+    }
+
+    /// Whether an unknown tool is taken to be a reader on its server's word.
+    pub fn is_trusted_reader(&self, tool: &str) -> bool {
+        self.bundle.trust_hints && self.run.hinted_read_only(tool)
+    }
+}
+
 /// Why a guard could not judge.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]

@@ -3,6 +3,8 @@
 //! [`RunState::apply`] is the only way the state changes, and it sees nothing but the event. Whoever holds the
 //! events of a run, across all its segments, holds its state at every point.
 
+use std::collections::BTreeSet;
+
 use crate::action::{Action, Grant};
 use crate::event::{
     ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, GrantScope, Mode,
@@ -10,7 +12,7 @@ use crate::event::{
 };
 use crate::id::{ActionId, ApprovalId, Digest};
 use crate::label::{Label, LabelSet};
-use crate::limits::{APPROVALS_MAX, DENIALS_REMEMBERED_MAX, OPEN_ACTIONS_MAX};
+use crate::limits::{APPROVALS_MAX, DENIALS_REMEMBERED_MAX, OPEN_ACTIONS_MAX, TOOLS_MAX};
 use crate::principal::Principal;
 use crate::recent::Recent;
 use crate::time::Timestamp;
@@ -107,6 +109,8 @@ pub struct RunState {
     approval_by_digest: Recent<Digest, ApprovalId>,
     /// How often each action was denied in a row, by action digest.
     denials: Recent<Digest, u32>,
+    /// Tools that their server calls read-only. A claim, which counts only where the bundle trusts hints.
+    read_only_hints: BTreeSet<String>,
     verdicts: [u64; Verdict::ALL.len()],
 }
 
@@ -168,6 +172,11 @@ impl RunState {
     /// How often this very action was denied in a row.
     pub fn denials(&self, action: Digest) -> u32 {
         self.denials.get(&action).copied().unwrap_or(0)
+    }
+
+    /// Whether the server of a tool calls it read-only: a claim, not a fact.
+    pub fn hinted_read_only(&self, tool: &str) -> bool {
+        self.read_only_hints.contains(tool)
     }
 
     /// An action whose outcome is not known yet.
@@ -302,7 +311,16 @@ impl RunState {
                     self.phase = Phase::Running;
                 }
             }
-            ConfigChange::ToolsListed { .. } => {}
+            ConfigChange::ToolsListed { tools, .. } => {
+                for tool in tools {
+                    // The latest listing counts, so a claim that is withdrawn is gone.
+                    if tool.read_only_hint != Some(true) {
+                        self.read_only_hints.remove(&tool.name);
+                    } else if self.read_only_hints.len() < TOOLS_MAX {
+                        self.read_only_hints.insert(tool.name.clone());
+                    }
+                }
+            }
         }
     }
 

@@ -154,6 +154,11 @@ impl Engine {
         self.bundle.policy(self.state.policy())
     }
 
+    /// What guards look at; none when the run's policy is gone.
+    fn context(&self) -> Option<Context<'_>> {
+        self.policy().map(|policy| Context { bundle: &self.bundle, policy, run: &self.state })
+    }
+
     /// The first event of a run.
     pub fn open(&self, env: &mut dyn Env, opened: RunOpened) -> Batch {
         let mut batch = self.builder(env);
@@ -267,8 +272,10 @@ impl Engine {
         call: Option<String>,
     ) -> Judgement {
         let step = self.state.steps().saturating_add(1);
-        let known = action.tool.as_deref().and_then(|name| self.bundle.registry.get(name));
-        let side_effecting = action.tool.is_some() && known.is_none_or(|tool| tool.side_effecting);
+        let side_effecting = action.tool.as_deref().is_some_and(|name| match self.context() {
+            Some(context) => context.is_side_effecting(name),
+            None => true,
+        });
         let proposed = Proposed {
             action: action.id,
             step,
@@ -301,8 +308,7 @@ impl Engine {
         let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
         let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
         let mut verdict = cause;
-        if let Some(policy) = self.policy() {
-            let context = Context { bundle: &self.bundle, policy, run: &self.state };
+        if let Some(context) = self.context() {
             let record = decision.record(&context, &pending, &facts);
             verdict = batch.push(Actor::gate(), Some(cause), EventBody::Verdict(record));
         }
@@ -336,14 +342,13 @@ impl Engine {
     }
 
     fn decide(&self, batch: &BatchBuilder<'_>, action: &Action, grant: Option<&Grant>) -> (Facts, Decision) {
-        let Some(policy) = self.policy() else {
+        let Some(context) = self.context() else {
             let message = format!("the bundle has no runtime policy `{}` any more", self.state.policy());
             return (Facts::none(), denied(reserved::LIMIT, message));
         };
         if let Some(limit) = self.exceeded(action) {
             return (Facts::none(), denied(reserved::LIMIT, limit));
         }
-        let context = Context { bundle: &self.bundle, policy, run: &self.state };
         let pending = Pending { at: batch.at(), subject: Subject::Action(action), grant };
         let facts = self.gather(&context, &pending);
         let decision = self.pipeline.decide(&context, &pending, &facts);

@@ -46,6 +46,7 @@ struct Parts {
 struct Main {
     mode: Mode,
     unknown_tools: Verdict,
+    trust_hints: bool,
     policy: Option<Placed<String>>,
     approvals: ApprovalTimes,
     credentials: Vec<Placed<Credential>>,
@@ -167,6 +168,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let mode = table.word("mode", &[("enforce", Mode::Enforce), ("observe", Mode::Observe)]);
     let verdicts = [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
     let unknown_tools = table.word("unknown_tools", &verdicts);
+    let trust_hints = table.boolean("trust_hints").unwrap_or(false);
     let policy = table.string("policy").map(|field| placed(file, field));
     let mut approvals = ApprovalTimes::default();
     if let Some(wait_s) = table.integer("approval_wait_s", 0) {
@@ -181,6 +183,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     Main {
         mode: mode.unwrap_or_default(),
         unknown_tools: unknown_tools.unwrap_or(Verdict::Review),
+        trust_hints,
         policy,
         approvals,
         credentials,
@@ -419,6 +422,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         digest,
         mode: main.mode,
         unknown_tools: main.unknown_tools,
+        trust_hints: main.trust_hints,
         approvals: main.approvals,
         registry,
         knowledge: parts.knowledge,

@@ -35,6 +35,8 @@ pub struct Bundle {
     pub mode: Mode,
     /// What becomes of tools that the registry does not know: `allow`, `review` or `deny`.
     pub unknown_tools: Verdict,
+    /// Whether a server's own `readOnlyHint` is believed for tools that the registry does not know.
+    pub trust_hints: bool,
     /// Waiting times of approvals.
     pub approvals: ApprovalTimes,
     /// The tools.

@@ -93,8 +93,7 @@ fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option
     if let Some(finding) = restricted_keyword(policy, action)? {
         return Ok(Some(finding));
     }
-    // Nobody classified an unknown tool, so it is taken to have side effects.
-    let side_effecting = action.tool.is_some() && tool.is_none_or(|tool| tool.side_effecting);
+    let side_effecting = action.tool.as_deref().is_some_and(|name| context.is_side_effecting(name));
     if !side_effecting {
         return Ok(None);
     }

@@ -20,7 +20,8 @@ use portcullis_core::verdict::Verdict;
 ///
 /// ## Configuration
 /// `unknown_tools = "review"` (the default), `"deny"` or `"allow"` in `portcullis.toml`. Whatever is chosen,
-/// an unknown tool counts as side-effecting, because nobody knows better.
+/// an unknown tool counts as side-effecting, because nobody knows better. With `trust_hints = true` a tool that
+/// its server calls read-only passes, and does not count; servers can lie, so it is off by default.
 ///
 /// ## False positives
 /// Every first use of a new tool; `portcullis init` drafts the entry that ends it.
@@ -52,6 +53,9 @@ impl Guard for UnknownTool {
             return Ok(Vec::new());
         };
         if context.bundle.unknown_tools == Verdict::Allow || context.bundle.registry.get(name).is_some() {
+            return Ok(Vec::new());
+        }
+        if context.is_trusted_reader(name) {
             return Ok(Vec::new());
         }
         let message = format!("the tool `{name}` is not in the registry");

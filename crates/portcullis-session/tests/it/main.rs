@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_core::action::{Action, Pending, Subject};
-use portcullis_core::event::{Enforced, Event, EventBody, OutcomeStatus};
+use portcullis_core::event::{Enforced, Event, EventBody, ListedTool, OutcomeStatus};
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::Context;
+use portcullis_core::id::Digest;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::state::RunState;
 use portcullis_core::verdict::Verdict;
@@ -116,6 +117,32 @@ async fn observe_mode_notes_the_verdict_and_lets_pass() {
         })
         .collect();
     assert_eq!(recorded, [Enforced::LetPass, Enforced::LetPass, Enforced::Executed]);
+}
+
+/// A server's hints are recorded and count for nothing, unless the bundle says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn hints_are_trusted_only_where_the_bundle_says_so() {
+    for (main, verdict) in [("", Verdict::Review), ("trust_hints = true\n", Verdict::Allow)] {
+        let folder = tempfile::tempdir().unwrap();
+        let gate = gate(folder.path(), main, OpenOptions::default());
+        let opened = open(&gate).await;
+        let list = |read_only| ListedTool {
+            name: "peek".into(),
+            digest: Digest::from_bytes([0; 32]),
+            read_only_hint: read_only,
+            destructive_hint: None,
+        };
+        opened.run.tools_listed("s", vec![list(Some(true))]).await.unwrap();
+        for number in 0..4 {
+            let call = call("peek", json!({"n": number}));
+            let (judgement, _) = gate.propose(&opened.run, call, Duration::ZERO).await.unwrap();
+            assert_eq!(judgement.decision.verdict, verdict, "readers do not count as side effects");
+        }
+        opened.run.tools_listed("s", vec![list(None)]).await.unwrap();
+        let (judgement, _) =
+            gate.propose(&opened.run, call("peek", json!({})), Duration::ZERO).await.unwrap();
+        assert_eq!(judgement.decision.verdict, Verdict::Review, "the latest listing counts");
+    }
 }
 
 /// Law 1: whoever holds bundle and record computes every verdict again.
