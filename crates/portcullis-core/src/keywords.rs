@@ -1,8 +1,12 @@
 //! One automaton for the restricted keywords of all policies of a bundle.
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 
 use crate::normalise::{self, Normalised};
+
+/// Up to so many keywords the automaton is a table with an entry for each state and byte, which is the fastest
+/// there is; beyond, where the table would take tens of megabytes, the library chooses.
+const DFA_PATTERNS_MAX: usize = 1_000;
 
 /// Finds the keywords of any policy in one pass over a text.
 #[derive(Debug, Clone)]
@@ -35,7 +39,9 @@ impl KeywordIndex {
                 }
             }
         }
+        let kind = (patterns.len() <= DFA_PATTERNS_MAX).then_some(AhoCorasickKind::DFA);
         let automaton = AhoCorasick::builder()
+            .kind(kind)
             .match_kind(MatchKind::Standard)
             .ascii_case_insensitive(true)
             .build(patterns.keys())?;
@@ -46,6 +52,10 @@ impl KeywordIndex {
     /// stands first in the policy. Linear in the text.
     pub fn find(&self, policy: usize, text: &str) -> Option<KeywordMatch> {
         if self.owners.is_empty() {
+            return None;
+        }
+        // Nearly all texts are plain and hold no keyword of any policy: one cheap pass tells.
+        if normalise::is_plain(text) && !self.automaton.is_match(text) {
             return None;
         }
         let normalised = Normalised::new(text);

@@ -70,13 +70,18 @@ pub fn keyword(text: &str) -> String {
     normalise(text, |_| Some(' ')).text.trim().to_ascii_lowercase()
 }
 
-fn is_plain(text: &str) -> bool {
-    let mut previous = 0;
-    text.bytes().all(|byte| {
-        let doubled = byte == b' ' && previous == b' ';
-        previous = byte;
-        (0x20..0x7f).contains(&byte) && !doubled
-    })
+/// Whether a text is its own normal form but for upper case: printable ASCII without doubled spaces.
+pub(crate) fn is_plain(text: &str) -> bool {
+    // In blocks that are judged whole, without a way out in between: the compiler makes vector code of it.
+    const BLOCK: usize = 64;
+    let bytes = text.as_bytes();
+    let shown = |block: &[u8]| block.iter().fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte));
+    let next = bytes.get(1..).unwrap_or_default();
+    let single = |(block, next): (&[u8], &[u8])| {
+        let doubled = block.iter().zip(next).fold(false, |doubled, pair| doubled | (pair == (&b' ', &b' ')));
+        !doubled
+    };
+    bytes.chunks(BLOCK).all(shown) && bytes.chunks(BLOCK).zip(next.chunks(BLOCK)).all(single)
 }
 
 /// Characters that show nothing and can be put between letters to hide a word: format and filler characters,
@@ -191,6 +196,20 @@ mod tests {
         assert_eq!(span("wire"), "w\u{200b}ire");
         assert_eq!(span("fi"), "ﬁ");
         assert_eq!(span("!"), "!");
+    }
+
+    #[test]
+    fn plain_is_told_wherever_it_ends() {
+        for before in [0, 1, 62, 63, 64, 65, 127, 200] {
+            let text = |odd: &str| format!("{}{odd}{}", "ab ".repeat(before), "c");
+            assert!(is_plain(&text("x")), "{before}");
+            for odd in ["  ", "x  ", "\n", "x\u{7f}", "\u{e9}", "\t"] {
+                assert!(!is_plain(&text(odd)), "{before} {odd:?}");
+            }
+        }
+        assert!(
+            is_plain("") && is_plain(" ") && !is_plain("  ") && !is_plain(&format!("{}  ", "x".repeat(63)))
+        );
     }
 
     proptest::proptest! {
