@@ -5,8 +5,8 @@
 //! `resume`, in a new segment. Requests that fail for the same reason wait for that and are made once more. A
 //! proposal that was made twice leaves a first one behind that nobody acts upon; it never executes twice.
 //!
-//! Losing the run again and again is not repaired for ever: after [`RESUMES_IN_A_ROW_MAX`] it is given up, and
-//! every request fails, which the callers turn into refusals.
+//! Losing the run again and again is not repaired for ever: after [`RESUMES_IN_A_ROW_MAX`] without one answer in
+//! between, every request fails, which the callers turn into refusals.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
@@ -24,7 +24,7 @@ use crate::api::{
 };
 use crate::home::Home;
 
-/// How often a run may be taken up again without having lived for [`SETTLED`] in between.
+/// How often a run may be taken up again without having answered anything, or lived for 30 s, in between.
 pub const RESUMES_IN_A_ROW_MAX: u32 = 8;
 /// The pause before the second of them; each further one is twice as long, up to [`BACKOFF_MAX`].
 const BACKOFF_MIN: Duration = Duration::from_millis(50);
@@ -53,6 +53,8 @@ struct Shared {
     life: Mutex<Life>,
     latest: StdMutex<(u64, OpenedRun)>,
     attached: StdMutex<Option<JoinHandle<()>>>,
+    /// A request was answered since the run was last taken up.
+    answered: AtomicBool,
     closing: AtomicBool,
 }
 
@@ -80,6 +82,7 @@ impl Run {
             life: Mutex::new(Life { since: Instant::now(), resumes: 0 }),
             latest: StdMutex::new((0, opened)),
             attached: StdMutex::new(None),
+            answered: AtomicBool::new(false),
             closing: AtomicBool::new(false),
         });
         Shared::watch(&shared, 0, attached);
@@ -144,7 +147,12 @@ impl Run {
                     Shared::resume(&self.shared, generation).await?;
                     tries += 1;
                 }
-                answer => return answer,
+                answer => {
+                    if answer.is_ok() {
+                        self.shared.answered.store(true, Ordering::SeqCst);
+                    }
+                    return answer;
+                }
             }
         }
     }
@@ -206,7 +214,7 @@ impl Shared {
         if generation != seen || this.closing.load(Ordering::SeqCst) {
             return Ok(());
         }
-        if life.since.elapsed() > SETTLED {
+        if this.answered.swap(false, Ordering::SeqCst) || life.since.elapsed() > SETTLED {
             life.resumes = 0;
         }
         if life.resumes >= RESUMES_IN_A_ROW_MAX {

@@ -191,6 +191,24 @@ async fn a_run_goes_on_when_the_daemon_dies() {
 }
 
 #[tokio::test]
+async fn a_run_that_answers_in_between_survives_any_number_of_deaths() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = stand_in::home(dir.path());
+    let answer = |path: &str, _| usual(path).unwrap_or_else(|| now(200, permit(7)));
+    let mut daemon = StandIn::start(&home, answer);
+    let run = Run::open(&home, StartOptions::default(), open()).await.unwrap();
+    let proposal = proposal();
+    for _ in 0..2 * RESUMES_IN_A_ROW_MAX {
+        daemon = {
+            drop(daemon);
+            StandIn::start(&home, answer)
+        };
+        assert!(run.propose(&proposal).await.unwrap().permit);
+    }
+    drop(daemon);
+}
+
+#[tokio::test]
 async fn a_run_that_the_daemon_forgot_is_opened_again_and_not_for_ever() {
     let dir = tempfile::tempdir().unwrap();
     let home = stand_in::home(dir.path());

@@ -16,7 +16,7 @@ use portcullis_wire::mcp::{
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::process::Command;
 use tokio::time::timeout;
@@ -165,16 +165,17 @@ fn client_info() -> Value {
 }
 
 fn page(stateless: bool, cursor: Option<&str>) -> Value {
-    let mut params = json!({});
+    let mut params = Map::new();
     if stateless {
-        params["_meta"] = json!({
+        let meta = json!({
             META_PROTOCOL_VERSION: V_2026_07_28, META_CLIENT_INFO: client_info(), META_CAPABILITIES: {},
         });
+        params.insert("_meta".to_owned(), meta);
     }
     if let Some(cursor) = cursor {
-        params["cursor"] = cursor.into();
+        params.insert("cursor".to_owned(), cursor.into());
     }
-    params
+    params.into()
 }
 
 fn introduction(result: &RawValue) -> Option<String> {

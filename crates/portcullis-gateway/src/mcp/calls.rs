@@ -63,7 +63,9 @@ impl Open {
     pub(super) fn id_raw(&self) -> &RawValue {
         match self {
             Self::Passed(id) | Self::Hello(id) | Self::List(id) => id,
-            Self::Waiting(call, _) | Self::Executing(call, _) | Self::Task { request: call, .. } => &call.id_raw,
+            Self::Waiting(call, _) | Self::Executing(call, _) | Self::Task { request: call, .. } => {
+                &call.id_raw
+            }
         }
     }
 
@@ -320,7 +322,10 @@ mod tests {
             calls.insert(Id::Integer(number), waiting()).unwrap();
         }
         assert_eq!(calls.insert(Id::Integer(-1), waiting()), Err(Full::Calls));
-        assert_eq!(calls.insert(Id::Integer(3), Open::Passed(call().id_raw)), Err(Full::IdInUse(Id::Integer(3))));
+        assert_eq!(
+            calls.insert(Id::Integer(3), Open::Passed(call().id_raw)),
+            Err(Full::IdInUse(Id::Integer(3)))
+        );
         assert!(calls.execute(&Id::Integer(3), ACTION));
         assert!(calls.answered(&Id::Integer(3)).is_some());
         calls.insert(Id::Integer(-1), waiting()).unwrap();
