@@ -11,7 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use portcullis_gateway::home::Home;
 
 use crate::commands::{
-    approvals, bench, check, completions, demo, demo_server, doctor, export, mcp, policy, runs, serve,
+    approvals, bench, check, completions, demo, demo_server, doctor, export, init, mcp, policy, runs, serve,
     simulate, verify,
 };
 use crate::exit;
@@ -73,6 +73,7 @@ enum Color {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(demo::Args),
+    Init(init::Args),
     Mcp(mcp::Args),
     Approvals(approvals::Args),
     Runs(runs::Args),
@@ -109,6 +110,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     // These speak a protocol on standard output: even a failure must not stand there.
     global.json &= !matches!(cli.command, Command::Mcp(_) | Command::DemoServer(_));
     let done = match cli.command {
+        Command::Init(args) => init::run(&args, &global),
         Command::Mcp(args) => mcp::run(&args, &global),
         Command::Approvals(args) => approvals::run(&args, &global),
         Command::Runs(args) => runs::run(&args, &global),

@@ -39,10 +39,13 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum What {
     /// The pure decision: all guards, 100 tools, 50 policies, 100 keywords; arguments of 256 B and 4 KiB
+    #[command(after_help = "Example:\n  portcullis bench decide --seconds 3")]
     Decide(Time),
     /// A whole step in memory, at step 10 and at step 10,000 of a run
+    #[command(after_help = "Example:\n  portcullis bench step")]
     Step(Time),
     /// Decisions over the socket of a real daemon, answered when they are on the disk
+    #[command(after_help = "Example:\n  portcullis bench durable --clients 16")]
     Durable(Durable),
 }
 

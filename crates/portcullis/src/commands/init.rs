@@ -1,0 +1,84 @@
+//! `portcullis init`: drafts a bundle for an MCP server.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use portcullis_gateway::init::{self, DraftOptions, DraftSummary, InitError};
+use serde_json::json;
+
+use crate::cli::Global;
+use crate::daemon::runtime;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{FAINT, GOOD, NOTICE, Out, STRONG, clean_line, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis init -- npx -y @modelcontextprotocol/server-filesystem /srv/files
+  portcullis init -o my-bundle -- portcullis demo-server /tmp/workspace
+
+Type, side effects, risk and effect arguments of each tool are inferred from its name, description, schema and
+hints, and marked `inferred`: read them and mend what is wrong. Existing files are never overwritten.";
+
+/// Draft a bundle from the tools that an MCP server lists
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Folder of the bundle
+    #[arg(long, short, value_name = "DIR", default_value = "portcullis-bundle")]
+    output: PathBuf,
+    /// The server and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let options = DraftOptions { command: args.command.clone(), folder: args.output.clone() };
+    let runtime = runtime()?;
+    let drafted = runtime.block_on(init::draft(options));
+    runtime.shutdown_background();
+    let summary = drafted.map_err(|error| match error {
+        InitError::NoCommand => Failure::usage(error),
+        error => Failure::unreadable(error),
+    })?;
+    tell(&summary, global)?;
+    Ok(exit::YES)
+}
+
+fn tell(summary: &DraftSummary, global: &Global) -> Result<(), Failure> {
+    let mut out = Out::new();
+    if global.json {
+        let tools: Vec<_> = summary
+            .tools
+            .iter()
+            .map(|tool| {
+                json!({"name": tool.name, "type": tool.tool_type, "risk": tool.risk,
+                       "side_effecting": tool.side_effecting, "reasons": tool.reasons})
+            })
+            .collect();
+        out.json(&json!({"folder": summary.folder, "files": summary.files, "server": summary.server,
+                         "tools": tools, "warnings": summary.warnings}))?;
+        return out.finish();
+    }
+    let width = summary.tools.iter().map(|tool| tool.name.chars().count()).max().unwrap_or(0);
+    for tool in &summary.tools {
+        let (style, effects) = if tool.side_effecting { (NOTICE, "side effects") } else { (GOOD, "reads") };
+        out.line(format_args!(
+            "  {:<width$}  {:<13} {style}{effects:<12}{style:#}  {FAINT}risk {:.1}{FAINT:#}",
+            clean_line(&tool.name),
+            tool.tool_type,
+            tool.risk
+        ))?;
+    }
+    for warning in &summary.warnings {
+        out.line(format_args!("{NOTICE}warning{NOTICE:#}: {}", clean_line(warning)))?;
+    }
+    let tools = count(summary.tools.len(), "tool", "tools");
+    let folder = summary.folder.display();
+    out.line(format_args!(
+        "drafted {STRONG}{folder}{STRONG:#} for {} ({tools})",
+        clean_line(&summary.server)
+    ))?;
+    out.line(format_args!("next: read {folder}/tools, then `portcullis mcp --bundle {folder} -- …`"))?;
+    out.finish()
+}
