@@ -104,6 +104,8 @@ pub struct RunState {
     labels: LabelSet,
     actions: Recent<ActionId, OpenAction>,
     executing: usize,
+    /// Actions whose outcome was recorded as unknown: who executed them may still report it.
+    unresolved: Recent<ActionId, OpenAction>,
     approvals: Recent<ApprovalId, Approval>,
     /// Pending or decided approvals by the digest they are bound to.
     approval_by_digest: Recent<Digest, ApprovalId>,
@@ -182,6 +184,12 @@ impl RunState {
     /// An action whose outcome is not known yet.
     pub fn open_action(&self, action: ActionId) -> Option<&OpenAction> {
         self.actions.get(&action)
+    }
+
+    /// An action whose outcome may be reported: it is executing, or its outcome was recorded as unknown.
+    pub fn awaits_outcome(&self, action: ActionId) -> Option<&OpenAction> {
+        let executing = self.actions.get(&action).filter(|open| open.executing);
+        executing.or_else(|| self.unresolved.get(&action))
     }
 
     /// Number of actions that were let through and have no outcome yet.
@@ -394,12 +402,23 @@ impl RunState {
     }
 
     fn apply_outcome(&mut self, id: ActionId, status: OutcomeStatus) {
-        let Some(action) = self.actions.remove(&id) else { return };
-        self.executing -= usize::from(action.executing);
+        let action = match self.actions.remove(&id) {
+            Some(action) => {
+                self.executing -= usize::from(action.executing);
+                action
+            }
+            None => match self.unresolved.remove(&id) {
+                Some(action) => action,
+                None => return,
+            },
+        };
         // Only what may have happened counts against the limit.
         let never_happened = matches!(status, OutcomeStatus::NotExecuted | OutcomeStatus::InputRequired);
         if never_happened && action.executing && action.side_effecting {
             self.side_effects = self.side_effects.saturating_sub(1);
+        }
+        if status == OutcomeStatus::Unknown {
+            self.unresolved.insert(id, action, OPEN_ACTIONS_MAX);
         }
     }
 

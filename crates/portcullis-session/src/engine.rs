@@ -462,7 +462,7 @@ impl Engine {
         status: OutcomeStatus,
         content: Option<String>,
     ) -> Batch {
-        let open = self.state.open_action(action);
+        let open = self.state.awaits_outcome(action);
         let cause = open.map(|open| open.last_event);
         let tool = open.and_then(|open| open.tool.clone());
         let mut batch = self.builder(env);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ClosedState, Enforced, Event, RunOpened};
+use portcullis_core::event::{ClosedState, Enforced, Event, OutcomeStatus, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::state::RunState;
@@ -284,11 +284,7 @@ impl Gate {
     ) -> Result<(Judgement, Option<Permit>), SessionError> {
         let deadline = tokio::time::Instant::now() + wait;
         loop {
-            let worker = {
-                let (run, proposal) = (Arc::clone(run), proposal.clone());
-                tokio::spawn(async move { run.propose(proposal).await })
-            };
-            let (judgement, permit) = worker.await.map_err(|_| SessionError::CutShort)??;
+            let (judgement, permit) = propose_to_the_end(run, proposal.clone()).await?;
             let Some(approval) = judgement.approval.filter(|_| judgement.enforced == Enforced::Held) else {
                 return Ok((judgement, permit));
             };
@@ -406,6 +402,23 @@ impl Gate {
             self.bundles.accept(changed);
         }
     }
+}
+
+/// Judges an action and records the judgement to the end, even if the caller goes away half-way. A permit that
+/// nobody is left to receive is recorded as not executed.
+async fn propose_to_the_end(
+    run: &Arc<Run>,
+    proposal: Proposal,
+) -> Result<(Judgement, Option<Permit>), SessionError> {
+    let (answer, answered) = tokio::sync::oneshot::channel();
+    let run = Arc::clone(run);
+    tokio::spawn(async move {
+        if let Err(Ok((_, Some(permit)))) = answer.send(run.propose(proposal).await) {
+            // If this cannot be recorded either, the action stays without an outcome, which counts as executed.
+            let _ = run.outcome(permit.action(), OutcomeStatus::NotExecuted, None).await;
+        }
+    });
+    answered.await.map_err(|_| SessionError::CutShort)?
 }
 
 /// Runs work to its end even if the caller goes away half-way.

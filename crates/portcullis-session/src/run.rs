@@ -129,7 +129,7 @@ impl Run {
         content: Option<String>,
     ) -> Result<u64, SessionError> {
         self.write(|engine, env| {
-            if !engine.state().open_action(action).is_some_and(|open| open.executing) {
+            if engine.state().awaits_outcome(action).is_none() {
                 return Err(SessionError::NotExecuting(action));
             }
             Ok(engine.outcome(env, action, status, content))

@@ -180,7 +180,7 @@ async fn a_held_call_executes_once_after_a_grant_and_agents_cannot_grant() {
     };
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert!(!waiting.is_finished());
-    approver.grant(&id[..8], &GrantApproval::default()).await.unwrap();
+    approver.grant(id.get(..8).unwrap(), &GrantApproval::default()).await.unwrap();
     let granted = waiting.await.unwrap();
     assert_eq!((granted.permit, granted.action, granted.step), (true, held.action, held.step));
     agent.outcome(run, &done(&granted)).await.unwrap();
