@@ -111,7 +111,8 @@ impl Place {
         let folder = Program::new("mktemp").args(["-d"]).answer();
         let folder =
             PathBuf::from(folder.ok_or_else(|| Failure::new("cannot make a folder with `mktemp -d`"))?);
-        for name in ["home", "state", "here"] {
+        // The state folder is made by whoever needs it, as on any machine.
+        for name in ["home", "here"] {
             doing(&format!("make `{name}`"), fs::create_dir(folder.join(name)))?;
         }
         let examples = folder.join("here/examples");
