@@ -79,9 +79,22 @@ async fn write(folder: &Path, home: &Home, start: &StartOptions) {
                 content: Some("noted".into()),
                 media_type: None,
             };
-            match run.outcome(&outcome).await {
-                Ok(reported) => answers.write(&format!("outcome {} {}", answer.action, reported.seq)),
-                Err(error) => trouble.write(&format!("outcome: {error}")),
+            loop {
+                match run.outcome(&outcome).await {
+                    Ok(reported) => {
+                        answers.write(&format!("outcome {} {}", answer.action, reported.seq));
+                        break;
+                    }
+                    // It was recorded the first time, and the answer was lost with the daemon.
+                    Err(error) if error.code().is_some() && !error.calls_for_resuming() => {
+                        trouble.write(&format!("outcome {}: {error}", answer.action));
+                        break;
+                    }
+                    Err(error) => {
+                        trouble.write(&format!("lost: {error}"));
+                        run = open(home, start, Some(run.id()), &mut trouble).await;
+                    }
+                }
             }
         }
         number += 1;
