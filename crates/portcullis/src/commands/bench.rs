@@ -20,7 +20,7 @@ Examples:
   portcullis bench step --seconds 10
   portcullis bench durable --clients 16 --dir /var/lib/portcullis-bench
 
-Figures mean something in an optimised build on a quiet machine only: cargo run --release -- bench decide.
+Figures mean something in an optimised build on a quiet machine only: cargo run --release -- bench decide. \
 docs/benchmarks.md has those of the project's own machine, and says what they mean.";
 
 /// Characters of the longest bar.

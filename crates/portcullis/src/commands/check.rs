@@ -25,14 +25,14 @@ Examples:
   portcullis check trace.json --policy \"Permissive Exploration Policy\" --json
   portcullis check run.export --bundle my-bundle
 
-Traces are OpenAI chat messages (JSON, or JSON Lines with one run a line) or the gate's own exports, gzip or
-not. Tools that the bundle does not know are classified by inference from the trace's schemas, or from names
+Traces are OpenAI chat messages (JSON, or JSON Lines with one run a line) or the gate's own exports, gzip or \
+not. Tools that the bundle does not know are classified by inference from the trace's schemas, or from names \
 and arguments; they are marked `~`. With --strict-tools the bundle's `unknown_tools` decides instead.
 
-The agent of a record does not react to the gate: a call that would be denied or held gets no result, and the
+The agent of a record does not react to the gate: a call that would be denied or held gets no result, and the \
 record goes on with its next message. Of an export, recorded and recomputed verdicts are compared.
 
-Exit codes: 0 nothing stopped, 1 something was denied, 2 something was held or could not be judged, or there
+Exit codes: 0 nothing stopped, 1 something was denied, 2 something was held or could not be judged, or there \
 was no run, 3 a file or record could not be read.";
 
 /// Judge recorded traces as if they happened now

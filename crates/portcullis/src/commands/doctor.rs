@@ -256,7 +256,10 @@ fn look_into(folder: &Path) -> Result<(Vec<Check>, Option<Timestamp>), LedgerErr
             last = last.max(Event::from_line(&stored.line).ok().map(|event| event.t));
         }
     }
-    let detail = format!("{} runs, {} events, every link holds", integrity.runs, integrity.events);
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let runs = count(number(integrity.runs), "run", "runs");
+    let events = count(number(integrity.events), "event", "events");
+    let detail = format!("{runs}, {events}, every link holds");
     Ok((vec![Check::new("store", Health::Ok, detail)], last))
 }
 

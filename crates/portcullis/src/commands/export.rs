@@ -18,7 +18,7 @@ Examples:
   portcullis export 0199ab3c --no-payloads > run.export
   portcullis verify run.export --trust run.trust
 
-A run's id may be shortened to six digits or more. Keep the trust file where whoever can change the store cannot
+A run's id may be shortened to six digits or more. Keep the trust file where whoever can change the store cannot \
 change it: it is what the export is held against.";
 
 /// Export a run

@@ -17,7 +17,7 @@ Examples:
   portcullis init -- npx -y @modelcontextprotocol/server-filesystem /srv/files
   portcullis init -o my-bundle -- portcullis demo-server /tmp/workspace
 
-Type, side effects, risk and effect arguments of each tool are inferred from its name, description, schema and
+Type, side effects, risk and effect arguments of each tool are inferred from its name, description, schema and \
 hints, and marked `inferred`: read them and mend what is wrong. Existing files are never overwritten.";
 
 /// Draft a bundle from the tools that an MCP server lists

@@ -16,7 +16,7 @@ Examples:
   portcullis mcp --bundle my-bundle --policy \"Strict Compliance Policy\" -- my-server --flag
   portcullis mcp -- portcullis demo-server /tmp/workspace
 
-Put it where the server's command stands in your client's configuration. The daemon is started when it is not
+Put it where the server's command stands in your client's configuration. The daemon is started when it is not \
 running. Standard output belongs to the protocol; what the gate has to say goes to standard error.";
 
 /// Put the gate in front of an MCP server

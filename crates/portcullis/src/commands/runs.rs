@@ -20,7 +20,7 @@ Examples:
   portcullis runs events 0199ab3c
   portcullis runs halt 0199ab3c --note \"it writes to the wrong folder\"
 
-An id may be shortened to six digits or more. Halting, pausing and resuming need the approver's credential of
+An id may be shortened to six digits or more. Halting, pausing and resuming need the approver's credential of \
 the state folder.";
 
 /// List, show and take hold of runs

@@ -19,7 +19,7 @@ Examples:
   portcullis serve --bundle my-bundle
   portcullis serve --home /srv/portcullis --http 127.0.0.1:7777
 
-`portcullis mcp`, `approvals` and `runs` start it when it is not running. It ends in good order on SIGTERM or
+`portcullis mcp`, `approvals` and `runs` start it when it is not running. It ends in good order on SIGTERM or \
 SIGINT. A second one for the same state folder leaves at once, with exit code 0: the folder is served.";
 
 /// Serve the gate: own the store, listen on the socket and, where asked, on HTTP

@@ -25,7 +25,7 @@ Examples:
 
 The run is recorded in the store like any other: `portcullis export RUN` exports it.
 
-Exit codes: 0 the plan completed, 1 a step was denied, 2 a step waits for a person, 3 something could not be
+Exit codes: 0 the plan completed, 1 a step was denied, 2 a step waits for a person, 3 something could not be \
 read.";
 
 /// Run a plan of the bundle under one of its policies, with simulated tools

@@ -23,7 +23,7 @@ Examples:
   portcullis verify run.export --json
 
 Exit codes: 0 VALID, 1 INVALID, 2 INCOMPLETE, 3 could not read.
-Without a trust file the best answer is INCOMPLETE: an export that was written anew as a whole agrees with
+Without a trust file the best answer is INCOMPLETE: an export that was written anew as a whole agrees with \
 itself. The trust file holds heads that somebody kept elsewhere.";
 
 /// Verify an export of a run, offline
