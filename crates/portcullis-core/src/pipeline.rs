@@ -28,8 +28,6 @@ pub mod reserved {
     pub const EDIT_CONFLICT: &str = "gate/edit-conflict";
     /// A limit was reached.
     pub const LIMIT: &str = "gate/limit";
-    /// The approver said no.
-    pub const REFUSED: &str = "gate/approval-refused";
 }
 
 /// The guards in their declared order.

@@ -54,7 +54,9 @@ impl Home {
     pub fn resolve(given: Option<&Path>) -> Result<Self, HomeError> {
         let from = |name: &str, below: &str| {
             let value: OsString = env::var_os(name).filter(|value| !value.is_empty())?;
-            Some(PathBuf::from(value).join(below))
+            let base = PathBuf::from(value);
+            // Joining nothing would leave a slash at the end.
+            Some(if below.is_empty() { base } else { base.join(below) })
         };
         let path = given
             .map(Path::to_owned)

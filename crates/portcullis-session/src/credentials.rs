@@ -58,11 +58,11 @@ pub struct Identity {
     pub policy: Option<String>,
 }
 
-/// The two tokens of a machine.
+/// The two tokens of a machine, as their digests: more is not needed to know them again.
 #[derive(Clone)]
 pub struct Credentials {
-    agent: String,
-    approver: String,
+    agent_sha256: String,
+    approver_sha256: String,
 }
 
 impl std::fmt::Debug for Credentials {
@@ -80,8 +80,8 @@ impl Credentials {
             .create(folder)
             .map_err(|source| CredentialError::Io { path: folder.to_owned(), source })?;
         Ok(Self {
-            agent: read_or_create(&folder.join(AGENT_FILE), "pcag_")?,
-            approver: read_or_create(&folder.join(APPROVER_FILE), "pcap_")?,
+            agent_sha256: sha256_hex(&read_or_create(&folder.join(AGENT_FILE), "pcag_")?),
+            approver_sha256: sha256_hex(&read_or_create(&folder.join(APPROVER_FILE), "pcap_")?),
         })
     }
 
@@ -98,9 +98,9 @@ impl Credentials {
             });
         }
         let local = |kind, name: &str| Identity { kind, principal: Principal::named(name), policy: None };
-        if presented == sha256_hex(&self.approver) {
+        if presented == self.approver_sha256 {
             Some(local(CredentialKind::Approver, "local-approver"))
-        } else if presented == sha256_hex(&self.agent) {
+        } else if presented == self.agent_sha256 {
             Some(local(CredentialKind::Agent, "local-agent"))
         } else {
             None
@@ -159,11 +159,11 @@ pub fn sha256_hex(token: &str) -> String {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
+    let digits = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]);
+    let mut text = String::with_capacity(2 * bytes.len());
+    text.extend(digits);
+    text
 }
 
 #[cfg(test)]

@@ -3,9 +3,10 @@
 use portcullis_core::action::Action;
 use portcullis_core::denial::{Denial, DenialClass, Retry};
 use portcullis_core::id::RunId;
-use portcullis_core::pipeline::{Decision, reserved};
+use portcullis_core::pipeline::Decision;
 use portcullis_core::state::RunState;
 use portcullis_core::verdict::Verdict;
+use portcullis_guards::approval::refused;
 use portcullis_guards::run::loop_breaker::DENIALS_BEFORE_BREAK;
 
 /// How long an agent should wait before it repeats a held call, in seconds.
@@ -20,7 +21,7 @@ pub(crate) fn explain(state: &RunState, run: RunId, action: &Action, decision: &
         Verdict::Clarify => DenialClass::ClarificationNeeded,
         Verdict::Pause => DenialClass::Paused,
         Verdict::Halt => DenialClass::Halted,
-        _ if rule == reserved::REFUSED => DenialClass::ApprovalRefused,
+        _ if rule == refused::RULE => DenialClass::ApprovalRefused,
         _ => DenialClass::Denied,
     };
     let retry = match class {

@@ -162,7 +162,8 @@ async fn respond(gate: &Gate, line: &[u8], open: Open) -> Option<Vec<u8>> {
                     Err(why) => return Some(unreadable(gate, &request, action, why)),
                 },
             };
-            let digest = DigestBuilder::new("portcullis/task-result/v1").part(result.get().as_bytes()).finish();
+            let digest =
+                DigestBuilder::new("portcullis/task-result/v1").part(result.get().as_bytes()).finish();
             task_result(gate, &request, &task, action, result, digest).await
         }
     }
@@ -250,7 +251,10 @@ impl Seen {
             (None, None) => return Self::unreadable("it has neither result nor error".to_owned()),
         };
         let complaint = truncated.then(|| {
-            (RESULT_TOO_LONG, format!("it has more than the {RESULT_TEXT_BYTES_MAX} bytes of text that are judged"))
+            (
+                RESULT_TOO_LONG,
+                format!("it has more than the {RESULT_TEXT_BYTES_MAX} bytes of text that are judged"),
+            )
         });
         Self { status, content: Some(content), complaint, task }
     }
@@ -299,7 +303,9 @@ fn nested_result(answer: &RawValue) -> Result<Option<&RawValue>, String> {
     let state: State<'_> = serde_json::from_str(answer.get()).map_err(error)?;
     let keys: BTreeMap<String, serde::de::IgnoredAny> = serde_json::from_str(answer.get()).map_err(error)?;
     match keys.keys().find(|key| key.eq_ignore_ascii_case("result") && *key != "result") {
-        Some(key) => Err(format!("the state of the task has a field `{key}`, which could be taken for `result`")),
+        Some(key) => {
+            Err(format!("the state of the task has a field `{key}`, which could be taken for `result`"))
+        }
         None => Ok(state.result.filter(|result| result.get() != "null")),
     }
 }

@@ -94,7 +94,8 @@ impl Gate {
     /// Waits for the work beside, and gives up on what is not done in time.
     pub(super) async fn settle(&self, patience: Duration) {
         let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
-        if tokio::time::timeout(patience, async { while tasks.join_next().await.is_some() {} }).await.is_err() {
+        if tokio::time::timeout(patience, async { while tasks.join_next().await.is_some() {} }).await.is_err()
+        {
             tracing::warn!("{} messages were still being worked on and are given up", tasks.len());
         }
     }
@@ -130,7 +131,10 @@ impl Gate {
     }
 
     /// Reports a list of tools; returns the names that the client must not see.
-    pub(super) async fn report_tools(&self, tools: &ReportTools) -> Result<Vec<String>, crate::client::ClientError> {
+    pub(super) async fn report_tools(
+        &self,
+        tools: &ReportTools,
+    ) -> Result<Vec<String>, crate::client::ClientError> {
         let mut disabled = self.run.tools(tools).await?.disabled;
         disabled.extend(self.run.opened().disabled_tools);
         Ok(disabled)

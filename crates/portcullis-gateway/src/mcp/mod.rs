@@ -103,7 +103,9 @@ pub enum GateError {
     #[error("cannot listen for signals: {0}")]
     Signals(#[source] io::Error),
     /// The server ended while its client was there.
-    #[error("the server `{server}` ended by itself ({how}); what it was working on was answered with an error")]
+    #[error(
+        "the server `{server}` ended by itself ({how}); what it was working on was answered with an error"
+    )]
     ServerEnded {
         /// The server.
         server: String,

@@ -38,7 +38,8 @@ mod tests {
 
     #[test]
     fn the_start_time_is_found_behind_any_name() {
-        let stat = "7 (a) R 1) (x) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 8675309 1 1 18446744073709551615 1";
+        let stat =
+            "7 (a) R 1) (x) S 1 7 7 0 -1 4194304 1 0 0 0 0 0 0 0 20 0 1 0 8675309 1 1 18446744073709551615 1";
         assert_eq!(start_time(stat), Some("8675309"));
         assert_eq!(start_time("7 (a) S 1"), None);
         assert_eq!(start_time(""), None);

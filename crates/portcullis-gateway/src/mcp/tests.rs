@@ -150,7 +150,9 @@ impl Stage {
 }
 
 fn call(id: &str, tool: &str) -> String {
-    format!(r#"{{ "jsonrpc":"2.0","id":{id} ,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"p" : "\u00e9"}}}},"x":[1.0]}}"#)
+    format!(
+        r#"{{ "jsonrpc":"2.0","id":{id} ,"method":"tools/call","params":{{"name":"{tool}","arguments":{{"p" : "\u00e9"}}}},"x":[1.0]}}"#
+    )
 }
 
 #[tokio::test]
@@ -195,7 +197,8 @@ async fn a_permitted_call_passes_and_its_result_is_recorded_first() {
         proposed,
         [json!({"tool": "read_file", "arguments": {"p": "é"}, "planned": null, "call": "7"})]
     );
-    let result = r#"{"result" : {"content":[{"type":"text","text":"h\u0069"}],"new":1.0},"id":7.0,"jsonrpc":"2.0"}"#;
+    let result =
+        r#"{"result" : {"content":[{"type":"text","text":"h\u0069"}],"new":1.0},"id":7.0,"jsonrpc":"2.0"}"#;
     stage.server.send(result).await;
     stage.client.expect(result).await;
     let outcomes = stage.asked("/outcomes");
@@ -278,7 +281,11 @@ async fn smuggled_and_broken_messages_of_the_client_reach_nobody() {
         ("not json", Value::Null, -32700),
         (r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}"#, Value::Null, -32600),
         (r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"t"}}"#, Value::Null, -32600),
-        (r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"a","name":"b"}}"#, json!(4), -32602),
+        (
+            r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
+            json!(4),
+            -32602,
+        ),
         (
             r#"{"jsonrpc":"2.0","id":4,"method":"tools\/call","params":{"name":"a","arguments":{"x":1,"x":2}}}"#,
             json!(4),
@@ -286,7 +293,11 @@ async fn smuggled_and_broken_messages_of_the_client_reach_nobody() {
         ),
         (r#"[[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}]]"#, Value::Null, -32600),
         (r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},7]"#, Value::Null, -32700),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":"2.0","id":1,"method":"tools/call"}"#, Value::Null, -32700),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping"} {"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+            Value::Null,
+            -32700,
+        ),
         (&long, Value::Null, -32600),
     ];
     for (line, id, code) in cases {
@@ -299,7 +310,10 @@ async fn smuggled_and_broken_messages_of_the_client_reach_nobody() {
     let call = call("3", "t");
     stage.client.send(&format!(r#"[{{"jsonrpc":"2.0","id":2,"method":"ping"}},{call}]"#)).await;
     let answer = stage.client.json().await;
-    assert_eq!((&answer[0]["id"], &answer[1]["id"], answer.as_array().unwrap().len()), (&json!(2), &json!(3), 2));
+    assert_eq!(
+        (&answer[0]["id"], &answer[1]["id"], answer.as_array().unwrap().len()),
+        (&json!(2), &json!(3), 2)
+    );
     stage.client.send(r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"t"}}"#).await;
     stage.client.send(r#"[{"jsonrpc":"2.0","method":"tools/call","params":{"name":"t"}}]"#).await;
     // The ids of what was refused are free.
@@ -380,7 +394,10 @@ async fn lists_are_recorded_and_lose_what_is_disabled() {
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     for (listed, shown) in [
         (r#"[{"name":"on" ,"x":1.0}]"#, r#"[{"name":"on" ,"x":1.0}]"#),
-        (r#"[{"name":"on","annotations":{"readOnlyHint":true}}, {"name":"off"}]"#, r#"[{"name":"on","annotations":{"readOnlyHint":true}}]"#),
+        (
+            r#"[{"name":"on","annotations":{"readOnlyHint":true}}, {"name":"off"}]"#,
+            r#"[{"name":"on","annotations":{"readOnlyHint":true}}]"#,
+        ),
     ] {
         stage.client.send(request).await;
         stage.server.expect(request).await;
@@ -388,7 +405,10 @@ async fn lists_are_recorded_and_lose_what_is_disabled() {
         stage.client.expect(&format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"tools":{shown}}}}}"#)).await;
     }
     let reported = stage.asked("/tools");
-    assert_eq!((&reported[1]["server"], reported[1]["tools"].as_array().unwrap().len()), (&json!("stand-in"), 2));
+    assert_eq!(
+        (&reported[1]["server"], reported[1]["tools"].as_array().unwrap().len()),
+        (&json!("stand-in"), 2)
+    );
     assert_eq!(reported[1]["tools"][0]["read_only_hint"], true);
     stage.daemon = None;
     stage.client.send(request).await;
@@ -463,10 +483,13 @@ async fn a_server_that_dies_is_named_to_everyone_who_waits() {
 
 #[tokio::test]
 async fn a_flood_of_calls_is_bounded() {
-    let mut stage = stage(|path, body| {
-        if path.ends_with("/actions") { Box::pin(std::future::pending()) } else { kind(path, body) }
-    })
-    .await;
+    let mut stage =
+        stage(
+            |path, body| {
+                if path.ends_with("/actions") { Box::pin(std::future::pending()) } else { kind(path, body) }
+            },
+        )
+        .await;
     for id in 0..=OPEN_CALLS_MAX {
         stage.client.send(&call(&id.to_string(), "t")).await;
     }

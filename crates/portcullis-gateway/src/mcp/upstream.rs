@@ -232,13 +232,7 @@ async fn tool_call(
 }
 
 /// There is a permit: forwards the call, once.
-async fn execute(
-    gate: &Gate,
-    id: &Id,
-    call: &Call,
-    judged: ActionAnswer,
-    line: Vec<u8>,
-) -> Result<(), Gone> {
+async fn execute(gate: &Gate, id: &Id, call: &Call, judged: ActionAnswer, line: Vec<u8>) -> Result<(), Gone> {
     let action: ActionId = judged.action;
     let line = match &judged.arguments {
         None => line,
@@ -340,7 +334,8 @@ async fn batch(gate: &Arc<Gate>, line: &[u8], elements: &[&RawValue]) -> Result<
     }
     let ids = requests.iter().map(|(_, id_raw, ..)| *id_raw);
     if has_call {
-        let why = format!("send every `{TOOLS_CALL}` in a message of its own; nothing of the batch was passed on");
+        let why =
+            format!("send every `{TOOLS_CALL}` in a message of its own; nothing of the batch was passed on");
         return refuse_all(gate, ids, &why).await;
     }
     for (number, (id, id_raw, method, params)) in requests.iter().enumerate() {
@@ -359,14 +354,13 @@ async fn batch(gate: &Arc<Gate>, line: &[u8], elements: &[&RawValue]) -> Result<
     forward(gate, line).await
 }
 
-async fn refuse_all<'r>(
-    gate: &Gate,
-    ids: impl Iterator<Item = &'r RawValue>,
-    why: &str,
-) -> Result<(), Gone> {
+async fn refuse_all<'r>(gate: &Gate, ids: impl Iterator<Item = &'r RawValue>, why: &str) -> Result<(), Gone> {
     let errors: Vec<Vec<u8>> = ids.map(|id| error_response(Some(id), INVALID_REQUEST, why, None)).collect();
     if errors.is_empty() {
-        tracing::warn!("a batch without requests was dropped: {why}; it began with {}", shown(why.as_bytes()));
+        tracing::warn!(
+            "a batch without requests was dropped: {why}; it began with {}",
+            shown(why.as_bytes())
+        );
         return Ok(());
     }
     tracing::warn!("a batch of the client was refused: {why}");

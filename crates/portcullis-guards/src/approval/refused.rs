@@ -4,7 +4,6 @@ use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
-use portcullis_core::pipeline::reserved;
 use portcullis_core::state::ApprovalState;
 use portcullis_core::verdict::Verdict;
 
@@ -31,8 +30,11 @@ use portcullis_core::verdict::Verdict;
 #[derive(Debug)]
 pub struct ApprovalRefused;
 
+/// The rule of its findings, which is its name.
+pub const RULE: &str = "approval/refused";
+
 static META: GuardMeta = GuardMeta {
-    id: "approval/refused",
+    id: RULE,
     hooks: &[Hook::Action],
     owasp: &["ASI09"],
     unfaithful_to: Some(Unfaithful::History),
@@ -57,7 +59,7 @@ impl Guard for ApprovalRefused {
         match context.run.approval_for(digest) {
             Some((_, approval)) if approval.state == ApprovalState::Refused => {
                 let message = "an approver refused this call in this run";
-                let finding = Finding::new(reserved::REFUSED, Verdict::Deny, message)
+                let finding = Finding::new(META.id, Verdict::Deny, message)
                     .instead("tell the user that the approver said no");
                 Ok(vec![finding])
             }

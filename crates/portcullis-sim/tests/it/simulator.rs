@@ -95,7 +95,8 @@ async fn a_trace_in_full_and_an_output_that_cites() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn going_on_after_a_denial() {
-    let simulation = run("Unauthorized Transfer Attempt", STRICT, Options { go_on: true, approve: false }).await;
+    let simulation =
+        run("Unauthorized Transfer Attempt", STRICT, Options { go_on: true, approve: false }).await;
     let blocked: Vec<u32> = simulation
         .trace
         .iter()
