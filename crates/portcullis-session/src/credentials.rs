@@ -184,11 +184,12 @@ mod tests {
         let dir = folder.path().join("credentials");
         let credentials = Credentials::load_or_create(&dir).unwrap();
         let again = Credentials::load_or_create(&dir).unwrap();
-        assert_eq!(credentials.agent, again.agent);
-        assert_ne!(credentials.agent, credentials.approver);
+        assert_eq!(credentials.agent_sha256, again.agent_sha256);
+        assert_ne!(credentials.agent_sha256, credentials.approver_sha256);
+        let token = |file| read_token(&dir.join(file)).unwrap();
         let kind = |token: &str| credentials.authenticate(token, &bundle("")).map(|identity| identity.kind);
-        assert_eq!(kind(&credentials.agent), Some(CredentialKind::Agent));
-        assert_eq!(kind(&credentials.approver), Some(CredentialKind::Approver));
+        assert_eq!(kind(&token(AGENT_FILE)), Some(CredentialKind::Agent));
+        assert_eq!(kind(&token(APPROVER_FILE)), Some(CredentialKind::Approver));
         assert_eq!(kind("guess"), None);
         assert_eq!(kind(""), None);
     }
