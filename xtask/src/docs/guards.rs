@@ -94,7 +94,7 @@ fn read(path: &str, code: &str, type_name: &str) -> std::result::Result<Guard, S
         )
     };
     let quoted = |text: &str| text.trim_matches('"').to_owned();
-    let id = field("id").and_then(|value| value.split('"').nth(1)).ok_or("has no readable `id`")?;
+    let id = field("id").and_then(|value| literal(value, code)).ok_or("has no readable `id`")?;
     let hooks = list("hooks").ok_or("has no readable `hooks`")?;
     let owasp = list("owasp").ok_or("has no readable `owasp`")?;
     let unfaithful_to = field("unfaithful_to").and_then(|value| value.strip_prefix("Some(Unfaithful::"));
@@ -108,6 +108,16 @@ fn read(path: &str, code: &str, type_name: &str) -> std::result::Result<Guard, S
         text,
         source: path.to_owned(),
     })
+}
+
+/// The text that a field has: written there, or in a constant of the file.
+fn literal<'c>(value: &'c str, code: &'c str) -> Option<&'c str> {
+    if let Some(text) = value.strip_prefix('"') {
+        return text.split_once('"').map(|(text, _)| text);
+    }
+    let (name, _) = value.split_once(',')?;
+    let (_, text) = code.split_once(&format!("const {name}: &str = \""))?;
+    text.split_once('"').map(|(text, _)| text)
 }
 
 /// The doc comment above a struct, attributes in between aside.
@@ -208,6 +218,17 @@ mod tests {
             pages["docs/guards/README.md"]
                 .contains("| [family/no](family-no.md) | action, output | Says no. |")
         );
+    }
+
+    #[test]
+    fn an_id_may_stand_in_a_constant() {
+        let guard = GUARD
+            .replace("id: \"family/no\"", "id: RULE")
+            .replace("static META", "pub const RULE: &str = \"family/never\";\n\nstatic META");
+        assert!(pages(&sources(&guard)).unwrap().contains_key("docs/guards/family-never.md"));
+        let dangling = GUARD.replace("id: \"family/no\"", "id: ELSEWHERE");
+        let problem = pages(&sources(&dangling)).unwrap_err().to_string();
+        assert!(problem.contains("no readable `id`"), "{problem}");
     }
 
     #[test]

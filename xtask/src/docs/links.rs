@@ -47,7 +47,9 @@ pub(super) fn missing_tests(pages: &Files, sources: &Files) -> Vec<String> {
         for (index, line) in text.lines().enumerate() {
             for (name, test) in line.split('`').skip(1).step_by(2).filter_map(|code| code.split_once(": ")) {
                 let named = !test.is_empty() && test.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
-                let folder = format!("crates/portcullis-{name}/");
+                // The binary's crate has no suffix.
+                let suffix = if name == "portcullis" { String::new() } else { format!("-{name}") };
+                let folder = format!("crates/portcullis{suffix}/");
                 let mut files = sources.iter().filter(|(path, _)| path.starts_with(&folder)).peekable();
                 if named
                     && files.peek().is_some()
