@@ -48,6 +48,8 @@ pub enum DenialClass {
     Paused,
     /// The run has ended.
     Halted,
+    /// The call was executed, but its result must not be shown.
+    ResultWithheld,
 }
 
 /// Whether repeating the call can help.

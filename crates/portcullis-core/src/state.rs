@@ -217,6 +217,12 @@ impl RunState {
         self.approvals.get(&id)
     }
 
+    /// The approvals that nobody decided yet, with the actions that wait.
+    pub fn pending_approvals(&self) -> Vec<(ApprovalId, ActionId)> {
+        let pending = self.approvals.iter().filter(|(_, approval)| approval.state == ApprovalState::Pending);
+        pending.map(|(id, approval)| (*id, approval.action)).collect()
+    }
+
     /// The latest approval bound to a grant digest.
     pub fn approval_for(&self, grant_digest: Digest) -> Option<(ApprovalId, &Approval)> {
         let id = *self.approval_by_digest.get(&grant_digest)?;

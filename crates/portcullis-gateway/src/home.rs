@@ -19,6 +19,9 @@ use portcullis_core::principal::CredentialKind;
 /// Longest path of a Unix socket, in bytes. Systems allow 103 or 107; one limit holds on all.
 pub const SOCKET_PATH_BYTES_MAX: usize = 100;
 
+/// Names the file with the approver's token, where it is not the one in the state folder.
+pub const APPROVER_TOKEN_VARIABLE: &str = "PORTCULLIS_APPROVER_TOKEN_FILE";
+
 /// Why there is no state folder.
 #[derive(Debug, thiserror::Error)]
 pub enum HomeError {
@@ -124,13 +127,16 @@ impl Home {
         self.0.join("credentials")
     }
 
-    /// The token of that kind.
+    /// The file with the token of that kind. An approver's may be kept elsewhere, out of the agent's reach:
+    /// [`APPROVER_TOKEN_VARIABLE`] says where.
     #[must_use]
     pub fn token(&self, kind: CredentialKind) -> PathBuf {
-        self.credentials().join(match kind {
-            CredentialKind::Agent => "agent.token",
-            CredentialKind::Approver => "approver.token",
-        })
+        match kind {
+            CredentialKind::Agent => self.credentials().join("agent.token"),
+            CredentialKind::Approver => env::var_os(APPROVER_TOKEN_VARIABLE)
+                .filter(|path| !path.is_empty())
+                .map_or_else(|| self.credentials().join("approver.token"), PathBuf::from),
+        }
     }
 }
 

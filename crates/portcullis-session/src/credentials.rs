@@ -85,7 +85,8 @@ impl Credentials {
         })
     }
 
-    /// Whose token this is: one of the two of this machine, or one that the bundle maps.
+    /// Whose token this is: one of the two of this machine, or one that the bundle maps. Where the bundle maps an
+    /// approver, the approver's token of this machine is worth nothing.
     pub fn authenticate(&self, token: &str, bundle: &Bundle) -> Option<Identity> {
         // Comparing digests takes the same time wherever the tokens begin to differ.
         let presented = sha256_hex(token);
@@ -97,9 +98,11 @@ impl Credentials {
                 policy: credential.policy.clone(),
             });
         }
+        // An operator who maps an approver has moved deciding out of reach of this user's other processes.
+        let moved = bundle.credentials.iter().any(|credential| credential.kind == CredentialKind::Approver);
         let local = |kind, name: &str| Identity { kind, principal: Principal::named(name), policy: None };
         if presented == self.approver_sha256 {
-            Some(local(CredentialKind::Approver, "local-approver"))
+            (!moved).then(|| local(CredentialKind::Approver, "local-approver"))
         } else if presented == self.agent_sha256 {
             Some(local(CredentialKind::Agent, "local-agent"))
         } else {
@@ -219,5 +222,23 @@ mod tests {
         assert_eq!(identity.principal.roles, ["analyst"]);
         assert_eq!(identity.policy.as_deref(), Some("p"));
         assert_eq!(identity.kind, CredentialKind::Agent);
+        assert!(credentials.authenticate(&credentials_approver(folder.path()), &bundle).is_some());
+    }
+
+    fn credentials_approver(folder: &Path) -> String {
+        read_token(&folder.join(APPROVER_FILE)).unwrap()
+    }
+
+    #[test]
+    fn a_mapped_approver_replaces_the_one_of_this_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let credentials = Credentials::load_or_create(folder.path()).unwrap();
+        let digest = sha256_hex("kept-elsewhere");
+        let bundle = bundle(&format!(
+            "[[credential]]\ntoken_sha256 = '{digest}'\nprincipal = 'ann'\nkind = 'approver'\n"
+        ));
+        assert_eq!(credentials.authenticate(&credentials_approver(folder.path()), &bundle), None);
+        let ann = credentials.authenticate("kept-elsewhere", &bundle).unwrap();
+        assert_eq!((ann.kind, ann.principal.id.as_str()), (CredentialKind::Approver, "ann"));
     }
 }

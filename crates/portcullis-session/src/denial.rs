@@ -27,7 +27,10 @@ pub(crate) fn explain(state: &RunState, run: RunId, action: &Action, decision: &
     let retry = match class {
         DenialClass::ApprovalPending => Retry::After { seconds: RETRY_AFTER_S },
         DenialClass::ClarificationNeeded | DenialClass::Paused => Retry::AfterInput,
-        DenialClass::Denied | DenialClass::ApprovalRefused | DenialClass::Halted => {
+        DenialClass::Denied
+        | DenialClass::ApprovalRefused
+        | DenialClass::Halted
+        | DenialClass::ResultWithheld => {
             // This denial is not counted in the state yet.
             let denied = state.denials(action.digest()).saturating_add(1);
             Retry::Never { left: DENIALS_BEFORE_BREAK.saturating_sub(denied) }

@@ -28,6 +28,9 @@ use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain;
 use crate::env::Env;
 
+/// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
+/// stay open in the index and can be claimed by nobody, since the run is closed.
+const LAPSES_PER_CLOSE_MAX: usize = 400;
 const MICROS_PER_SECOND: u64 = 1_000_000;
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -62,6 +65,8 @@ pub struct Judgement {
     pub approval: Option<ApprovalId>,
     /// The grant that was used.
     pub grant: Option<ApprovalId>,
+    /// Number of the last event about it.
+    pub seq: u64,
 }
 
 /// A person's answer to an approval request.
@@ -205,6 +210,7 @@ impl Engine {
             Some(judgement) => judgement,
             None => self.judge_new(&mut batch, action, bound_to, call),
         };
+        let judgement = Judgement { seq: batch.seq(), ..judgement };
         (batch.finish(), judgement)
     }
 
@@ -338,6 +344,7 @@ impl Engine {
             denial,
             approval: None,
             grant: used.map(|g| g.approval),
+            seq: 0,
         }
     }
 
@@ -420,6 +427,7 @@ impl Engine {
             denial: Some(denial),
             approval: Some(approval),
             grant: None,
+            seq: 0,
         }
     }
 
@@ -506,9 +514,12 @@ impl Engine {
         batch.finish()
     }
 
-    /// The last event of the segment.
+    /// The last events of the segment. Nobody is left for what waits for an approver, so that lapses.
     pub fn close(&self, env: &mut dyn Env, state: ClosedState) -> Batch {
         let mut batch = self.builder(env);
+        for (approval, action) in self.state.pending_approvals().into_iter().take(LAPSES_PER_CLOSE_MAX) {
+            self.expire(&mut batch, approval, action);
+        }
         let count = batch.seq() + 1;
         batch.push(Actor::gate(), None, EventBody::RunClosed { state, count, successor: None });
         batch.finish()

@@ -49,6 +49,16 @@ pub enum SessionError {
         /// What governs.
         governed: String,
     },
+    /// The credential does not choose.
+    #[error(
+        "{wanted} was asked for, but this credential is bound to the policy `{policy}` of the default bundle"
+    )]
+    Bound {
+        /// The policy that the bundle maps the credential to.
+        policy: String,
+        /// What was asked for.
+        wanted: String,
+    },
     /// The run belongs to somebody else.
     #[error("run {0} belongs to another principal")]
     NotYours(RunId),

@@ -128,6 +128,7 @@ impl Gate {
     /// Opens a run, joins the live one of the same session, or takes up one whose daemon died.
     pub async fn open(&self, request: OpenRun) -> Result<Opened, OpenError> {
         let (source, bundle) = self.bundles.get(request.bundle.as_deref())?;
+        check_bound(&request)?;
         let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
         let policy = wanted.unwrap_or_else(|| bundle.default_policy().to_owned());
         UnknownPolicy::check(&bundle, &policy).map_err(SessionError::from)?;
@@ -402,6 +403,20 @@ impl Gate {
             self.bundles.accept(changed);
         }
     }
+}
+
+/// A credential that the bundle maps to a policy is bound to it, and to the bundle that says so.
+fn check_bound(request: &OpenRun) -> Result<(), SessionError> {
+    let Some(bound) = &request.identity.policy else { return Ok(()) };
+    let other_policy = request.policy.as_ref().filter(|wanted| *wanted != bound);
+    if other_policy.is_none() && request.bundle.is_none() {
+        return Ok(());
+    }
+    let wanted = match other_policy {
+        Some(policy) => format!("the policy `{policy}`"),
+        None => "another bundle".to_owned(),
+    };
+    Err(SessionError::Bound { policy: bound.clone(), wanted })
 }
 
 /// Judges an action and records the judgement to the end, even if the caller goes away half-way. A permit that

@@ -393,6 +393,8 @@ fn read_knowledge(path: &str, text: &str) -> Result<BTreeMap<String, String>, Di
 
 /// Checks what the files say of each other and builds the bundle.
 fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> Option<Bundle> {
+    // A policy that could not be read is missing below; that it is missing is not a mistake of its own.
+    let unread = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("policies/"));
     check_tools(&parts, diagnostics);
     check_policies(&parts, diagnostics);
     let main = parts.main?;
@@ -400,13 +402,15 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
     let default_policy = match &main.policy {
         None => 0,
+        Some(_) if unread => 0,
         Some(wanted) => names.iter().position(|name| *name == wanted.value).unwrap_or_else(|| {
             diagnostics.push(unknown("runtime policy", wanted, &names));
             0
         }),
     };
     for credential in &main.credentials {
-        if let Some(policy) = credential.value.policy.as_ref().filter(|p| !names.contains(&p.as_str())) {
+        let policy = credential.value.policy.as_ref().filter(|_| !unread);
+        if let Some(policy) = policy.filter(|policy| !names.contains(&policy.as_str())) {
             let wanted = Placed { value: policy.clone(), place: credential.place.clone() };
             diagnostics.push(unknown("runtime policy", &wanted, &names));
         }

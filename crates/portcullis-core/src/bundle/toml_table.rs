@@ -84,7 +84,11 @@ impl<'f, 's> Table<'f, 's> {
     }
 
     fn wrong_type(&self, name: &str, want: &str, value: &Spanned<DeValue<'s>>) {
-        let got = value.get_ref().type_str();
+        let got = match value.get_ref() {
+            DeValue::Integer(integer) => integer.to_string(),
+            DeValue::Float(float) => float.as_str().to_owned(),
+            other => other.type_str().to_owned(),
+        };
         let message = format!("`{name}` must be {want}, found {got}");
         self.file.report(self.file.at(value.span(), message));
     }

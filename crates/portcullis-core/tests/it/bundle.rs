@@ -27,7 +27,7 @@ fn mistakes_have_a_place_and_advice() {
             "[[policy]]\nname = 'p'\nallowed_types = ['SEND_EMIAL']\nmax_steps = 0\nrestricted_keywords = ['']\n",
         )],
         &expect![[r#"
-            policies/p.toml:4:13: `max_steps` must be a whole number from 1 to 4294967295, found integer
+            policies/p.toml:4:13: `max_steps` must be a whole number from 1 to 4294967295, found 0
             policies/p.toml:1:1: the policy lacks `max_side_effects`
             policies/p.toml:5:24: an empty keyword never matches"#]],
     );
@@ -35,7 +35,7 @@ fn mistakes_have_a_place_and_advice() {
         &[("tools/t.toml", "[[tool]]\nname = 'a'\ntype = 'X'\nside_effecting = 'yes'\nrisk = 2\n")],
         &expect![[r#"
             tools/t.toml:4:18: `side_effecting` must be true or false, found string
-            tools/t.toml:5:8: `risk` must be a number from 0 to 1, found integer"#]],
+            tools/t.toml:5:8: `risk` must be a number from 0 to 1, found 2"#]],
     );
 }
 

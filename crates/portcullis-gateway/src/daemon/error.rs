@@ -97,7 +97,9 @@ impl From<SessionError> for Failure {
             SessionError::PolicyGone { .. } | SessionError::Mismatch { .. } => {
                 (StatusCode::CONFLICT, code::BUNDLE_MISMATCH)
             }
-            SessionError::NotYours(_) => (StatusCode::FORBIDDEN, code::FORBIDDEN),
+            SessionError::NotYours(_) | SessionError::Bound { .. } => {
+                (StatusCode::FORBIDDEN, code::FORBIDDEN)
+            }
             SessionError::OutOfStep(_) => (StatusCode::INTERNAL_SERVER_ERROR, "out_of_step"),
             SessionError::TooManyRuns { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs"),
             SessionError::Randomness(_) | SessionError::CutShort => {

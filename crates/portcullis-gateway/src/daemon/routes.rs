@@ -189,7 +189,7 @@ fn answer_of(judgement: Judgement, permit: Option<Permit>) -> api::ActionAnswer 
         denial: judgement.denial,
         approval: judgement.approval.or(judgement.grant),
         findings: judgement.decision.findings,
-        seq: permit.map_or(0, |permit| permit.seq()),
+        seq: judgement.seq,
     }
 }
 

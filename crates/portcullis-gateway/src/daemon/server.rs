@@ -121,8 +121,8 @@ async fn keep_house(gate: &Arc<Gate>) {
 fn warn_of_same_user(options: &DaemonOptions) {
     warn!(
         "any process of this user can read {} and approve with it, read the store, or end this process. Where \
-         that matters, run the agent as another user, or keep the approver's token elsewhere and map it in the \
-         bundle ([[credential]] kind = \"approver\")",
+         that matters, run the agent as another user; or map an approver in the bundle ([[credential]] kind = \
+         \"approver\"), whose token this user cannot read: the one here then decides nothing",
         options.home.credentials().join("approver.token").display()
     );
 }

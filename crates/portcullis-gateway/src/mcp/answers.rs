@@ -36,7 +36,7 @@ pub(super) fn withheld(
     message: String,
 ) -> Denial {
     Denial {
-        class: DenialClass::Denied,
+        class: DenialClass::ResultWithheld,
         verdict: Verdict::Deny,
         rule: rule.to_owned(),
         target: tool.to_owned(),
@@ -52,7 +52,7 @@ pub(super) fn withheld(
 /// The denial in words, for a model.
 fn sentence(denial: &Denial) -> String {
     let what = match denial.class {
-        DenialClass::Denied if denial.rule.starts_with("gate/") => {
+        DenialClass::ResultWithheld => {
             return format!(
                 "Portcullis withholds the result of `{}` ({}): {}. The call was executed; do not assume that it failed.",
                 denial.target, denial.rule, denial.message

@@ -8,8 +8,8 @@ use portcullis_core::event::{Control, Enforced, Event, EventBody, OutcomeStatus}
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::verdict::Verdict;
 use portcullis_gateway::api::{
-    ActionAnswer, ApprovalFilter, ControlRun, GrantApproval, OpenRun, ProposeAction, RefuseApproval,
-    ReportInput, ReportOutcome, Role, RunPhase, Scope,
+    ActionAnswer, ApprovalFilter, ApprovalPhase, ControlRun, GrantApproval, OpenRun, ProposeAction,
+    RefuseApproval, ReportInput, ReportOutcome, Role, RunPhase, Scope,
 };
 use portcullis_gateway::client::Client;
 use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
@@ -194,6 +194,27 @@ async fn a_held_call_executes_once_after_a_grant_and_agents_cannot_grant() {
     approver.refuse(&again.approval.unwrap().to_string(), &RefuseApproval::default()).await.unwrap();
     let no = agent.propose(run, &mail(1, 0)).await.unwrap();
     assert_eq!(no.denial.unwrap().class, DenialClass::ApprovalRefused);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_when_a_run_is_closed_lapses() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let held = agent.propose(run, &mail(1, 0)).await.unwrap();
+    assert!(held.seq > 0);
+    agent.close(run).await.unwrap();
+    assert!(approver.approvals(ApprovalFilter::Pending).await.unwrap().is_empty());
+    let lapsed = approver.approval(&held.approval.unwrap().to_string()).await.unwrap();
+    assert_eq!(lapsed.state, ApprovalPhase::Expired);
+    let mut export = Vec::new();
+    agent.export(&run.to_string(), &mut export).await.unwrap();
+    let report = portcullis_proof::verify(export.as_slice(), None).unwrap();
+    assert_eq!(
+        (report.status, report.failure),
+        (portcullis_proof::Status::Incomplete, None),
+        "only unanchored"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

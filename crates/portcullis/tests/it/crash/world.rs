@@ -92,7 +92,7 @@ impl World {
         fs::create_dir(&folder).unwrap();
         let log = fs::File::create(folder.join("log")).unwrap();
         let child = Command::new(self.folder.path().join(WRITER))
-            .args(["crash::writer::writer_process", "--exact", "--ignored", "--nocapture"])
+            .args(["crash::writer::writer_process", "--exact", "--nocapture"])
             .env(FOLDER, &folder)
             .env(HOME, self.home.path())
             .env(PROGRAM, self.folder.path().join(DAEMON))

@@ -32,8 +32,8 @@ pub(super) fn is_forbidden(number: u64) -> bool {
     number % FORBIDDEN_EVERY == FORBIDDEN_EVERY - 1
 }
 
+/// Not a test by itself: the crash test starts this test binary again with it, as a process of its own.
 #[test]
-#[ignore = "not a test: the crash test starts this as a process of its own"]
 fn writer_process() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let home = Home::at(Path::new(&std::env::var_os(HOME).unwrap())).unwrap();
