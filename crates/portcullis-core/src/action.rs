@@ -31,6 +31,8 @@ pub struct Action {
     pub arguments: Value,
     /// What the agent said it was about to do, where the surface has it.
     pub planned: Option<String>,
+    /// What the call carries besides its arguments when it takes up one that asked for more input.
+    pub continuation: Option<Value>,
     digest: Digest,
 }
 
@@ -43,7 +45,20 @@ impl Action {
             .part(name.as_bytes())
             .part(arguments.to_string().as_bytes())
             .finish();
-        Self { id, tool, arguments, planned, digest }
+        Self { id, tool, arguments, planned, continuation: None, digest }
+    }
+
+    /// The action with what it carries besides its arguments, which is judged and bound like them.
+    #[must_use]
+    pub fn with_continuation(mut self, continuation: Option<Value>) -> Self {
+        if let Some(continuation) = &continuation {
+            self.digest = DigestBuilder::new("portcullis/action-continued/v1")
+                .part(self.digest.as_bytes())
+                .part(continuation.to_string().as_bytes())
+                .finish();
+        }
+        self.continuation = continuation;
+        self
     }
 
     /// Digest of tool and arguments, whatever the order of keys and the white space were. Two actions with the
@@ -145,6 +160,9 @@ mod tests {
         assert_ne!(digest(Some("t"), r#"{"a":1}"#), digest(Some("t"), r#"{"a":"1"}"#));
         assert_ne!(digest(Some("t"), "{}"), digest(Some("u"), "{}"));
         assert_ne!(digest(Some(""), "{}"), digest(None, "{}"));
+        let continued = action(Some("t"), "{}").with_continuation(Some(json!({"answer": "yes"})));
+        assert_ne!(continued.digest(), digest(Some("t"), "{}"));
+        assert_eq!(action(Some("t"), "{}").with_continuation(None).digest(), digest(Some("t"), "{}"));
     }
 
     #[test]

@@ -3,12 +3,12 @@
 //! [`RunState::apply`] is the only way the state changes, and it sees nothing but the event. Whoever holds the
 //! events of a run, across all its segments, holds its state at every point.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::{Action, Grant};
 use crate::event::{
-    ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, GrantScope, Mode,
-    OutcomeStatus, Proposed, VerdictRecord,
+    Actor, ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, GrantScope,
+    Mode, OutcomeStatus, Proposed, VerdictRecord,
 };
 use crate::id::{ActionId, ApprovalId, Digest};
 use crate::label::{Label, LabelSet};
@@ -29,8 +29,11 @@ pub enum Phase {
         /// The question.
         question: String,
     },
-    /// Waiting for a user input or a person's resume.
-    Paused,
+    /// Waiting for a person's resume or, unless a person paused it, for a user input.
+    Paused {
+        /// Whether a person paused it.
+        by_person: bool,
+    },
     /// Ended; only a person resumes it.
     Halted,
     /// The last segment is closed.
@@ -89,6 +92,8 @@ pub struct OpenAction {
     pub last_event: u64,
     /// Whether it was let through.
     pub executing: bool,
+    /// Whether it takes up a call that asked for more input.
+    pub continues: bool,
 }
 
 /// The fold over a run's events.
@@ -98,7 +103,10 @@ pub struct RunState {
     principal: Option<Principal>,
     policy: String,
     mode: Mode,
+    bundle: Option<Digest>,
     phase: Phase,
+    /// Set while no segment is open. What was in force before is in force again afterwards.
+    closed: Option<Phase>,
     steps: u32,
     side_effects: u32,
     labels: LabelSet,
@@ -106,6 +114,8 @@ pub struct RunState {
     executing: usize,
     /// Actions whose outcome was recorded as unknown: who executed them may still report it.
     unresolved: Recent<ActionId, OpenAction>,
+    /// Actions that asked for more input, by tool: they were counted, so the calls that take them up are not.
+    asked_for_more: BTreeMap<String, u32>,
     approvals: Recent<ApprovalId, Approval>,
     /// Pending or decided approvals by the digest they are bound to.
     approval_by_digest: Recent<Digest, ApprovalId>,
@@ -151,9 +161,14 @@ impl RunState {
         self.mode
     }
 
+    /// Digest of the bundle in force.
+    pub fn bundle(&self) -> Option<Digest> {
+        self.bundle
+    }
+
     /// Whether the run may go on.
     pub fn phase(&self) -> &Phase {
-        &self.phase
+        self.closed.as_ref().unwrap_or(&self.phase)
     }
 
     /// Steps taken so far: every proposed action counts once, whatever became of it.
@@ -266,10 +281,14 @@ impl RunState {
                 self.principal = Some(opened.principal.clone());
                 self.policy.clone_from(&opened.policy);
                 self.mode = opened.mode;
+                self.bundle = Some(opened.bundle);
             }
             EventBody::Config(change) => self.apply_config(change),
             EventBody::Input { label } => self.apply_input(label),
-            EventBody::Proposed(proposed) => self.apply_proposed(proposed, event.seq),
+            EventBody::Proposed(proposed) => {
+                let continues = event.payloads.contains_key("continuation");
+                self.apply_proposed(proposed, continues, event.seq);
+            }
             EventBody::Verdict(record) => self.apply_verdict(record, event.seq),
             EventBody::Enforcement { action: Some(action), enforced } => {
                 self.apply_enforcement(*action, *enforced, event.seq);
@@ -295,16 +314,18 @@ impl RunState {
                     entry.state = ApprovalState::Claimed;
                 }
             }
-            EventBody::Outcome { action, status } => self.apply_outcome(*action, *status),
+            EventBody::Outcome { action, status } => {
+                self.apply_outcome(*action, *status, event.actor == Actor::gate());
+            }
             EventBody::Observation { label, .. } => self.labels.insert(label.clone()),
             EventBody::Control { control, .. } => {
                 self.phase = match control {
                     Control::Halt => Phase::Halted,
-                    Control::Pause => Phase::Paused,
+                    Control::Pause => Phase::Paused { by_person: true },
                     Control::Resume => Phase::Running,
                 };
             }
-            EventBody::RunClosed { state, .. } => self.phase = Phase::Closed(*state),
+            EventBody::RunClosed { state, .. } => self.closed = Some(Phase::Closed(*state)),
             EventBody::Enforcement { action: None, .. }
             | EventBody::Output {}
             | EventBody::Evidence { .. }
@@ -314,17 +335,14 @@ impl RunState {
 
     fn apply_config(&mut self, change: &ConfigChange) {
         match change {
-            ConfigChange::BundleLoaded { policy, mode, .. } => {
+            ConfigChange::BundleLoaded { policy, mode, bundle } => {
+                self.bundle = Some(*bundle);
                 self.policy.clone_from(policy);
                 self.mode = *mode;
                 // What was denied under other rules says nothing about these.
                 self.denials = Recent::default();
             }
-            ConfigChange::Resumed { .. } => {
-                if matches!(self.phase, Phase::Closed(_)) {
-                    self.phase = Phase::Running;
-                }
-            }
+            ConfigChange::Resumed { .. } => self.closed = None,
             ConfigChange::ToolsListed { tools, .. } => {
                 for tool in tools {
                     // The latest listing counts, so a claim that is withdrawn is gone.
@@ -340,12 +358,14 @@ impl RunState {
 
     fn apply_input(&mut self, label: &Label) {
         self.labels.insert(label.clone());
-        if *label == Label::User && matches!(self.phase, Phase::Clarifying { .. } | Phase::Paused) {
+        let waits_for_user =
+            matches!(self.phase, Phase::Clarifying { .. } | Phase::Paused { by_person: false });
+        if *label == Label::User && waits_for_user {
             self.phase = Phase::Running;
         }
     }
 
-    fn apply_proposed(&mut self, proposed: &Proposed, seq: u64) {
+    fn apply_proposed(&mut self, proposed: &Proposed, continues: bool, seq: u64) {
         self.steps = self.steps.max(proposed.step);
         let action = OpenAction {
             tool: proposed.tool.clone(),
@@ -354,6 +374,7 @@ impl RunState {
             step: proposed.step,
             last_event: seq,
             executing: false,
+            continues,
         };
         self.actions.insert(proposed.action, action, OPEN_ACTIONS_MAX);
     }
@@ -378,7 +399,9 @@ impl RunState {
 
     /// Verdicts that stop the run. In observe mode they are noted and nothing stops.
     fn apply_stop(&mut self, record: &VerdictRecord) {
-        if self.mode == Mode::Observe || matches!(self.phase, Phase::Halted | Phase::Closed(_)) {
+        if self.mode == Mode::Observe
+            || matches!(self.phase, Phase::Halted | Phase::Paused { by_person: true })
+        {
             return;
         }
         match record.verdict {
@@ -387,7 +410,7 @@ impl RunState {
                 let question = question.or_else(|| record.reason.clone()).unwrap_or_default();
                 self.phase = Phase::Clarifying { question };
             }
-            Verdict::Pause => self.phase = Phase::Paused,
+            Verdict::Pause => self.phase = Phase::Paused { by_person: false },
             Verdict::Halt => self.phase = Phase::Halted,
             _ => {}
         }
@@ -399,7 +422,15 @@ impl RunState {
         if enforced.proceeds() && !action.executing {
             action.executing = true;
             self.executing += 1;
-            if action.side_effecting {
+            let counted = action.continues
+                && action.tool.as_ref().and_then(|tool| self.asked_for_more.get_mut(tool)).is_some_and(
+                    |asked| {
+                        let open = *asked > 0;
+                        *asked = asked.saturating_sub(1);
+                        open
+                    },
+                );
+            if action.side_effecting && !counted {
                 self.side_effects = self.side_effects.saturating_add(1);
             }
         } else if enforced == Enforced::Withheld {
@@ -407,7 +438,7 @@ impl RunState {
         }
     }
 
-    fn apply_outcome(&mut self, id: ActionId, status: OutcomeStatus) {
+    fn apply_outcome(&mut self, id: ActionId, status: OutcomeStatus, by_gate: bool) {
         let action = match self.actions.remove(&id) {
             Some(action) => {
                 self.executing -= usize::from(action.executing);
@@ -418,10 +449,16 @@ impl RunState {
                 None => return,
             },
         };
-        // Only what may have happened counts against the limit.
-        let never_happened = matches!(status, OutcomeStatus::NotExecuted | OutcomeStatus::InputRequired);
+        // Only what may have happened counts against the limit, and only the gate itself knows that it did not: an
+        // agent or a server would say so of everything.
+        let never_happened = status == OutcomeStatus::NotExecuted && by_gate;
         if never_happened && action.executing && action.side_effecting {
             self.side_effects = self.side_effects.saturating_sub(1);
+        }
+        if let (OutcomeStatus::InputRequired, Some(tool)) = (status, &action.tool)
+            && (self.asked_for_more.len() < OPEN_ACTIONS_MAX || self.asked_for_more.contains_key(tool))
+        {
+            *self.asked_for_more.entry(tool.clone()).or_default() += 1;
         }
         if status == OutcomeStatus::Unknown {
             self.unresolved.insert(id, action, OPEN_ACTIONS_MAX);

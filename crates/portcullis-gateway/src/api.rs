@@ -141,6 +141,9 @@ pub struct ProposeAction {
     /// What the agent said it was about to do.
     #[serde(default)]
     pub planned: Option<String>,
+    /// What a call carries besides its arguments when it takes up one that asked for more: judged like them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<Value>,
     /// The surface's own id of the call.
     #[serde(default)]
     pub call: Option<String>,
@@ -516,6 +519,7 @@ mod tests {
                 tool: Some("t".into()),
                 arguments: json!({}),
                 planned: None,
+                continuation: None,
                 call: None,
                 wait_ms: None
             })

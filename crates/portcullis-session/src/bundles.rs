@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_core::bundle::Bundle;
+use portcullis_core::id::Digest;
 
 use crate::bundle_dir::{self, BundleError};
 
@@ -29,6 +30,8 @@ struct Loaded {
     bundle: Arc<Bundle>,
     /// Why the latest change is not in force.
     refused: Option<String>,
+    /// A change that was seen once.
+    seen: Option<Digest>,
 }
 
 /// A bundle that changed on disk.
@@ -49,7 +52,7 @@ impl Bundles {
             diagnostics,
             files: shipped.clone(),
         })?;
-        loaded.insert(None, Loaded { bundle: Arc::new(shipped), refused: None });
+        loaded.insert(None, Loaded { bundle: Arc::new(shipped), refused: None, seen: None });
         let bundles = Self { default, loaded: Mutex::new(loaded) };
         bundles.get(None)?;
         Ok(bundles)
@@ -70,12 +73,14 @@ impl Bundles {
             let why = format!("{BUNDLES_MAX} bundles are in use, which is the limit");
             return Err(BundleError::Io { path: folder.clone(), source: std::io::Error::other(why) });
         }
-        loaded.insert(source.clone(), Loaded { bundle: Arc::clone(&bundle), refused: None });
+        loaded.insert(source.clone(), Loaded { bundle: Arc::clone(&bundle), refused: None, seen: None });
         Ok((source, bundle))
     }
 
     /// Reads all folders again. Gives the bundles that changed; what no longer loads is remembered as refused.
-    pub fn changed(&self) -> Vec<Changed> {
+    ///
+    /// With `settled` a change is given only when the look before saw the same.
+    pub fn changed(&self, settled: bool) -> Vec<Changed> {
         let known: Vec<(Source, Arc<Bundle>)> =
             self.lock().iter().map(|(source, loaded)| (source.clone(), Arc::clone(&loaded.bundle))).collect();
         let mut changed = Vec::new();
@@ -83,16 +88,26 @@ impl Bundles {
             let Some(folder) = &source else { continue };
             match bundle_dir::load(folder) {
                 Ok(bundle) if bundle.digest() == old.digest() => self.set_refused(&source, None),
-                Ok(bundle) => changed.push(Changed { source, bundle: Arc::new(bundle) }),
+                Ok(bundle) => {
+                    if !settled || self.see(&source, bundle.digest()) {
+                        changed.push(Changed { source, bundle: Arc::new(bundle) });
+                    }
+                }
                 Err(error) => self.set_refused(&source, Some(error.to_string())),
             }
         }
         changed
     }
 
+    /// Remembers a change; true when it was seen before.
+    fn see(&self, source: &Source, digest: Digest) -> bool {
+        let mut loaded = self.lock();
+        loaded.get_mut(source).is_some_and(|entry| entry.seen.replace(digest) == Some(digest))
+    }
+
     /// Puts a changed bundle in force for new runs.
     pub fn accept(&self, changed: Changed) {
-        self.lock().insert(changed.source, Loaded { bundle: changed.bundle, refused: None });
+        self.lock().insert(changed.source, Loaded { bundle: changed.bundle, refused: None, seen: None });
     }
 
     /// Remembers why a change is not in force.

@@ -54,8 +54,10 @@ pub struct Identity {
     pub kind: CredentialKind,
     /// Whom it stands for.
     pub principal: Principal,
-    /// The runtime policy of its runs, instead of the default.
+    /// The runtime policy that its runs are bound to.
     pub policy: Option<String>,
+    /// Whether it is one of the two tokens of this machine rather than one that the bundle maps.
+    pub of_this_machine: bool,
 }
 
 /// The two tokens of a machine, as their digests: more is not needed to know them again.
@@ -96,11 +98,17 @@ impl Credentials {
                 kind: credential.kind,
                 principal: credential.principal.clone(),
                 policy: credential.policy.clone(),
+                of_this_machine: false,
             });
         }
         // An operator who maps an approver has moved deciding out of reach of this user's other processes.
         let moved = bundle.credentials.iter().any(|credential| credential.kind == CredentialKind::Approver);
-        let local = |kind, name: &str| Identity { kind, principal: Principal::named(name), policy: None };
+        let local = |kind, name: &str| Identity {
+            kind,
+            principal: Principal::named(name),
+            policy: None,
+            of_this_machine: true,
+        };
         if presented == self.approver_sha256 {
             (!moved).then(|| local(CredentialKind::Approver, "local-approver"))
         } else if presented == self.agent_sha256 {

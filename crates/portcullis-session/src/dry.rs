@@ -12,7 +12,7 @@ use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 
 use crate::batch::Batch;
-use crate::engine::{Answer, AnswerError, Engine, Judgement, Proposal};
+use crate::engine::{Answer, AnswerError, Engine, Judgement, Proposal, Teller};
 use crate::env::{CountingEnv, Env};
 
 /// See the [module documentation](self).
@@ -99,7 +99,9 @@ impl DryRun {
 
     /// Notes what became of an action.
     pub fn outcome(&mut self, action: ActionId, status: OutcomeStatus, content: Option<String>) {
-        let batch = self.engine.outcome(&mut self.env, action, status, content);
+        // Here the driver is the gate, and knows what was never sent.
+        let teller = if status == OutcomeStatus::NotExecuted { Teller::Gate } else { Teller::Surface };
+        let batch = self.engine.outcome(&mut self.env, action, status, content, teller);
         self.commit(batch);
     }
 

@@ -44,6 +44,8 @@ pub struct Proposal {
     pub arguments: Value,
     /// What the agent said it was about to do.
     pub planned: Option<String>,
+    /// What the call carries besides its arguments when it takes up one that asked for more input.
+    pub continuation: Option<Value>,
     /// The surface's own id of the call.
     pub call: Option<String>,
 }
@@ -80,6 +82,15 @@ pub struct Answer {
     pub note: Option<String>,
     /// Who answers.
     pub approver: String,
+}
+
+/// Who tells what became of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Teller {
+    /// The surface that executed it, on the word of tool or agent.
+    Surface,
+    /// The gate, of its own knowledge.
+    Gate,
 }
 
 /// Why an approval could not be answered.
@@ -203,8 +214,8 @@ impl Engine {
     pub fn propose(&self, env: &mut dyn Env, proposal: Proposal) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
-        let Proposal { tool, arguments, planned, call } = proposal;
-        let action = Action::new(new_id, tool, arguments, planned);
+        let Proposal { tool, arguments, planned, continuation, call } = proposal;
+        let action = Action::new(new_id, tool, arguments, planned).with_continuation(continuation);
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
         let judgement = match self.meet_approval(&mut batch, &action, bound_to) {
             Some(judgement) => judgement,
@@ -224,12 +235,8 @@ impl Engine {
         let (id, approval) = self.state.approval_for(bound_to)?;
         let open = self.state.open_action(approval.action)?;
         // The retry is the same action: its id, its step.
-        let held = Action::new(
-            approval.action,
-            action.tool.clone(),
-            action.arguments.clone(),
-            action.planned.clone(),
-        );
+        let mut held = action.clone();
+        held.id = approval.action;
         let times = self.bundle.approvals;
         match &approval.state {
             ApprovalState::Pending => {
@@ -293,8 +300,11 @@ impl Engine {
         let arguments =
             action.tool.is_some().then(|| ("arguments", JSON, action.arguments.to_string().into_bytes()));
         let planned = action.planned.clone().map(|text| ("planned", TEXT, text.into_bytes()));
+        let continuation =
+            action.continuation.as_ref().map(|value| ("continuation", JSON, value.to_string().into_bytes()));
         let actor = Actor::agent(self.principal());
-        let cause = batch.push_with(actor, None, EventBody::Proposed(proposed), [arguments, planned]);
+        let payloads = [arguments, planned, continuation];
+        let cause = batch.push_with(actor, None, EventBody::Proposed(proposed), payloads);
         let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
         let grant = self.state.grant_for(&action, bound_to, batch.at(), ttl);
         self.judge(batch, action, step, cause, bound_to, grant)
@@ -381,7 +391,9 @@ impl Engine {
         if planned > PLANNED_BYTES_MAX {
             return Some(format!("the planned action has {planned} bytes; the limit is {PLANNED_BYTES_MAX}"));
         }
-        let text: usize = approximate_size(&action.arguments, ARGUMENTS_BYTES_MAX);
+        let continuation = action.continuation.as_ref();
+        let text = approximate_size(&action.arguments, ARGUMENTS_BYTES_MAX)
+            .saturating_add(continuation.map_or(0, |value| approximate_size(value, ARGUMENTS_BYTES_MAX)));
         (text > ARGUMENTS_BYTES_MAX)
             .then(|| format!("the arguments take more than {ARGUMENTS_BYTES_MAX} bytes, which is the limit"))
     }
@@ -391,7 +403,8 @@ impl Engine {
             Verdict::Allow | Verdict::Warn => Enforced::Executed,
             Verdict::Modify if decision.modified.is_some() => Enforced::Replaced,
             Verdict::Modify => Enforced::Executed,
-            _ if self.state.mode() == Mode::Observe => Enforced::LetPass,
+            // Observe mode relaxes verdicts of policy, never the gate's own limits or what a person decided.
+            _ if self.state.mode() == Mode::Observe && !binds_always(decision) => Enforced::LetPass,
             Verdict::Review => Enforced::Held,
             Verdict::Clarify | Verdict::Pause | Verdict::Deny | Verdict::Halt => Enforced::Withheld,
         }
@@ -469,12 +482,17 @@ impl Engine {
         action: ActionId,
         status: OutcomeStatus,
         content: Option<String>,
+        teller: Teller,
     ) -> Batch {
         let open = self.state.awaits_outcome(action);
         let cause = open.map(|open| open.last_event);
         let tool = open.and_then(|open| open.tool.clone());
         let mut batch = self.builder(env);
-        let actor = tool.as_deref().map_or_else(Actor::gate, Actor::tool);
+        let actor = match (teller, tool.as_deref()) {
+            (Teller::Surface, Some(tool)) => Actor::tool(tool),
+            (Teller::Surface, None) => Actor::agent(self.principal()),
+            (Teller::Gate, _) => Actor::gate(),
+        };
         let outcome = batch.push(actor.clone(), cause, EventBody::Outcome { action, status });
         if let Some(content) = content {
             let label = tool.map_or(Label::Unknown, Label::Tool);
@@ -524,6 +542,14 @@ impl Engine {
         batch.push(Actor::gate(), None, EventBody::RunClosed { state, count, successor: None });
         batch.finish()
     }
+}
+
+/// Whether a decision rests on a limit or failure of the gate itself, or on a person's hold on the run.
+fn binds_always(decision: &Decision) -> bool {
+    decision.findings.iter().any(|finding| {
+        finding.effective() == decision.verdict
+            && (finding.rule == reserved::LIMIT || finding.rule.starts_with("run/phase/"))
+    })
 }
 
 fn denied(rule: &'static str, message: String) -> Decision {

@@ -49,6 +49,9 @@ pub enum SessionError {
         /// What governs.
         governed: String,
     },
+    /// The credential does not choose its rules.
+    #[error("a credential that the bundle maps is governed by that bundle; leave the bundle out")]
+    ForeignBundle,
     /// The credential does not choose.
     #[error(
         "{wanted} was asked for, but this credential is bound to the policy `{policy}` of the default bundle"

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ClosedState, Enforced, Event, OutcomeStatus, RunOpened};
+use portcullis_core::event::{ClosedState, Enforced, Event, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::state::RunState;
@@ -79,6 +79,19 @@ struct Runs {
     by_session: HashMap<(String, String), RunId>,
 }
 
+impl Runs {
+    fn remove(&mut self, id: RunId) -> Option<Arc<Run>> {
+        let Entry { run, session, .. } = self.by_id.remove(&id)?;
+        if let Some(session) = session {
+            let key = (run.principal().id.clone(), session);
+            if self.by_session.get(&key) == Some(&id) {
+                self.by_session.remove(&key);
+            }
+        }
+        Some(run)
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
     run: Arc<Run>,
@@ -127,12 +140,17 @@ impl Gate {
 
     /// Opens a run, joins the live one of the same session, or takes up one whose daemon died.
     pub async fn open(&self, request: OpenRun) -> Result<Opened, OpenError> {
-        let (source, bundle) = self.bundles.get(request.bundle.as_deref())?;
         check_bound(&request)?;
-        let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
-        let policy = wanted.unwrap_or_else(|| bundle.default_policy().to_owned());
-        UnknownPolicy::check(&bundle, &policy).map_err(SessionError::from)?;
+        // Held from the look at the bundle on, so that no reload falls between that and the run's registration.
         let _opening = self.opening.lock().await;
+        let (source, bundle) = self.bundles.get(request.bundle.as_deref())?;
+        let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
+        let resumed = request.resume.filter(|id| !self.lock().by_id.contains_key(id));
+        let policy = match resumed {
+            Some(id) => self.policy_of(id, wanted)?,
+            None => wanted.unwrap_or_else(|| bundle.default_policy().to_owned()),
+        };
+        UnknownPolicy::check(&bundle, &policy).map_err(SessionError::from)?;
         if let Some(shared) = self.join(&request, &source, &policy)? {
             return Ok(Opened { run: shared, policy, bundle, shared: true });
         }
@@ -159,6 +177,19 @@ impl Gate {
         };
         runs.by_id.insert(run.id(), entry);
         Ok(Opened { run, policy, bundle, shared: false })
+    }
+
+    /// A run that is taken up keeps its policy; another one is refused.
+    fn policy_of(&self, id: RunId, wanted: Option<String>) -> Result<String, SessionError> {
+        let governed = self.read_state(id)?.policy().to_owned();
+        match wanted {
+            Some(wanted) if wanted != governed => Err(SessionError::Mismatch {
+                run: id,
+                wanted: format!("the policy `{wanted}`"),
+                governed: format!("`{governed}`"),
+            }),
+            _ => Ok(governed),
+        }
     }
 
     /// The live run of the same principal and session.
@@ -341,14 +372,24 @@ impl Gate {
     pub async fn close(&self, id: RunId, state: ClosedState) -> Result<(), SessionError> {
         let run = self.run(id)?;
         settle(async move { run.close(state).await }).await?;
-        let mut runs = self.lock();
-        if let Some(Entry { run, session: Some(session), .. }) = runs.by_id.remove(&id) {
-            let key = (run.principal().id.clone(), session);
-            if runs.by_session.get(&key) == Some(&id) {
-                runs.by_session.remove(&key);
-            }
-        }
+        self.lock().remove(id);
         Ok(())
+    }
+
+    /// Closes a run unless a surface has attached itself meanwhile. From the moment that this is decided nobody
+    /// can join the run any more.
+    async fn close_if_left(&self, id: RunId, state: ClosedState) {
+        let run = {
+            let mut runs = self.lock();
+            match runs.by_id.get(&id) {
+                Some(entry) if entry.attached == 0 => runs.remove(id),
+                _ => None,
+            }
+        };
+        if let Some(run) = run {
+            // What cannot be closed now is closed as abandoned by whoever opens the store next.
+            let _ = settle(async move { run.close(state).await }).await;
+        }
     }
 
     /// Closes all live runs in good order: the process is about to end.
@@ -370,43 +411,55 @@ impl Gate {
             .map(|(id, _)| *id)
             .collect();
         for id in ids {
-            let _ = self.close(id, ClosedState::Abandoned).await;
+            self.close_if_left(id, ClosedState::Abandoned).await;
         }
     }
 
     /// Reads the bundles' folders again and puts what changed in force, in live runs too. A bundle that lacks
-    /// the policy of a live run is refused as a whole.
-    pub async fn reload(&self) {
-        for changed in self.bundles.changed() {
-            let governed: Vec<(Arc<Run>, String)> = self
-                .lock()
-                .by_id
-                .values()
-                .filter(|entry| entry.source == changed.source)
-                .map(|entry| (Arc::clone(&entry.run), entry.policy.clone()))
-                .collect();
-            if let Some((run, policy)) =
-                governed.iter().find(|(_, policy)| changed.bundle.policy(policy).is_none())
-            {
-                let why = format!(
-                    "run {} is governed by the policy `{policy}`, which the new bundle lacks",
-                    run.id()
-                );
-                self.bundles.set_refused(&changed.source, Some(why));
-                continue;
+    /// the policy of a live run is refused as a whole. With `settled` a change counts only once two looks agree,
+    /// so that files half-way through being written are not taken for policy.
+    ///
+    /// Gives the runs that could not record the change; they go on under the old bundle and are tried again at
+    /// the next reload.
+    pub async fn reload(&self, settled: bool) -> Vec<(RunId, SessionError)> {
+        // No run is opened meanwhile, so none can miss the change.
+        let _opening = self.opening.lock().await;
+        for changed in self.bundles.changed(settled) {
+            let lacking = self.lock().by_id.values().find_map(|entry| {
+                let lacks = entry.source == changed.source && changed.bundle.policy(&entry.policy).is_none();
+                lacks.then(|| (entry.run.id(), entry.policy.clone()))
+            });
+            match lacking {
+                Some((run, policy)) => {
+                    let why =
+                        format!("run {run} is governed by the policy `{policy}`, which the new bundle lacks");
+                    self.bundles.set_refused(&changed.source, Some(why));
+                }
+                None => self.bundles.accept(changed),
             }
-            for (run, _) in governed {
-                let bundle = Arc::clone(&changed.bundle);
-                // A run that cannot record the change goes on under the old bundle.
-                let _ = settle(async move { run.reload(bundle).await }).await;
-            }
-            self.bundles.accept(changed);
         }
+        let governed: Vec<(Arc<Run>, Source)> =
+            self.lock().by_id.values().map(|entry| (Arc::clone(&entry.run), entry.source.clone())).collect();
+        let mut failed = Vec::new();
+        for (run, source) in governed {
+            let Ok((_, bundle)) = self.bundles.get(source.as_deref()) else { continue };
+            if run.with_state(|_, current| current.digest() != bundle.digest()).await {
+                let id = run.id();
+                if let Err(error) = settle(async move { run.reload(bundle).await }).await {
+                    failed.push((id, error));
+                }
+            }
+        }
+        failed
     }
 }
 
-/// A credential that the bundle maps to a policy is bound to it, and to the bundle that says so.
+/// Only the agent's credential of this machine, which the gate's own shims use, names a bundle. A credential that
+/// the bundle maps to a policy is bound to it.
 fn check_bound(request: &OpenRun) -> Result<(), SessionError> {
+    if request.bundle.is_some() && !request.identity.of_this_machine {
+        return Err(SessionError::ForeignBundle);
+    }
     let Some(bound) = &request.identity.policy else { return Ok(()) };
     let other_policy = request.policy.as_ref().filter(|wanted| *wanted != bound);
     if other_policy.is_none() && request.bundle.is_none() {
@@ -430,7 +483,7 @@ async fn propose_to_the_end(
     tokio::spawn(async move {
         if let Err(Ok((_, Some(permit)))) = answer.send(run.propose(proposal).await) {
             // If this cannot be recorded either, the action stays without an outcome, which counts as executed.
-            let _ = run.outcome(permit.action(), OutcomeStatus::NotExecuted, None).await;
+            let _ = run.not_executed(permit.action()).await;
         }
     });
     answered.await.map_err(|_| SessionError::CutShort)?
@@ -466,7 +519,7 @@ impl Drop for Attachment {
         };
         let (gate, run) = (Arc::clone(&self.gate), self.run);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { gate.close(run, state).await });
+            runtime.spawn(async move { gate.close_if_left(run, state).await });
         }
     }
 }

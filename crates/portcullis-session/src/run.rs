@@ -18,7 +18,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, Notify};
 
 use crate::batch::Batch;
-use crate::engine::{Answer, Engine, Judgement, Proposal};
+use crate::engine::{Answer, Engine, Judgement, Proposal, Teller};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
 use crate::permit::Permit;
@@ -132,7 +132,15 @@ impl Run {
             if engine.state().awaits_outcome(action).is_none() {
                 return Err(SessionError::NotExecuting(action));
             }
-            Ok(engine.outcome(env, action, status, content))
+            Ok(engine.outcome(env, action, status, content, Teller::Surface))
+        })
+        .await
+    }
+
+    /// Records that a permit reached nobody, so that its action did not happen.
+    pub(crate) async fn not_executed(&self, action: ActionId) -> Result<u64, SessionError> {
+        self.write(|engine, env| {
+            Ok(engine.outcome(env, action, OutcomeStatus::NotExecuted, None, Teller::Gate))
         })
         .await
     }
@@ -186,7 +194,7 @@ impl Run {
         let dangling = live.engine.state().executing_actions();
         for action in dangling {
             let Live { engine, env, .. } = &mut *live;
-            let batch = engine.outcome(env, action, OutcomeStatus::Unknown, None);
+            let batch = engine.outcome(env, action, OutcomeStatus::Unknown, None, Teller::Gate);
             live.commit(batch).await?;
         }
         let Live { engine, env, .. } = &mut *live;

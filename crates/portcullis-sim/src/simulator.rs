@@ -110,7 +110,12 @@ pub async fn simulate(
     let principal = Principal::named("simulated-agent");
     let opened = gate
         .open(OpenRun {
-            identity: Identity { kind: CredentialKind::Agent, principal, policy: None },
+            identity: Identity {
+                kind: CredentialKind::Agent,
+                principal,
+                policy: None,
+                of_this_machine: true,
+            },
             surface: "simulator".into(),
             session: None,
             policy: Some(policy.to_owned()),
@@ -164,6 +169,7 @@ impl Agent<'_> {
             tool: step.tool.clone(),
             arguments: step.args.clone(),
             planned: Some(step.action.clone()),
+            continuation: None,
             call: None,
         };
         let (mut judgement, mut permit) =

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use portcullis_core::event::{
-    Actor, ClosedState, Control, EVENT_VERSION, Enforced, Event, EventBody, Mode, OutcomeStatus, Proposed,
-    RunOpened, VerdictRecord,
+    Actor, ClosedState, ConfigChange, Control, EVENT_VERSION, Enforced, Event, EventBody, Mode,
+    OutcomeStatus, Proposed, RunOpened, VerdictRecord,
 };
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, Digest};
@@ -98,10 +98,10 @@ fn only_what_executes_is_a_side_effect() {
         (3, Enforced::Held, None, 1),
         (4, Enforced::Executed, Some(OutcomeStatus::Error), 2),
         (5, Enforced::Executed, Some(OutcomeStatus::NotExecuted), 2),
-        (6, Enforced::Executed, Some(OutcomeStatus::InputRequired), 2),
-        (7, Enforced::LetPass, Some(OutcomeStatus::Timeout), 3),
-        (8, Enforced::Replaced, Some(OutcomeStatus::Unknown), 4),
-        (9, Enforced::Executed, None, 5),
+        (6, Enforced::Executed, Some(OutcomeStatus::InputRequired), 3),
+        (7, Enforced::LetPass, Some(OutcomeStatus::Timeout), 4),
+        (8, Enforced::Replaced, Some(OutcomeStatus::Unknown), 5),
+        (9, Enforced::Executed, None, 6),
     ] {
         let action = story.action(number, true);
         story.enforce(action, enforced);
@@ -112,23 +112,23 @@ fn only_what_executes_is_a_side_effect() {
     }
     let read = story.action(10, false);
     story.enforce(read, Enforced::Executed);
-    assert_eq!((story.state.side_effects(), story.state.steps(), story.state.executing()), (5, 10, 2));
+    assert_eq!((story.state.side_effects(), story.state.steps(), story.state.executing()), (6, 10, 2));
     // Of an unknown outcome the truth may still be told, once.
     story.outcome(ActionId::from_bytes([8; 16]), OutcomeStatus::NotExecuted);
-    assert_eq!(story.state.side_effects(), 4);
+    assert_eq!(story.state.side_effects(), 5);
     story.outcome(ActionId::from_bytes([8; 16]), OutcomeStatus::Ok);
-    assert_eq!(story.state.side_effects(), 4);
+    assert_eq!(story.state.side_effects(), 5);
     // An outcome that is told twice counts once.
     story.outcome(ActionId::from_bytes([9; 16]), OutcomeStatus::NotExecuted);
     story.outcome(ActionId::from_bytes([9; 16]), OutcomeStatus::NotExecuted);
-    assert_eq!(story.state.side_effects(), 3);
+    assert_eq!(story.state.side_effects(), 4);
 }
 
 #[test]
 fn clarify_waits_for_the_user_and_pause_for_the_user_or_a_person() {
     for (verdict, phase) in [
         (Verdict::Clarify, Phase::Clarifying { question: "which one?".into() }),
-        (Verdict::Pause, Phase::Paused),
+        (Verdict::Pause, Phase::Paused { by_person: false }),
     ] {
         let mut story = Story::new(Mode::Enforce);
         let action = story.action(1, false);
@@ -156,6 +156,26 @@ fn halt_ends_the_run_until_a_person_resumes_it() {
     assert_eq!(*story.state.phase(), Phase::Running);
     story.tell(EventBody::RunClosed { state: ClosedState::Closed, count: 6, successor: None });
     assert_eq!(*story.state.phase(), Phase::Closed(ClosedState::Closed));
+}
+
+#[test]
+fn closing_and_continuing_lifts_nothing() {
+    let mut story = Story::new(Mode::Enforce);
+    story.tell(EventBody::Control { control: Control::Halt, note: None });
+    story.tell(EventBody::RunClosed { state: ClosedState::Abandoned, count: 3, successor: None });
+    let resumed = ConfigChange::Resumed { parent: ClosedState::Abandoned };
+    story.tell(EventBody::Config(resumed));
+    assert_eq!(*story.state.phase(), Phase::Halted);
+}
+
+#[test]
+fn what_a_person_paused_only_a_person_resumes() {
+    let mut story = Story::new(Mode::Enforce);
+    story.tell(EventBody::Control { control: Control::Pause, note: None });
+    story.tell(EventBody::Input { label: Label::User });
+    assert_eq!(*story.state.phase(), Phase::Paused { by_person: true });
+    story.tell(EventBody::Control { control: Control::Resume, note: None });
+    assert_eq!(*story.state.phase(), Phase::Running);
 }
 
 #[test]

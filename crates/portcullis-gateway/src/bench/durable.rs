@@ -172,6 +172,7 @@ async fn drive(client: Client, number: usize, way: Way, until: Instant) -> Resul
             tool: Some(workload::tool(call)),
             arguments: workload::arguments(call, ARGUMENT_BYTES),
             planned: None,
+            continuation: None,
             call: None,
             wait_ms: None,
         };

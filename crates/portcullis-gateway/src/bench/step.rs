@@ -94,6 +94,7 @@ fn walk(
             tool: Some(workload::tool(number)),
             arguments: workload::arguments(number, ARGUMENT_BYTES),
             planned: None,
+            continuation: None,
             call: None,
         };
         let content = Some("the note was filed".to_owned());

@@ -21,7 +21,14 @@ fn script(dir: &std::path::Path, text: &str) -> StartOptions {
 
 fn proposal() -> ProposeAction {
     let arguments = json!({"a": 1});
-    ProposeAction { tool: Some("t".into()), arguments, planned: None, call: None, wait_ms: None }
+    ProposeAction {
+        tool: Some("t".into()),
+        arguments,
+        planned: None,
+        continuation: None,
+        call: None,
+        wait_ms: None,
+    }
 }
 
 fn permit(seq: u64) -> serde_json::Value {

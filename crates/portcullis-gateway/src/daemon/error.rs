@@ -97,7 +97,7 @@ impl From<SessionError> for Failure {
             SessionError::PolicyGone { .. } | SessionError::Mismatch { .. } => {
                 (StatusCode::CONFLICT, code::BUNDLE_MISMATCH)
             }
-            SessionError::NotYours(_) | SessionError::Bound { .. } => {
+            SessionError::NotYours(_) | SessionError::Bound { .. } | SessionError::ForeignBundle => {
                 (StatusCode::FORBIDDEN, code::FORBIDDEN)
             }
             SessionError::OutOfStep(_) => (StatusCode::INTERNAL_SERVER_ERROR, "out_of_step"),

@@ -168,7 +168,13 @@ async fn propose(
     } else {
         request.arguments
     };
-    let proposal = Proposal { tool: request.tool, arguments, planned: request.planned, call: request.call };
+    let proposal = Proposal {
+        tool: request.tool,
+        arguments,
+        planned: request.planned,
+        continuation: request.continuation,
+        call: request.call,
+    };
     let (judgement, permit) =
         shared.gate.propose(&run, proposal, Duration::from_millis(u64::from(wait))).await?;
     Ok(Json(answer_of(judgement, permit)))
@@ -255,6 +261,10 @@ async fn input(
     Path(run): Path<String>,
     JsonBody(request): JsonBody<api::ReportInput>,
 ) -> Result<Json<api::TextAnswer>, Failure> {
+    if request.role == api::Role::Operator && caller.0.kind == CredentialKind::Agent {
+        let message = "an agent's credential does not speak for the operator";
+        return Err(Failure::new(StatusCode::FORBIDDEN, api::code::FORBIDDEN, message));
+    }
     let run = live_run(&shared, &caller, &run).await?;
     let label = match request.role {
         api::Role::User => Label::User,
@@ -346,7 +356,10 @@ async fn reload(State(shared): State<Shared>, Approver(_): Approver) -> Result<J
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
     };
     let before = digest(&shared).map_err(internal)?;
-    shared.gate.reload().await;
+    if let Some((run, error)) = shared.gate.reload(false).await.into_iter().next() {
+        let message = format!("run {run} could not take the new bundle: {error}");
+        return Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "not_durable", message));
+    }
     if let Some(refusal) = shared.gate.bundles().refusals().into_iter().next() {
         return Err(Failure::new(StatusCode::UNPROCESSABLE_ENTITY, api::code::BUNDLE_INVALID, refusal));
     }

@@ -104,7 +104,9 @@ async fn keep_house(gate: &Arc<Gate>) {
             _ = interrupt.recv() => return,
             _ = sweep.tick() => gate.close_idle(IDLE).await,
             _ = reload.tick() => {
-                gate.reload().await;
+                for (run, error) in gate.reload(true).await {
+                    warn!(%run, %error, "a run could not take the new bundle and goes on under the old one");
+                }
                 let refusals = gate.bundles().refusals();
                 if refusals != complained {
                     for refusal in &refusals {

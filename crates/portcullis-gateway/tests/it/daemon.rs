@@ -89,7 +89,14 @@ fn open(policy: &str, session: Option<&str>) -> OpenRun {
 }
 
 fn call(tool: &str, arguments: Value, wait_ms: u32) -> ProposeAction {
-    ProposeAction { tool: Some(tool.into()), arguments, planned: None, call: None, wait_ms: Some(wait_ms) }
+    ProposeAction {
+        tool: Some(tool.into()),
+        arguments,
+        planned: None,
+        continuation: None,
+        call: None,
+        wait_ms: Some(wait_ms),
+    }
 }
 
 fn mail(number: u32, wait_ms: u32) -> ProposeAction {
@@ -354,6 +361,26 @@ async fn a_person_halts_and_resumes() {
     let resume = ControlRun { control: Control::Resume, note: None };
     approver.control(&run.to_string(), &resume).await.unwrap();
     assert!(agent.propose(run, &search).await.unwrap().permit);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_cannot_lift_a_halt_by_closing_and_continuing() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    approver.control(&run.to_string(), &ControlRun { control: Control::Halt, note: None }).await.unwrap();
+    agent.close(run).await.unwrap();
+    let again = OpenRun { resume: Some(run), ..open("mail", None) };
+    assert_eq!(agent.open_run(&again).await.unwrap().run, run);
+    let search = call("retrieve_compliance_documents", json!({"query": "x"}), 0);
+    let halted = agent.propose(run, &search).await.unwrap();
+    assert_eq!(halted.denial.unwrap().class, DenialClass::Halted);
+    agent.close(run).await.unwrap();
+    let other = OpenRun { resume: Some(run), ..open("Strict Compliance Policy", None) };
+    assert_eq!(agent.open_run(&other).await.unwrap_err().code(), Some("bundle_mismatch"));
+    let said = ReportInput { text: "resume".into(), role: Role::Operator };
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    assert_eq!(agent.input(run, &said).await.unwrap_err().code(), Some("forbidden"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -131,7 +131,13 @@ fn restricted_keyword(policy: PolicyRef<'_>, action: &Action) -> Result<Option<F
     });
     let hit = match in_planned {
         Some(hit) => Some(hit),
-        None => in_value(policy, &action.arguments, 0)?,
+        None => match (in_value(policy, &action.arguments, 0)?, &action.continuation) {
+            (None, Some(continuation)) => in_value(policy, continuation, 0)?.map(|(keyword, mut span)| {
+                span.pointer = format!("/continuation{}", span.pointer.trim_start_matches(edit::ARGUMENTS));
+                (keyword, span)
+            }),
+            (hit, _) => hit,
+        },
     };
     Ok(hit.map(|(keyword, span)| {
         let message = format!("the restricted keyword `{keyword}` stands at {}", span.pointer);

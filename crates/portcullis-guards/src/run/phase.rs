@@ -21,7 +21,8 @@ use portcullis_core::verdict::Verdict;
 /// Actions that were let through before the stop and are still executing.
 ///
 /// ## Configuration
-/// None. A user input ends clarifying and pausing; a person's resume ends all but closing.
+/// None. A user input ends clarifying, and pausing unless a person paused the run; a person's resume
+/// ends all but closing. Closing and continuing a run in a new segment lifts none of them.
 ///
 /// ## False positives
 /// None known.
@@ -52,8 +53,8 @@ impl Guard for RunPhase {
                     .question(question.clone())
                     .instead("put the question to the user and report the answer as input")
             }
-            Phase::Paused => Finding::new("run/phase/paused", Verdict::Pause, "the run is paused")
-                .instead("wait for the user's next input, or for a person to resume the run"),
+            Phase::Paused { .. } => Finding::new("run/phase/paused", Verdict::Pause, "the run is paused")
+                .instead("wait for a person to resume the run or, if no person paused it, for the user's next input"),
             Phase::Halted => Finding::new("run/phase/halted", Verdict::Halt, "the run was halted")
                 .instead("a person can resume it with `portcullis runs resume`"),
             Phase::Closed(_) => {

@@ -129,7 +129,8 @@ impl Runner<'_> {
     fn propose(&mut self, step: &Step, tool: Option<String>, arguments: serde_json::Value) {
         let planned = self.planned.take();
         let name = tool.clone().unwrap_or_default();
-        let judgement = self.dry.propose(Proposal { tool, arguments, planned, call: None });
+        let judgement =
+            self.dry.propose(Proposal { tool, arguments, planned, continuation: None, call: None });
         if let Some(headline) = judgement.decision.headline() {
             *self.report.rules.entry(headline.rule.to_string()).or_default() += 1;
         } else if step.expect.as_ref().is_some_and(|expect| expect.verdict == Verdict::Allow) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_core::action::{Action, Pending, Subject};
-use portcullis_core::event::{Enforced, Event, EventBody, ListedTool, OutcomeStatus};
+use portcullis_core::event::{Control, Enforced, Event, EventBody, ListedTool, OutcomeStatus};
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::Context;
 use portcullis_core::id::Digest;
@@ -45,15 +45,19 @@ fn gate(folder: &Path, main: &str, options: OpenOptions) -> Arc<Gate> {
 }
 
 async fn open(gate: &Gate) -> Opened {
-    let identity =
-        Identity { kind: CredentialKind::Agent, principal: Principal::named("agent"), policy: None };
+    let identity = Identity {
+        kind: CredentialKind::Agent,
+        principal: Principal::named("agent"),
+        policy: None,
+        of_this_machine: true,
+    };
     let request =
         OpenRun { identity, surface: "test".into(), session: None, policy: None, bundle: None, resume: None };
     gate.open(request).await.unwrap()
 }
 
 fn call(tool: &str, arguments: Value) -> Proposal {
-    Proposal { tool: Some(tool.into()), arguments, planned: None, call: None }
+    Proposal { tool: Some(tool.into()), arguments, planned: None, continuation: None, call: None }
 }
 
 fn events(gate: &Gate, opened: &Opened) -> Vec<Event> {
@@ -117,6 +121,52 @@ async fn observe_mode_notes_the_verdict_and_lets_pass() {
         })
         .collect();
     assert_eq!(recorded, [Enforced::LetPass, Enforced::LetPass, Enforced::Executed]);
+}
+
+/// A credential that the bundle maps does not choose its own rules.
+#[tokio::test(flavor = "multi_thread")]
+async fn mapped_credentials_are_bound() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "", OpenOptions::default());
+    let request = |policy: Option<&str>, bundle: Option<&str>| OpenRun {
+        identity: Identity {
+            kind: CredentialKind::Agent,
+            principal: Principal::named("mapped"),
+            policy: Some("p".into()),
+            of_this_machine: false,
+        },
+        surface: "test".into(),
+        session: None,
+        policy: policy.map(str::to_owned),
+        bundle: bundle.map(Into::into),
+        resume: None,
+    };
+    assert_eq!(gate.open(request(None, None)).await.unwrap().policy, "p");
+    assert!(gate.open(request(Some("p"), None)).await.is_ok());
+    assert!(gate.open(request(Some("other"), None)).await.unwrap_err().to_string().contains("bound to"));
+    assert!(
+        gate.open(request(None, Some("/tmp")))
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("leave the bundle out")
+    );
+}
+
+/// Observe mode does not relax the gate's own limits, nor what a person decided.
+#[tokio::test(flavor = "multi_thread")]
+async fn observe_mode_keeps_limits_and_a_persons_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "mode = 'observe'\n", OpenOptions::default());
+    let opened = open(&gate).await;
+    let huge = call("read", json!({"text": "x".repeat(5 << 20)}));
+    // Too large to be recorded or to be judged: either way there is no permit.
+    let answered = gate.propose(&opened.run, huge, Duration::ZERO).await;
+    assert!(answered.is_err() || answered.is_ok_and(|(_, permit)| permit.is_none()));
+    opened.run.control(Control::Halt, "ann", None).await.unwrap();
+    let (judgement, permit) =
+        gate.propose(&opened.run, call("read", json!({})), Duration::ZERO).await.unwrap();
+    assert_eq!((judgement.enforced, permit.is_none()), (Enforced::Withheld, true));
 }
 
 /// A server's hints are recorded and count for nothing, unless the bundle says so.

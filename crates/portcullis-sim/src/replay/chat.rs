@@ -129,7 +129,8 @@ impl Run<'_> {
             Ok(arguments) => (arguments, None),
             Err(reason) => (Value::Null, Some(reason)),
         };
-        let proposal = Proposal { tool: Some(tool), arguments, planned, call: Some(id.clone()) };
+        let proposal =
+            Proposal { tool: Some(tool), arguments, planned, continuation: None, call: Some(id.clone()) };
         let judgement = self.dry.propose(proposal);
         let mut row = row(self.bundle, &judgement);
         self.executing.remove(&id);

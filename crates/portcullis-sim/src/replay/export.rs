@@ -208,6 +208,10 @@ impl Rerun<'_> {
                         tool: proposed.tool.clone(),
                         arguments,
                         planned: self.export.text(event, "planned"),
+                        continuation: self
+                            .export
+                            .text(event, "continuation")
+                            .and_then(|text| serde_json::from_str(&text).ok()),
                         call: proposed.call.clone(),
                     };
                     self.actions.insert(proposed.action, proposal);

@@ -121,7 +121,8 @@ async fn what_is_held_waits_or_is_approved() {
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles);
     let tools = folder.path().join("tools");
     let held = simulate(&gate, "Email Policy Update", "mail", &tools, Options::default()).await.unwrap();
-    assert_eq!(held.trace.last().unwrap().event_type, EventType::ApprovalRequested);
+    let ended: Vec<EventType> = held.trace.iter().rev().take(2).map(|row| row.event_type).collect();
+    assert_eq!(ended, [EventType::ToolBlocked, EventType::ApprovalRequested], "it lapses with the run");
     assert!(held.stopped.is_some_and(|stopped| stopped.held && stopped.step == 2));
     assert!(!tools.join("outbox").read_dir().is_ok_and(|mut mails| mails.next().is_some()));
     let options = Options { go_on: false, approve: true };

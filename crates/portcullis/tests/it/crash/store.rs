@@ -117,6 +117,7 @@ async fn call(run: &Run, number: usize, acknowledged: &mut Acknowledged) -> Resu
         tool: Some("note".into()),
         arguments: json!({"number": number, "text": "x".repeat(1_000)}),
         planned: None,
+        continuation: None,
         call: None,
         wait_ms: None,
     };

@@ -58,6 +58,7 @@ async fn write(folder: &Path, home: &Home, start: &StartOptions) {
             tool: Some("note".into()),
             arguments: json!({"number": number, "text": text}),
             planned: None,
+            continuation: None,
             call: None,
             wait_ms: None,
         };
