@@ -13,6 +13,7 @@ use portcullis_proof::trust::check_origin;
 use tokio::sync::oneshot;
 
 use crate::chain::{Append, Head};
+use crate::checkpoint::Checkpointer;
 use crate::error::{LedgerError, Refusal};
 use crate::lock::WriterLock;
 use crate::queue::Queue;
@@ -81,6 +82,7 @@ pub struct Ledger {
     readers: Mutex<Vec<Reader>>,
     /// The thread answers whether segments of this process are left open. Taken when the ledger is dropped.
     thread: Option<JoinHandle<bool>>,
+    checkpointer: Option<Checkpointer>,
     lock: Option<WriterLock>,
 }
 
@@ -120,6 +122,7 @@ impl Ledger {
         let mut writer =
             Writer::new(Arc::clone(&store), origin.clone(), id.clone(), connection, Arc::clone(&counters));
         let recovery = writer.recover()?;
+        let checkpointer = Checkpointer::start(&store, Arc::clone(&counters))?;
         let queue = Arc::new(Queue::new());
         let thread = {
             let queue = Arc::clone(&queue);
@@ -141,6 +144,7 @@ impl Ledger {
             counters,
             readers: Mutex::new(Vec::new()),
             thread: Some(thread),
+            checkpointer: Some(checkpointer),
             lock: Some(lock),
         })
     }
@@ -244,6 +248,7 @@ impl Ledger {
 impl Drop for Ledger {
     fn drop(&mut self) {
         self.queue.close();
+        drop(self.checkpointer.take());
         let left_open = self.thread.take().is_none_or(|thread| thread.join().unwrap_or(true));
         // With segments left open the lock is let go, but its file stays: the next writer closes them.
         if let Some(lock) = self.lock.take()

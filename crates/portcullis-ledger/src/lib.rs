@@ -19,6 +19,7 @@
 
 mod approvals;
 mod chain;
+mod checkpoint;
 mod doctor;
 mod error;
 mod export;

@@ -13,8 +13,8 @@ use crate::error::LedgerError;
 const APPLICATION_ID: i64 = 0x5043_554c;
 /// The format of the tables below.
 const SCHEMA_VERSION: i64 = 1;
-/// Pages of the write-ahead log before it is copied into the database: 32 MiB of 4 KiB pages.
-const CHECKPOINT_PAGES: i64 = 8_192;
+/// Pages of the write-ahead log at which the writer itself copies it into the database: 64 MiB of 4 KiB pages.
+const CHECKPOINT_PAGES: i64 = 16_384;
 /// Prepared statements kept by a connection.
 const STATEMENTS_MAX: usize = 64;
 
@@ -169,7 +169,7 @@ impl Store {
         Ok(connection)
     }
 
-    fn connect(&self) -> Result<Connection, LedgerError> {
+    pub(crate) fn connect(&self) -> Result<Connection, LedgerError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(&self.database, flags).map_err(|error| self.error(&error))?;

@@ -101,9 +101,15 @@ pub(crate) struct Counters {
     transactions: AtomicU64,
     appends: AtomicU64,
     events: AtomicU64,
+    /// Bytes of lines and payloads.
+    bytes: AtomicU64,
 }
 
 impl Counters {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn read(&self) -> WriterStats {
         WriterStats {
             transactions: self.transactions.load(Ordering::Relaxed),
@@ -231,6 +237,7 @@ impl Writer {
         if let (Request::Append(append, _), Ok(_)) = (&request, &result) {
             self.counters.appends.fetch_add(1, Ordering::Relaxed);
             self.counters.events.fetch_add(append.events.len() as u64, Ordering::Relaxed);
+            self.counters.bytes.fetch_add(append.bytes() as u64, Ordering::Relaxed);
         }
         request.answer(result);
     }
