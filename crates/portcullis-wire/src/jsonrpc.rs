@@ -56,7 +56,22 @@ impl Id {
             _ => None,
         }
     }
+
+    /// Whether every reader of the id takes it for the same, and can send it back: a string, or an integer
+    /// within ±(2^53 − 1). Many readers round other numbers, or turn them into `null`, and then answer another
+    /// request than the one that was asked.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        match self {
+            Self::String(_) => true,
+            Self::Integer(number) => number.abs() <= SAFE_INTEGER_MAX,
+            Self::Null | Self::Number(_) => false,
+        }
+    }
 }
+
+/// Largest integer that every JSON reader keeps exactly, 2^53 − 1 (RFC 8259, section 6).
+const SAFE_INTEGER_MAX: i128 = (1 << 53) - 1;
 
 /// The integer a number literal stands for, as far as that is certain: floats only up to 2^53.
 fn integer(literal: &str) -> Option<i128> {
@@ -128,6 +143,11 @@ pub enum PeekError {
     /// The line is not UTF-8; the offset of the first bad byte.
     #[error("the message is not UTF-8 at byte {0}")]
     InvalidUtf8(usize),
+    /// A carriage return stands elsewhere than at the end of the line; its offset.
+    #[error(
+        "the message has a carriage return at byte {0}, which some readers take for its end; leave it out"
+    )]
+    CarriageReturn(usize),
     /// The line is not an object or array of JSON, or says a field twice.
     #[error("the message cannot be read: {0}")]
     Field(#[from] FieldError),
@@ -150,7 +170,7 @@ impl PeekError {
     #[must_use]
     pub fn code(&self) -> i64 {
         match self {
-            Self::InvalidUtf8(_) | Self::Field(FieldError::Json(_)) => PARSE_ERROR,
+            Self::InvalidUtf8(_) | Self::CarriageReturn(_) | Self::Field(FieldError::Json(_)) => PARSE_ERROR,
             _ => INVALID_REQUEST,
         }
     }
@@ -190,10 +210,19 @@ pub fn peek(line: &[u8]) -> Result<Message<'_>, PeekError> {
     }
 }
 
-/// The line as text, where its size and encoding are in order.
+/// The line as text, where its size and encoding are in order, and it is one line to every reader.
+///
+/// JSON takes a raw carriage return for white space, universal newlines take it for the end of a line: what is
+/// one message here would be several there. Other line breaks (U+0085, U+2028, U+2029) are left alone. JSON has
+/// them within strings only, and a message that began or ended there would have to close its own quotes with
+/// ours.
 pub(crate) fn check(line: &[u8]) -> Result<&str, PeekError> {
     if line.len() > MESSAGE_BYTES_MAX {
         return Err(PeekError::TooLarge(line.len()));
+    }
+    let without_end = line.strip_suffix(b"\r").unwrap_or(line);
+    if let Some(at) = without_end.iter().position(|byte| *byte == b'\r') {
+        return Err(PeekError::CarriageReturn(at));
     }
     std::str::from_utf8(line).map_err(|error| PeekError::InvalidUtf8(error.valid_up_to()))
 }
@@ -299,6 +328,43 @@ mod tests {
             assert!(error.contains(words), "{line}: {error}");
         }
         assert_eq!(peek(b"{\"a\xff\":1}").unwrap_err(), PeekError::InvalidUtf8(3));
+    }
+
+    #[test]
+    fn what_some_readers_take_for_several_lines_is_refused() {
+        let inner = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call"}"#;
+        let line =
+            format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{{\"x\":\r{inner}\r}}}}");
+        let error = peek(line.as_bytes()).unwrap_err();
+        assert_eq!((&error, error.code()), (&PeekError::CarriageReturn(54), PARSE_ERROR));
+        let one = r#"{"jsonrpc":"2.0","method":"m"}"#;
+        for line in [format!("\r{one}"), format!("{one}\r\r"), format!("{one} \r "), " \r ".to_owned()] {
+            assert!(matches!(peek(line.as_bytes()), Err(PeekError::CarriageReturn(_))), "{line:?}");
+        }
+        assert!(peek(format!("{one}\r").as_bytes()).is_ok(), "the newline of some systems");
+        // Escaped it is no line break, and these stand within strings only.
+        for text in ["\\r", "\u{85}", "\u{2028}", "\u{2029}"] {
+            let line = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{"x":"{text}"}}}}"#);
+            assert!(peek(line.as_bytes()).is_ok(), "{line:?}");
+        }
+        for space in ["\u{b}", "\u{c}", "\u{1c}", "\u{85}", "\u{2028}"] {
+            let outside = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{"x":{space}1}}}}"#);
+            assert!(peek(outside.as_bytes()).is_err(), "{outside:?}");
+        }
+        for control in ["\u{b}", "\u{c}", "\u{1c}"] {
+            let within = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{"x":"{control}"}}}}"#);
+            assert!(peek(within.as_bytes()).is_err(), "{within:?}");
+        }
+    }
+
+    #[test]
+    fn ids_that_readers_round_are_not_exact() {
+        for exact in ["0", "-0", "1.0", "9007199254740991", "-9007199254740991", r#""1e400""#] {
+            assert!(id(exact).is_exact(), "{exact}");
+        }
+        for other in ["null", "1.5", "1e400", "9007199254740992", "-9007199254740993", "9007199254740993.0"] {
+            assert!(!id(other).is_exact(), "{other}");
+        }
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! handshake, and a server that needs something from the client answers `resultType: "input_required"`, upon
 //! which the client sends the same request again with `inputResponses` and the echoed `requestState`.
 //!
-//! Only tool calls, tool lists and tool results are taken apart; all else passes as bytes.
+//! Only tool calls, tool lists, tool results and the tasks that calls go on as are taken apart; all else passes as bytes.
 
 pub mod call;
 pub mod list;
 pub mod result;
+pub mod task;
 
 use crate::fields::{self, FieldError};
 use serde_json::value::RawValue;

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::{ActionId, Digest};
 use portcullis_wire::jsonrpc::Id;
 use serde_json::value::RawValue;
@@ -44,7 +45,12 @@ pub(super) enum Open {
     /// A call that the daemon is judging; the server has not seen it. Notified when the client gives it up.
     Waiting(Call, Arc<Notify>),
     /// A call that the server has.
-    Executing(Call, ActionId),
+    Executing {
+        call: Call,
+        action: ActionId,
+        /// The client has given it up.
+        given_up: bool,
+    },
     /// The state (`tasks/get`) or the result (`tasks/result`) of a task that a call created.
     Task {
         /// The request that asks, with the tool of the call that created the task.
@@ -63,14 +69,14 @@ impl Open {
     pub(super) fn id_raw(&self) -> &RawValue {
         match self {
             Self::Passed(id) | Self::Hello(id) | Self::List(id) => id,
-            Self::Waiting(call, _) | Self::Executing(call, _) | Self::Task { request: call, .. } => {
+            Self::Waiting(call, _) | Self::Executing { call, .. } | Self::Task { request: call, .. } => {
                 &call.id_raw
             }
         }
     }
 
     fn is_call(&self) -> bool {
-        matches!(self, Self::Waiting(..) | Self::Executing(..))
+        matches!(self, Self::Waiting(..) | Self::Executing { .. })
     }
 }
 
@@ -92,6 +98,8 @@ pub(super) enum Cancelled {
     Stopped,
     /// The server has it; what becomes of the action is still open.
     Executing(ActionId),
+    /// The server has it, and the client has said this before.
+    Again,
     /// Not a call.
     Other,
 }
@@ -121,6 +129,8 @@ pub(super) struct Task {
     pub(super) action: ActionId,
     /// Digest of the result, once it was recorded: the same may be fetched again, another may not.
     pub(super) result: Option<Digest>,
+    /// The server said that it failed; how may still be fetched.
+    failed: bool,
 }
 
 impl Calls {
@@ -154,7 +164,7 @@ impl Calls {
         match table.open.get_mut(id) {
             Some(open @ Open::Waiting(..)) => {
                 if let Open::Waiting(call, _) = open {
-                    *open = Open::Executing(call.clone(), action);
+                    *open = Open::Executing { call: call.clone(), action, given_up: false };
                 }
                 true
             }
@@ -218,13 +228,17 @@ impl Calls {
     /// The client no longer waits for a request.
     pub(super) fn cancel(&self, id: &Id) -> Cancelled {
         let mut table = self.table();
-        match table.open.get(id) {
+        match table.open.get_mut(id) {
             Some(Open::Waiting(_, given_up)) => {
                 given_up.notify_one();
                 table.remove(id);
                 Cancelled::Stopped
             }
-            Some(Open::Executing(_, action)) => Cancelled::Executing(*action),
+            Some(Open::Executing { given_up: true, .. }) => Cancelled::Again,
+            Some(Open::Executing { action, given_up, .. }) => {
+                *given_up = true;
+                Cancelled::Executing(*action)
+            }
             Some(_) => {
                 if !table.cancelled.contains(id) {
                     table.cancelled.push_back(id.clone());
@@ -243,7 +257,8 @@ impl Calls {
     /// Gives up on a call that the server still has. False where it was answered meanwhile.
     pub(super) fn expire(&self, id: &Id, action: ActionId) -> bool {
         let mut table = self.table();
-        let same = matches!(table.open.get(id), Some(Open::Executing(_, open)) if *open == action);
+        let same =
+            matches!(table.open.get(id), Some(Open::Executing { action: open, .. }) if *open == action);
         if same {
             table.remove(id);
         }
@@ -259,7 +274,7 @@ impl Calls {
         }
         let room = table.tasks.len() < TASKS_MAX && !table.tasks.contains_key(&id);
         if room {
-            table.tasks.insert(id, Task { tool, action, result: None });
+            table.tasks.insert(id, Task { tool, action, result: None, failed: false });
         }
         room
     }
@@ -276,14 +291,23 @@ impl Calls {
         }
     }
 
-    /// Everything that is open, which it is no longer, and the actions of tasks without a result.
-    pub(super) fn drain(&self) -> (Vec<Open>, Vec<ActionId>) {
+    /// A task has failed; its result, which says how, is still to be fetched.
+    pub(super) fn task_failed(&self, id: &str) {
+        if let Some(task) = self.table().tasks.get_mut(id) {
+            task.failed = true;
+        }
+    }
+
+    /// Everything that is open, which it is no longer, and the actions of tasks without a result, with what is
+    /// known of them.
+    pub(super) fn drain(&self) -> (Vec<Open>, Vec<(ActionId, OutcomeStatus)>) {
         let mut table = self.table();
         table.calls = 0;
         table.cancelled.clear();
         let open: Vec<Open> = table.open.drain().map(|(_, open)| open).collect();
         let tasks = table.tasks.drain().filter(|(_, task)| task.result.is_none());
-        (open, tasks.map(|(_, task)| task.action).collect())
+        let status = |failed| if failed { OutcomeStatus::Error } else { OutcomeStatus::Unknown };
+        (open, tasks.map(|(_, task)| (task.action, status(task.failed))).collect())
     }
 }
 
@@ -345,7 +369,32 @@ mod tests {
         calls.insert(Id::Integer(1), waiting()).unwrap();
         assert!(calls.execute(&Id::Integer(1), ACTION));
         assert_eq!(calls.cancel(&Id::Integer(1)), Cancelled::Executing(ACTION));
+        assert_eq!(calls.cancel(&Id::Integer(1)), Cancelled::Again, "one timer is enough");
         assert!(calls.expire(&Id::Integer(1), ACTION) && !calls.expire(&Id::Integer(1), ACTION));
+    }
+
+    #[test]
+    fn a_call_that_expired_is_followed_no_longer() {
+        let calls = Calls::default();
+        calls.insert(Id::Integer(1), waiting()).unwrap();
+        assert!(calls.execute(&Id::Integer(1), ACTION));
+        assert_eq!(calls.cancel(&Id::Integer(1)), Cancelled::Executing(ACTION));
+        assert!(calls.expire(&Id::Integer(1), ACTION));
+        assert!(calls.answered(&Id::Integer(1)).is_none(), "nor can it become a task");
+    }
+
+    #[test]
+    fn what_is_known_of_a_task_at_the_end_is_its_outcome() {
+        let calls = Calls::default();
+        for (name, number) in [("failed", 1), ("working", 2), ("done", 3)] {
+            assert!(calls.follow_task(name.into(), "t".into(), ActionId::from_bytes([number; 16])));
+        }
+        calls.task_failed("failed");
+        calls.task_done("done", portcullis_core::id::DigestBuilder::new("d").finish());
+        let (_, mut tasks) = calls.drain();
+        tasks.sort_by_key(|(action, _)| action.to_string());
+        let expected = [(1, OutcomeStatus::Error), (2, OutcomeStatus::Unknown)];
+        assert_eq!(tasks, expected.map(|(number, status)| (ActionId::from_bytes([number; 16]), status)));
     }
 
     #[test]

@@ -4,7 +4,6 @@
 //! The server is not trusted either. A response that answers nothing, and a line that two readers could read
 //! differently, could be the result of a call in disguise, so they are dropped.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::denial::Denial;
@@ -14,17 +13,21 @@ use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, Message, error_response, peek};
 use portcullis_wire::mcp::list::{ListedTool, hide_tools, listed_tools};
 use portcullis_wire::mcp::result::{RESULT_TEXT_BYTES_MAX, ResultKind, error_text, read_tool_result};
+use portcullis_wire::mcp::task::read_task_state;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::answers::{NOT_RECORDED, RESULT_TOO_LONG, UNREADABLE_RESULT, WITHHELD, denied, withheld};
 use super::calls::{Call, Open};
-use super::gate::{Gate, shown};
+use super::gate::{Gate, is_blank, shown};
 use crate::api::{ReportOutcome, ReportTools, ReportedTool};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
+
+/// Stands in the record at the end of a text that is not all.
+pub(super) const CUT_MARK: &str = "\n[portcullis: cut here; the rest of the result is not recorded]";
 
 /// Passes lines until the server closes its output, or the client its input.
 pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
@@ -59,7 +62,7 @@ async fn pass(gate: &Gate, line: &[u8]) {
 }
 
 async fn message(gate: &Arc<Gate>, line: &[u8]) {
-    if line.trim_ascii().is_empty() {
+    if is_blank(line) {
         return pass(gate, line).await;
     }
     match peek(line) {
@@ -67,7 +70,7 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) {
             tracing::warn!("a line of the server is no message and was dropped: {error}: {}", shown(line));
         }
         Ok(Message::Request { .. } | Message::Notification { .. }) => pass(gate, line).await,
-        Ok(Message::Response { id, .. }) => match answered(gate, &id) {
+        Ok(Message::Response { id, error, .. }) => match answered(gate, &id, error.is_some()) {
             None => tracing::warn!("a response of the server was dropped: no request {id} is open"),
             Some(None) => pass(gate, line).await,
             Some(Some(open)) => {
@@ -83,10 +86,10 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) {
 }
 
 /// What a response answers: nothing, nothing that matters, or something to look into.
-fn answered(gate: &Gate, id: &Id) -> Option<Option<Open>> {
+fn answered(gate: &Gate, id: &Id, is_error: bool) -> Option<Option<Open>> {
     if *id == Id::Null {
-        // The server could not read a message; no request of a client is known by this id.
-        return Some(None);
+        // The server could not read a message. A result answers nothing: no request has this id.
+        return is_error.then_some(None);
     }
     match gate.calls.answered(id)? {
         Open::Passed(_) => Some(None),
@@ -102,7 +105,7 @@ async fn batch(gate: &Gate, line: &[u8], elements: &[&RawValue]) {
         let passed = match peek(bytes) {
             Err(_) | Ok(Message::Batch(_)) => None,
             Ok(Message::Request { .. } | Message::Notification { .. }) => Some(None),
-            Ok(Message::Response { id, .. }) => match answered(gate, &id) {
+            Ok(Message::Response { id, error, .. }) => match answered(gate, &id, error.is_some()) {
                 None => None,
                 Some(None) => Some(None),
                 Some(Some(open)) => Some(respond(gate, bytes, open).await),
@@ -141,7 +144,7 @@ async fn respond(gate: &Gate, line: &[u8], open: Open) -> Option<Vec<u8>> {
             None => None,
             Some(result) => list(gate, line, &id, result).await,
         },
-        Open::Executing(call, action) => {
+        Open::Executing { call, action, .. } => {
             let seen = Seen::of(result, error);
             if let Some(task) = seen.task.clone() {
                 if gate.calls.follow_task(task, call.tool.clone(), action) {
@@ -154,17 +157,17 @@ async fn respond(gate: &Gate, line: &[u8], open: Open) -> Option<Vec<u8>> {
             conclude(gate, &call, action, seen).await
         }
         Open::Task { request, task, action, nested } => {
-            let result = match result? {
-                answer if !nested => answer,
-                answer => match nested_result(answer) {
-                    Ok(None) => return None,
-                    Ok(Some(result)) => result,
-                    Err(why) => return Some(unreadable(gate, &request, action, why)),
-                },
+            let came = match result {
+                Some(answer) if nested => state_of_task(gate, &request, &task, answer),
+                // A state that cannot be told now may be asked for again; a result is told once.
+                None if nested => return None,
+                _ => Ok(Came::of(result, error)),
             };
-            let digest =
-                DigestBuilder::new("portcullis/task-result/v1").part(result.get().as_bytes()).finish();
-            task_result(gate, &request, &task, action, result, digest).await
+            match came {
+                Ok(None) => None,
+                Ok(Some(came)) => task_result(gate, &request, &task, action, came).await,
+                Err(why) => Some(unreadable(gate, &request, action, why)),
+            }
         }
     }
 }
@@ -256,6 +259,7 @@ impl Seen {
                 format!("it has more than the {RESULT_TEXT_BYTES_MAX} bytes of text that are judged"),
             )
         });
+        let content = if truncated { content + CUT_MARK } else { content };
         Self { status, content: Some(content), complaint, task }
     }
 
@@ -292,22 +296,54 @@ fn unreadable(gate: &Gate, call: &Call, action: ActionId, why: String) -> Vec<u8
     denied(call, &withheld(gate.run.id(), action, &call.tool, UNREADABLE_RESULT, why))
 }
 
-/// The field `result` of the state of a task, once it is there.
-fn nested_result(answer: &RawValue) -> Result<Option<&RawValue>, String> {
-    #[derive(Deserialize)]
-    struct State<'a> {
-        #[serde(borrow)]
-        result: Option<&'a RawValue>,
+/// What came of a task, with a digest to know it by.
+struct Came {
+    seen: Seen,
+    digest: Digest,
+}
+
+impl Came {
+    fn of(result: Option<&RawValue>, error: Option<&RawValue>) -> Option<Self> {
+        let said = result.or(error)?;
+        let digest = DigestBuilder::new("portcullis/task-result/v2")
+            .part(if result.is_some() { b"result" } else { b"error" })
+            .part(said.get().as_bytes())
+            .finish();
+        Some(Self { seen: Seen::of(result, error), digest })
     }
-    let error = |error: serde_json::Error| format!("the state of the task cannot be read: {error}");
-    let state: State<'_> = serde_json::from_str(answer.get()).map_err(error)?;
-    let keys: BTreeMap<String, serde::de::IgnoredAny> = serde_json::from_str(answer.get()).map_err(error)?;
-    match keys.keys().find(|key| key.eq_ignore_ascii_case("result") && *key != "result") {
-        Some(key) => {
-            Err(format!("the state of the task has a field `{key}`, which could be taken for `result`"))
+
+    /// It failed, and there is nothing to tell but what the status says.
+    fn failed(message: Option<&str>) -> Self {
+        let content = message.map(str::to_owned);
+        let digest = DigestBuilder::new("portcullis/task-result/v2")
+            .part(b"failed")
+            .part(message.unwrap_or_default().as_bytes())
+            .finish();
+        Self { seen: Seen { status: OutcomeStatus::Error, content, complaint: None, task: None }, digest }
+    }
+}
+
+/// What the state of a task says came of it; none while that is open.
+fn state_of_task(gate: &Gate, request: &Call, task: &str, answer: &RawValue) -> Result<Option<Came>, String> {
+    let state =
+        read_task_state(answer).map_err(|error| format!("the state of the task cannot be read: {error}"))?;
+    let said = match (state.result, state.error) {
+        (Some(_), Some(_)) => return Err("the state of the task has both `result` and `error`".to_owned()),
+        (None, None) if !state.failed => return Ok(None),
+        // Up to 2025-11-25 the state says only that it failed; how is fetched next, and is the outcome.
+        (None, None) if !request.with_result_type => {
+            gate.calls.task_failed(task);
+            return Ok(None);
         }
-        None => Ok(state.result.filter(|result| result.get() != "null")),
-    }
+        (None, None) => Some(Came::failed(state.status_message.as_deref())),
+        (result, error) => Came::of(result, error),
+    };
+    Ok(said.map(|mut came| {
+        if state.failed && came.seen.status == OutcomeStatus::Ok {
+            came.seen.status = OutcomeStatus::Error;
+        }
+        came
+    }))
 }
 
 /// The result of an action that went on as a task. The first one is its outcome; only the same passes again.
@@ -316,14 +352,14 @@ async fn task_result(
     request: &Call,
     task: &str,
     action: ActionId,
-    result: &RawValue,
-    digest: Digest,
+    came: Came,
 ) -> Option<Vec<u8>> {
+    let Came { seen, digest } = came;
     match gate.calls.task(task).and_then(|task| task.result) {
         Some(recorded) if recorded == digest => None,
         Some(_) => Some(unreadable(gate, request, action, "the task has given another result before".into())),
         None => {
-            let changed = conclude(gate, request, action, Seen::of(Some(result), None)).await;
+            let changed = conclude(gate, request, action, seen).await;
             if changed.is_none() {
                 gate.calls.task_done(task, digest);
             }

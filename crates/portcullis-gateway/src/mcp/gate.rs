@@ -37,13 +37,16 @@ impl LineWriter {
         Self(tokio::sync::Mutex::new(Some(BufWriter::with_capacity(WRITE_BUFFER_BYTES, writer))))
     }
 
-    /// Writes one line and its newline.
+    /// Writes one line and its newline. Given up halfway, or failed, it closes this end.
     pub(super) async fn line(&self, line: &[u8]) -> io::Result<()> {
-        let mut writer = self.0.lock().await;
-        let writer = writer.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut slot = self.0.lock().await;
+        // Put back only when the line is whole: after half a line nothing more may follow.
+        let mut writer = slot.take().ok_or(io::ErrorKind::BrokenPipe)?;
         writer.write_all(line).await?;
         writer.write_all(b"\n").await?;
-        writer.flush().await
+        writer.flush().await?;
+        *slot = Some(writer);
+        Ok(())
     }
 
     /// Closes this end; what is written later fails.
@@ -144,12 +147,12 @@ impl Gate {
     /// what happened, the client is told.
     pub(super) async fn abandon(&self, why: Option<&str>) {
         let (open, tasks) = self.calls.drain();
-        for action in tasks {
-            self.report(action, OutcomeStatus::Unknown).await;
+        for (action, status) in tasks {
+            self.report(action, status).await;
         }
         for open in open {
             let consequence = match &open {
-                Open::Executing(_, action) => {
+                Open::Executing { action, .. } => {
                     self.report(*action, OutcomeStatus::Unknown).await;
                     "; whether the tool acted is not known"
                 }
@@ -166,6 +169,11 @@ impl Gate {
             }
         }
     }
+}
+
+/// Whether a line says nothing. Other white space than this is not JSON's, and ends a line to some readers.
+pub(super) fn is_blank(line: &[u8]) -> bool {
+    line.strip_suffix(b"\r").unwrap_or(line).iter().all(|byte| matches!(byte, b' ' | b'\t'))
 }
 
 /// The beginning of a line, for a log message.

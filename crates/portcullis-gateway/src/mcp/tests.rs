@@ -1,6 +1,8 @@
 //! The gate between a scripted client, a scripted MCP server stand-in over pipes, and a scripted daemon
 //! stand-in. What must pass is compared byte for byte.
 
+mod adversary;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -2,7 +2,11 @@
 //!
 //! A call is judged on a task of its own, so that one that is held for a person keeps nobody else waiting. Only
 //! the line that was judged is forwarded, and only with a permit.
+//!
+//! What the client says is read ahead of what the server takes, so that its leaving is noticed even while the
+//! server does not read.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,24 +14,31 @@ use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::ActionId;
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{
-    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, Message, error_response, peek,
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, MESSAGE_BYTES_MAX, Message, error_response, peek,
 };
 use portcullis_wire::mcp::call::{parse_tool_call, replace_arguments};
-use portcullis_wire::mcp::{self, CANCELLED, TASKS_GET, TASKS_RESULT, TOOLS_CALL, TOOLS_LIST};
+use portcullis_wire::mcp::task::task_id;
+use portcullis_wire::mcp::{
+    self, CANCELLED, TASKS_CANCEL, TASKS_GET, TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
+};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
+use super::SERVER_ENDS_MAX;
 use super::answers;
 use super::calls::{Call, Cancelled, Open};
-use super::gate::{Gate, shown};
+use super::gate::{Gate, is_blank, shown};
 use crate::api::{ActionAnswer, ProposeAction};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
+/// How far the client is read ahead of what the server takes, in bytes. A client that has said more than that
+/// to a server that does not read is not heard leaving, and has to end the gate with a signal.
+const AHEAD_BYTES_MAX: usize = MESSAGE_BYTES_MAX;
 /// Longest id of a request, in bytes as sent.
 pub const ID_BYTES_MAX: usize = 1024;
 /// How long the answer to a call that the client gave up is still waited for.
@@ -40,8 +51,27 @@ pub(super) enum Gone {
     Server,
 }
 
-/// Passes lines until one side goes away.
+/// Passes lines until one side goes away. Once the client has, the server has [`SERVER_ENDS_MAX`] to take what
+/// was said before.
 pub(super) async fn pump(gate: &Arc<Gate>, mut input: impl AsyncRead + Unpin) -> Gone {
+    let (mut ahead, taken) = tokio::io::duplex(AHEAD_BYTES_MAX);
+    let mut passing = pin!(pass_lines(gate, taken));
+    tokio::select! {
+        gone = &mut passing => return gone,
+        read = tokio::io::copy(&mut input, &mut ahead) => {
+            if let Err(error) = read {
+                tracing::warn!("the client's messages can no longer be read: {error}");
+            }
+        }
+    }
+    drop(ahead);
+    timeout(SERVER_ENDS_MAX, passing).await.unwrap_or_else(|_| {
+        tracing::warn!("the client has gone, and not all that it said could be passed on");
+        Gone::Client
+    })
+}
+
+async fn pass_lines(gate: &Arc<Gate>, mut input: impl AsyncRead + Unpin) -> Gone {
     let mut splitter = LineSplitter::default();
     let mut chunk = vec![0; READ_BYTES];
     loop {
@@ -85,7 +115,7 @@ async fn refuse(gate: &Gate, id: Option<&RawValue>, code: i64, why: &str) -> Res
 }
 
 async fn message(gate: &Arc<Gate>, line: &[u8]) -> Result<(), Gone> {
-    if line.trim_ascii().is_empty() {
+    if is_blank(line) {
         return forward(gate, line).await;
     }
     match peek(line) {
@@ -96,7 +126,7 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) -> Result<(), Gone> {
             }
             match admit(gate, &id, id_raw, &method, params) {
                 Ok(()) => forward(gate, line).await,
-                Err(why) => refuse(gate, Some(id_raw), INVALID_REQUEST, &why).await,
+                Err((code, why)) => refuse(gate, echo(&id, id_raw), code, &why).await,
             }
         }
         Ok(Message::Notification { method, .. }) if method == TOOLS_CALL => {
@@ -122,22 +152,34 @@ fn admit(
     id_raw: &RawValue,
     method: &str,
     params: Option<&RawValue>,
-) -> Result<(), String> {
-    if id_raw.get().len() > ID_BYTES_MAX {
-        return Err(format!("the id has more than {ID_BYTES_MAX} bytes"));
-    }
-    if *id == Id::Null {
-        // Nothing can be matched to it; what comes back with the id `null` passes as well.
-        return Ok(());
-    }
+) -> Result<(), (i64, String)> {
+    check_id(id, id_raw).map_err(|why| (INVALID_REQUEST, why))?;
     let raw = id_raw.to_owned();
     let open = match method {
         TOOLS_LIST => Open::List(raw),
         mcp::INITIALIZE | mcp::DISCOVER => Open::Hello(raw),
-        TASKS_RESULT | TASKS_GET => task_request(gate, raw, method, params)?,
+        TASKS_RESULT | TASKS_GET | TASKS_UPDATE | TASKS_CANCEL => {
+            task_request(gate, raw, method, params).map_err(|why| (INVALID_PARAMS, why))?
+        }
         _ => Open::Passed(raw),
     };
-    gate.calls.insert(id.clone(), open).map_err(|error| error.to_string())
+    gate.calls.insert(id.clone(), open).map_err(|error| (INVALID_REQUEST, error.to_string()))
+}
+
+/// Refuses ids by which the server may answer another request than the one that was asked, or none.
+fn check_id(id: &Id, id_raw: &RawValue) -> Result<(), String> {
+    if id_raw.get().len() > ID_BYTES_MAX {
+        return Err(format!("the id has more than {ID_BYTES_MAX} bytes"));
+    }
+    if !id.is_exact() {
+        return Err("the id must be a string, or an integer within ±(2^53 − 1)".to_owned());
+    }
+    Ok(())
+}
+
+/// The id for an answer, unless it is one of those that [`check_id`] refuses.
+fn echo<'r>(id: &Id, id_raw: &'r RawValue) -> Option<&'r RawValue> {
+    check_id(id, id_raw).is_ok().then_some(id_raw)
 }
 
 fn task_request(
@@ -146,23 +188,22 @@ fn task_request(
     method: &str,
     params: Option<&RawValue>,
 ) -> Result<Open, String> {
-    #[derive(Deserialize)]
-    struct Named {
-        #[serde(rename = "taskId")]
-        task_id: String,
+    let name = task_id(params).map_err(|error| format!("`{method}`: {error}"))?;
+    let with_result_type = wants_result_type(gate, params)?;
+    let Some(task) = gate.calls.task(&name) else {
+        return Err(format!(
+            "`{method}`: no call of this session goes on as the task `{}`",
+            shown(name.as_bytes())
+        ));
+    };
+    if method != TASKS_RESULT && method != TASKS_GET {
+        return Ok(Open::Passed(id_raw));
     }
-    let Some(params) = params else { return Ok(Open::Passed(id_raw)) };
-    let named: Named = serde_json::from_str(params.get())
-        .map_err(|error| format!("the parameters of `{method}` cannot be read: {error}"))?;
-    let with_result_type = wants_result_type(gate, Some(params))?;
-    Ok(match gate.calls.task(&named.task_id) {
-        None => Open::Passed(id_raw),
-        Some(task) => Open::Task {
-            request: Call { id_raw, tool: task.tool, with_result_type },
-            task: named.task_id,
-            action: task.action,
-            nested: method == TASKS_GET,
-        },
+    Ok(Open::Task {
+        request: Call { id_raw, tool: task.tool, with_result_type },
+        task: name,
+        action: task.action,
+        nested: method == TASKS_GET,
     })
 }
 
@@ -179,11 +220,7 @@ async fn tool_call(
     id_raw: &RawValue,
     params: Option<&RawValue>,
 ) -> Result<(), Gone> {
-    if id == Id::Null {
-        return refuse(gate, Some(id_raw), INVALID_REQUEST, "a tool call needs an id that is not null").await;
-    }
-    if id_raw.get().len() > ID_BYTES_MAX {
-        let why = format!("the id has more than {ID_BYTES_MAX} bytes");
+    if let Err(why) = check_id(&id, id_raw) {
         return refuse(gate, None, INVALID_REQUEST, &why).await;
     }
     let asked = match parse_tool_call(params) {
@@ -204,6 +241,7 @@ async fn tool_call(
         tool: Some(asked.name),
         arguments: asked.arguments,
         planned: None,
+        continuation: asked.continuation,
         call: Some(id.to_string()),
         wait_ms: None,
     };
@@ -332,18 +370,18 @@ async fn batch(gate: &Arc<Gate>, line: &[u8], elements: &[&RawValue]) -> Result<
             }
         }
     }
-    let ids = requests.iter().map(|(_, id_raw, ..)| *id_raw);
+    let ids = requests.iter().map(|(id, id_raw, ..)| echo(id, id_raw));
     if has_call {
         let why =
             format!("send every `{TOOLS_CALL}` in a message of its own; nothing of the batch was passed on");
-        return refuse_all(gate, ids, &why).await;
+        return refuse_all(gate, ids, INVALID_REQUEST, &why).await;
     }
     for (number, (id, id_raw, method, params)) in requests.iter().enumerate() {
-        if let Err(why) = admit(gate, id, id_raw, method, *params) {
+        if let Err((code, why)) = admit(gate, id, id_raw, method, *params) {
             for (admitted, ..) in requests.iter().take(number) {
                 gate.calls.withdraw(admitted);
             }
-            return refuse_all(gate, ids, &why).await;
+            return refuse_all(gate, ids, code, &why).await;
         }
     }
     for (method, params) in notes {
@@ -354,8 +392,13 @@ async fn batch(gate: &Arc<Gate>, line: &[u8], elements: &[&RawValue]) -> Result<
     forward(gate, line).await
 }
 
-async fn refuse_all<'r>(gate: &Gate, ids: impl Iterator<Item = &'r RawValue>, why: &str) -> Result<(), Gone> {
-    let errors: Vec<Vec<u8>> = ids.map(|id| error_response(Some(id), INVALID_REQUEST, why, None)).collect();
+async fn refuse_all<'r>(
+    gate: &Gate,
+    ids: impl Iterator<Item = Option<&'r RawValue>>,
+    code: i64,
+    why: &str,
+) -> Result<(), Gone> {
+    let errors: Vec<Vec<u8>> = ids.map(|id| error_response(id, code, why, None)).collect();
     if errors.is_empty() {
         tracing::warn!(
             "a batch without requests was dropped: {why}; it began with {}",

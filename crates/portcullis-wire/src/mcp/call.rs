@@ -20,10 +20,10 @@ pub struct ToolCall<'a> {
     pub arguments_raw: Option<&'a RawValue>,
     /// Metadata as sent.
     pub meta: Option<&'a RawValue>,
-    /// The call answers an earlier `input_required` result, rather than being new (from 2026-07-28).
-    pub is_continuation: bool,
-    /// The state the server asked to have echoed, as sent.
-    pub request_state: Option<&'a RawValue>,
+    /// What the call carries besides its arguments when it answers an earlier `input_required` result (from
+    /// 2026-07-28): an object of `inputResponses` and `requestState`, as far as they are there, read strictly,
+    /// because the tool sees them as well.
+    pub continuation: Option<Value>,
     /// The call asks to run as a task, whose result is fetched later (2025-11-25).
     pub task: bool,
 }
@@ -49,6 +49,14 @@ pub enum CallError {
     /// The arguments are ambiguous.
     #[error("`params.arguments` cannot be read: {0} of the arguments")]
     Arguments(#[from] StrictError),
+    /// What the call carries besides its arguments is ambiguous.
+    #[error("`params.{field}` cannot be read: {source} of it")]
+    Continuation {
+        /// Which parameter.
+        field: &'static str,
+        /// Why.
+        source: StrictError,
+    },
     /// The line around the call cannot be read.
     #[error(transparent)]
     Message(#[from] PeekError),
@@ -76,16 +84,28 @@ pub fn parse_tool_call(params: Option<&RawValue>) -> Result<ToolCall<'_>, CallEr
         Some(raw) if raw.get().starts_with('{') => strict::parse_str(raw.get(), MESSAGE_BYTES_MAX)?,
         Some(_) => return Err(CallError::NotAnObject),
     };
-    let request_state = fields::present(request_state);
+    let continuation = continuation([("inputResponses", input_responses), ("requestState", request_state)])?;
     Ok(ToolCall {
         name: name.into_owned(),
         arguments,
         arguments_raw,
         meta,
-        is_continuation: request_state.is_some() || fields::present(input_responses).is_some(),
-        request_state,
+        continuation,
         task: fields::present(task).is_some(),
     })
+}
+
+/// An object of the `parts` that are there; none where none is.
+fn continuation(parts: [(&'static str, Option<&RawValue>); 2]) -> Result<Option<Value>, CallError> {
+    let mut object = Map::new();
+    for (field, raw) in parts {
+        if let Some(raw) = fields::present(raw) {
+            let value = strict::parse_str(raw.get(), MESSAGE_BYTES_MAX)
+                .map_err(|source| CallError::Continuation { field, source })?;
+            object.insert(field.to_owned(), value);
+        }
+    }
+    Ok((!object.is_empty()).then_some(Value::Object(object)))
 }
 
 /// The same `tools/call` line with other arguments; every byte outside `params.arguments` stays. A call
@@ -155,7 +175,7 @@ mod tests {
         let call = parse_tool_call(Some(&params)).unwrap();
         assert_eq!((call.name.as_str(), call.arguments), ("write_file", json!({"path": "/a"})));
         assert_eq!(call.arguments_raw.unwrap().get(), r#"{ "path":"/a" }"#);
-        assert_eq!((call.meta.unwrap().get(), call.task, call.is_continuation), (r#"{"k":1}"#, true, false));
+        assert_eq!((call.meta.unwrap().get(), call.task, call.continuation), (r#"{"k":1}"#, true, None));
 
         let params = raw(r#"{"name":"t"}"#);
         let call = parse_tool_call(Some(&params)).unwrap();
@@ -165,11 +185,14 @@ mod tests {
     #[test]
     fn a_retry_with_answers_is_a_continuation() {
         for (params, expected) in [
-            (r#"{"name":"t","requestState":"s"}"#, true),
-            (r#"{"name":"t","inputResponses":{}}"#, true),
-            (r#"{"name":"t","inputResponses":null,"requestState":null}"#, false),
+            (r#"{"name":"t","requestState":"\u0073"}"#, Some(json!({"requestState": "s"}))),
+            (
+                r#"{"inputResponses":{"a":[1]},"name":"t","requestState":{}}"#,
+                Some(json!({"inputResponses": {"a": [1]}, "requestState": {}})),
+            ),
+            (r#"{"name":"t","inputResponses":null,"requestState":null}"#, None),
         ] {
-            assert_eq!(parse_tool_call(Some(&raw(params))).unwrap().is_continuation, expected, "{params}");
+            assert_eq!(parse_tool_call(Some(&raw(params))).unwrap().continuation, expected, "{params}");
         }
     }
 
@@ -188,6 +211,12 @@ mod tests {
             (r#"{"name":"a","arguments":null}"#, "must be an object"),
             (r#"{"name":"a","arguments":"{}"}"#, "must be an object"),
             (r#"{"name":"a","arguments":{"x":{"y":1,"y":2}}}"#, "duplicate key `y`"),
+            (
+                r#"{"name":"a","inputResponses":{"y":1,"y":2}}"#,
+                "`params.inputResponses` cannot be read: duplicate",
+            ),
+            (r#"{"name":"a","requestState":1e999}"#, "`params.requestState` cannot be read: number"),
+            (r#"{"name":"a","inputRe\u017fponses":{}}"#, "only in case"),
         ] {
             let error = parse_tool_call(Some(&raw(params))).unwrap_err().to_string();
             assert!(error.contains(words), "{params}: {error}");
