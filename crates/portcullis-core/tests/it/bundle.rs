@@ -61,7 +61,12 @@ fn broken_files_are_named() {
 
 #[test]
 fn nothing_is_overlooked_where_rules_live() {
-    check(&[("policies/strict.toml.disabled", "")], &expect!["policies/strict.toml.disabled:1:1: this file has no place in a bundle (did you mean `policies/`?)"]);
+    check(
+        &[("policies/strict.toml.disabled", "")],
+        &expect![
+            "policies/strict.toml.disabled:1:1: this file has no place in a bundle (did you mean `policies/`?)"
+        ],
+    );
 }
 
 #[test]
