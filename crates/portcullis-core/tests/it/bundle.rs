@@ -60,16 +60,6 @@ fn broken_files_are_named() {
 }
 
 #[test]
-fn nothing_is_overlooked_where_rules_live() {
-    check(
-        &[("policies/strict.toml.disabled", "")],
-        &expect![
-            "policies/strict.toml.disabled:1:1: this file has no place in a bundle (did you mean `policies/`?)"
-        ],
-    );
-}
-
-#[test]
 fn names_are_unique_and_references_resolve() {
     let tool = "[[tool]]\nname = 'a'\ntype = 'X'\nside_effecting = false\n";
     check(
