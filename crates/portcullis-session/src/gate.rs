@@ -376,13 +376,13 @@ impl Gate {
         Ok(())
     }
 
-    /// Closes a run unless a surface has attached itself meanwhile. From the moment that this is decided nobody
-    /// can join the run any more.
-    async fn close_if_left(&self, id: RunId, state: ClosedState) {
+    /// Closes a run that was left at `since`, unless somebody has attached to it or used it since: who joins a run
+    /// attaches a moment later. From the moment that this is decided nobody can join the run any more.
+    async fn close_if_left(&self, id: RunId, state: ClosedState, since: Instant) {
         let run = {
             let mut runs = self.lock();
             match runs.by_id.get(&id) {
-                Some(entry) if entry.attached == 0 => runs.remove(id),
+                Some(entry) if entry.attached == 0 && entry.last_used <= since => runs.remove(id),
                 _ => None,
             }
         };
@@ -411,7 +411,7 @@ impl Gate {
             .map(|(id, _)| *id)
             .collect();
         for id in ids {
-            self.close_if_left(id, ClosedState::Abandoned).await;
+            self.close_if_left(id, ClosedState::Abandoned, Instant::now()).await;
         }
     }
 
@@ -517,9 +517,9 @@ impl Drop for Attachment {
             }
             if orderly { ClosedState::Closed } else { ClosedState::Abandoned }
         };
-        let (gate, run) = (Arc::clone(&self.gate), self.run);
+        let (gate, run, left) = (Arc::clone(&self.gate), self.run, Instant::now());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { gate.close_if_left(run, state).await });
+            runtime.spawn(async move { gate.close_if_left(run, state, left).await });
         }
     }
 }
