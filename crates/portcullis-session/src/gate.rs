@@ -29,6 +29,8 @@ use crate::run::Run;
 pub const RUNS_LIVE_MAX: usize = 10_000;
 /// A run that nothing is attached to and nobody used for this long is closed as abandoned.
 pub const IDLE: Duration = Duration::from_secs(3_600);
+/// How long a run that the last surface has left waits for another before it is closed.
+const LEFT: Duration = Duration::from_millis(300);
 /// Events read at a time when a run is taken up again.
 const RESUME_PAGE: usize = 1_000;
 
@@ -376,15 +378,20 @@ impl Gate {
         Ok(())
     }
 
-    /// Closes a run that was left at `since`, unless somebody has attached to it or used it since: who joins a run
-    /// attaches a moment later. From the moment that this is decided nobody can join the run any more.
-    async fn close_if_left(&self, id: RunId, state: ClosedState, since: Instant) {
-        let run = {
-            let mut runs = self.lock();
-            match runs.by_id.get(&id) {
-                Some(entry) if entry.attached == 0 && entry.last_used <= since => runs.remove(id),
-                _ => None,
-            }
+    /// Closes a run once nobody is attached to it and nobody has used it for `quiet`: who joins a run attaches a
+    /// moment later, and must not find it closed. From the moment that this is decided nobody can join it.
+    async fn close_when_left(&self, id: RunId, state: ClosedState, quiet: Duration) {
+        let run = loop {
+            let wait = {
+                let mut runs = self.lock();
+                let Some(entry) = runs.by_id.get(&id).filter(|entry| entry.attached == 0) else { return };
+                let wait = quiet.saturating_sub(entry.last_used.elapsed());
+                if wait.is_zero() {
+                    break runs.remove(id);
+                }
+                wait
+            };
+            tokio::time::sleep(wait).await;
         };
         if let Some(run) = run {
             // What cannot be closed now is closed as abandoned by whoever opens the store next.
@@ -411,7 +418,7 @@ impl Gate {
             .map(|(id, _)| *id)
             .collect();
         for id in ids {
-            self.close_if_left(id, ClosedState::Abandoned, Instant::now()).await;
+            self.close_when_left(id, ClosedState::Abandoned, Duration::ZERO).await;
         }
     }
 
@@ -517,9 +524,9 @@ impl Drop for Attachment {
             }
             if orderly { ClosedState::Closed } else { ClosedState::Abandoned }
         };
-        let (gate, run, left) = (Arc::clone(&self.gate), self.run, Instant::now());
+        let (gate, run) = (Arc::clone(&self.gate), self.run);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { gate.close_if_left(run, state, left).await });
+            runtime.spawn(async move { gate.close_when_left(run, state, LEFT).await });
         }
     }
 }
