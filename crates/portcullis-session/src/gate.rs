@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ClosedState, Enforced, Event, RunOpened};
+use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::state::RunState;
@@ -183,7 +183,7 @@ impl Gate {
 
     /// A run that is taken up keeps its policy; another one is refused.
     fn policy_of(&self, id: RunId, wanted: Option<String>) -> Result<String, SessionError> {
-        let governed = self.read_state(id)?.policy().to_owned();
+        let governed = self.opening_of(id)?.policy;
         match wanted {
             Some(wanted) if wanted != governed => Err(SessionError::Mismatch {
                 run: id,
@@ -259,13 +259,12 @@ impl Gate {
 
     /// Continues a run in a new segment, with the state that its events add up to.
     async fn take_up(&self, id: RunId, request: &OpenRun, bundle: &Arc<Bundle>) -> Result<Run, SessionError> {
-        let state = self.read_state(id)?;
-        let principal = state.principal().cloned().ok_or_else(|| SessionError::UnknownRun(id.to_string()))?;
+        let RunOpened { principal, policy, .. } = self.opening_of(id)?;
         if principal.id != request.identity.principal.id {
             return Err(SessionError::NotYours(id));
         }
-        if bundle.policy(state.policy()).is_none() {
-            return Err(SessionError::PolicyGone { policy: state.policy().to_owned() });
+        if bundle.policy(&policy).is_none() {
+            return Err(SessionError::PolicyGone { policy });
         }
         let mut env = SystemEnv::new()?;
         let opened = self
@@ -278,7 +277,7 @@ impl Gate {
                 opened: env.now(),
             })
             .await?;
-        // Read again: opening may have closed what a dead writer left behind.
+        // Read only now: opening may have closed what a dead writer left behind.
         let state = self.read_state(id)?;
         let parent = match opened.parent {
             Some(SegmentState::Closed) => ClosedState::Closed,
@@ -289,6 +288,16 @@ impl Gate {
         let mode = bundle.mode;
         run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
         Ok(run)
+    }
+
+    /// How a stored run began. Its principal and its policy stay the same for life.
+    fn opening_of(&self, id: RunId) -> Result<RunOpened, SessionError> {
+        let first = self.ledger.read(|reader| reader.events(id, 0, 1))?;
+        let event = first.first().and_then(|stored| Event::from_line(&stored.line).ok());
+        match event.map(|event| event.body) {
+            Some(EventBody::RunOpened(opened)) => Ok(opened),
+            _ => Err(SessionError::UnknownRun(id.to_string())),
+        }
     }
 
     /// Folds the stored events of a run.
