@@ -103,6 +103,8 @@ struct Entry {
     attached: usize,
     /// How many of the attached have said that they leave.
     leaving: usize,
+    /// How the last surface left, while none is attached.
+    left: Option<ClosedState>,
     last_used: Instant,
 }
 
@@ -175,6 +177,7 @@ impl Gate {
             policy: policy.clone(),
             attached: 0,
             leaving: 0,
+            left: None,
             last_used: Instant::now(),
         };
         runs.by_id.insert(run.id(), entry);
@@ -363,6 +366,7 @@ impl Gate {
         let mut runs = self.lock();
         let entry = runs.by_id.get_mut(&id).ok_or_else(|| SessionError::UnknownRun(id.to_string()))?;
         entry.attached += 1;
+        entry.left = None;
         Ok(Attachment { gate: Arc::clone(self), run: id })
     }
 
@@ -408,12 +412,14 @@ impl Gate {
         }
     }
 
-    /// Closes all live runs in good order: the process is about to end.
+    /// Closes all live runs, since the process is about to end: in good order, except those whose last surface
+    /// has just left otherwise.
     pub async fn close_all(&self) {
-        let ids: Vec<RunId> = self.lock().by_id.keys().copied().collect();
-        for id in ids {
+        let runs: Vec<(RunId, Option<ClosedState>)> =
+            self.lock().by_id.iter().map(|(id, entry)| (*id, entry.left)).collect();
+        for (id, left) in runs {
             // What cannot be closed now is closed as abandoned by whoever opens the store next.
-            let _ = self.close(id, ClosedState::Closed).await;
+            let _ = self.close(id, left.unwrap_or(ClosedState::Closed)).await;
         }
     }
 
@@ -531,7 +537,9 @@ impl Drop for Attachment {
             if entry.attached > 0 {
                 return;
             }
-            if orderly { ClosedState::Closed } else { ClosedState::Abandoned }
+            let state = if orderly { ClosedState::Closed } else { ClosedState::Abandoned };
+            entry.left = Some(state);
+            state
         };
         let (gate, run) = (Arc::clone(&self.gate), self.run);
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
