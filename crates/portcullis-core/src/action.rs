@@ -33,6 +33,8 @@ pub struct Action {
     pub planned: Option<String>,
     /// What the call carries besides its arguments when it takes up one that asked for more input.
     pub continuation: Option<Value>,
+    /// The working directory, where the surface knows it: what relative paths in the arguments start from.
+    pub directory: Option<String>,
     digest: Digest,
 }
 
@@ -45,7 +47,7 @@ impl Action {
             .part(name.as_bytes())
             .part(arguments.to_string().as_bytes())
             .finish();
-        Self { id, tool, arguments, planned, continuation: None, digest }
+        Self { id, tool, arguments, planned, continuation: None, directory: None, digest }
     }
 
     /// The action with what it carries besides its arguments, which is judged and bound like them.
@@ -58,6 +60,20 @@ impl Action {
                 .finish();
         }
         self.continuation = continuation;
+        self
+    }
+
+    /// The action in a working directory, which is bound like the arguments: `rm -r build` is another action
+    /// elsewhere.
+    #[must_use]
+    pub fn in_directory(mut self, directory: Option<String>) -> Self {
+        if let Some(directory) = &directory {
+            self.digest = DigestBuilder::new("portcullis/action-in-directory/v1")
+                .part(self.digest.as_bytes())
+                .part(directory.as_bytes())
+                .finish();
+        }
+        self.directory = directory;
         self
     }
 

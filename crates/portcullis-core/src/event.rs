@@ -302,6 +302,20 @@ pub struct RunOpened {
     pub bundle: Digest,
     /// Whether verdicts are enforced.
     pub mode: Mode,
+    /// Where the agent works, where the surface knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+}
+
+/// Where an agent works: what relative paths and `~` in its arguments mean.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// The folder that it was given to work in, absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// The home folder, absolute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub home: Option<String>,
 }
 
 /// Body of `config`.
@@ -360,6 +374,9 @@ pub struct Proposed {
     pub side_effecting: bool,
     /// Digest of tool and arguments.
     pub digest: Digest,
+    /// The working directory, where the surface knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// The surface's own id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,

@@ -11,6 +11,7 @@
 
 use crate::action::{Hook, Pending};
 use crate::bundle::{Bundle, PolicyRef};
+use crate::effect::{Effect, LazyEffects};
 use crate::fact::{FactRequest, Facts};
 use crate::finding::Finding;
 use crate::state::RunState;
@@ -48,9 +49,27 @@ pub struct Context<'a> {
     pub policy: PolicyRef<'a>,
     /// What happened so far.
     pub run: &'a RunState,
+    effects: Option<&'a LazyEffects<'a>>,
 }
 
-impl Context<'_> {
+impl<'a> Context<'a> {
+    /// The context of a run.
+    pub fn new(bundle: &'a Bundle, policy: PolicyRef<'a>, run: &'a RunState) -> Self {
+        Self { bundle, policy, run, effects: None }
+    }
+
+    /// The same with the effects of what is pending.
+    #[must_use]
+    pub fn with_effects(self, effects: &'a LazyEffects<'a>) -> Self {
+        Self { effects: Some(effects), ..self }
+    }
+
+    /// What the pending action would touch. Read when the first guard asks; a pipeline without a reader says
+    /// *nothing*.
+    pub fn effects(&self) -> &'a [Effect] {
+        self.effects.map_or(&[], |effects| effects.get())
+    }
+
     /// Whether a call of the tool counts as a side effect. Nobody classified an unknown tool, so it does, unless
     /// the bundle trusts hints and the tool's server calls it read-only.
     pub fn is_side_effecting(&self, tool: &str) -> bool {

@@ -22,7 +22,7 @@ use serde_json::Value;
 use words::{Class, is_filler, is_outward, is_vague, prose, prose_verb, segments, verb_class, words_of};
 
 /// What an argument of a tool may hold.
-pub const EFFECTS: [&str; 7] = ["sql", "shell", "path", "url", "email", "money", "code"];
+pub const EFFECTS: [&str; 8] = ["sql", "shell", "path", "url", "email", "money", "code", "task"];
 
 /// Tool types that inference can answer, besides the seed's six.
 pub const TOOL_TYPES: [&str; 5] = ["EXECUTE", "PAY", "DELETE", "MODIFY", "OTHER"];

@@ -8,6 +8,7 @@ pub mod action;
 pub mod bundle;
 pub mod denial;
 pub mod edit;
+pub mod effect;
 pub mod event;
 pub mod fact;
 pub mod finding;

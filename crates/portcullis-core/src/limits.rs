@@ -34,3 +34,15 @@ pub const POLICIES_MAX: usize = 1_024;
 pub const KEYWORDS_MAX: usize = 65_536;
 /// Steps of one plan template.
 pub const PLAN_STEPS_MAX: usize = 1_000;
+/// Effects read from one action.
+pub const EFFECTS_MAX: usize = 1_024;
+/// Tables of one bundle.
+pub const TABLES_MAX: usize = 4_096;
+/// Columns of one table.
+pub const COLUMNS_MAX: usize = 4_096;
+/// Activities of one bundle.
+pub const ACTIVITIES_MAX: usize = 1_024;
+/// Functions of one bundle that agent code may call.
+pub const FUNCTIONS_MAX: usize = 1_024;
+/// Files of access policies, all together, in bytes.
+pub const ACCESS_BYTES_MAX: usize = 4 << 20;

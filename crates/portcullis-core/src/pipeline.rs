@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::action::Pending;
 use crate::edit;
+use crate::effect::{EffectReader, LazyEffects};
 use crate::event::VerdictRecord;
 use crate::fact::{FactAnswer, FactRequest, Facts};
 use crate::finding::Finding;
@@ -34,6 +35,7 @@ pub mod reserved {
 #[derive(Debug)]
 pub struct Pipeline {
     guards: Vec<Box<dyn Guard>>,
+    effects: Option<Box<dyn EffectReader>>,
 }
 
 /// The outcome of judging one pending thing.
@@ -77,7 +79,22 @@ impl Decision {
 impl Pipeline {
     /// A pipeline of the given guards, whose order is the order of the reasons.
     pub fn new(guards: Vec<Box<dyn Guard>>) -> Self {
-        Self { guards }
+        Self { guards, effects: None }
+    }
+
+    /// The same with a reader of effects, for guards that ask what an action would touch.
+    #[must_use]
+    pub fn with_effects(self, reader: Box<dyn EffectReader>) -> Self {
+        Self { effects: Some(reader), ..self }
+    }
+
+    fn effects<'a>(&'a self, context: &Context<'a>, pending: &Pending<'a>) -> LazyEffects<'a> {
+        match (&self.effects, pending.subject.action()) {
+            (Some(reader), Some(action)) => {
+                LazyEffects::of(reader.as_ref(), context.bundle, context.run, action)
+            }
+            _ => LazyEffects::none(),
+        }
     }
 
     /// The guards in declared order.
@@ -87,6 +104,8 @@ impl Pipeline {
 
     /// Phase one: what must be known before [`Self::decide`], without repetitions.
     pub fn needs(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
+        let effects = self.effects(context, pending);
+        let context = &context.with_effects(&effects);
         let hook = pending.subject.hook();
         let mut requests = Vec::new();
         for guard in self.guards.iter().filter(|guard| guard.meta().hooks.contains(&hook)) {
@@ -103,6 +122,8 @@ impl Pipeline {
 
     /// Phase two: the verdict. Never fails; whatever goes wrong in a guard is a denial.
     pub fn decide(&self, context: &Context<'_>, pending: &Pending<'_>, facts: &Facts) -> Decision {
+        let effects = self.effects(context, pending);
+        let context = &context.with_effects(&effects);
         let hook = pending.subject.hook();
         let mut findings = Vec::new();
         for guard in self.guards.iter().filter(|guard| guard.meta().hooks.contains(&hook)) {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::action::{Action, Grant};
 use crate::event::{
     Actor, ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, GrantScope,
-    Mode, OutcomeStatus, Proposed, VerdictRecord,
+    Mode, OutcomeStatus, Place, Proposed, VerdictRecord,
 };
 use crate::id::{ActionId, ApprovalId, Digest};
 use crate::label::{Label, LabelSet};
@@ -101,6 +101,7 @@ pub struct OpenAction {
 pub struct RunState {
     seq: u64,
     principal: Option<Principal>,
+    place: Option<Place>,
     policy: String,
     mode: Mode,
     bundle: Option<Digest>,
@@ -149,6 +150,11 @@ impl RunState {
     /// On whose behalf the agent acts.
     pub fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
+    }
+
+    /// Where the agent works, if its surface said so.
+    pub fn place(&self) -> Option<&Place> {
+        self.place.as_ref()
     }
 
     /// Name of the runtime policy.
@@ -279,6 +285,7 @@ impl RunState {
         match &event.body {
             EventBody::RunOpened(opened) => {
                 self.principal = Some(opened.principal.clone());
+                self.place.clone_from(&opened.place);
                 self.policy.clone_from(&opened.policy);
                 self.mode = opened.mode;
                 self.bundle = Some(opened.bundle);

@@ -29,7 +29,7 @@ fn decide(criterion: &mut Criterion) {
     let bundle = Bundle::load(&workload::bundle_files()).unwrap();
     let pipeline = portcullis_guards::pipeline();
     let (policy, run, facts) = (bundle.policy(workload::POLICY).unwrap(), RunState::new(), Facts::none());
-    let context = Context { bundle: &bundle, policy, run: &run };
+    let context = Context::new(&bundle, policy, &run);
     let mut group = criterion.benchmark_group("decide");
     for bytes in [256, 4_096] {
         let actions: Vec<Action> = (0..CALLS)

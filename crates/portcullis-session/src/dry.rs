@@ -58,6 +58,7 @@ impl DryRun {
             policy: policy.to_owned(),
             bundle: bundle.digest(),
             mode: bundle.mode,
+            place: None,
         };
         let engine = Engine::new(run, bundle, pipeline, RunState::new());
         let mut dry = Self { engine, env, events: None };

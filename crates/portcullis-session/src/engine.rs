@@ -172,7 +172,7 @@ impl Engine {
 
     /// What guards look at; none when the run's policy is gone.
     fn context(&self) -> Option<Context<'_>> {
-        self.policy().map(|policy| Context { bundle: &self.bundle, policy, run: &self.state })
+        self.policy().map(|policy| Context::new(&self.bundle, policy, &self.state))
     }
 
     /// The first event of a run.
@@ -290,6 +290,7 @@ impl Engine {
             None => true,
         });
         let proposed = Proposed {
+            directory: action.directory.clone(),
             action: action.id,
             step,
             tool: action.tool.clone(),

@@ -255,6 +255,7 @@ impl Gate {
             policy: policy.to_owned(),
             bundle: bundle.digest(),
             mode: bundle.mode,
+            place: None,
         };
         run.begin(|engine, env| engine.open(env, first)).await?;
         Ok(run)

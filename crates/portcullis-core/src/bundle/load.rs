@@ -5,15 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::diagnostic::Diagnostic;
+use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{Field, File, Table};
-use super::{ApprovalTimes, Bundle, Credential, Plan, PlanStep};
+use super::{Activity, ApprovalTimes, Bundle, Credential, Plan, PlanStep, activities, read_effects};
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder};
 use crate::infer::{EFFECTS, EffectArgument, TOOL_TYPES};
 use crate::keywords::KeywordIndex;
 use crate::limits::{
-    BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, NAME_BYTES_MAX, PLAN_STEPS_MAX, POLICIES_MAX,
-    TOOLS_MAX,
+    ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, NAME_BYTES_MAX, PLAN_STEPS_MAX,
+    POLICIES_MAX, TOOLS_MAX,
 };
 use crate::policy::RuntimePolicy;
 use crate::principal::{CredentialKind, Principal};
@@ -21,6 +22,9 @@ use crate::tool::{ArgsSchema, Registry, SEED_TYPES, Tool};
 use crate::verdict::Verdict;
 
 const MAIN_FILE: &str = "portcullis.toml";
+/// The verdicts that a bundle may choose for what nobody decided.
+pub(super) const VERDICTS: [(&str, Verdict); 3] =
+    [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
 /// The one version of the bundle layout.
 const BUNDLE_VERSION: u32 = 1;
 
@@ -41,6 +45,10 @@ struct Parts {
     plan_tools: Vec<Placed<String>>,
     knowledge: BTreeMap<String, String>,
     tests: BTreeMap<String, String>,
+    tables: BTreeMap<String, TableColumns>,
+    functions: BTreeMap<String, FunctionRole>,
+    activities: Vec<(Activity, Diagnostic)>,
+    access: BTreeMap<String, String>,
 }
 
 struct Main {
@@ -50,6 +58,8 @@ struct Main {
     policy: Option<Placed<String>>,
     approvals: ApprovalTimes,
     credentials: Vec<Placed<Credential>>,
+    effects: EffectSettings,
+    access: AccessSettings,
 }
 
 pub(super) fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
@@ -118,6 +128,22 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
                 parts.plan_tools.extend(tools);
             }
         }
+        ("tables", Some("toml")) => {
+            let tables = with_table(path, text, diagnostics, read_effects::tables).unwrap_or_default();
+            read_effects::merge(&mut parts.tables, tables, path, "table", diagnostics);
+        }
+        ("functions", Some("toml")) => {
+            let functions = with_table(path, text, diagnostics, read_effects::functions).unwrap_or_default();
+            read_effects::merge(&mut parts.functions, functions, path, "function", diagnostics);
+        }
+        ("activities", Some("toml")) => {
+            parts
+                .activities
+                .extend(with_table(path, text, diagnostics, activities::read).unwrap_or_default());
+        }
+        ("access", Some("cedar")) => {
+            parts.access.insert(path.to_owned(), text.to_owned());
+        }
         ("", Some("json")) if path == "knowledge.json" => match read_knowledge(path, text) {
             Ok(knowledge) => parts.knowledge = knowledge,
             Err(diagnostic) => diagnostics.push(diagnostic),
@@ -125,8 +151,19 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
         ("tests", Some("md")) => {
             parts.tests.insert(path.to_owned(), text.to_owned());
         }
-        (_, Some("toml" | "json")) => {
-            let known = ["portcullis.toml", "knowledge.json", "tools/", "policies/", "plans/", "tests/"];
+        (_, Some("toml" | "json" | "cedar")) => {
+            let known = [
+                "portcullis.toml",
+                "knowledge.json",
+                "tools/",
+                "policies/",
+                "plans/",
+                "tests/",
+                "tables/",
+                "functions/",
+                "activities/",
+                "access/",
+            ];
             diagnostics.push(
                 Diagnostic::new(path, text, 0..0, "this file has no place in a bundle")
                     .did_you_mean(path, known),
@@ -166,8 +203,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         None => table.missing("version"),
     }
     let mode = table.word("mode", &[("enforce", Mode::Enforce), ("observe", Mode::Observe)]);
-    let verdicts = [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
-    let unknown_tools = table.word("unknown_tools", &verdicts);
+    let unknown_tools = table.word("unknown_tools", &VERDICTS);
     let trust_hints = table.boolean("trust_hints").unwrap_or(false);
     let policy = table.string("policy").map(|field| placed(file, field));
     let mut approvals = ApprovalTimes::default();
@@ -180,7 +216,11 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     approvals.grant_ttl_s = table.integer("approval_grant_ttl_s", 1).unwrap_or(approvals.grant_ttl_s);
     let credentials =
         table.tables("credential").into_iter().filter_map(|table| read_credential(file, table)).collect();
+    let effects = table.table("effects").map(|table| read_effects::effects(file, table));
+    let access = table.table("access").map(|table| read_effects::access(file, table));
     Main {
+        effects: effects.unwrap_or_default(),
+        access: access.unwrap_or_default(),
         mode: mode.unwrap_or_default(),
         unknown_tools: unknown_tools.unwrap_or(Verdict::Review),
         trust_hints,
@@ -202,7 +242,7 @@ fn read_credential(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<C
         .word("kind", &[("agent", CredentialKind::Agent), ("approver", CredentialKind::Approver)])
         .unwrap_or(CredentialKind::Agent);
     let roles = table.strings("roles").unwrap_or_default();
-    let attributes = table.string_map("attributes").unwrap_or_default();
+    let attributes = table.attributes("attributes").unwrap_or_default();
     let policy = table.string("policy");
     table.finish();
     let token = token?;
@@ -225,7 +265,11 @@ fn read_credential(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<C
     Some(Placed { value, place })
 }
 
-fn name_field(file: &File<'_>, table: &mut Table<'_, '_>, field: &'static str) -> Option<Field<String>> {
+pub(super) fn name_field(
+    file: &File<'_>,
+    table: &mut Table<'_, '_>,
+    field: &'static str,
+) -> Option<Field<String>> {
     let name = table.string(field);
     match name {
         None => {
@@ -421,6 +465,13 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
             diagnostics.push(Diagnostic::new(MAIN_FILE, "", 0..0, message));
         })
         .ok()?;
+    check_names("activity", &parts.activities, diagnostics);
+    let effects = EffectSettings {
+        tables: parts.tables,
+        functions: parts.functions,
+        activities: parts.activities.into_iter().map(|(activity, _)| activity).collect(),
+        ..main.effects
+    };
     let registry = Registry::new(parts.tools.into_iter().map(|tool| tool.value).collect()).ok()?;
     Some(Bundle {
         digest,
@@ -429,6 +480,8 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         trust_hints: main.trust_hints,
         approvals: main.approvals,
         registry,
+        effects,
+        access: AccessSettings { files: parts.access, ..main.access },
         knowledge: parts.knowledge,
         plans: parts.plans.into_iter().map(|plan| plan.value).collect(),
         credentials: main.credentials.into_iter().map(|credential| credential.value).collect(),
@@ -436,7 +489,22 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         policies,
         default_policy,
         keywords,
+        compiled: Vec::new(),
     })
+}
+
+fn check_names(what: &str, activities: &[(Activity, Diagnostic)], diagnostics: &mut Vec<Diagnostic>) {
+    let mut names = BTreeSet::new();
+    for (activity, place) in activities {
+        if !names.insert(&activity.name) {
+            diagnostics.push(duplicate(what, &activity.name, place));
+        }
+    }
+    if let Some((_, place)) = activities.get(ACTIVITIES_MAX) {
+        let mut diagnostic = place.clone();
+        diagnostic.message = format!("more than {ACTIVITIES_MAX} activities");
+        diagnostics.push(diagnostic);
+    }
 }
 
 fn unknown(what: &str, wanted: &Placed<String>, valid: &[&str]) -> Diagnostic {

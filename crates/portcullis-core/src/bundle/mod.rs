@@ -6,18 +6,29 @@
 //! tools/*.toml           [[tool]]     the registry
 //! plans/*.toml           [[plan]]     plan templates for the simulator
 //! knowledge.json         documents by id
+//! tables/*.toml          [[table]]    known tables and their columns
+//! functions/*.toml       [[function]] what agent code may call
+//! activities/*.toml      [[activity]] what people do, by the words they use for it
+//! access/*.cedar         who may do what to which resource
 //! tests/*.md             cases: a transcript and the verdict it must get
 //! ```
 
+mod activities;
 mod diagnostic;
 mod load;
+mod read_effects;
+mod settings;
 mod toml_table;
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+pub use activities::{Activity, ActivityScope};
 pub use diagnostic::{Diagnostic, nearest};
+pub use settings::{
+    AccessSettings, Compiled, Compiler, EffectSettings, FunctionRole, SqlDialect, TableColumns,
+};
 
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder};
@@ -41,6 +52,10 @@ pub struct Bundle {
     pub approvals: ApprovalTimes,
     /// The tools.
     pub registry: Registry,
+    /// How arguments are read for effects.
+    pub effects: EffectSettings,
+    /// Who may do what.
+    pub access: AccessSettings,
     /// Documents by id.
     pub knowledge: BTreeMap<String, String>,
     /// Plan templates.
@@ -52,6 +67,7 @@ pub struct Bundle {
     policies: Vec<RuntimePolicy>,
     default_policy: usize,
     keywords: KeywordIndex,
+    compiled: Vec<Compiled>,
 }
 
 /// How long approvals wait, in seconds.
@@ -136,7 +152,28 @@ impl Bundle {
     /// Loads a bundle from its files, by path with `/` between components. All mistakes that can be found are
     /// reported at once; a bundle with a mistake does not load.
     pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Self, Vec<Diagnostic>> {
-        load::load(files)
+        Self::load_with(files, &[])
+    }
+
+    /// Loads a bundle and lets `compilers` make ready what the core only carries.
+    pub fn load_with(
+        files: &BTreeMap<String, Vec<u8>>,
+        compilers: &[&dyn Compiler],
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let mut bundle = load::load(files)?;
+        let mut mistakes = Vec::new();
+        for compiler in compilers {
+            match compiler.compile(&bundle) {
+                Ok(compiled) => bundle.compiled.extend(compiled),
+                Err(diagnostics) => mistakes.extend(diagnostics),
+            }
+        }
+        if mistakes.is_empty() { Ok(bundle) } else { Err(mistakes) }
+    }
+
+    /// What a [`Compiler`] made of this bundle.
+    pub fn compiled<T: std::any::Any>(&self) -> Option<&T> {
+        self.compiled.iter().find_map(Compiled::get)
     }
 
     /// Names the snapshot: a digest over all paths and bytes.

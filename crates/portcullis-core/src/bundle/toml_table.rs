@@ -11,6 +11,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::diagnostic::Diagnostic;
 use crate::limits::JSON_DEPTH_MAX;
+use crate::principal::Attribute;
 
 /// A file being read, collecting what is wrong with it.
 #[derive(Debug)]
@@ -202,6 +203,43 @@ impl<'f, 's> Table<'f, 's> {
             }
         }
         Some(map)
+    }
+
+    /// A table of truth values, whole numbers and strings.
+    pub(super) fn attributes(&mut self, name: &'static str) -> Option<BTreeMap<String, Attribute>> {
+        let value = self.take(name)?;
+        let Some(table) = value.get_ref().as_table() else {
+            self.wrong_type(name, "a table", value);
+            return None;
+        };
+        let mut map = BTreeMap::new();
+        for (key, value) in table.iter() {
+            let attribute = match value.get_ref() {
+                DeValue::String(text) => Some(Attribute::Text(text.clone().into_owned())),
+                DeValue::Boolean(flag) => Some(Attribute::Boolean(*flag)),
+                DeValue::Integer(integer) => {
+                    i64::from_str_radix(integer.as_str(), integer.radix()).ok().map(Attribute::Integer)
+                }
+                _ => None,
+            };
+            match attribute {
+                Some(attribute) => {
+                    map.insert(key.get_ref().clone().into_owned(), attribute);
+                }
+                None => self.wrong_type(key.get_ref(), "a string, a whole number, true or false", value),
+            }
+        }
+        Some(map)
+    }
+
+    /// One table (`[name]`).
+    pub(super) fn table(&mut self, name: &'static str) -> Option<Table<'f, 's>> {
+        let value = self.take(name)?;
+        let table = value.get_ref().as_table();
+        if table.is_none() {
+            self.wrong_type(name, &format!("a table, written [{name}]"), value);
+        }
+        table.map(|table| Table::new(self.file, name, value.span(), table))
     }
 
     /// Any value, as JSON.

@@ -69,7 +69,7 @@ pub(crate) fn files(more: &[(&str, &str)]) -> BTreeMap<String, Vec<u8>> {
 pub(crate) fn decide(guards: &[MadeUp], arguments: serde_json::Value, facts: &Facts) -> Decision {
     let bundle = Bundle::load(&files(&[])).unwrap();
     let state = RunState::new();
-    let context = Context { bundle: &bundle, policy: bundle.policy("p").unwrap(), run: &state };
+    let context = Context::new(&bundle, bundle.policy("p").unwrap(), &state);
     let action = Action::new(ActionId::from_bytes([1; 16]), Some("t".into()), arguments, None);
     let pending = Pending { at: Timestamp::from_micros(1), subject: Subject::Action(&action), grant: None };
     let guards = guards.iter().cloned().map(|guard| Box::new(guard) as Box<dyn Guard>).collect();

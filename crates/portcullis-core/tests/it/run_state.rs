@@ -29,6 +29,7 @@ impl Story {
             policy: "p".into(),
             bundle: Digest::from_bytes([0; 32]),
             mode,
+            place: None,
         }));
         story
     }
@@ -57,6 +58,7 @@ impl Story {
             tool: Some("t".into()),
             side_effecting,
             digest: Digest::from_bytes([number; 32]),
+            directory: None,
             call: None,
         }));
         action

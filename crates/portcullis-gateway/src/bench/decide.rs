@@ -75,7 +75,7 @@ fn measure(bytes: usize, time: Duration) -> Result<DecideSize, BenchError> {
         .ok_or_else(|| BenchError::Bundle(format!("there is no `{}`", workload::POLICY)))?;
     let pipeline = portcullis_guards::pipeline();
     let state = RunState::fold(&[opened(&bundle)]);
-    let context = Context { bundle: &bundle, policy, run: &state };
+    let context = Context::new(&bundle, policy, &state);
     let facts = Facts::none();
     let actions: Vec<Action> = (0..CALLS)
         .map(|number| {
@@ -124,6 +124,7 @@ fn opened(bundle: &portcullis_core::bundle::Bundle) -> Event {
         policy: workload::POLICY.into(),
         bundle: bundle.digest(),
         mode: bundle.mode,
+        place: None,
     };
     Event {
         v: EVENT_VERSION,

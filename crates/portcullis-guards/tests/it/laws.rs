@@ -113,6 +113,7 @@ fn state(steps: u32, side_effects: u32) -> RunState {
             policy: "p".into(),
             bundle: Digest::from_bytes([0; 32]),
             mode: portcullis_core::event::Mode::Enforce,
+            place: None,
         }),
     );
     for step in 1..=steps {
@@ -122,7 +123,15 @@ fn state(steps: u32, side_effects: u32) -> RunState {
         let tool = Some("send".to_owned());
         tell(
             step * 2,
-            EventBody::Proposed(Proposed { action, step, tool, side_effecting, digest, call: None }),
+            EventBody::Proposed(Proposed {
+                action,
+                step,
+                tool,
+                side_effecting,
+                digest,
+                directory: None,
+                call: None,
+            }),
         );
         tell(step * 2 + 1, EventBody::Enforcement { action: Some(action), enforced: Enforced::Executed });
     }
@@ -131,7 +140,7 @@ fn state(steps: u32, side_effects: u32) -> RunState {
 
 fn verdict(rules: &Rules, state: &RunState, tool: &str, text: &str) -> Verdict {
     let bundle = rules.bundle();
-    let context = Context { bundle: &bundle, policy: bundle.policy("p").unwrap(), run: state };
+    let context = Context::new(&bundle, bundle.policy("p").unwrap(), state);
     let arguments = json!({ "text": text });
     let action = Action::new(ActionId::from_bytes([99; 16]), Some(tool.into()), arguments, None);
     let pending = Pending { at: Timestamp::default(), subject: Subject::Action(&action), grant: None };

@@ -57,6 +57,7 @@ impl Run {
             policy: "strict".to_owned(),
             bundle: digest(),
             mode: Mode::Enforce,
+            place: None,
         }));
         Ok(run)
     }
@@ -116,6 +117,7 @@ impl Run {
                 tool: Some("write_file".to_owned()),
                 side_effecting: true,
                 digest: digest(),
+                directory: None,
                 call: None,
             }),
             &[("arguments", b"{\"path\":\"notes.txt\"}")],

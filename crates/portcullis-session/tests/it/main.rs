@@ -238,7 +238,7 @@ async fn recorded_verdicts_can_be_computed_again() {
                 let (action, before) = action.as_ref().unwrap();
                 let bundle = &opened.bundle;
                 let policy = bundle.policy(before.policy()).unwrap();
-                let context = Context { bundle, policy, run: before };
+                let context = Context::new(bundle, policy, before);
                 let pending = Pending { at: event.t, subject: Subject::Action(action), grant: None };
                 let decision = pipeline.decide(&context, &pending, &Facts::none());
                 assert_eq!(decision.record(&context, &pending, &Facts::none()), *record);

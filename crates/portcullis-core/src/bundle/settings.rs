@@ -1,0 +1,152 @@
+//! What a bundle says about effects and about access.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use super::Bundle;
+use super::activities::Activity;
+use super::diagnostic::Diagnostic;
+use crate::effect::AttributeType;
+use crate::verdict::Verdict;
+
+/// How arguments are read for effects: `[effects]` of `portcullis.toml`, `tables/`, `functions/`, `activities/`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EffectSettings {
+    /// The verdict on SQL and shell text that cannot be read.
+    pub unknown: Verdict,
+    /// The verdict on agent code that cannot be read.
+    pub unknown_code: Verdict,
+    /// The workspace of runs whose surface names none: an absolute path.
+    pub workspace: Option<String>,
+    /// The home folder of runs whose surface names none: what `~` means.
+    pub home: Option<String>,
+    /// Patterns of paths that hold credentials, besides the built-in ones.
+    pub secrets: Vec<String>,
+    /// The dialect of SQL where no tool says otherwise.
+    pub dialect: SqlDialect,
+    /// Known tables by name, lower case.
+    pub tables: BTreeMap<String, TableColumns>,
+    /// Functions that agent code may call, by name.
+    pub functions: BTreeMap<String, FunctionRole>,
+    /// What people do, for arguments that hold a task in plain language.
+    pub activities: Vec<Activity>,
+}
+
+impl Default for EffectSettings {
+    fn default() -> Self {
+        Self {
+            unknown: Verdict::Review,
+            unknown_code: Verdict::Deny,
+            workspace: None,
+            home: None,
+            secrets: Vec::new(),
+            dialect: SqlDialect::default(),
+            tables: BTreeMap::new(),
+            functions: BTreeMap::new(),
+            activities: Vec::new(),
+        }
+    }
+}
+
+/// A dialect of SQL.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SqlDialect {
+    /// What most databases understand.
+    #[default]
+    Generic,
+    /// PostgreSQL.
+    Postgres,
+    /// MySQL and MariaDB.
+    MySql,
+    /// SQLite.
+    Sqlite,
+    /// Microsoft SQL Server.
+    MsSql,
+    /// BigQuery.
+    BigQuery,
+    /// Snowflake.
+    Snowflake,
+    /// DuckDB.
+    DuckDb,
+}
+
+/// The columns of a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableColumns {
+    /// Their names, lower case.
+    pub columns: BTreeSet<String>,
+}
+
+/// What a function does that agent code calls: `functions/*.toml`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FunctionRole {
+    /// Returns a table: the first argument is its name.
+    LoadTable,
+    /// Returns some rows of a table: the first argument is a table, the second a condition such as
+    /// `column=value||other>3`.
+    FilterTable,
+    /// Returns values of a column: the first argument is a table, the second `column` or `column, aggregate`.
+    GetValue,
+    /// Runs SQL: the first argument is the text.
+    RunSql,
+    /// Calls the tool of that name; its arguments are the tool's in the order of the schema.
+    CallTool(String),
+    /// Touches nothing.
+    Pure,
+}
+
+/// Who may do what: `access/*.cedar` and `[access]` of `portcullis.toml`. The text only: it is compiled by a
+/// [`Compiler`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct AccessSettings {
+    /// The verdict on what no policy permits or forbids. *Allow* means that policies only forbid.
+    pub default: Verdict,
+    /// Attributes of principals that policies may use.
+    pub attributes: BTreeMap<String, AttributeType>,
+    /// Other names of roles: from the other name to the one in policies.
+    pub role_aliases: BTreeMap<String, String>,
+    /// The policies by path.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Default for AccessSettings {
+    fn default() -> Self {
+        Self {
+            default: Verdict::Allow,
+            attributes: BTreeMap::new(),
+            role_aliases: BTreeMap::new(),
+            files: BTreeMap::new(),
+        }
+    }
+}
+
+/// Makes a part of a bundle ready for use when it is loaded, in a language that the core does not know.
+pub trait Compiler {
+    /// What was made, kept with the bundle; none if the bundle has nothing for this compiler. Mistakes keep the
+    /// bundle from loading, like all others.
+    fn compile(&self, bundle: &Bundle) -> Result<Option<Compiled>, Vec<Diagnostic>>;
+}
+
+/// Something that a [`Compiler`] made.
+#[derive(Clone)]
+pub struct Compiled(Arc<dyn Any + Send + Sync>);
+
+impl Compiled {
+    /// Keeps a value.
+    pub fn new<T: Any + Send + Sync>(value: T) -> Self {
+        Self(Arc::new(value))
+    }
+
+    /// The value, if it is of that type.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
+
+impl fmt::Debug for Compiled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Compiled(..)")
+    }
+}

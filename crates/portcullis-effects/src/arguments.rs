@@ -1,0 +1,1 @@
+//! Which argument holds what.

@@ -1,0 +1,8 @@
+//! Limits of the parsers. Reaching one makes the text *unknown*.
+
+/// Longest text that is parsed, in bytes.
+pub const TEXT_BYTES_MAX: usize = 256 << 10;
+/// Deepest nesting of brackets, quotes and statements within one text.
+pub const NESTING_MAX: usize = 64;
+/// Deepest nesting of texts within texts: `sh -c "ssh host 'bash -c …'"`.
+pub const EMBEDDING_MAX: usize = 8;

@@ -1,0 +1,1 @@
+//! Money: amount, currency, payee.

@@ -1,0 +1,10 @@
+//! Runs the Markdown cases under `tests/cases`.
+
+#![cfg(test)]
+
+mod cases;
+
+#[test]
+fn every_case_has_its_effects() {
+    cases::run_all();
+}

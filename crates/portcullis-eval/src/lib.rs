@@ -1,0 +1,1 @@
+//! Evaluation on public data sets: adapters, metrics, reports.
