@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::event::GrantScope;
-use crate::id::{ActionId, ApprovalId, Digest, DigestBuilder};
+use crate::id::{ActionId, ApprovalId, Digest, DigestBuilder, canonical_json};
 use crate::label::Label;
 use crate::time::Timestamp;
 
@@ -45,7 +45,7 @@ impl Action {
         let digest = DigestBuilder::new("portcullis/action/v1")
             .part(&[u8::from(tool.is_some())])
             .part(name.as_bytes())
-            .part(arguments.to_string().as_bytes())
+            .part(canonical_json(&arguments).as_bytes())
             .finish();
         Self { id, tool, arguments, planned, continuation: None, directory: None, digest }
     }
@@ -56,7 +56,7 @@ impl Action {
         if let Some(continuation) = &continuation {
             self.digest = DigestBuilder::new("portcullis/action-continued/v1")
                 .part(self.digest.as_bytes())
-                .part(continuation.to_string().as_bytes())
+                .part(canonical_json(continuation).as_bytes())
                 .finish();
         }
         self.continuation = continuation;

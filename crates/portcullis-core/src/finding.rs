@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::MESSAGE_BYTES_MAX;
+use crate::limits::{FINDING_POLICIES_MAX, FINDING_RESOURCES_MAX, MESSAGE_BYTES_MAX, NAME_BYTES_MAX};
 use crate::verdict::Verdict;
 
 /// One reason for a verdict. A decision keeps all of them, in the declared order of the guards.
@@ -28,6 +28,14 @@ pub struct Finding {
     /// Sequence numbers of earlier events that the finding rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<u64>,
+    /// What it stands against, as `column lab.labname`. Unlike the message, these names may come from the
+    /// arguments, and they stand in the record: an erased payload leaves them behind. At most
+    /// [`FINDING_RESOURCES_MAX`], each cut at [`NAME_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// Ids of the access policies that determined it. At most [`FINDING_POLICIES_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<String>,
     /// For `modify`: the edits to apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<SpanEdit>,
@@ -42,18 +50,15 @@ pub struct Finding {
 impl Finding {
     /// A finding of `rule` that asks for `verdict`. Overlong messages are cut at [`MESSAGE_BYTES_MAX`].
     pub fn new(rule: impl Into<Cow<'static, str>>, verdict: Verdict, message: impl Into<String>) -> Self {
-        let mut message = message.into();
-        if message.len() > MESSAGE_BYTES_MAX {
-            let end = message.floor_char_boundary(MESSAGE_BYTES_MAX);
-            message.truncate(end);
-        }
         Self {
             rule: rule.into(),
             verdict,
-            message,
+            message: cut(message.into(), MESSAGE_BYTES_MAX),
             instead: None,
             spans: Vec::new(),
             evidence: Vec::new(),
+            resources: Vec::new(),
+            policies: Vec::new(),
             edits: Vec::new(),
             question: None,
             granted: false,
@@ -81,6 +86,20 @@ impl Finding {
         self
     }
 
+    /// Adds what it stands against. Repetitions, and what is over the limit, are left out.
+    #[must_use]
+    pub fn against(mut self, resources: impl IntoIterator<Item = String>) -> Self {
+        add(&mut self.resources, resources, FINDING_RESOURCES_MAX);
+        self
+    }
+
+    /// Adds the access policies that determined it. Repetitions, and what is over the limit, are left out.
+    #[must_use]
+    pub fn by_policies(mut self, policies: impl IntoIterator<Item = String>) -> Self {
+        add(&mut self.policies, policies, FINDING_POLICIES_MAX);
+        self
+    }
+
     /// Adds the question of a `clarify`.
     #[must_use]
     pub fn question(mut self, question: impl Into<String>) -> Self {
@@ -91,6 +110,23 @@ impl Finding {
     /// What this finding contributes to the verdict: nothing more than a warning once a grant answered it.
     pub fn effective(&self) -> Verdict {
         if self.granted { self.verdict.min(Verdict::Warn) } else { self.verdict }
+    }
+}
+
+fn cut(mut text: String, bytes: usize) -> String {
+    text.truncate(text.floor_char_boundary(bytes));
+    text
+}
+
+fn add(to: &mut Vec<String>, names: impl IntoIterator<Item = String>, limit: usize) {
+    for name in names {
+        let name = cut(name, NAME_BYTES_MAX);
+        if to.len() >= limit {
+            return;
+        }
+        if !to.contains(&name) {
+            to.push(name);
+        }
     }
 }
 
@@ -113,4 +149,29 @@ pub struct SpanEdit {
     pub span: Span,
     /// What stands there afterwards.
     pub replacement: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_bounded_and_without_repetitions() {
+        let long = format!("path /{}", "ä".repeat(NAME_BYTES_MAX));
+        let finding = Finding::new("access/x", Verdict::Deny, "no").against([long.clone(), long]);
+        assert_eq!(finding.resources.len(), 1);
+        assert!(finding.resources[0].len() <= NAME_BYTES_MAX);
+        let many = (0..1_000).map(|n| n.to_string());
+        let finding = finding.against(many.clone()).by_policies(many);
+        assert_eq!(finding.resources.len(), FINDING_RESOURCES_MAX);
+        assert_eq!(finding.policies.len(), FINDING_POLICIES_MAX);
+    }
+
+    #[test]
+    fn older_records_have_neither() {
+        let line = r#"{"rule":"a/b","verdict":"deny","message":"no"}"#;
+        let finding: Finding = serde_json::from_str(line).unwrap();
+        assert!(finding.resources.is_empty() && finding.policies.is_empty());
+        assert_eq!(serde_json::to_string(&finding).unwrap(), line);
+    }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// Text that is not an id or a digest of the wanted length.
@@ -146,9 +147,38 @@ impl DigestBuilder {
     }
 }
 
+/// JSON text with the keys of every object in order, so that two spellings of one value have one digest,
+/// however the parser kept them.
+pub fn canonical_json(value: &Value) -> String {
+    // A value without keys that are not text always has a text; the fallback is never a digest of nothing.
+    serde_json::to_string(&Canonical(value)).unwrap_or_else(|_| value.to_string())
+}
+
+struct Canonical<'a>(&'a Value);
+
+impl Serialize for Canonical<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(map) => {
+                let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                serializer.collect_map(entries.into_iter().map(|(key, value)| (key, Canonical(value))))
+            }
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Canonical)),
+            scalar => scalar.serialize(serializer),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn canonical_json_orders_keys_and_is_the_same_text_otherwise() {
+        let value: Value = serde_json::from_str(r#"{"b":[{"z":1,"a":null}],"a":"ä\n","c":1.50}"#).unwrap();
+        assert_eq!(canonical_json(&value), r#"{"a":"ä\n","b":[{"a":null,"z":1}],"c":1.5}"#);
+    }
 
     #[test]
     fn hex_round_trips_and_rejects_other_text() {

@@ -14,6 +14,10 @@ pub const EVENT_BYTES_MAX: usize = 1 << 20;
 pub const FINDINGS_MAX: usize = 256;
 /// Longest message of a finding, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 2_048;
+/// Resources that one finding names.
+pub const FINDING_RESOURCES_MAX: usize = 256;
+/// Access policies that one finding names.
+pub const FINDING_POLICIES_MAX: usize = 64;
 /// Labels a run may carry before further ones collapse into `unknown`.
 pub const LABELS_MAX: usize = 256;
 /// Actions of one run that may be executing at the same time.

@@ -31,7 +31,7 @@ pub use settings::{
 };
 
 use crate::event::Mode;
-use crate::id::{Digest, DigestBuilder};
+use crate::id::{Digest, DigestBuilder, canonical_json};
 use crate::keywords::KeywordIndex;
 use crate::policy::RuntimePolicy;
 use crate::principal::{CredentialKind, Principal};
@@ -213,7 +213,7 @@ impl Bundle {
             if !taken {
                 digest = digest.part(tool.name.as_bytes()).part(tool.tool_type.as_bytes());
                 digest = digest.part(&[u8::from(tool.side_effecting), u8::from(tool.enabled)]);
-                digest = digest.part(tool.args.as_value().to_string().as_bytes());
+                digest = digest.part(canonical_json(tool.args.as_value()).as_bytes());
                 all.push(tool);
             }
         }

@@ -14,7 +14,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::body::Frame;
 use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope, ListedTool};
-use portcullis_core::id::{ApprovalId, DigestBuilder};
+use portcullis_core::id::{ApprovalId, DigestBuilder, canonical_json};
 use portcullis_core::label::Label;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::verdict::Verdict;
@@ -245,7 +245,7 @@ async fn tools(
 fn listed_tool(tool: api::ReportedTool) -> ListedTool {
     let digest = DigestBuilder::new("portcullis/listed-tool/v1")
         .part(tool.description.as_bytes())
-        .part(tool.input_schema.to_string().as_bytes())
+        .part(canonical_json(&tool.input_schema).as_bytes())
         .finish();
     ListedTool {
         name: tool.name,
