@@ -1,1 +1,23 @@
 //! Evaluation on public data sets: adapters, metrics, reports.
+//!
+//! A suite reads the records of one data set, lets the real pipeline judge what an agent did there, and compares
+//! with the labels. What all suites share stands here:
+//!
+//! | module | has |
+//! |---|---|
+//! | [`data`] | a file or folder of records, in a fixed order, gzip or not |
+//! | [`suite`] | what a suite is given and what it leaves |
+//! | [`metrics`] | the field's figures: LPA, LPP, LPR, EA, FRA |
+//! | [`interval`] | how sure a proportion is |
+//! | [`report`] | figures beside the published ones, for people and for programs |
+//! | [`predictions`] | one line a record, so that anyone can score what was decided |
+//!
+//! No suite holds data: each is given a path. Labels are read for scoring only; nothing of them reaches the
+//! pipeline.
+
+pub mod data;
+pub mod interval;
+pub mod metrics;
+pub mod predictions;
+pub mod report;
+pub mod suite;

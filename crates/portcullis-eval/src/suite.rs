@@ -1,0 +1,45 @@
+//! What a suite is given and what can go wrong.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::pipeline::Pipeline;
+
+use crate::data::{Data, DataError};
+use crate::predictions::Predictions;
+
+/// One evaluation: data, what judges it, and where to tell.
+pub struct Job<'a> {
+    /// The records.
+    pub data: Data,
+    /// The policy that is evaluated.
+    pub bundle: Arc<Bundle>,
+    /// The guards, as every surface runs them.
+    pub pipeline: Arc<Pipeline>,
+    /// Where predictions go.
+    pub predictions: Predictions,
+    /// Told how many bytes of the data were dealt with.
+    pub progress: &'a mut dyn FnMut(u64),
+}
+
+impl fmt::Debug for Job<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job").field("data", &self.data).field("bundle", &self.bundle.digest()).finish()
+    }
+}
+
+/// Why an evaluation did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum EvalError {
+    /// The data cannot be read.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// Predictions cannot be written.
+    #[error("cannot write the predictions: {0}")]
+    Predictions(#[source] io::Error),
+    /// The bundle cannot judge this suite.
+    #[error("the bundle cannot judge this suite: {0}")]
+    Bundle(String),
+}
