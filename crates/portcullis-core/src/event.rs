@@ -343,6 +343,15 @@ pub enum ConfigChange {
         /// The tools.
         tools: Vec<ListedTool>,
     },
+    /// A person accepted a tool as its server describes it now.
+    ToolAccepted {
+        /// The server that lists it.
+        server: String,
+        /// Its name on the wire.
+        tool: String,
+        /// Digest of description and schema.
+        digest: Digest,
+    },
 }
 
 /// A tool as its server described it.
@@ -358,6 +367,9 @@ pub struct ListedTool {
     /// The server's `destructiveHint`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
+    /// The digest that stands accepted, where this one differs from it: the tool changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_from: Option<Digest>,
 }
 
 /// Body of `proposed`.

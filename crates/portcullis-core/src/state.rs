@@ -124,6 +124,10 @@ pub struct RunState {
     denials: Recent<Digest, u32>,
     /// Tools that their server calls read-only. A claim, which counts only where the bundle trusts hints.
     read_only_hints: BTreeSet<String>,
+    /// Tools that changed since a person accepted them, with the digest that they have now.
+    changed_tools: BTreeMap<String, Digest>,
+    /// More tools changed than are remembered: every tool counts as changed.
+    changed_tools_overflow: bool,
     verdicts: [u64; Verdict::ALL.len()],
 }
 
@@ -150,6 +154,11 @@ impl RunState {
     /// On whose behalf the agent acts.
     pub fn principal(&self) -> Option<&Principal> {
         self.principal.as_ref()
+    }
+
+    /// Whether a tool's description or schema changed since it was accepted.
+    pub fn tool_changed(&self, tool: &str) -> bool {
+        self.changed_tools_overflow || self.changed_tools.contains_key(tool)
     }
 
     /// Where the agent works, if its surface said so.
@@ -358,6 +367,18 @@ impl RunState {
                     } else if self.read_only_hints.len() < TOOLS_MAX {
                         self.read_only_hints.insert(tool.name.clone());
                     }
+                    if tool.changed_from.is_none() {
+                        self.changed_tools.remove(&tool.name);
+                    } else if self.changed_tools.len() < TOOLS_MAX {
+                        self.changed_tools.insert(tool.name.clone(), tool.digest);
+                    } else {
+                        self.changed_tools_overflow = true;
+                    }
+                }
+            }
+            ConfigChange::ToolAccepted { tool, digest, .. } => {
+                if self.changed_tools.get(tool) == Some(digest) {
+                    self.changed_tools.remove(tool);
                 }
             }
         }

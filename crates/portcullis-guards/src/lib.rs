@@ -4,12 +4,12 @@
 //! firing and staying silent; a guard without one does not pass the project's checks.
 
 pub mod approval;
+pub mod effects;
 pub mod policy;
 pub mod registry;
 pub mod run;
 
 use portcullis_core::guard::Guard;
-use portcullis_core::pipeline::Pipeline;
 
 /// All built-in guards in their declared order, which is the order of reasons: first what concerns the run as
 /// a whole, then the tool, then the policy.
@@ -20,12 +20,9 @@ pub fn catalogue() -> Vec<Box<dyn Guard>> {
         Box::new(approval::refused::ApprovalRefused),
         Box::new(registry::disabled_tool::DisabledTool),
         Box::new(registry::unknown_tool::UnknownTool),
+        Box::new(registry::changed_tool::ChangedTool),
         Box::new(registry::args_schema::ArgsSchema),
+        Box::new(effects::unread::Unread),
         Box::new(policy::ladder::Ladder),
     ]
-}
-
-/// The pipeline of all built-in guards.
-pub fn pipeline() -> Pipeline {
-    Pipeline::new(catalogue())
 }

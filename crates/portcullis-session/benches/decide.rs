@@ -27,7 +27,7 @@ const CALLS: usize = 64;
 
 fn decide(criterion: &mut Criterion) {
     let bundle = Bundle::load(&workload::bundle_files()).unwrap();
-    let pipeline = portcullis_guards::pipeline();
+    let pipeline = portcullis_session::policy::pipeline();
     let (policy, run, facts) = (bundle.policy(workload::POLICY).unwrap(), RunState::new(), Facts::none());
     let context = Context::new(&bundle, policy, &run);
     let mut group = criterion.benchmark_group("decide");
@@ -57,7 +57,7 @@ const AT_ONE_AGE: usize = 10;
 
 fn step(criterion: &mut Criterion) {
     let bundle = Arc::new(Bundle::load(&workload::bundle_files()).unwrap());
-    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let open = || DryRun::open(Arc::clone(&bundle), Arc::clone(&pipeline), workload::POLICY).unwrap();
     let mut group = criterion.benchmark_group("step");
     for age in [10, 10_000] {

@@ -39,7 +39,7 @@ pub enum BundleError {
 /// Loads the bundle in `folder`.
 pub fn load(folder: &Path) -> Result<Bundle, BundleError> {
     let files = read_files(folder)?;
-    Bundle::load(&files).map_err(|diagnostics| BundleError::Mistakes {
+    crate::policy::load(&files).map_err(|diagnostics| BundleError::Mistakes {
         folder: folder.to_owned(),
         diagnostics,
         files,

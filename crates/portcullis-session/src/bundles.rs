@@ -47,7 +47,7 @@ impl Bundles {
     /// Starts with the default bundle: the folder, or what `shipped` holds.
     pub fn new(default: Source, shipped: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
         let mut loaded = BTreeMap::new();
-        let shipped = Bundle::load(shipped).map_err(|diagnostics| BundleError::Mistakes {
+        let shipped = crate::policy::load(shipped).map_err(|diagnostics| BundleError::Mistakes {
             folder: PathBuf::from("(shipped)"),
             diagnostics,
             files: shipped.clone(),

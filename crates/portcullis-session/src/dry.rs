@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{Event, OutcomeStatus, RunOpened};
-use portcullis_core::id::{ActionId, ApprovalId, RunId};
+use portcullis_core::event::{Event, ListedTool, OutcomeStatus, Place, RunOpened};
+use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::principal::Principal;
@@ -48,17 +48,28 @@ impl UnknownPolicy {
 impl DryRun {
     /// Opens a run under a policy of the bundle.
     pub fn open(bundle: Arc<Bundle>, pipeline: Arc<Pipeline>, policy: &str) -> Result<Self, UnknownPolicy> {
+        Self::open_as(bundle, pipeline, policy, Principal::named("recorded"), None)
+    }
+
+    /// Opens a run on behalf of a principal who works in a place.
+    pub fn open_as(
+        bundle: Arc<Bundle>,
+        pipeline: Arc<Pipeline>,
+        policy: &str,
+        principal: Principal,
+        place: Option<Place>,
+    ) -> Result<Self, UnknownPolicy> {
         UnknownPolicy::check(&bundle, policy)?;
         let mut env = CountingEnv::default();
         let run = RunId::from_bytes(env.id());
         let opened = RunOpened {
-            principal: Principal::named("recorded"),
+            principal,
             surface: "trace".into(),
             session: None,
             policy: policy.to_owned(),
             bundle: bundle.digest(),
             mode: bundle.mode,
-            place: None,
+            place,
         };
         let engine = Engine::new(run, bundle, pipeline, RunState::new());
         let mut dry = Self { engine, env, events: None };
@@ -109,6 +120,18 @@ impl DryRun {
     /// Notes what was said to the agent.
     pub fn input(&mut self, text: &str, label: Label) {
         let batch = self.engine.input(&mut self.env, text.to_owned(), label);
+        self.commit(batch);
+    }
+
+    /// Notes what a server lists.
+    pub fn tools_listed(&mut self, server: &str, tools: Vec<ListedTool>) {
+        let batch = self.engine.tools_listed(&mut self.env, server, tools);
+        self.commit(batch);
+    }
+
+    /// Notes that a person accepted a tool as its server describes it now.
+    pub fn tool_accepted(&mut self, server: &str, tool: &str, digest: Digest) {
+        let batch = self.engine.tool_accepted(&mut self.env, server, tool, digest, "tester");
         self.commit(batch);
     }
 

@@ -210,6 +210,21 @@ impl Engine {
         batch.finish()
     }
 
+    /// A person accepted a tool as its server describes it now.
+    pub fn tool_accepted(
+        &self,
+        env: &mut dyn Env,
+        server: &str,
+        tool: &str,
+        digest: Digest,
+        approver: &str,
+    ) -> Batch {
+        let mut batch = self.builder(env);
+        let change = ConfigChange::ToolAccepted { server: server.to_owned(), tool: tool.to_owned(), digest };
+        batch.push(Actor::approver(approver), None, EventBody::Config(change));
+        batch.finish()
+    }
+
     /// Judges what the agent wants to do. A retry of a held call meets its approval again.
     pub fn propose(&self, env: &mut dyn Env, proposal: Proposal) -> (Batch, Judgement) {
         let mut batch = self.builder(env);

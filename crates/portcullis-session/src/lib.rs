@@ -15,5 +15,6 @@ pub mod env;
 pub mod error;
 pub mod gate;
 pub mod permit;
+pub mod policy;
 pub mod run;
 pub mod workload;

@@ -9,7 +9,7 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
     ApprovalDecision, ClosedState, Control, Event, EventBody, GrantScope, ListedTool, OutcomeStatus,
 };
-use portcullis_core::id::{ActionId, ApprovalId, RunId, SegmentId};
+use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::Label;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::{Phase, RunState};
@@ -153,6 +153,17 @@ impl Run {
     /// Records the agent's reply.
     pub async fn output(&self, text: String) -> Result<u64, SessionError> {
         self.write(|engine, env| Ok(engine.output(env, text))).await
+    }
+
+    /// Records that a person accepted a tool as its server describes it now.
+    pub async fn tool_accepted(
+        &self,
+        server: &str,
+        tool: &str,
+        digest: Digest,
+        approver: &str,
+    ) -> Result<u64, SessionError> {
+        self.write(|engine, env| Ok(engine.tool_accepted(env, server, tool, digest, approver))).await
     }
 
     /// Records what a server says of its tools.

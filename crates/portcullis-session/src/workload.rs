@@ -119,7 +119,6 @@ mod tests {
     use std::collections::BTreeSet;
     use std::sync::Arc;
 
-    use portcullis_core::bundle::Bundle;
     use portcullis_core::verdict::Verdict;
 
     use super::*;
@@ -128,12 +127,12 @@ mod tests {
 
     #[test]
     fn the_calls_are_allowed_and_as_long_as_asked_for() {
-        let bundle = Arc::new(Bundle::load(&bundle_files()).unwrap());
+        let bundle = Arc::new(crate::policy::load(&bundle_files()).unwrap());
         assert_eq!((bundle.registry.iter().count(), bundle.policies().len()), (TOOLS, POLICIES));
         let keywords: BTreeSet<&String> =
             bundle.policies().iter().flat_map(|policy| &policy.restricted_keywords).collect();
         assert_eq!(keywords.len(), POLICIES * KEYWORDS_PER_POLICY);
-        let mut run = DryRun::open(bundle, Arc::new(portcullis_guards::pipeline()), POLICY).unwrap();
+        let mut run = DryRun::open(bundle, Arc::new(crate::policy::pipeline()), POLICY).unwrap();
         for (number, bytes) in [(0, 256), (1, 256), (99, 4_096), (123_456, ARGUMENTS_BYTES_MIN)] {
             let arguments = arguments(number, bytes);
             assert_eq!(arguments.to_string().len(), bytes);
@@ -150,8 +149,8 @@ mod tests {
 
     #[test]
     fn what_the_calls_pass_can_deny() {
-        let bundle = Arc::new(Bundle::load(&bundle_files()).unwrap());
-        let mut run = DryRun::open(bundle, Arc::new(portcullis_guards::pipeline()), POLICY).unwrap();
+        let bundle = Arc::new(crate::policy::load(&bundle_files()).unwrap());
+        let mut run = DryRun::open(bundle, Arc::new(crate::policy::pipeline()), POLICY).unwrap();
         let mut denied = |change: &dyn Fn(&mut Value)| {
             let mut arguments = arguments(0, 256);
             change(&mut arguments);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use portcullis_core::bundle::{Bundle, nearest};
 use portcullis_session::bundle_dir::{self, BundleError};
+use portcullis_session::policy;
 use portcullis_sim::default_bundle;
 
 use crate::failure::Failure;
@@ -55,7 +56,7 @@ impl BundleArg {
             None => default_bundle::files(),
             Some(folder) => bundle_dir::read_files(folder).map_err(|error| not_a_folder(folder, &error))?,
         };
-        match Bundle::load(&files) {
+        match policy::load(&files) {
             Ok(bundle) => Ok(Opened { bundle: Arc::new(bundle), files, folder }),
             Err(diagnostics) => {
                 let place = folder.as_deref().map_or_else(|| "shipped".into(), Path::to_string_lossy);

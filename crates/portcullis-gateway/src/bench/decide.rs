@@ -73,7 +73,7 @@ fn measure(bytes: usize, time: Duration) -> Result<DecideSize, BenchError> {
     let policy = bundle
         .policy(workload::POLICY)
         .ok_or_else(|| BenchError::Bundle(format!("there is no `{}`", workload::POLICY)))?;
-    let pipeline = portcullis_guards::pipeline();
+    let pipeline = portcullis_session::policy::pipeline();
     let state = RunState::fold(&[opened(&bundle)]);
     let context = Context::new(&bundle, policy, &state);
     let facts = Facts::none();

@@ -71,7 +71,7 @@ impl BenchError {
 }
 
 fn workload_bundle() -> Result<Arc<Bundle>, BenchError> {
-    let loaded = Bundle::load(&workload::bundle_files());
+    let loaded = portcullis_session::policy::load(&workload::bundle_files());
     loaded.map(Arc::new).map_err(|mistakes| {
         BenchError::Bundle(mistakes.first().map_or_else(String::new, ToString::to_string))
     })

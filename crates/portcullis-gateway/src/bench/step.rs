@@ -56,7 +56,7 @@ pub struct StepWindow {
 /// [`BenchError`].
 pub fn step(time: Duration) -> Result<StepReport, BenchError> {
     let bundle = workload_bundle()?;
-    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let (mut early, mut late) = (Recorder::new()?, Recorder::new()?);
     let begin = Instant::now();
     loop {

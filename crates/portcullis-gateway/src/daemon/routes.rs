@@ -252,6 +252,7 @@ fn listed_tool(tool: api::ReportedTool) -> ListedTool {
         digest,
         read_only_hint: tool.read_only_hint,
         destructive_hint: tool.destructive_hint,
+        changed_from: None,
     }
 }
 

@@ -40,7 +40,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     for closed in &ledger.recovery_report().recovered {
         info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
     }
-    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles);
+    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let shared = Shared {
         gate: Arc::clone(&gate),
         credentials: Arc::new(credentials),

@@ -17,7 +17,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portcullis_core::bundle::{Bundle, Diagnostic};
+use portcullis_core::bundle::Diagnostic;
 use portcullis_session::bundle_dir::{self, BundleError};
 use portcullis_session::cases::{CaseFile, run_file};
 
@@ -107,8 +107,8 @@ pub async fn draft(options: DraftOptions) -> Result<DraftSummary, InitError> {
 fn check(files: &BTreeMap<String, String>) -> Result<(), InitError> {
     let bytes: BTreeMap<String, Vec<u8>> =
         files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())).collect();
-    let bundle = Bundle::load(&bytes).map_err(InitError::Mistakes)?;
-    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let bundle = portcullis_session::policy::load(&bytes).map_err(InitError::Mistakes)?;
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
     for text in bundle.tests.values() {
         let cases = CaseFile::parse(text).map_err(|error| InitError::Test(error.to_string()))?;
         if let Some(mismatch) = run_file(&cases, &bytes, &pipeline).mismatches.first() {

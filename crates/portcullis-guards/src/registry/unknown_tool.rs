@@ -16,7 +16,7 @@ use portcullis_core::verdict::Verdict;
 /// A tool name or id that is not in the registry.
 ///
 /// ## Does not cover
-/// Tools whose description or schema changed under the same name.
+/// Tools whose description or schema changed under the same name: `registry/changed-tool` does.
 ///
 /// ## Configuration
 /// `unknown_tools = "review"` (the default), `"deny"` or `"allow"` in `portcullis.toml`. Whatever is chosen,

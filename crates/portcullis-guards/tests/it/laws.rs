@@ -144,7 +144,7 @@ fn verdict(rules: &Rules, state: &RunState, tool: &str, text: &str) -> Verdict {
     let arguments = json!({ "text": text });
     let action = Action::new(ActionId::from_bytes([99; 16]), Some(tool.into()), arguments, None);
     let pending = Pending { at: Timestamp::default(), subject: Subject::Action(&action), grant: None };
-    portcullis_guards::pipeline().decide(&context, &pending, &Facts::none()).verdict
+    portcullis_session::policy::pipeline().decide(&context, &pending, &Facts::none()).verdict
 }
 
 proptest! {

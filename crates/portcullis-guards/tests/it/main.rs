@@ -33,7 +33,7 @@ fn case_files() -> Vec<(String, CaseFile)> {
 #[test]
 fn every_case_gets_its_verdicts() {
     let base = bundle_dir::read_files(&path("../../examples/bundle")).unwrap();
-    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let mut problems = Vec::new();
     let mut passed = 0;
     for (name, file) in case_files() {

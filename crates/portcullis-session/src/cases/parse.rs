@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_core::event::{Control, OutcomeStatus};
+use portcullis_core::event::{Control, OutcomeStatus, Place};
+use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
 use serde_json::{Value, json};
 
@@ -66,6 +67,14 @@ pub enum StepKind {
     Control(Control),
     /// The agent replies.
     Output(String),
+    /// On whose behalf the whole run is.
+    Principal(Principal),
+    /// Where the whole run takes place.
+    Place(Place),
+    /// A server lists the tool with another description or schema than was accepted.
+    Changed(String),
+    /// A person accepts the tool as it is now.
+    Accepted(String),
 }
 
 /// What must stand after `=>`.
@@ -185,13 +194,35 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
             StepKind::Grant(tool)
         }
         "refuse" => StepKind::Refuse,
+        "principal" => StepKind::Principal(
+            serde_json::from_value(rest.json()?).map_err(|error| format!("not a principal: {error}"))?,
+        ),
+        "place" => StepKind::Place(
+            serde_json::from_value(rest.json()?).map_err(|error| format!("not a place: {error}"))?,
+        ),
+        "changed" => StepKind::Changed(rest.string()?),
+        "accepted" => StepKind::Accepted(rest.string()?),
         "pause" => StepKind::Control(Control::Pause),
         "halt" => StepKind::Control(Control::Halt),
         "resume" => StepKind::Control(Control::Resume),
         other => {
             let words = [
-                "policy", "input", "plan", "think", "output", "call", "result", "grant", "refuse", "pause",
-                "halt", "resume",
+                "policy",
+                "input",
+                "plan",
+                "think",
+                "output",
+                "call",
+                "result",
+                "grant",
+                "refuse",
+                "pause",
+                "halt",
+                "resume",
+                "principal",
+                "place",
+                "changed",
+                "accepted",
             ];
             let hint = portcullis_core::bundle::nearest(other, &words).unwrap_or("call");
             return Err(format!("`{other}` is not a step (did you mean `{hint}`?)"));

@@ -4,15 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ApprovalDecision, GrantScope, OutcomeStatus};
-use portcullis_core::id::ApprovalId;
+use portcullis_core::event::{ApprovalDecision, GrantScope, ListedTool, OutcomeStatus};
+use portcullis_core::id::{ApprovalId, Digest};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::Pipeline;
+use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
 
 use super::parse::{Case, CaseFile, Expectation, Step, StepKind};
 use crate::dry::DryRun;
 use crate::engine::{Answer, Judgement, Proposal};
+use crate::policy;
 
 /// What running a file showed.
 #[derive(Debug, Default)]
@@ -47,7 +49,7 @@ pub fn run_file(file: &CaseFile, base: &BTreeMap<String, Vec<u8>>, pipeline: &Ar
         let before = report.mismatches.len();
         let mut files = base.clone();
         files.extend(case.files.clone());
-        match Bundle::load(&files) {
+        match policy::load(&files) {
             Ok(bundle) => run_case(case, &Arc::new(bundle), pipeline, &mut report),
             Err(diagnostics) => report.mismatches.extend(diagnostics.iter().map(|diagnostic| Mismatch {
                 case: case.name.clone(),
@@ -79,7 +81,16 @@ fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report:
         _ => None,
     });
     let policy = policy.unwrap_or(bundle.default_policy());
-    match DryRun::open(Arc::clone(bundle), Arc::clone(pipeline), policy) {
+    let principal = case.steps.iter().find_map(|step| match &step.kind {
+        StepKind::Principal(principal) => Some(principal.clone()),
+        _ => None,
+    });
+    let place = case.steps.iter().find_map(|step| match &step.kind {
+        StepKind::Place(place) => Some(place.clone()),
+        _ => None,
+    });
+    let principal = principal.unwrap_or_else(|| Principal::named("recorded"));
+    match DryRun::open_as(Arc::clone(bundle), Arc::clone(pipeline), policy, principal, place) {
         Ok(dry) => {
             let mut runner = Runner { case, dry, report, planned: None, last: None, held: None };
             for step in &case.steps {
@@ -103,7 +114,19 @@ impl Runner<'_> {
             self.finish_last(OutcomeStatus::Ok, String::new());
         }
         match &step.kind {
-            StepKind::Policy(_) => {}
+            StepKind::Policy(_) | StepKind::Principal(_) | StepKind::Place(_) => {}
+            StepKind::Changed(tool) => {
+                let (before, after) = (Digest::from_bytes([0; 32]), changed_digest());
+                let listed = ListedTool {
+                    name: tool.clone(),
+                    digest: after,
+                    read_only_hint: None,
+                    destructive_hint: None,
+                    changed_from: Some(before),
+                };
+                self.dry.tools_listed("tester", vec![listed]);
+            }
+            StepKind::Accepted(tool) => self.dry.tool_accepted("tester", tool, changed_digest()),
             StepKind::Input(text) => self.dry.input(text, Label::User),
             StepKind::Output(text) => self.dry.output(text),
             StepKind::Plan(text) => self.planned = Some(text.clone()),
@@ -165,6 +188,11 @@ impl Runner<'_> {
             self.complain(line, error.to_string());
         }
     }
+}
+
+/// What a tool is in a case after it changed.
+fn changed_digest() -> Digest {
+    Digest::from_bytes([1; 32])
 }
 
 fn compare(expect: &Expectation, judgement: &Judgement) -> Result<(), String> {

@@ -41,7 +41,7 @@ fn files(main: &str) -> BTreeMap<String, Vec<u8>> {
 fn gate(folder: &Path, main: &str, options: OpenOptions) -> Arc<Gate> {
     let ledger = Ledger::open(&folder.join("ledger"), options).unwrap();
     let bundles = Bundles::new(None, &files(main)).unwrap();
-    Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles)
+    Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles)
 }
 
 async fn open(gate: &Gate) -> Opened {
@@ -181,6 +181,7 @@ async fn hints_are_trusted_only_where_the_bundle_says_so() {
             digest: Digest::from_bytes([0; 32]),
             read_only_hint: read_only,
             destructive_hint: None,
+            changed_from: None,
         };
         opened.run.tools_listed("s", vec![list(Some(true))]).await.unwrap();
         for number in 0..4 {
@@ -215,7 +216,7 @@ async fn recorded_verdicts_can_be_computed_again() {
             opened.run.outcome(permit.action(), OutcomeStatus::Ok, Some("fine".into())).await.unwrap();
         }
     }
-    let pipeline = portcullis_guards::pipeline();
+    let pipeline = portcullis_session::policy::pipeline();
     let mut state = RunState::new();
     let mut action = None;
     let mut compared = Vec::new();

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use portcullis_core::bundle::Bundle;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{ExportOptions, Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
@@ -25,7 +24,7 @@ fn judge_under(
     source: &Source,
     options: &replay::Options,
 ) -> Result<(Vec<Row>, Summary), ReplayError> {
-    let bundle = Arc::new(Bundle::load(files).unwrap());
+    let bundle = Arc::new(portcullis_session::policy::load(files).unwrap());
     let mut rows = Vec::new();
     let mut sink = |item: Item<'_>| {
         if let Item::Decision(row) = item {
@@ -33,7 +32,7 @@ fn judge_under(
         }
         ControlFlow::Continue(())
     };
-    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let summary = replay::replay(source, &bundle, &pipeline, options, &mut sink)?;
     Ok((rows, summary))
 }
@@ -56,7 +55,7 @@ async fn export_under(
 ) -> Vec<u8> {
     let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
     let bundles = Bundles::new(None, files).unwrap();
-    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles);
+    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let simulation = simulate(&gate, plan, policy, &folder.join("tools"), options).await.unwrap();
     let mut export = Vec::new();
     gate.ledger()
@@ -67,7 +66,7 @@ async fn export_under(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn every_plan_comes_to_the_recorded_verdicts() {
-    let bundle = Bundle::load(&default_bundle::files()).unwrap();
+    let bundle = portcullis_session::policy::load(&default_bundle::files()).unwrap();
     for plan in &bundle.plans {
         for policy in bundle.policies() {
             let folder = tempfile::tempdir().unwrap();
@@ -169,7 +168,7 @@ fn withheld_calls_have_no_result_and_do_not_count() {
 fn arguments_that_cannot_be_read_are_denied_even_where_anything_is_allowed() {
     let mut files = default_bundle::files();
     files.insert("portcullis.toml".into(), b"version = 1\nunknown_tools = \"allow\"\n".to_vec());
-    let bundle = Arc::new(Bundle::load(&files).unwrap());
+    let bundle = Arc::new(portcullis_session::policy::load(&files).unwrap());
     let text =
         r#"[{"role":"assistant","tool_calls":[{"function":{"name":"x","arguments":"{\"a\":1,\"a\":2}"}}]}]"#;
     let mut rows = Vec::new();
@@ -178,7 +177,7 @@ fn arguments_that_cannot_be_read_are_denied_even_where_anything_is_allowed() {
     replay::replay(
         &Source::memory(text.into()),
         &bundle,
-        &Arc::new(portcullis_guards::pipeline()),
+        &Arc::new(portcullis_session::policy::pipeline()),
         &options,
         &mut |item| {
             if let Item::Decision(row) = item {
@@ -193,9 +192,9 @@ fn arguments_that_cannot_be_read_are_denied_even_where_anything_is_allowed() {
 
 #[test]
 fn a_sink_that_breaks_stops_the_replay() {
-    let bundle = Arc::new(Bundle::load(&default_bundle::files()).unwrap());
+    let bundle = Arc::new(portcullis_session::policy::load(&default_bundle::files()).unwrap());
     let source = Source::memory(b"[]\n[]\n".to_vec());
-    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let options = replay::Options::default();
     let stopped = replay::replay(&source, &bundle, &pipeline, &options, &mut |_| ControlFlow::Break(()));
     assert!(matches!(stopped, Err(ReplayError::Stopped)));

@@ -18,7 +18,7 @@ const PERMISSIVE: &str = "Permissive Exploration Policy";
 fn gate(folder: &Path) -> Arc<Gate> {
     let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
     let bundles = Bundles::new(None, &default_bundle::files()).unwrap();
-    Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles)
+    Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles)
 }
 
 async fn run(plan: &str, policy: &str, options: Options) -> Simulation {
@@ -118,7 +118,7 @@ async fn what_is_held_waits_or_is_approved() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
     let bundles = Bundles::new(None, &files).unwrap();
-    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles);
+    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let tools = folder.path().join("tools");
     let held = simulate(&gate, "Email Policy Update", "mail", &tools, Options::default()).await.unwrap();
     let ended: Vec<EventType> = held.trace.iter().rev().take(2).map(|row| row.event_type).collect();

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let started = Instant::now();
     let opened = args.bundle.open()?;
     bundle::check_policy(&opened.bundle, args.policy.as_deref())?;
-    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let options = Options { policy: args.policy.clone(), strict_tools: args.strict_tools };
     let mut sums = Summary::default();
     let mut show = Show {

@@ -73,7 +73,7 @@ struct Sums {
 
 fn test(args: &TestArgs, global: &Global) -> Result<u8, Failure> {
     let opened = args.bundle.open()?;
-    let pipeline = Arc::new(portcullis_guards::pipeline());
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let mut sums = Sums::default();
     let mut out = Out::new();
     for (path, text) in texts(&opened, &args.files)? {

@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let home = global.home()?;
     let ledger = Ledger::open(&home.ledger(), OpenOptions::default()).map_err(Failure::unreadable)?;
     let bundles = Bundles::new(None, &opened.files).map_err(Failure::unreadable)?;
-    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles);
+    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let options = Options { go_on: args.go_on, approve: args.approve };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -22,7 +22,7 @@ fn record(plan: &str, policy: &str) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
     let bundles = Bundles::new(None, &default_bundle::files()).unwrap();
-    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_guards::pipeline()), bundles);
+    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let options = Options { go_on: true, ..Options::default() };
     let simulation =

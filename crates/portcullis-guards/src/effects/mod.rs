@@ -1,0 +1,3 @@
+//! Guards about what an action would touch.
+
+pub mod unread;

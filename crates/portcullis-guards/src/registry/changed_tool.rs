@@ -1,0 +1,62 @@
+//! Holds tools that are not what a person accepted.
+
+use portcullis_core::action::{Hook, Pending};
+use portcullis_core::fact::Facts;
+use portcullis_core::finding::Finding;
+use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::verdict::Verdict;
+
+/// ## What it does
+/// Holds calls of a tool whose description or schema differs from what stands accepted, until a person accepts the
+/// change.
+///
+/// ## Why it matters
+/// A server that was harmless when it was set up can describe its tools anew at any time: to lead the agent by the
+/// description, or to ask for arguments that it had no business with ("rug pull").
+///
+/// ## Fires on
+/// Every call of such a tool, from the listing that showed the change on. The gate also leaves the tool out of
+/// lists that the agent sees, since the new description is the attack. What a server lists first, under the command
+/// by which it was started, stands accepted.
+///
+/// ## Does not cover
+/// A tool that does something else under the same description. A first description that is already malicious.
+///
+/// ## Configuration
+/// None. `portcullis tools changed` shows the difference, `portcullis tools accept` accepts it and needs the
+/// approver's credential.
+///
+/// ## False positives
+/// Every update of a server that rewords its tools: once each, to be read and accepted.
+///
+/// ## References
+/// OWASP ASI04, MCP tool poisoning and rug pulls.
+#[derive(Debug)]
+pub struct ChangedTool;
+
+static META: GuardMeta =
+    GuardMeta { id: "registry/changed-tool", hooks: &[Hook::Action], owasp: &["ASI04"], unfaithful_to: None };
+
+impl Guard for ChangedTool {
+    fn meta(&self) -> &'static GuardMeta {
+        &META
+    }
+
+    fn decide(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        _facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure> {
+        let Some(name) = pending.subject.action().and_then(|action| action.tool.as_deref()) else {
+            return Ok(Vec::new());
+        };
+        if !context.run.tool_changed(name) {
+            return Ok(Vec::new());
+        }
+        let message = format!("the server describes the tool `{name}` otherwise than it was accepted");
+        let finding = Finding::new(META.id, Verdict::Review, message)
+            .instead("wait until a person has read and accepted the change: portcullis tools changed");
+        Ok(vec![finding])
+    }
+}

@@ -1,0 +1,18 @@
+//! Policy ready for use: bundles with everything compiled, and the pipeline of all guards.
+//!
+//! Everything that judges goes through these two, so that no surface can leave a part of a bundle out.
+
+use std::collections::BTreeMap;
+
+use portcullis_core::bundle::{Bundle, Diagnostic};
+use portcullis_core::pipeline::Pipeline;
+
+/// Loads a bundle from its files with all its parts made ready; see [`Bundle::load`].
+pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
+    Bundle::load_with(files, &[])
+}
+
+/// All guards in their declared order.
+pub fn pipeline() -> Pipeline {
+    Pipeline::new(portcullis_guards::catalogue()).with_effects(Box::new(portcullis_effects::Reader))
+}
