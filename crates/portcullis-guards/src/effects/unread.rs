@@ -68,7 +68,7 @@ impl Guard for Unread {
             }
         }
         // The strictest first: what is left out must not decide.
-        findings.sort_by(|a, b| b.verdict.cmp(&a.verdict));
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
         findings.truncate(FINDINGS_MAX);
         Ok(findings)
     }
