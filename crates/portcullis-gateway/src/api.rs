@@ -22,11 +22,19 @@
 //! | GET `/v1/approvals/{id}` | | [`ApprovalInfo`] |
 //! | POST `/v1/approvals/{id}/grant` | [`GrantApproval`] | [`ApprovalInfo`] |
 //! | POST `/v1/approvals/{id}/refuse` | [`RefuseApproval`] | [`ApprovalInfo`] |
+//! | GET `/v1/tools/changed` | | [`ChangedTools`] |
+//! | POST `/v1/tools/accept` | [`AcceptTool`] | [`AcceptedTool`] |
 //! | POST `/v1/bundles/reload` | [`Empty`] | [`Reloaded`] |
 //! | GET `/v1/health` | | [`Health`] |
 //!
 //! `{run}` and `{id}` accept a unique prefix of at least [`ID_PREFIX_MIN`] hex digits. Requests are read
 //! strictly: an unknown field is an error. Responses are read leniently: a newer daemon may say more.
+
+mod tools;
+
+pub use tools::{
+    AcceptTool, AcceptedTool, ChangedTool, ChangedTools, ReportTools, ReportedTool, ToolWords, ToolsAnswer,
+};
 
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Control, Enforced, Mode, OutcomeStatus};
@@ -209,46 +217,6 @@ pub struct ObservationAnswer {
     pub denial: Option<Denial>,
     /// Number of the last event written for it.
     pub seq: u64,
-}
-
-/// Reports the tools that a server lists.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReportTools {
-    /// The server, as it named itself or was started.
-    pub server: String,
-    /// Its tools, in its order.
-    pub tools: Vec<ReportedTool>,
-}
-
-/// One tool, in its server's words.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReportedTool {
-    /// The name to call it by.
-    pub name: String,
-    /// What it does.
-    #[serde(default)]
-    pub description: String,
-    /// The schema of its arguments.
-    #[serde(default)]
-    pub input_schema: Value,
-    /// The server's `readOnlyHint`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub read_only_hint: Option<bool>,
-    /// The server's `destructiveHint`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub destructive_hint: Option<bool>,
-}
-
-/// What is recorded of the tools.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ToolsAnswer {
-    /// Number of the event.
-    pub seq: u64,
-    /// Names of tools that the client must not be shown.
-    #[serde(default)]
-    pub disabled: Vec<String>,
 }
 
 /// Reports what was said to the agent.

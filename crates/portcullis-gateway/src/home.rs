@@ -5,6 +5,7 @@
 //! daemon.lock                  held by the daemon while it lives
 //! daemon.pid  daemon.log       for people
 //! ledger/                      the store
+//! listings/                    what servers' tools were when a person accepted them
 //! credentials/agent.token      opens runs, proposes, reports
 //! credentials/approver.token   decides on approvals, takes hold of runs
 //! ```
@@ -119,6 +120,12 @@ impl Home {
     #[must_use]
     pub fn ledger(&self) -> PathBuf {
         self.0.join("ledger")
+    }
+
+    /// What servers' tools were when a person accepted them.
+    #[must_use]
+    pub fn listings(&self) -> PathBuf {
+        self.0.join("listings")
     }
 
     /// The folder of the credentials.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, RunOpened};
-use portcullis_core::id::{ApprovalId, RunId, SegmentId};
+use portcullis_core::id::{ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::state::RunState;
 use portcullis_ledger::{Ledger, NewSegment, SegmentState};
@@ -436,6 +436,26 @@ impl Gate {
         for id in ids {
             self.close_when_left(id, ClosedState::Abandoned, Duration::ZERO).await;
         }
+    }
+
+    /// A person accepted a tool as its server describes it now: tells all live runs. Returns how many.
+    pub async fn tool_accepted(
+        &self,
+        server: &str,
+        tool: &str,
+        digest: Digest,
+        approver: &str,
+    ) -> Result<usize, SessionError> {
+        let _opening = self.opening.lock().await;
+        let runs: Vec<Arc<Run>> = self.lock().by_id.values().map(|entry| Arc::clone(&entry.run)).collect();
+        let mut told = 0;
+        for run in runs {
+            if run.with_state(|state, _| state.tool_changed(tool)).await {
+                run.tool_accepted(server, tool, digest, approver).await?;
+                told += 1;
+            }
+        }
+        Ok(told)
     }
 
     /// Reads the bundles' folders again and puts what changed in force, in live runs too. A bundle that lacks

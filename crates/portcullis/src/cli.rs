@@ -12,7 +12,7 @@ use portcullis_gateway::home::Home;
 
 use crate::commands::{
     approvals, bench, check, completions, demo, demo_server, doctor, export, init, mcp, policy, runs, serve,
-    simulate, verify,
+    simulate, tools, verify,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -82,6 +82,7 @@ enum Command {
     Check(check::Args),
     Simulate(simulate::Args),
     Policy(policy::Args),
+    Tools(tools::Args),
     Serve(serve::Args),
     Doctor(doctor::Args),
     DemoServer(demo_server::Args),
@@ -120,6 +121,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Check(args) => check::run(&args, &global),
         Command::Verify(args) => verify::run(&args, &global),
         Command::Policy(args) => policy::run(&args, &global),
+        Command::Tools(args) => tools::run(&args, &global),
         Command::Simulate(args) => simulate::run(&args, &global),
         Command::Demo(args) => demo::run(&args, &global),
         Command::DemoServer(args) => demo_server::run(&args),

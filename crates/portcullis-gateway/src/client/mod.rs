@@ -31,10 +31,11 @@ pub use run::{RESUMES_IN_A_ROW_MAX, Run};
 pub use start::{StartOptions, ensure_daemon};
 
 use crate::api::{
-    ActionAnswer, ApprovalFilter, ApprovalInfo, Approvals, ControlRun, Empty, ErrorBody, GrantApproval,
-    Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
-    REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportInput, ReportOutcome, ReportOutput, ReportTools,
-    RunInfo, Runs, TextAnswer, ToolsAnswer, WAIT_MS_MAX,
+    AcceptTool, AcceptedTool, ActionAnswer, ApprovalFilter, ApprovalInfo, Approvals, ChangedTool,
+    ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, Health, ID_PREFIX_MIN, NEXT_HEADER,
+    ObservationAnswer, OpenRun, OpenedRun, ProposeAction, REQUEST_BYTES_MAX, RefuseApproval, Reloaded,
+    ReportInput, ReportOutcome, ReportOutput, ReportTools, RunInfo, Runs, TextAnswer, ToolsAnswer,
+    WAIT_MS_MAX,
 };
 use crate::home::Home;
 use pool::{Body, Connection, Pool};
@@ -194,6 +195,17 @@ impl Client {
     /// Says no. `id` may be a prefix.
     pub async fn refuse(&self, id: &str, refusal: &RefuseApproval) -> Result<ApprovalInfo, ClientError> {
         self.post(&format!("/v1/approvals/{}/refuse", checked_id(id)?), refusal).await
+    }
+
+    /// The tools that changed since a person accepted them.
+    pub async fn changed_tools(&self) -> Result<Vec<ChangedTool>, ClientError> {
+        let answer: ChangedTools = self.get("/v1/tools/changed").await?;
+        Ok(answer.changed)
+    }
+
+    /// Accepts a changed tool.
+    pub async fn accept_tool(&self, accept: &AcceptTool) -> Result<AcceptedTool, ClientError> {
+        self.post("/v1/tools/accept", accept).await
     }
 
     /// Reads the bundle again.

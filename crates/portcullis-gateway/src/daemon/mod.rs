@@ -6,9 +6,11 @@
 mod auth;
 mod error;
 mod listen;
+mod listings;
 mod queries;
 mod routes;
 mod server;
+mod tools;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -42,4 +44,5 @@ struct Shared {
     gate: Arc<Gate>,
     credentials: Arc<Credentials>,
     home: Arc<Home>,
+    listings: Arc<listings::Listings>,
 }

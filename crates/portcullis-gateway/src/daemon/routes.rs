@@ -13,8 +13,8 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::body::Frame;
-use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope, ListedTool};
-use portcullis_core::id::{ApprovalId, DigestBuilder, canonical_json};
+use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope};
+use portcullis_core::id::ApprovalId;
 use portcullis_core::label::Label;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::verdict::Verdict;
@@ -29,10 +29,11 @@ use super::Shared;
 use super::auth::{Approver, Caller};
 use super::error::Failure;
 use super::queries;
+use super::tools;
 use crate::api;
 
 /// JSON bodies whose mistakes are answered like every other failure.
-struct JsonBody<T>(T);
+pub(super) struct JsonBody<T>(pub(super) T);
 
 impl<T: DeserializeOwned> FromRequest<Shared> for JsonBody<T> {
     type Rejection = Failure;
@@ -58,7 +59,9 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/attach", get(attach))
         .route("/v1/runs/{run}/actions", post(propose))
         .route("/v1/runs/{run}/outcomes", post(outcome))
-        .route("/v1/runs/{run}/tools", post(tools))
+        .route("/v1/runs/{run}/tools", post(tools::listed))
+        .route("/v1/tools/changed", get(tools::changed))
+        .route("/v1/tools/accept", post(tools::accept))
         .route("/v1/runs/{run}/inputs", post(input))
         .route("/v1/runs/{run}/outputs", post(output))
         .route("/v1/runs/{run}/close", post(close))
@@ -200,7 +203,7 @@ fn answer_of(judgement: Judgement, permit: Option<Permit>) -> api::ActionAnswer 
 }
 
 /// Runs work to its end even if the client goes away half-way.
-async fn settle<T: Send + 'static>(
+pub(super) async fn settle<T: Send + 'static>(
     work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
 ) -> Result<T, Failure> {
     Ok(tokio::spawn(work).await.map_err(|_| SessionError::CutShort)??)
@@ -221,39 +224,6 @@ async fn outcome(
         denial: None,
         seq,
     }))
-}
-
-async fn tools(
-    State(shared): State<Shared>,
-    caller: Caller,
-    Path(run): Path<String>,
-    JsonBody(request): JsonBody<api::ReportTools>,
-) -> Result<Json<api::ToolsAnswer>, Failure> {
-    let run = live_run(&shared, &caller, &run).await?;
-    let names: Vec<String> = request.tools.iter().map(|tool| tool.name.clone()).collect();
-    let disabled = run
-        .with_state(|_, bundle| {
-            let disabled = |name: &String| bundle.registry.get(name).is_some_and(|tool| !tool.enabled);
-            names.into_iter().filter(disabled).collect()
-        })
-        .await;
-    let listed = request.tools.into_iter().map(listed_tool).collect();
-    let seq = settle(async move { run.tools_listed(&request.server, listed).await }).await?;
-    Ok(Json(api::ToolsAnswer { seq, disabled }))
-}
-
-fn listed_tool(tool: api::ReportedTool) -> ListedTool {
-    let digest = DigestBuilder::new("portcullis/listed-tool/v1")
-        .part(tool.description.as_bytes())
-        .part(canonical_json(&tool.input_schema).as_bytes())
-        .finish();
-    ListedTool {
-        name: tool.name,
-        digest,
-        read_only_hint: tool.read_only_hint,
-        destructive_hint: tool.destructive_hint,
-        changed_from: None,
-    }
 }
 
 async fn input(

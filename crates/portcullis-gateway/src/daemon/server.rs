@@ -17,6 +17,7 @@ use tracing::{info, warn};
 use super::auth::check_host_and_origin;
 use super::error::DaemonError;
 use super::listen::Hold;
+use super::listings::Listings;
 use super::{DaemonOptions, Shared, routes};
 
 /// How often the bundles' folders are looked at.
@@ -45,6 +46,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         gate: Arc::clone(&gate),
         credentials: Arc::new(credentials),
         home: Arc::new(options.home.clone()),
+        listings: Arc::new(Listings::at(options.home.listings())),
     };
     let router = routes::router(shared);
     let socket = hold.listen()?;

@@ -19,10 +19,10 @@ fn tool(name: &str, description: &str, input_schema: Value) -> ListedTool {
     }
 }
 
-fn bundle(rendering: &Rendering) -> Bundle {
+fn bundle(rendering: &Rendering) -> portcullis_core::bundle::Bundle {
     check(&rendering.files).unwrap();
     let files = rendering.files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes()));
-    Bundle::load(&files.collect()).unwrap()
+    portcullis_session::policy::load(&files.collect()).unwrap()
 }
 
 #[test]

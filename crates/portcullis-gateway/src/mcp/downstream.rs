@@ -204,7 +204,14 @@ async fn list(gate: &Gate, line: &[u8], id: &RawValue, result: &RawValue) -> Opt
         tracing::warn!("tool {position} of the list cannot be read: {why}");
     }
     let tools = listed.tools.into_iter().map(reported).collect();
-    let disabled = match gate.report_tools(&ReportTools { server: gate.server_name(), tools }).await {
+    let disabled = match gate
+        .report_tools(&ReportTools {
+            server: gate.server_name(),
+            command: Some(gate.command().to_owned()),
+            tools,
+        })
+        .await
+    {
         Ok(disabled) => disabled,
         Err(error) => return refused(format!("the list of tools could not be recorded: {error}")),
     };

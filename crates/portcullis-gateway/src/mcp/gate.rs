@@ -71,17 +71,25 @@ pub(super) struct Gate {
     pub(super) calls: Calls,
     pub(super) to_client: LineWriter,
     pub(super) to_server: LineWriter,
+    command: String,
     server: Mutex<Server>,
     tasks: Mutex<JoinSet<()>>,
 }
 
 impl Gate {
-    pub(super) fn new(run: Run, server: String, to_client: LineWriter, to_server: LineWriter) -> Self {
+    pub(super) fn new(
+        run: Run,
+        command: String,
+        server: String,
+        to_client: LineWriter,
+        to_server: LineWriter,
+    ) -> Self {
         Self {
             run,
             calls: Calls::default(),
             to_client,
             to_server,
+            command,
             server: Mutex::new(Server { name: server, version: None }),
             tasks: Mutex::new(JoinSet::new()),
         }
@@ -110,6 +118,11 @@ impl Gate {
             server.name = name.chars().take(SHOWN_CHARS_MAX).collect();
         }
         server.version = version;
+    }
+
+    /// The command line that started the server: what it is known by across runs, whatever it calls itself.
+    pub(super) fn command(&self) -> &str {
+        &self.command
     }
 
     /// The server's name: its own word for itself, or the command that started it.

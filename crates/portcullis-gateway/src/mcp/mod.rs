@@ -147,7 +147,13 @@ pub async fn run(options: GateOptions) -> Result<(), GateError> {
         }
     };
     let to_client = LineWriter::new(tokio::io::stdout());
-    let gate = Arc::new(Gate::new(run, server.clone(), to_client, LineWriter::new(input)));
+    let gate = Arc::new(Gate::new(
+        run,
+        command_line(&options.command),
+        server.clone(),
+        to_client,
+        LineWriter::new(input),
+    ));
     let ended = conduct(&gate, stdin::reader(), output, stop, &mut child, &server).await;
     let closed = close(&gate.run).await;
     ended.and(closed)
@@ -155,6 +161,12 @@ pub async fn run(options: GateOptions) -> Result<(), GateError> {
 
 async fn close(run: &Run) -> Result<(), GateError> {
     run.close().await.map_err(GateError::Close)
+}
+
+/// The command and its arguments as one line: which server it is, across runs.
+fn command_line(command: &[OsString]) -> String {
+    let parts: Vec<_> = command.iter().map(|part| part.to_string_lossy()).collect();
+    parts.join(" ")
 }
 
 /// The command's name without its folder: what the server is called until it introduces itself.

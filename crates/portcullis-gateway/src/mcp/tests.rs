@@ -117,7 +117,13 @@ async fn stage(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) 
     let pipe = || tokio::io::duplex(PIPE_BYTES);
     let ((client_to, gate_in), (gate_out, client_from)) = (pipe(), pipe());
     let ((to_server, server_from), (server_to, from_server)) = (pipe(), pipe());
-    let gate = Gate::new(run, "stand-in".into(), LineWriter::new(gate_out), LineWriter::new(to_server));
+    let gate = Gate::new(
+        run,
+        "stand-in --flag".into(),
+        "stand-in".into(),
+        LineWriter::new(gate_out),
+        LineWriter::new(to_server),
+    );
     let (process, ended) = oneshot::channel();
     let gate = tokio::spawn(async move {
         let gate = Arc::new(gate);

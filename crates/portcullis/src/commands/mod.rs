@@ -14,4 +14,5 @@ pub(crate) mod policy;
 pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod simulate;
+pub(crate) mod tools;
 pub(crate) mod verify;

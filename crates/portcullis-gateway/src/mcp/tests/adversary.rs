@@ -200,7 +200,13 @@ async fn a_server_that_does_not_read_cannot_keep_the_gate() {
     let open = OpenRun { surface: "mcp".into(), ..OpenRun::default() };
     let run = Run::open(&home, StartOptions::default(), open).await.unwrap();
     let ((to_server, _server), (to_client, _client)) = (tokio::io::duplex(64), tokio::io::duplex(64));
-    let gate = Arc::new(Gate::new(run, "s".into(), LineWriter::new(to_client), LineWriter::new(to_server)));
+    let gate = Arc::new(Gate::new(
+        run,
+        "s".into(),
+        "s".into(),
+        LineWriter::new(to_client),
+        LineWriter::new(to_server),
+    ));
     let said = format!("{}\n", r#"{"jsonrpc":"2.0","method":"n","params":[1,2,3]}"#).repeat(10);
     let gone = timeout(2 * SERVER_ENDS_MAX, upstream::pump(&gate, said.as_bytes())).await;
     assert_eq!(gone, Ok(Gone::Client));
