@@ -51,24 +51,32 @@ impl BundleArg {
 
     /// Reads and loads it.
     pub(crate) fn open(&self) -> Result<Opened, Failure> {
-        let folder = self.bundle.clone();
-        let files = match &folder {
-            None => default_bundle::files(),
-            Some(folder) => bundle_dir::read_files(folder).map_err(|error| not_a_folder(folder, &error))?,
-        };
-        match policy::load(&files) {
-            Ok(bundle) => Ok(Opened { bundle: Arc::new(bundle), files, folder }),
-            Err(diagnostics) => {
-                let place = folder.as_deref().map_or_else(|| "shipped".into(), Path::to_string_lossy);
-                let mistakes = crate::out::count(diagnostics.len(), "mistake", "mistakes");
-                let message = format!("the bundle at `{place}` does not load: {mistakes}");
-                let source = |file: &str| {
-                    let bytes = files.get(file).map(Vec::as_slice).unwrap_or_default();
-                    (shown_path(folder.as_deref(), file), String::from_utf8_lossy(bytes).into_owned())
-                };
-                Err(Failure::mistakes(message, diagnostics, source)
-                    .help("mend the places above; a bundle with a mistake is never used"))
-            }
+        open_in(self.bundle.clone())
+    }
+}
+
+/// Reads and loads the bundle in a folder.
+pub(crate) fn open(folder: &Path) -> Result<Opened, Failure> {
+    open_in(Some(folder.to_owned()))
+}
+
+fn open_in(folder: Option<PathBuf>) -> Result<Opened, Failure> {
+    let files = match &folder {
+        None => default_bundle::files(),
+        Some(folder) => bundle_dir::read_files(folder).map_err(|error| not_a_folder(folder, &error))?,
+    };
+    match policy::load(&files) {
+        Ok(bundle) => Ok(Opened { bundle: Arc::new(bundle), files, folder }),
+        Err(diagnostics) => {
+            let place = folder.as_deref().map_or_else(|| "shipped".into(), Path::to_string_lossy);
+            let mistakes = crate::out::count(diagnostics.len(), "mistake", "mistakes");
+            let message = format!("the bundle at `{place}` does not load: {mistakes}");
+            let source = |file: &str| {
+                let bytes = files.get(file).map(Vec::as_slice).unwrap_or_default();
+                (shown_path(folder.as_deref(), file), String::from_utf8_lossy(bytes).into_owned())
+            };
+            Err(Failure::mistakes(message, diagnostics, source)
+                .help("mend the places above; a bundle with a mistake is never used"))
         }
     }
 }

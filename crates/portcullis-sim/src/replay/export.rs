@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened};
+use portcullis_core::event::{ConfigChange, Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened};
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
 use portcullis_core::verdict::Verdict;
 use portcullis_proof::export::{
@@ -41,7 +41,8 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
     }
     let recorded = Some(opened.policy.as_str()).filter(|name| bundle.policy(name).is_some());
     let policy = judge.options.policy.as_deref().or(recorded).unwrap_or(bundle.default_policy()).to_owned();
-    let dry = DryRun::open(Arc::clone(&bundle), Arc::clone(judge.pipeline), &policy)?;
+    let (principal, place) = (opened.principal.clone(), opened.place.clone());
+    let dry = DryRun::open_as(Arc::clone(&bundle), Arc::clone(judge.pipeline), &policy, principal, place)?;
     let mut rerun = Rerun {
         dry,
         bundle: &bundle,
@@ -202,6 +203,12 @@ impl Rerun<'_> {
             }
             EventBody::Output {} => self.dry.output(&self.export.text(event, "text").unwrap_or_default()),
             EventBody::Control { control, .. } => self.dry.control(*control),
+            EventBody::Config(ConfigChange::ToolsListed { server, tools }) => {
+                self.dry.tools_listed(server, tools.clone());
+            }
+            EventBody::Config(ConfigChange::ToolAccepted { server, tool, digest }) => {
+                self.dry.tool_accepted(server, tool, *digest);
+            }
             EventBody::Proposed(proposed) => match self.export.arguments(event, proposed) {
                 Some(arguments) => {
                     let proposal = Proposal {

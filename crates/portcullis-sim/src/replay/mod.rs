@@ -36,7 +36,7 @@ use portcullis_session::dry::UnknownPolicy;
 use portcullis_session::engine::Judgement;
 use serde::Serialize;
 
-pub use source::{DECOMPRESSED_BYTES_MAX, Source, UNSEEKABLE_BYTES_MAX};
+pub use source::{DECOMPRESSED_BYTES_MAX, Source, UNSEEKABLE_BYTES_MAX, is_export};
 pub use tools::InferredTool;
 
 /// The most events of an export that are judged again.

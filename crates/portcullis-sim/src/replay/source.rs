@@ -126,8 +126,11 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// Whether the file is an export of the gate.
-pub(super) fn is_export(source: &Source) -> Result<bool, ReplayError> {
+/// Whether a source is the gate's own export; otherwise it is chat messages.
+///
+/// # Errors
+/// [`ReplayError`] where it cannot be read.
+pub fn is_export(source: &Source) -> Result<bool, ReplayError> {
     let mut start = Vec::new();
     source.open()?.take(EXPORT_PREFIX.len() as u64).read_to_end(&mut start)?;
     Ok(start == EXPORT_PREFIX)

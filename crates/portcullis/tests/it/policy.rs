@@ -118,3 +118,35 @@ fn syntax_errors_and_odd_bytes_have_places_too() {
     assert!(ran.stderr.contains("error: cannot read the bundle at `no/such/folder`"), "{}", ran.stderr);
     assert!(ran.stderr.contains("help: --bundle takes a folder"), "{}", ran.stderr);
 }
+
+#[test]
+fn diff_shows_which_recorded_verdicts_change() {
+    let bundle = bundle_copy();
+    let folder = bundle.path().to_str().unwrap();
+    let trace = "examples/traces/assistant.jsonl";
+    let same = run(&["policy", "diff", "examples/bundle", folder, trace]);
+    assert_eq!(same.code, 0, "{}", same.stderr);
+    assert!(same.stdout.starts_with("0 verdicts change of "), "{}", same.stdout);
+
+    let path = bundle.path().join("policies/strict.toml");
+    let policy = std::fs::read_to_string(&path).unwrap();
+    let stricter: String = policy
+        .lines()
+        .map(
+            |line| if line.starts_with("max_steps") { "max_steps = 1\n".into() } else { format!("{line}\n") },
+        )
+        .collect();
+    std::fs::write(&path, stricter).unwrap();
+    let ran = run(&["policy", "diff", "examples/bundle", folder, trace, "--json"]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let lines = ran.json();
+    let (summary, changes) = lines.split_last().unwrap();
+    assert_eq!(summary["changed"], changes.len());
+    assert!(!changes.is_empty());
+    let newly = changes.iter().filter(|change| change["old"]["verdict"] == "allow").count();
+    assert_eq!(summary["newly_stopped"], newly);
+    for change in changes {
+        assert_eq!(change["new"]["rule"], "runtime-policy/step-limit");
+    }
+    assert_eq!(run(&["policy", "diff", "examples/bundle", folder, "--home", folder]).code, 3);
+}

@@ -1,4 +1,4 @@
-//! `portcullis policy`: work on a bundle's rules.
+//! `portcullis policy test`: a bundle's Markdown tests.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::out::{self, Out, clean_line, count};
 
-const TEST_EXAMPLES: &str = "\
+const EXAMPLES: &str = "\
 Examples:
   portcullis policy test
   portcullis policy test --bundle my-bundle
@@ -30,35 +30,15 @@ A test is a Markdown file; each block marked `run` is one run, each line a step 
 The files in the bundle's `tests/` are run unless others are given.
 Exit codes: 0 all passed, 1 something failed, 2 there was nothing to run.";
 
-/// Work on the rules of a bundle
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  portcullis policy test --bundle my-bundle")]
-#[command(arg_required_else_help = true)]
-pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, clap::Subcommand)]
-enum Command {
-    Test(TestArgs),
-}
-
 /// Run the Markdown tests of a bundle
 #[derive(Debug, clap::Args)]
-#[command(after_help = TEST_EXAMPLES)]
-struct TestArgs {
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
     #[command(flatten)]
     bundle: BundleArg,
     /// Test files to run instead of those in the bundle's `tests/`
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-}
-
-pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    match &args.command {
-        Command::Test(args) => test(args, global),
-    }
 }
 
 /// The sums over all files.
@@ -71,7 +51,7 @@ struct Sums {
     rules: BTreeMap<String, usize>,
 }
 
-fn test(args: &TestArgs, global: &Global) -> Result<u8, Failure> {
+pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let opened = args.bundle.open()?;
     let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let mut sums = Sums::default();

@@ -1,0 +1,246 @@
+//! `portcullis policy diff`: which verdicts a change of policy changes, over recorded runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::pipeline::Pipeline;
+use portcullis_core::verdict::Verdict;
+use portcullis_ledger::{ExportOptions, Reader, RunFilter};
+use portcullis_sim::replay::{self, Item, Options, Row, Source};
+use serde_json::json;
+
+use crate::bundle::{self, Opened};
+use crate::cli::Global;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{self, Out, clean_line, count, verdict_style};
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis policy diff old-bundle new-bundle traces.jsonl
+  portcullis policy diff old-bundle new-bundle --runs 200
+  portcullis policy diff old-bundle new-bundle run.export --json
+
+Judges recorded runs under both bundles and shows every call whose verdict differs: OpenAI chat messages, exports, or \
+the latest runs of the state folder's store. Runs that the gate recorded are judged with the principals, approvals \
+and places that they had.
+
+Exit codes: 0 no verdict changes, 1 some do, 2 there was no call to judge.";
+
+/// Show which verdicts change from one bundle to another, over recorded runs
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Args {
+    /// Folder of the bundle in force
+    #[arg(value_name = "OLD")]
+    old: PathBuf,
+    /// Folder of the bundle that would replace it
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// Recorded runs; without any, the latest of the store are taken
+    #[arg(value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+    /// How many runs of the store to take
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "traces")]
+    runs: u32,
+    /// Name of the runtime policy in both bundles; the default of each if left out
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+}
+
+pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let old = bundle::open(&args.old)?;
+    let new = bundle::open(&args.new)?;
+    for opened in [&old, &new] {
+        bundle::check_policy(&opened.bundle, args.policy.as_deref())?;
+    }
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
+    let mut comparison = Comparison::default();
+    for (name, source) in sources(args, global)? {
+        comparison.add(&name, &source, [&old.bundle, &new.bundle], &pipeline, args.policy.as_deref())?;
+    }
+    let mut out = Out::new();
+    comparison.show(&mut out, global, &old, &new)?;
+    out.finish()?;
+    Ok(match (comparison.calls, comparison.changes.is_empty()) {
+        (0, _) => exit::INCOMPLETE,
+        (_, true) => exit::YES,
+        _ => exit::NO,
+    })
+}
+
+/// What is judged, with the names to show.
+fn sources(args: &Args, global: &Global) -> Result<Vec<(String, Source)>, Failure> {
+    if !args.traces.is_empty() {
+        let open = |path: &PathBuf| {
+            let source = Source::file(path)
+                .map_err(|error| Failure::unreadable(format!("cannot read `{}`: {error}", path.display())))?;
+            Ok((path.display().to_string(), source))
+        };
+        return args.traces.iter().map(open).collect();
+    }
+    let reader = Reader::open(&global.home()?.ledger()).map_err(|error| {
+        Failure::unreadable(error).help("name traces, or give --home a state folder that has a store")
+    })?;
+    let latest = RunFilter { principal: None, limit: Some(args.runs as usize) };
+    let runs = reader.runs(&latest).map_err(Failure::unreadable)?;
+    let mut sources = Vec::new();
+    for run in runs {
+        let mut bytes = Vec::new();
+        reader
+            .export_run(run.run, &mut bytes, ExportOptions { payloads: true })
+            .map_err(Failure::unreadable)?;
+        sources.push((format!("run {}", out::short(&run.run)), Source::memory(bytes)));
+    }
+    Ok(sources)
+}
+
+/// A call whose verdict differs.
+struct Change {
+    source: String,
+    old: Row,
+    new: Row,
+}
+
+/// What differs over all sources.
+#[derive(Default)]
+struct Comparison {
+    runs: usize,
+    calls: usize,
+    /// Calls that stand in one of the two replays only, because an earlier verdict differs.
+    unmatched: usize,
+    changes: Vec<Change>,
+    runs_changed: BTreeSet<(String, usize)>,
+}
+
+/// Most changes that are kept; the counts go on.
+const CHANGES_MAX: usize = 100_000;
+
+impl Comparison {
+    fn add(
+        &mut self,
+        name: &str,
+        source: &Source,
+        bundles: [&Arc<Bundle>; 2],
+        pipeline: &Arc<Pipeline>,
+        policy: Option<&str>,
+    ) -> Result<(), Failure> {
+        let failed =
+            |error: replay::ReplayError| Failure::unreadable(format!("cannot judge `{name}`: {error}"));
+        let export = replay::is_export(source).map_err(failed)?;
+        // What the gate recorded is judged by the registries alone, so that only policy makes a difference. Foreign
+        // traces need tools to be inferred, for both bundles alike.
+        let options = Options { policy: policy.map(str::to_owned), strict_tools: export };
+        let mut judged = Vec::new();
+        for bundle in bundles {
+            let mut rows: BTreeMap<(usize, usize), Row> = BTreeMap::new();
+            let mut take = |item: Item<'_>| {
+                if let Item::Decision(row) = item {
+                    let place = if export { row.line } else { row.call };
+                    rows.insert((row.run, place), row.clone());
+                }
+                ControlFlow::Continue(())
+            };
+            let summary = replay::replay(source, bundle, pipeline, &options, &mut take).map_err(failed)?;
+            judged.push((rows, summary.runs));
+        }
+        let [(old, runs), (mut new, _)] = <[_; 2]>::try_from(judged).unwrap_or_default();
+        self.runs += runs;
+        for (place, old) in old {
+            self.calls += 1;
+            let Some(new) = new.remove(&place) else {
+                self.unmatched += 1;
+                continue;
+            };
+            if old.verdict != new.verdict || old.rule != new.rule {
+                self.runs_changed.insert((name.to_owned(), old.run));
+                if self.changes.len() < CHANGES_MAX {
+                    self.changes.push(Change { source: name.to_owned(), old, new });
+                }
+            }
+        }
+        self.unmatched += new.len();
+        Ok(())
+    }
+
+    fn show(&self, out: &mut Out, global: &Global, old: &Opened, new: &Opened) -> Result<(), Failure> {
+        let of = |what: fn(Verdict, Verdict) -> bool| {
+            self.changes.iter().filter(|change| what(change.old.verdict, change.new.verdict)).count()
+        };
+        let stopped = of(|old, new| old.permits() && !new.permits());
+        let passing = of(|old, new| !old.permits() && new.permits());
+        let reasons = of(|old, new| old == new);
+        if global.json {
+            for change in &self.changes {
+                out.json(&json!({
+                    "record": "change", "source": change.source, "run": change.old.run, "line": change.old.line,
+                    "call": change.old.call, "tool": change.old.tool,
+                    "old": {"verdict": change.old.verdict, "rule": change.old.rule, "message": change.old.message},
+                    "new": {"verdict": change.new.verdict, "rule": change.new.rule, "message": change.new.message},
+                }))?;
+            }
+            return out.json(&json!({
+                "record": "summary", "runs": self.runs, "calls": self.calls, "changed": self.changes.len(),
+                "runs_changed": self.runs_changed.len(), "newly_stopped": stopped, "newly_passing": passing,
+                "same_verdict_other_rule": reasons, "unmatched": self.unmatched,
+                "old": old.bundle.digest(), "new": new.bundle.digest(),
+            }));
+        }
+        self.table(out)?;
+        let (good, bad) = (out::GOOD, out::BAD);
+        let style = if self.changes.is_empty() { good } else { bad };
+        let (calls, runs) = (count(self.calls, "call", "calls"), count(self.runs, "run", "runs"));
+        out.line(format_args!(
+            "{style}{} of {calls}{style:#} in {} of {runs}: {stopped} newly stopped, {passing} newly passing, \
+             {reasons} for another rule",
+            count(self.changes.len(), "verdict changes", "verdicts change"),
+            self.runs_changed.len()
+        ))?;
+        if self.unmatched > 0 {
+            let calls = count(self.unmatched, "call is", "calls are");
+            out.line(format_args!(
+                "{calls} judged under one bundle only, because an earlier verdict differs"
+            ))?;
+        }
+        Ok(())
+    }
+
+    /// The changes, alike ones together, the most frequent first.
+    fn table(&self, out: &mut Out) -> Result<(), Failure> {
+        let mut groups: BTreeMap<_, Vec<&Change>> = BTreeMap::new();
+        for change in &self.changes {
+            let (old, new) = (&change.old, &change.new);
+            let key = (&old.tool, old.verdict, &old.rule, new.verdict, &new.rule);
+            groups.entry(key).or_default().push(change);
+        }
+        let mut groups: Vec<_> = groups.into_values().collect();
+        groups.sort_by_key(|changes| std::cmp::Reverse(changes.len()));
+        for changes in groups {
+            let Some(first) = changes.first() else { continue };
+            let (old, new) = (&first.old, &first.new);
+            let (from, to) = (verdict_style(old.verdict), verdict_style(new.verdict));
+            let tool = clean_line(old.tool.as_deref().unwrap_or("(thinking)"));
+            out.line(format_args!(
+                "{:>6}x  {from}{}{from:#} -> {to}{}{to:#}  {tool}",
+                changes.len(),
+                old.verdict,
+                new.verdict
+            ))?;
+            for (word, row) in [("old", old), ("new", new)] {
+                if let (Some(rule), Some(message)) = (&row.rule, &row.message) {
+                    out.line(format_args!("         {word}  {rule}: {}", clean_line(message)))?;
+                }
+            }
+            let place = if old.recorded.is_some() {
+                format!("line {}", old.line)
+            } else {
+                format!("run {} call {}", old.run, old.call)
+            };
+            out.line(format_args!("         first in {}, {place}", clean_line(&first.source)))?;
+        }
+        Ok(())
+    }
+}

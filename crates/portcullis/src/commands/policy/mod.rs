@@ -1,0 +1,33 @@
+//! `portcullis policy`: work on a bundle's rules, a file each.
+
+mod diff;
+mod test;
+
+use crate::cli::Global;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis policy test --bundle my-bundle
+  portcullis policy diff old-bundle new-bundle traces.jsonl";
+
+/// Work on the rules of a bundle
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    Test(test::Args),
+    Diff(diff::Args),
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    match &args.command {
+        Command::Test(args) => test::run(args, global),
+        Command::Diff(args) => diff::run(args, global),
+    }
+}
