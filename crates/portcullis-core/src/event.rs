@@ -162,6 +162,9 @@ pub enum EventBody {
         action: Option<ActionId>,
         /// What was done.
         enforced: Enforced,
+        /// The surface's own id of the call that goes ahead, where the action was proposed by an earlier one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call: Option<String>,
     },
     /// A person was asked.
     ApprovalRequested {
@@ -440,12 +443,20 @@ pub enum Enforced {
     Replaced,
     /// Observe mode: it goes ahead although the verdict would have stopped it.
     LetPass,
+    /// It is left to the client's own prompt: whoever answers that is not known to the gate, so there is no permit,
+    /// and whether it goes ahead shows only in its outcome.
+    Asked,
 }
 
 impl Enforced {
-    /// Whether the action goes ahead.
+    /// Whether the action goes ahead on the gate's permit.
     pub fn proceeds(self) -> bool {
         matches!(self, Self::Executed | Self::Replaced | Self::LetPass)
+    }
+
+    /// Whether the action may happen: it goes ahead, or the client's own prompt decides.
+    pub fn may_happen(self) -> bool {
+        self.proceeds() || self == Self::Asked
     }
 }
 

@@ -94,6 +94,8 @@ pub struct OpenAction {
     pub executing: bool,
     /// Whether it takes up a call that asked for more input.
     pub continues: bool,
+    /// The surface's own id of the call.
+    pub call: Option<String>,
 }
 
 /// The fold over a run's events.
@@ -222,6 +224,15 @@ impl RunState {
         executing.or_else(|| self.unresolved.get(&action))
     }
 
+    /// The latest action that awaits an outcome and that the surface knows by this id. Bounded by the actions that
+    /// may be open.
+    pub fn awaits_outcome_of_call(&self, call: &str) -> Option<ActionId> {
+        let same = |open: &OpenAction| open.call.as_deref() == Some(call);
+        let executing = self.actions.iter().filter(|(_, open)| open.executing && same(open));
+        let latest = executing.max_by_key(|(_, open)| open.last_event).map(|(id, _)| *id);
+        latest.or_else(|| self.unresolved.iter().find(|(_, open)| same(open)).map(|(id, _)| *id))
+    }
+
     /// Number of actions that were let through and have no outcome yet.
     pub fn executing(&self) -> usize {
         self.executing
@@ -306,8 +317,8 @@ impl RunState {
                 self.apply_proposed(proposed, continues, event.seq);
             }
             EventBody::Verdict(record) => self.apply_verdict(record, event.seq),
-            EventBody::Enforcement { action: Some(action), enforced } => {
-                self.apply_enforcement(*action, *enforced, event.seq);
+            EventBody::Enforcement { action: Some(action), enforced, call } => {
+                self.apply_enforcement(*action, *enforced, call.as_deref(), event.seq);
             }
             EventBody::ApprovalRequested { approval, action, digest, tool } => {
                 let entry = Approval {
@@ -403,6 +414,7 @@ impl RunState {
             last_event: seq,
             executing: false,
             continues,
+            call: proposed.call.clone(),
         };
         self.actions.insert(proposed.action, action, OPEN_ACTIONS_MAX);
     }
@@ -444,10 +456,14 @@ impl RunState {
         }
     }
 
-    fn apply_enforcement(&mut self, id: ActionId, enforced: Enforced, seq: u64) {
+    fn apply_enforcement(&mut self, id: ActionId, enforced: Enforced, call: Option<&str>, seq: u64) {
         let Some(action) = self.actions.get_mut(&id) else { return };
         action.last_event = seq;
-        if enforced.proceeds() && !action.executing {
+        if let Some(call) = call {
+            action.call = Some(call.to_owned());
+        }
+        // What was left to the client's prompt may happen, so it counts as if it did.
+        if enforced.may_happen() && !action.executing {
             action.executing = true;
             self.executing += 1;
             let counted = action.continues

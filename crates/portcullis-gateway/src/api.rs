@@ -12,6 +12,7 @@
 //! | POST `/v1/runs/{run}/tools` | [`ReportTools`] | [`ToolsAnswer`] |
 //! | POST `/v1/runs/{run}/inputs` | [`ReportInput`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/outputs` | [`ReportOutput`] | [`TextAnswer`] |
+//! | POST `/v1/runs/{run}/evidence` | [`ReportEvidence`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/close` | [`Empty`] | [`Empty`] |
 //! | POST `/v1/runs/{run}/control` | [`ControlRun`] | [`Empty`] |
 //! | GET `/v1/runs?limit=N` | | [`Runs`] |
@@ -37,7 +38,7 @@ pub use tools::{
 };
 
 use portcullis_core::denial::Denial;
-use portcullis_core::event::{Control, Enforced, Mode, OutcomeStatus};
+use portcullis_core::event::{Control, Enforced, Mode, OutcomeStatus, Place};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::LabelSet;
@@ -50,6 +51,10 @@ use serde_json::Value;
 pub const REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
 /// Longest that a held call may wait for a decision inside its request, in milliseconds.
 pub const WAIT_MS_MAX: u32 = 50_000;
+/// Longest name of a piece of evidence, in bytes.
+pub const EVIDENCE_NAME_BYTES_MAX: usize = 256;
+/// Longest folder of a place or a proposal, in bytes.
+pub const FOLDER_BYTES_MAX: usize = 4096;
 /// Seconds between two newlines on an attached connection.
 pub const HEARTBEAT_S: u64 = 10;
 /// Fewest hex digits of an id in a path.
@@ -105,7 +110,7 @@ pub struct OpenRun {
     /// Name of the runtime policy; none: the credential's, else the bundle's default.
     #[serde(default)]
     pub policy: Option<String>,
-    /// Absolute path of the bundle's folder; none: the daemon's own bundle.
+    /// Absolute path of the bundle's folder, or the name of a bundle that ships; none: the daemon's own bundle.
     #[serde(default)]
     pub bundle: Option<String>,
     /// The client, as it names itself.
@@ -114,6 +119,12 @@ pub struct OpenRun {
     /// Continue this run in a new segment.
     #[serde(default)]
     pub resume: Option<RunId>,
+    /// Where no run of the session is live, continue its latest one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rejoin: bool,
+    /// Where the agent works; a run keeps the place that it was opened with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
 }
 
 /// A run is open.
@@ -137,7 +148,7 @@ pub struct OpenedRun {
 }
 
 /// Proposes an action.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProposeAction {
     /// The tool as the agent named it; none for a thinking step.
@@ -155,6 +166,13 @@ pub struct ProposeAction {
     /// The surface's own id of the call.
     #[serde(default)]
     pub call: Option<String>,
+    /// The working directory, absolute: what relative paths in the arguments start from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
+    /// Where a person has to decide, the client's own prompt will: the action is not held but
+    /// [asked](Enforced::Asked), without a permit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ask: bool,
     /// How long a held call waits for the decision, at most [`WAIT_MS_MAX`]; none: as the bundle says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u32>,
@@ -193,8 +211,12 @@ pub struct ActionAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportOutcome {
-    /// The action.
-    pub action: ActionId,
+    /// The action; none where `call` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionId>,
+    /// The surface's own id of the call, for who does not know the action's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
     /// How it ended.
     pub status: OutcomeStatus,
     /// What the agent would see of it, as text.
@@ -203,6 +225,20 @@ pub struct ReportOutcome {
     /// Media type of the content; none: `text/plain`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
+}
+
+impl ReportOutcome {
+    /// The outcome of an action whose name is known.
+    #[must_use]
+    pub fn of(action: ActionId, status: OutcomeStatus, content: Option<String>) -> Self {
+        Self { action: Some(action), call: None, status, content, media_type: None }
+    }
+
+    /// The outcome of an action that the surface knows by its call.
+    #[must_use]
+    pub fn of_call(call: String, status: OutcomeStatus, content: Option<String>) -> Self {
+        Self { action: None, call: Some(call), status, content, media_type: None }
+    }
 }
 
 /// What the gate says of what a tool answered.
@@ -245,6 +281,16 @@ pub enum Role {
 pub struct ReportOutput {
     /// The words.
     pub text: String,
+}
+
+/// Reports something that bears on the run and is neither said, done nor seen by the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportEvidence {
+    /// What it is, at most [`EVIDENCE_NAME_BYTES_MAX`].
+    pub name: String,
+    /// Digest of the thing itself.
+    pub digest: Digest,
 }
 
 /// What the gate says of an input or an output.
@@ -489,6 +535,8 @@ mod tests {
                 planned: None,
                 continuation: None,
                 call: None,
+                directory: None,
+                ask: false,
                 wait_ms: None
             })
             .unwrap(),

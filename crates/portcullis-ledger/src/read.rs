@@ -187,6 +187,18 @@ impl Reader {
         })
     }
 
+    /// The newest run of a principal's client session, however it stands.
+    pub fn latest_run(&self, principal: &str, session_key: &str) -> Result<Option<RunId>, LedgerError> {
+        self.query(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT run FROM runs WHERE session_key = ?1 AND principal = ?2 ORDER BY number DESC LIMIT 1",
+                )?
+                .query_row([session_key, principal], |row| row.get(0).map(RunId::from_bytes))
+                .optional()
+        })
+    }
+
     /// The segments of a run, in order.
     pub fn segments(&self, run: RunId) -> Result<Vec<SegmentRow>, LedgerError> {
         self.query(|connection| {

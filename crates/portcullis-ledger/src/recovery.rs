@@ -168,7 +168,7 @@ fn without_outcome(
         let seq = key_seq(row.get(0)?);
         let line: Vec<u8> = row.get(1)?;
         match Event::from_line(&line).map(|event| event.body) {
-            Ok(EventBody::Enforcement { action: Some(action), enforced }) if enforced.proceeds() => {
+            Ok(EventBody::Enforcement { action: Some(action), enforced, .. }) if enforced.may_happen() => {
                 open.insert(action, seq);
             }
             Ok(EventBody::Outcome { action, .. }) => drop(open.remove(&action)),

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! proposed -> verdict -> enforcement (held, withheld) -> verdict -> ...     as often as the gate judges again
-//!                     -> enforcement (executed, replaced, let-pass)         once
+//!                     -> enforcement (executed, replaced, let-pass, asked)  once
 //!                                              -> outcome                   once; `unknown` may be followed by the real one
 //! ```
 
@@ -38,11 +38,12 @@ impl From<String> for StateError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ActionState {
     Proposed,
-    /// Judged; whether the latest verdict lets it proceed.
+    /// Judged; whether the latest verdict lets it proceed, or wants a person asked.
     Judged {
         proceeds: bool,
+        review: bool,
     },
-    /// It went ahead: executed, replaced or let pass.
+    /// It went ahead: executed, replaced or let pass. Or it was left to the client's prompt and may have.
     Released,
     /// Its outcome was recorded as unknown.
     Unknown,
@@ -114,7 +115,7 @@ impl Trajectory {
         let state = self.action(action)?;
         match state {
             ActionState::Proposed | ActionState::Judged { .. } => {
-                *state = ActionState::Judged { proceeds };
+                *state = ActionState::Judged { proceeds, review: verdict == "review" };
                 Ok(())
             }
             _ => violation(format!("action `{action}` is judged after it went ahead")),
@@ -124,7 +125,7 @@ impl Trajectory {
     fn enforce(&mut self, action: Id, enforced: &str) -> Result<(), StateError> {
         known("enforced", enforced, &ENFORCED)?;
         let state = self.action(action)?;
-        let ActionState::Judged { proceeds } = *state else {
+        let ActionState::Judged { proceeds, review } = *state else {
             return violation(match state {
                 ActionState::Proposed => format!("action `{action}` is `{enforced}` before any verdict"),
                 _ => format!("action `{action}` is `{enforced}` after it went ahead"),
@@ -134,7 +135,10 @@ impl Trajectory {
             "executed" | "replaced" if !proceeds => {
                 violation(format!("action `{action}` is `{enforced}` against its latest verdict"))
             }
-            "executed" | "replaced" | "let-pass" => {
+            "asked" if !review => {
+                violation(format!("action `{action}` is `asked` against its latest verdict"))
+            }
+            "executed" | "replaced" | "let-pass" | "asked" => {
                 *state = ActionState::Released;
                 Ok(())
             }
@@ -206,7 +210,7 @@ impl Trajectory {
     }
 }
 
-const ENFORCED: [&str; 5] = ["executed", "withheld", "held", "replaced", "let-pass"];
+const ENFORCED: [&str; 6] = ["executed", "withheld", "held", "replaced", "let-pass", "asked"];
 
 fn violation<T>(message: String) -> Result<T, StateError> {
     Err(StateError::Violation(message))
@@ -263,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_a_gate_writes_is_accepted() {
-        let runs: [&[&str]; 6] = [
+        let runs: [&[&str]; 7] = [
             &[
                 "proposed action=a",
                 "verdict action=a verdict=allow",
@@ -301,6 +305,12 @@ mod tests {
                 "grant-claimed action=a approval=c",
                 "grant-claimed action=b approval=c",
             ],
+            &[
+                "proposed action=a",
+                "verdict action=a verdict=review",
+                "enforcement action=a enforced=asked",
+                "outcome action=a status=ok",
+            ],
             &["verdict verdict=deny", "enforcement enforced=withheld", "observation action=a"],
         ];
         for events in runs {
@@ -313,7 +323,7 @@ mod tests {
         let allowed = ["proposed action=a", "verdict action=a verdict=allow"];
         let executed = [allowed[0], allowed[1], "enforcement action=a enforced=executed"];
         let done = [executed[0], executed[1], executed[2], "outcome action=a status=ok"];
-        let cases: [(&[&str], &[&str], &str); 19] = [
+        let cases: [(&[&str], &[&str], &str); 20] = [
             (&[], &["verdict action=a verdict=allow"], "never proposed"),
             (&[], &["enforcement action=a enforced=executed"], "never proposed"),
             (&[], &["outcome action=a status=ok"], "never proposed"),
@@ -330,6 +340,7 @@ mod tests {
                 &["verdict action=a verdict=deny", "enforcement action=a enforced=replaced"],
                 "against its latest verdict",
             ),
+            (&allowed, &["enforcement action=a enforced=asked"], "against its latest verdict"),
             (&allowed, &["outcome action=a status=ok"], "never went ahead"),
             (&executed, &["enforcement action=a enforced=executed"], "after it went ahead"),
             (&executed, &["verdict action=a verdict=deny"], "after it went ahead"),

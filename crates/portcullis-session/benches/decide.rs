@@ -88,7 +88,7 @@ fn step(criterion: &mut Criterion) {
 
 fn proposal(number: usize) -> Proposal {
     let arguments = workload::arguments(number, 256);
-    Proposal { tool: Some(workload::tool(number)), arguments, planned: None, continuation: None, call: None }
+    Proposal { tool: Some(workload::tool(number)), arguments, planned: None, ..Proposal::default() }
 }
 
 fn take(run: &mut DryRun, proposal: Proposal) {

@@ -15,7 +15,8 @@ use crate::bundle_dir::{self, BundleError};
 /// Bundles that may be in use at once.
 const BUNDLES_MAX: usize = 256;
 
-/// Where a bundle comes from: a folder, or the one that ships in the binary.
+/// Where a bundle comes from: a folder, the name of one that ships in the binary, or the one that ships as the
+/// default.
 pub type Source = Option<PathBuf>;
 
 /// All bundles in use.
@@ -32,6 +33,24 @@ struct Loaded {
     refused: Option<String>,
     /// A change that was seen once.
     seen: Option<Digest>,
+    /// Part of the program, so that it never changes.
+    ships: bool,
+}
+
+impl Loaded {
+    fn of(bundle: Arc<Bundle>, ships: bool) -> Self {
+        Self { bundle, refused: None, seen: None, ships }
+    }
+
+    /// Files that are part of the program.
+    fn shipped(files: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
+        let bundle = crate::policy::load(files).map_err(|diagnostics| BundleError::Mistakes {
+            folder: PathBuf::from("(shipped)"),
+            diagnostics,
+            files: files.clone(),
+        })?;
+        Ok(Self::of(Arc::new(bundle), true))
+    }
 }
 
 /// A bundle that changed on disk.
@@ -47,15 +66,21 @@ impl Bundles {
     /// Starts with the default bundle: the folder, or what `shipped` holds.
     pub fn new(default: Source, shipped: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
         let mut loaded = BTreeMap::new();
-        let shipped = crate::policy::load(shipped).map_err(|diagnostics| BundleError::Mistakes {
-            folder: PathBuf::from("(shipped)"),
-            diagnostics,
-            files: shipped.clone(),
-        })?;
-        loaded.insert(None, Loaded { bundle: Arc::new(shipped), refused: None, seen: None });
+        loaded.insert(None, Loaded::shipped(shipped)?);
         let bundles = Self { default, loaded: Mutex::new(loaded) };
         bundles.get(None)?;
         Ok(bundles)
+    }
+
+    /// Adds a bundle that ships under a name.
+    pub fn with_shipped(self, name: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
+        self.lock().insert(Some(PathBuf::from(name)), Loaded::shipped(files)?);
+        Ok(self)
+    }
+
+    /// Whether a bundle of that name ships.
+    pub fn ships(&self, name: &str) -> bool {
+        self.lock().get(&Some(PathBuf::from(name))).is_some_and(|loaded| loaded.ships)
     }
 
     /// The bundle in `folder`, or the default one. Loads it at first use.
@@ -73,7 +98,7 @@ impl Bundles {
             let why = format!("{BUNDLES_MAX} bundles are in use, which is the limit");
             return Err(BundleError::Io { path: folder.clone(), source: std::io::Error::other(why) });
         }
-        loaded.insert(source.clone(), Loaded { bundle: Arc::clone(&bundle), refused: None, seen: None });
+        loaded.insert(source.clone(), Loaded::of(Arc::clone(&bundle), false));
         Ok((source, bundle))
     }
 
@@ -81,8 +106,12 @@ impl Bundles {
     ///
     /// With `settled` a change is given only when the look before saw the same.
     pub fn changed(&self, settled: bool) -> Vec<Changed> {
-        let known: Vec<(Source, Arc<Bundle>)> =
-            self.lock().iter().map(|(source, loaded)| (source.clone(), Arc::clone(&loaded.bundle))).collect();
+        let known: Vec<(Source, Arc<Bundle>)> = self
+            .lock()
+            .iter()
+            .filter(|(_, loaded)| !loaded.ships)
+            .map(|(source, loaded)| (source.clone(), Arc::clone(&loaded.bundle)))
+            .collect();
         let mut changed = Vec::new();
         for (source, old) in known {
             let Some(folder) = &source else { continue };
@@ -107,7 +136,7 @@ impl Bundles {
 
     /// Puts a changed bundle in force for new runs.
     pub fn accept(&self, changed: Changed) {
-        self.lock().insert(changed.source, Loaded { bundle: changed.bundle, refused: None, seen: None });
+        self.lock().insert(changed.source, Loaded::of(changed.bundle, false));
     }
 
     /// Remembers why a change is not in force.

@@ -36,7 +36,7 @@ const JSON: &str = "application/json";
 const TEXT: &str = "text/plain; charset=utf-8";
 
 /// What an agent wants to do.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Proposal {
     /// The tool, by name or id; none for a thinking step.
     pub tool: Option<String>,
@@ -48,6 +48,10 @@ pub struct Proposal {
     pub continuation: Option<Value>,
     /// The surface's own id of the call.
     pub call: Option<String>,
+    /// The working directory, where the surface knows it.
+    pub directory: Option<String>,
+    /// Where a person has to decide, the client's own prompt may: see [`Enforced::Asked`].
+    pub ask: bool,
 }
 
 /// What the gate answers to a [`Proposal`].
@@ -110,6 +114,20 @@ pub enum AnswerError {
         /// In the request.
         waiting: String,
     },
+}
+
+/// Where an action stands when it is judged.
+#[derive(Debug)]
+struct Standing {
+    step: u32,
+    /// The event to name as cause of the verdict.
+    cause: u64,
+    /// What a grant is bound to.
+    bound_to: Digest,
+    /// The surface's id of the call, where it is another than the one proposed.
+    call: Option<String>,
+    /// Whether the client's own prompt may decide.
+    ask: bool,
 }
 
 /// See the [module documentation](self).
@@ -229,12 +247,14 @@ impl Engine {
     pub fn propose(&self, env: &mut dyn Env, proposal: Proposal) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
-        let Proposal { tool, arguments, planned, continuation, call } = proposal;
-        let action = Action::new(new_id, tool, arguments, planned).with_continuation(continuation);
+        let Proposal { tool, arguments, planned, continuation, call, directory, ask } = proposal;
+        let action = Action::new(new_id, tool, arguments, planned)
+            .with_continuation(continuation)
+            .in_directory(directory);
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
-        let judgement = match self.meet_approval(&mut batch, &action, bound_to) {
+        let judgement = match self.meet_approval(&mut batch, &action, bound_to, call.as_ref()) {
             Some(judgement) => judgement,
-            None => self.judge_new(&mut batch, action, bound_to, call),
+            None => self.judge_new(&mut batch, action, bound_to, call, ask),
         };
         let judgement = Judgement { seq: batch.seq(), ..judgement };
         (batch.finish(), judgement)
@@ -246,12 +266,15 @@ impl Engine {
         batch: &mut BatchBuilder<'_>,
         action: &Action,
         bound_to: Digest,
+        call: Option<&String>,
     ) -> Option<Judgement> {
         let (id, approval) = self.state.approval_for(bound_to)?;
         let open = self.state.open_action(approval.action)?;
         // The retry is the same action: its id, its step.
         let mut held = action.clone();
         held.id = approval.action;
+        let call = call.filter(|call| open.call.as_ref() != Some(*call)).cloned();
+        let standing = Standing { step: open.step, cause: open.last_event, bound_to, call, ask: false };
         let times = self.bundle.approvals;
         match &approval.state {
             ApprovalState::Pending => {
@@ -269,11 +292,9 @@ impl Engine {
                     self.expire(batch, id, approval.action);
                     return None;
                 };
-                Some(self.judge(batch, held, open.step, open.last_event, bound_to, Some(grant)))
+                Some(self.judge(batch, held, standing, Some(grant)))
             }
-            ApprovalState::Refused => {
-                Some(self.judge(batch, held, open.step, open.last_event, bound_to, None))
-            }
+            ApprovalState::Refused => Some(self.judge(batch, held, standing, None)),
             ApprovalState::Expired | ApprovalState::Claimed => None,
         }
     }
@@ -288,7 +309,7 @@ impl Engine {
             note: None,
         };
         let expired = batch.push(Actor::gate(), None, body);
-        let body = EventBody::Enforcement { action: Some(action), enforced: Enforced::Withheld };
+        let body = EventBody::Enforcement { action: Some(action), enforced: Enforced::Withheld, call: None };
         batch.push(Actor::gate(), Some(expired), body);
     }
 
@@ -298,6 +319,7 @@ impl Engine {
         action: Action,
         bound_to: Digest,
         call: Option<String>,
+        ask: bool,
     ) -> Judgement {
         let step = self.state.steps().saturating_add(1);
         let side_effecting = action.tool.as_deref().is_some_and(|name| match self.context() {
@@ -323,7 +345,7 @@ impl Engine {
         let cause = batch.push_with(actor, None, EventBody::Proposed(proposed), payloads);
         let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
         let grant = self.state.grant_for(&action, bound_to, batch.at(), ttl);
-        self.judge(batch, action, step, cause, bound_to, grant)
+        self.judge(batch, action, Standing { step, cause, bound_to, call: None, ask }, grant)
     }
 
     /// Facts, decision, verdict event, enforcement.
@@ -331,11 +353,10 @@ impl Engine {
         &self,
         batch: &mut BatchBuilder<'_>,
         action: Action,
-        step: u32,
-        cause: u64,
-        bound_to: Digest,
+        standing: Standing,
         grant: Option<Grant>,
     ) -> Judgement {
+        let Standing { step, cause, bound_to, call, ask } = standing;
         let (facts, decision) = self.decide(batch, &action, grant.as_ref());
         let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
         let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
@@ -345,6 +366,7 @@ impl Engine {
             verdict = batch.push(Actor::gate(), Some(cause), EventBody::Verdict(record));
         }
         let enforced = self.enforced(&decision);
+        let enforced = if ask && enforced == Enforced::Held { Enforced::Asked } else { enforced };
         if enforced == Enforced::Held {
             return self.ask(batch, action, step, decision, verdict, bound_to);
         }
@@ -354,7 +376,7 @@ impl Engine {
             let body = EventBody::GrantClaimed { approval: grant.approval, action: action.id };
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
-        let body = EventBody::Enforcement { action: Some(action.id), enforced };
+        let body = EventBody::Enforcement { action: Some(action.id), enforced, call };
         let enforcement = batch.push(Actor::gate(), Some(verdict), body);
         if action.tool.is_none() && enforced.proceeds() {
             // Thinking is over as soon as it is permitted.
@@ -436,7 +458,7 @@ impl Engine {
         cause: u64,
         digest: Digest,
     ) -> Judgement {
-        let held = EventBody::Enforcement { action: Some(action.id), enforced: Enforced::Held };
+        let held = EventBody::Enforcement { action: Some(action.id), enforced: Enforced::Held, call: None };
         let cause = batch.push(Actor::gate(), Some(cause), held);
         let approval = ApprovalId::from_bytes(batch.id());
         let tool = action.tool.clone().unwrap_or_default();
@@ -515,6 +537,13 @@ impl Engine {
             let body = EventBody::Observation { action: Some(action), label };
             batch.push_with(actor, Some(outcome), body, [Some(("content", TEXT, content.into_bytes()))]);
         }
+        batch.finish()
+    }
+
+    /// Something that bears on the run and is neither said, done nor seen by the agent, as its surface tells it.
+    pub fn evidence(&self, env: &mut dyn Env, name: String, digest: Digest) -> Batch {
+        let mut batch = self.builder(env);
+        batch.push(Actor::agent(self.principal()), None, EventBody::Evidence { name, digest });
         batch.finish()
     }
 

@@ -31,6 +31,11 @@ pub enum SessionError {
     /// An outcome for something that is not executing.
     #[error("action {0} is not executing: it was never permitted, or its outcome is already recorded")]
     NotExecuting(ActionId),
+    /// An outcome for a call that is not executing.
+    #[error(
+        "no action that the surface calls `{0}` is executing: it was never permitted, or its outcome is already recorded"
+    )]
+    NoSuchCall(String),
     /// A reloaded bundle lacks what the run needs.
     #[error("the new bundle has no runtime policy `{policy}`, which this run is governed by")]
     PolicyGone {

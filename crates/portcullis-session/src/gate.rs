@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, RunOpened};
+use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, Place, RunOpened};
 use portcullis_core::id::{ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::state::RunState;
@@ -49,6 +49,26 @@ pub struct OpenRun {
     pub bundle: Option<PathBuf>,
     /// A run that this client was using when its daemon died.
     pub resume: Option<RunId>,
+    /// Where no run of the session is live, its latest one is continued.
+    pub rejoin: bool,
+    /// Where the agent works; a run keeps the place that it was opened with.
+    pub place: Option<Place>,
+}
+
+impl OpenRun {
+    /// A run of its own, under the default policy of the default bundle.
+    pub fn new(identity: Identity, surface: impl Into<String>) -> Self {
+        Self {
+            identity,
+            surface: surface.into(),
+            session: None,
+            policy: None,
+            bundle: None,
+            resume: None,
+            rejoin: false,
+            place: None,
+        }
+    }
 }
 
 /// An opened run.
@@ -148,6 +168,7 @@ impl Gate {
         // Held from the look at the bundle on, so that no reload falls between that and the run's registration.
         let _opening = self.opening.lock().await;
         let (source, bundle) = self.bundles.get(request.bundle.as_deref())?;
+        let request = self.with_latest(request, &bundle)?;
         let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
         let resumed = request.resume.filter(|id| !self.lock().by_id.contains_key(id));
         let policy = match resumed {
@@ -182,6 +203,26 @@ impl Gate {
         };
         runs.by_id.insert(run.id(), entry);
         Ok(Opened { run, policy, bundle, shared: false })
+    }
+
+    /// The request, with the run that it continues where it asks for the session's latest. A run whose policy the
+    /// bundle no longer has is not continued.
+    fn with_latest(&self, mut request: OpenRun, bundle: &Bundle) -> Result<OpenRun, SessionError> {
+        let Some(session) = request.session.as_ref().filter(|_| request.rejoin && request.resume.is_none())
+        else {
+            return Ok(request);
+        };
+        let principal = &request.identity.principal.id;
+        if self.lock().by_session.contains_key(&(principal.clone(), session.clone())) {
+            return Ok(request);
+        }
+        let Some(latest) = self.ledger.read(|reader| reader.latest_run(principal, session))? else {
+            return Ok(request);
+        };
+        let policy = self.opening_of(latest)?.policy;
+        let same = request.policy.as_ref().is_none_or(|wanted| *wanted == policy);
+        request.resume = Some(latest).filter(|_| same && bundle.policy(&policy).is_some());
+        Ok(request)
     }
 
     /// A run that is taken up keeps its policy; another one is refused.
@@ -255,7 +296,7 @@ impl Gate {
             policy: policy.to_owned(),
             bundle: bundle.digest(),
             mode: bundle.mode,
-            place: None,
+            place: request.place.clone(),
         };
         run.begin(|engine, env| engine.open(env, first)).await?;
         Ok(run)

@@ -116,6 +116,11 @@ impl Run {
         live.engine.state().approval(approval).is_some_and(|entry| entry.state == Standing::Pending)
     }
 
+    /// Records something that bears on the run and is neither said, done nor seen by the agent.
+    pub async fn evidence(&self, name: String, digest: Digest) -> Result<u64, SessionError> {
+        self.write(|engine, env| Ok(engine.evidence(env, name, digest))).await
+    }
+
     /// A person answers an approval request.
     pub async fn answer(&self, approval: ApprovalId, answer: Answer) -> Result<u64, SessionError> {
         self.write(|engine, env| Ok(engine.answer(env, approval, answer)?)).await

@@ -136,13 +136,7 @@ mod tests {
         for (number, bytes) in [(0, 256), (1, 256), (99, 4_096), (123_456, ARGUMENTS_BYTES_MIN)] {
             let arguments = arguments(number, bytes);
             assert_eq!(arguments.to_string().len(), bytes);
-            let judged = run.propose(Proposal {
-                tool: Some(tool(number)),
-                arguments,
-                planned: None,
-                continuation: None,
-                call: None,
-            });
+            let judged = run.propose(Proposal { tool: Some(tool(number)), arguments, ..Proposal::default() });
             assert_eq!(judged.decision.verdict, Verdict::Allow, "{:?}", judged.decision);
         }
     }
@@ -154,8 +148,7 @@ mod tests {
         let mut denied = |change: &dyn Fn(&mut Value)| {
             let mut arguments = arguments(0, 256);
             change(&mut arguments);
-            let proposal =
-                Proposal { tool: Some(tool(0)), arguments, planned: None, continuation: None, call: None };
+            let proposal = Proposal { tool: Some(tool(0)), arguments, planned: None, ..Proposal::default() };
             run.propose(proposal).decision.verdict == Verdict::Deny
         };
         assert!(denied(&|arguments| arguments["text"] = keyword(25, 1).into()));

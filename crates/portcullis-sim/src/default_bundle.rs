@@ -30,15 +30,22 @@ pub fn files() -> BTreeMap<String, Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::path::Path;
 
-    fn collect(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Vec<u8>>) {
+    /// The files of a folder of the project.
+    pub(crate) fn collect(folder: &str) -> BTreeMap<String, Vec<u8>> {
+        let mut found = BTreeMap::new();
+        walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder), "", &mut found);
+        found
+    }
+
+    fn walk(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Vec<u8>>) {
         for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
             let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
             if entry.file_type().unwrap().is_dir() {
-                collect(&entry.path(), &format!("{name}/"), found);
+                walk(&entry.path(), &format!("{name}/"), found);
             } else {
                 found.insert(name, std::fs::read(entry.path()).unwrap());
             }
@@ -47,8 +54,7 @@ mod tests {
 
     #[test]
     fn nothing_of_the_folder_is_missing_or_extra() {
-        let mut found = BTreeMap::new();
-        collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/bundle"), "", &mut found);
+        let found = collect("examples/bundle");
         assert_eq!(files().keys().collect::<Vec<_>>(), found.keys().collect::<Vec<_>>());
         assert_eq!(files(), found);
     }

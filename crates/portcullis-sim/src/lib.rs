@@ -4,6 +4,7 @@
 
 pub mod answer;
 pub mod default_bundle;
+pub mod developer_bundle;
 pub mod projection;
 pub mod replay;
 pub mod simulator;

@@ -97,7 +97,7 @@ impl Projection {
                 self.actions.insert(proposed.action, Step { number, tool, details, decision: None });
             }
             EventBody::Verdict(record) => self.verdict(event, record),
-            EventBody::Enforcement { action: Some(action), enforced } => {
+            EventBody::Enforcement { action: Some(action), enforced, .. } => {
                 self.enforcement(event, *action, *enforced)
             }
             EventBody::Outcome { action, status } => {
@@ -134,7 +134,7 @@ impl Projection {
         let Some(step) = self.actions.get(&action) else { return };
         let kind = match enforced {
             Enforced::Withheld => EventType::ToolBlocked,
-            Enforced::Held => EventType::ApprovalRequested,
+            Enforced::Held | Enforced::Asked => EventType::ApprovalRequested,
             Enforced::Executed | Enforced::Replaced | Enforced::LetPass => return,
         };
         let (number, details) = (step.number, step.details.clone());

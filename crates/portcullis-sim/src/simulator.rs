@@ -121,6 +121,8 @@ pub async fn simulate(
             policy: Some(policy.to_owned()),
             bundle: None,
             resume: None,
+            rejoin: false,
+            place: None,
         })
         .await?;
     let run = opened.run;
@@ -169,8 +171,7 @@ impl Agent<'_> {
             tool: step.tool.clone(),
             arguments: step.args.clone(),
             planned: Some(step.action.clone()),
-            continuation: None,
-            call: None,
+            ..Proposal::default()
         };
         let (mut judgement, mut permit) =
             self.gate.propose(&self.run, proposal.clone(), Duration::ZERO).await?;

@@ -1,4 +1,4 @@
-//! Foreign JSON (MCP, OpenAI chat traces) to and from the gate's vocabulary, without I/O.
+//! Foreign JSON (MCP, hooks of coding agents, OpenAI chat traces) to and from the gate's vocabulary, without I/O.
 //!
 //! Everything here works on bytes that somebody else wrote and somebody else will read. Two rules follow.
 //! What passes through keeps its bytes: a message is *peeked* at, and where it must change, the change is
@@ -10,11 +10,13 @@
 //! | [`strict`] | one JSON value, refusing all ambiguity |
 //! | [`framing`] | newline-framed messages out of a byte stream |
 //! | [`jsonrpc`] | the outline of one JSON-RPC message, and writes replies |
+//! | [`hook`] | the events that a coding agent tells its hooks, and writes the answers |
 //! | [`mcp`] | tool calls, tool lists and tool results of the Model Context Protocol |
 //! | [`trace`] | recorded traces, with [`openai`] for the messages in them |
 
 mod fields;
 pub mod framing;
+pub mod hook;
 pub mod jsonrpc;
 pub mod mcp;
 pub mod openai;

@@ -83,7 +83,7 @@ impl Story {
     }
 
     fn enforce(&mut self, action: ActionId, enforced: Enforced) {
-        self.tell(EventBody::Enforcement { action: Some(action), enforced });
+        self.tell(EventBody::Enforcement { action: Some(action), enforced, call: None });
     }
 
     fn outcome(&mut self, action: ActionId, status: OutcomeStatus) {

@@ -171,10 +171,7 @@ async fn drive(client: Client, number: usize, way: Way, until: Instant) -> Resul
         let proposal = ProposeAction {
             tool: Some(workload::tool(call)),
             arguments: workload::arguments(call, ARGUMENT_BYTES),
-            planned: None,
-            continuation: None,
-            call: None,
-            wait_ms: None,
+            ..ProposeAction::default()
         };
         let begin = Instant::now();
         let answer = client.propose(run, &proposal).await?;
@@ -196,7 +193,7 @@ async fn report(
     action: portcullis_core::id::ActionId,
 ) -> Result<(), BenchError> {
     let content = Some("the note was filed".to_owned());
-    let outcome = ReportOutcome { action, status: OutcomeStatus::Ok, content, media_type: None };
+    let outcome = ReportOutcome::of(action, OutcomeStatus::Ok, content);
     client.outcome(run, &outcome).await?;
     Ok(())
 }

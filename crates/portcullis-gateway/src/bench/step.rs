@@ -93,9 +93,7 @@ fn walk(
         let proposal = Proposal {
             tool: Some(workload::tool(number)),
             arguments: workload::arguments(number, ARGUMENT_BYTES),
-            planned: None,
-            continuation: None,
-            call: None,
+            ..Proposal::default()
         };
         let content = Some("the note was filed".to_owned());
         let begin = Instant::now();

@@ -34,8 +34,8 @@ use crate::api::{
     AcceptTool, AcceptedTool, ActionAnswer, ApprovalFilter, ApprovalInfo, Approvals, ChangedTool,
     ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, Health, ID_PREFIX_MIN, NEXT_HEADER,
     ObservationAnswer, OpenRun, OpenedRun, ProposeAction, REQUEST_BYTES_MAX, RefuseApproval, Reloaded,
-    ReportInput, ReportOutcome, ReportOutput, ReportTools, RunInfo, Runs, TextAnswer, ToolsAnswer,
-    WAIT_MS_MAX,
+    ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTools, RunInfo, Runs, TextAnswer,
+    ToolsAnswer, WAIT_MS_MAX,
 };
 use crate::home::Home;
 use pool::{Body, Connection, Pool};
@@ -118,6 +118,11 @@ impl Client {
     /// Reports the agent's reply.
     pub async fn output(&self, run: RunId, output: &ReportOutput) -> Result<TextAnswer, ClientError> {
         self.post(&format!("/v1/runs/{run}/outputs"), output).await
+    }
+
+    /// Reports something that bears on the run.
+    pub async fn evidence(&self, run: RunId, evidence: &ReportEvidence) -> Result<TextAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/evidence"), evidence).await
     }
 
     /// Gives up this caller's share of a run in good order.

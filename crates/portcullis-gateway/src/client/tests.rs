@@ -21,14 +21,7 @@ fn script(dir: &std::path::Path, text: &str) -> StartOptions {
 
 fn proposal() -> ProposeAction {
     let arguments = json!({"a": 1});
-    ProposeAction {
-        tool: Some("t".into()),
-        arguments,
-        planned: None,
-        continuation: None,
-        call: None,
-        wait_ms: None,
-    }
+    ProposeAction { tool: Some("t".into()), arguments, ..ProposeAction::default() }
 }
 
 fn permit(seq: u64) -> serde_json::Value {

@@ -93,7 +93,9 @@ impl From<SessionError> for Failure {
             SessionError::Closed(_) | SessionError::UnknownRun(_) => {
                 (StatusCode::CONFLICT, code::RUN_NOT_LIVE)
             }
-            SessionError::NotExecuting(_) => (StatusCode::CONFLICT, "not_executing"),
+            SessionError::NotExecuting(_) | SessionError::NoSuchCall(_) => {
+                (StatusCode::CONFLICT, "not_executing")
+            }
             SessionError::PolicyGone { .. } | SessionError::Mismatch { .. } => {
                 (StatusCode::CONFLICT, code::BUNDLE_MISMATCH)
             }

@@ -32,6 +32,9 @@ use super::queries;
 use super::tools;
 use crate::api;
 
+/// How much of a call's id an error message repeats, in characters.
+const CALL_SHOWN_CHARS: usize = 80;
+
 /// JSON bodies whose mistakes are answered like every other failure.
 pub(super) struct JsonBody<T>(pub(super) T);
 
@@ -64,6 +67,7 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/tools/accept", post(tools::accept))
         .route("/v1/runs/{run}/inputs", post(input))
         .route("/v1/runs/{run}/outputs", post(output))
+        .route("/v1/runs/{run}/evidence", post(evidence))
         .route("/v1/runs/{run}/close", post(close))
         .route("/v1/runs/{run}/control", post(control))
         .route("/v1/runs/{run}/events", get(queries::events))
@@ -98,8 +102,17 @@ async fn open(
     Caller(identity): Caller,
     JsonBody(request): JsonBody<api::OpenRun>,
 ) -> Result<Json<api::OpenedRun>, Failure> {
-    if let Some(folder) = request.bundle.as_deref().filter(|folder| !folder.starts_with('/')) {
-        return Err(Failure::bad_request(format!("the bundle's folder `{folder}` must be an absolute path")));
+    let ships = |name: &str| shared.gate.bundles().ships(name);
+    if let Some(folder) =
+        request.bundle.as_deref().filter(|folder| !folder.starts_with('/') && !ships(folder))
+    {
+        let message =
+            format!("the bundle's folder `{folder}` must be an absolute path, or name a shipped bundle");
+        return Err(Failure::bad_request(message));
+    }
+    let place = request.place.as_ref();
+    for folder in [place.and_then(|p| p.workspace.as_deref()), place.and_then(|p| p.home.as_deref())] {
+        check_folder("place", folder)?;
     }
     let request = GateOpenRun {
         identity,
@@ -108,6 +121,8 @@ async fn open(
         policy: request.policy,
         bundle: request.bundle.map(Into::into),
         resume: request.resume,
+        rejoin: request.rejoin,
+        place: request.place,
     };
     let gate = Arc::clone(&shared.gate);
     let opened =
@@ -122,6 +137,17 @@ async fn open(
         shared: opened.shared,
         disabled_tools: disabled.flat_map(|tool| [tool.name.clone(), tool.id.clone()]).collect(),
     }))
+}
+
+/// Folders stand in the record for ever, and relative ones mean nothing there.
+fn check_folder(field: &str, folder: Option<&str>) -> Result<(), Failure> {
+    let Some(folder) = folder else { return Ok(()) };
+    if !folder.starts_with('/') || folder.len() > api::FOLDER_BYTES_MAX {
+        let limit = api::FOLDER_BYTES_MAX;
+        let message = format!("a folder of `{field}` must be an absolute path of at most {limit} bytes");
+        return Err(Failure::bad_request(message));
+    }
+    Ok(())
 }
 
 /// A body that never ends by itself: a newline now and then, and the attachment inside. When the client goes
@@ -164,6 +190,7 @@ async fn propose(
     if !request.arguments.is_object() && !request.arguments.is_null() {
         return Err(Failure::bad_request("`arguments` must be an object"));
     }
+    check_folder("directory", request.directory.as_deref())?;
     let default_wait = run.with_state(|_, bundle| bundle.approvals.wait_s.saturating_mul(1_000)).await;
     let wait = request.wait_ms.unwrap_or(default_wait).min(api::WAIT_MS_MAX);
     let arguments = if request.arguments.is_null() {
@@ -177,6 +204,8 @@ async fn propose(
         planned: request.planned,
         continuation: request.continuation,
         call: request.call,
+        directory: request.directory,
+        ask: request.ask,
     };
     let (judgement, permit) =
         shared.gate.propose(&run, proposal, Duration::from_millis(u64::from(wait))).await?;
@@ -216,8 +245,15 @@ async fn outcome(
     JsonBody(request): JsonBody<api::ReportOutcome>,
 ) -> Result<Json<api::ObservationAnswer>, Failure> {
     let run = live_run(&shared, &caller, &run).await?;
-    let seq =
-        settle(async move { run.outcome(request.action, request.status, request.content).await }).await?;
+    let action = match (request.action, &request.call) {
+        (Some(action), None) => action,
+        (None, Some(call)) => {
+            let action = run.with_state(|state, _| state.awaits_outcome_of_call(call)).await;
+            action.ok_or_else(|| SessionError::NoSuchCall(call.chars().take(CALL_SHOWN_CHARS).collect()))?
+        }
+        _ => return Err(Failure::bad_request("say which action, by `action` or by `call`")),
+    };
+    let seq = settle(async move { run.outcome(action, request.status, request.content).await }).await?;
     Ok(Json(api::ObservationAnswer {
         verdict: Verdict::Allow,
         enforced: Enforced::Executed,
@@ -253,6 +289,21 @@ async fn output(
 ) -> Result<Json<api::TextAnswer>, Failure> {
     let run = live_run(&shared, &caller, &run).await?;
     let seq = settle(async move { run.output(request.text).await }).await?;
+    Ok(Json(api::TextAnswer { seq, verdict: Verdict::Allow }))
+}
+
+async fn evidence(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportEvidence>,
+) -> Result<Json<api::TextAnswer>, Failure> {
+    let limit = api::EVIDENCE_NAME_BYTES_MAX;
+    if request.name.is_empty() || request.name.len() > limit {
+        return Err(Failure::bad_request(format!("`name` must have 1 to {limit} bytes")));
+    }
+    let run = live_run(&shared, &caller, &run).await?;
+    let seq = settle(async move { run.evidence(request.name, request.digest).await }).await?;
     Ok(Json(api::TextAnswer { seq, verdict: Verdict::Allow }))
 }
 

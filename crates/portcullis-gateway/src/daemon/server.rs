@@ -9,6 +9,7 @@ use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
 use portcullis_session::gate::{Gate, IDLE};
+use portcullis_sim::developer_bundle;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -29,7 +30,8 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let hold = Hold::take(&options.home)?;
     let credentials = Credentials::load_or_create(&options.home.credentials())?;
-    let bundles = Bundles::new(options.bundle.clone(), &options.shipped)?;
+    let bundles = Bundles::new(options.bundle.clone(), &options.shipped)?
+        .with_shipped(developer_bundle::NAME, &developer_bundle::files())?;
     let (_, bundle) = bundles.get(None)?;
     if let Some(address) = options.http.filter(|address| !address.ip().is_loopback())
         && bundle.credentials.is_empty()

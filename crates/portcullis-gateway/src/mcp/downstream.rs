@@ -283,7 +283,7 @@ impl Seen {
 /// Records a result and has it judged; returns what the client gets instead, if it must not pass.
 async fn conclude(gate: &Gate, call: &Call, action: ActionId, seen: Seen) -> Option<Vec<u8>> {
     let Seen { status, content, complaint, .. } = seen;
-    let outcome = ReportOutcome { action, status, content, media_type: None };
+    let outcome = ReportOutcome::of(action, status, content);
     let recorded = gate.run.outcome(&outcome).await;
     let own = |rule, why| withheld(gate.run.id(), action, &call.tool, rule, why);
     let denial: Denial = match (recorded, complaint) {

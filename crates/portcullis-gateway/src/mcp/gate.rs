@@ -140,7 +140,7 @@ impl Gate {
     /// Reports an action that has no result to judge. What cannot be reported is closed by the daemon when the
     /// run is.
     pub(super) async fn report(&self, action: ActionId, status: OutcomeStatus) {
-        let outcome = ReportOutcome { action, status, content: None, media_type: None };
+        let outcome = ReportOutcome::of(action, status, None);
         if let Err(error) = self.run.outcome(&outcome).await {
             tracing::warn!("the outcome of action {action} could not be recorded: {error}");
         }

@@ -188,7 +188,7 @@ async fn open_run(options: &GateOptions, server: &str) -> Result<Run, GateError>
         policy: options.policy.clone(),
         bundle: bundle.as_ref().map(|path| path.to_string_lossy().into_owned()),
         client: Some(format!("portcullis mcp -- {server}")),
-        resume: None,
+        ..OpenRun::default()
     };
     let start = StartOptions { bundle, program: options.program.clone(), ..StartOptions::default() };
     let run = Run::open(&options.home, start, open).await;

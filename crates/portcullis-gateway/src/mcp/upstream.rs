@@ -240,10 +240,9 @@ async fn tool_call(
     let proposal = ProposeAction {
         tool: Some(asked.name),
         arguments: asked.arguments,
-        planned: None,
         continuation: asked.continuation,
         call: Some(id.to_string()),
-        wait_ms: None,
+        ..ProposeAction::default()
     };
     let (shared, line) = (Arc::clone(gate), line.to_vec());
     gate.spawn(async move {

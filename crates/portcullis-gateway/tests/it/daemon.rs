@@ -89,14 +89,7 @@ fn open(policy: &str, session: Option<&str>) -> OpenRun {
 }
 
 fn call(tool: &str, arguments: Value, wait_ms: u32) -> ProposeAction {
-    ProposeAction {
-        tool: Some(tool.into()),
-        arguments,
-        planned: None,
-        continuation: None,
-        call: None,
-        wait_ms: Some(wait_ms),
-    }
+    ProposeAction { tool: Some(tool.into()), arguments, wait_ms: Some(wait_ms), ..ProposeAction::default() }
 }
 
 fn mail(number: u32, wait_ms: u32) -> ProposeAction {
@@ -108,12 +101,7 @@ fn mail(number: u32, wait_ms: u32) -> ProposeAction {
 }
 
 fn done(answer: &ActionAnswer) -> ReportOutcome {
-    ReportOutcome {
-        action: answer.action,
-        status: OutcomeStatus::Ok,
-        content: Some("done".into()),
-        media_type: None,
-    }
+    ReportOutcome::of(answer.action, OutcomeStatus::Ok, Some("done".into()))
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -133,7 +133,10 @@ fn state(steps: u32, side_effects: u32) -> RunState {
                 call: None,
             }),
         );
-        tell(step * 2 + 1, EventBody::Enforcement { action: Some(action), enforced: Enforced::Executed });
+        tell(
+            step * 2 + 1,
+            EventBody::Enforcement { action: Some(action), enforced: Enforced::Executed, call: None },
+        );
     }
     state
 }

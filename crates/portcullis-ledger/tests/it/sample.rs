@@ -135,7 +135,7 @@ impl Run {
             facts: Vec::new(),
             grant: None,
         }));
-        self.chain(EventBody::Enforcement { action: Some(action), enforced: Enforced::Executed });
+        self.chain(EventBody::Enforcement { action: Some(action), enforced: Enforced::Executed, call: None });
         action
     }
 

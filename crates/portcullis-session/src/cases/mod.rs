@@ -16,6 +16,7 @@
 //! refuse                                                     a person refuses
 //! pause | halt | resume                                      a person takes hold of the run
 //! output "Done."                                             the agent replies
+//! directory /srv/project/src                                 the working directory of the calls from here on
 //! # a comment
 //! ```
 //!

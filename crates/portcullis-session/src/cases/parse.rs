@@ -44,6 +44,8 @@ pub struct Step {
 pub enum StepKind {
     /// Chooses the runtime policy.
     Policy(String),
+    /// The working directory of the calls from here on.
+    Directory(String),
     /// The user speaks.
     Input(String),
     /// The planned action of the next call.
@@ -161,6 +163,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
     let mut rest = Rest(rest.trim_start());
     let kind = match word {
         "policy" => StepKind::Policy(rest.string()?),
+        "directory" => StepKind::Directory(rest.folder()?),
         "input" => StepKind::Input(rest.string()?),
         "plan" => StepKind::Plan(rest.string()?),
         "think" => StepKind::Think(rest.string()?),
@@ -208,6 +211,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         other => {
             let words = [
                 "policy",
+                "directory",
                 "input",
                 "plan",
                 "think",
@@ -243,6 +247,15 @@ impl<'t> Rest<'t> {
         let (word, rest) = self.0.split_once(char::is_whitespace).unwrap_or((self.0, ""));
         self.0 = rest.trim_start();
         word
+    }
+
+    fn folder(&mut self) -> Result<String, String> {
+        let folder = self.word();
+        if folder.starts_with('/') {
+            Ok(folder.to_owned())
+        } else {
+            Err("an absolute folder is wanted here".into())
+        }
     }
 
     fn json(&mut self) -> Result<Value, String> {

@@ -73,6 +73,7 @@ struct Runner<'r> {
     planned: Option<String>,
     last: Option<Judgement>,
     held: Option<(ApprovalId, String)>,
+    directory: Option<String>,
 }
 
 fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report: &mut Report) {
@@ -90,9 +91,10 @@ fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report:
         _ => None,
     });
     let principal = principal.unwrap_or_else(|| Principal::named("recorded"));
+    let directory = place.as_ref().and_then(|place| place.workspace.clone());
     match DryRun::open_as(Arc::clone(bundle), Arc::clone(pipeline), policy, principal, place) {
         Ok(dry) => {
-            let mut runner = Runner { case, dry, report, planned: None, last: None, held: None };
+            let mut runner = Runner { case, dry, report, planned: None, last: None, held: None, directory };
             for step in &case.steps {
                 runner.step(step);
             }
@@ -114,6 +116,7 @@ impl Runner<'_> {
             self.finish_last(OutcomeStatus::Ok, String::new());
         }
         match &step.kind {
+            StepKind::Directory(folder) => self.directory = Some(folder.clone()),
             StepKind::Policy(_) | StepKind::Principal(_) | StepKind::Place(_) => {}
             StepKind::Changed(tool) => {
                 let (before, after) = (Digest::from_bytes([0; 32]), changed_digest());
@@ -151,9 +154,9 @@ impl Runner<'_> {
 
     fn propose(&mut self, step: &Step, tool: Option<String>, arguments: serde_json::Value) {
         let planned = self.planned.take();
-        let name = tool.clone().unwrap_or_default();
+        let (name, directory) = (tool.clone().unwrap_or_default(), self.directory.clone());
         let judgement =
-            self.dry.propose(Proposal { tool, arguments, planned, continuation: None, call: None });
+            self.dry.propose(Proposal { tool, arguments, planned, directory, ..Proposal::default() });
         if let Some(headline) = judgement.decision.headline() {
             *self.report.rules.entry(headline.rule.to_string()).or_default() += 1;
         } else if step.expect.as_ref().is_some_and(|expect| expect.verdict == Verdict::Allow) {

@@ -51,13 +51,11 @@ async fn open(gate: &Gate) -> Opened {
         policy: None,
         of_this_machine: true,
     };
-    let request =
-        OpenRun { identity, surface: "test".into(), session: None, policy: None, bundle: None, resume: None };
-    gate.open(request).await.unwrap()
+    gate.open(OpenRun::new(identity, "test")).await.unwrap()
 }
 
 fn call(tool: &str, arguments: Value) -> Proposal {
-    Proposal { tool: Some(tool.into()), arguments, planned: None, continuation: None, call: None }
+    Proposal { tool: Some(tool.into()), arguments, planned: None, ..Proposal::default() }
 }
 
 fn events(gate: &Gate, opened: &Opened) -> Vec<Event> {
@@ -140,6 +138,8 @@ async fn mapped_credentials_are_bound() {
         policy: policy.map(str::to_owned),
         bundle: bundle.map(Into::into),
         resume: None,
+        rejoin: false,
+        place: None,
     };
     assert_eq!(gate.open(request(None, None)).await.unwrap().policy, "p");
     assert!(gate.open(request(Some("p"), None)).await.is_ok());

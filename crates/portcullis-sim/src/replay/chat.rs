@@ -130,7 +130,7 @@ impl Run<'_> {
             Err(reason) => (Value::Null, Some(reason)),
         };
         let proposal =
-            Proposal { tool: Some(tool), arguments, planned, continuation: None, call: Some(id.clone()) };
+            Proposal { tool: Some(tool), arguments, planned, call: Some(id.clone()), ..Proposal::default() };
         let judgement = self.dry.propose(proposal);
         let mut row = row(self.bundle, &judgement);
         self.executing.remove(&id);

@@ -3,13 +3,15 @@
 //! The record's inputs, outcomes, observations and people's decisions are fed in their places, its verdicts
 //! are computed anew and compared. Salts open the commitments: what was withheld cannot be judged.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ConfigChange, Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened};
+use portcullis_core::event::{
+    ConfigChange, Enforced, Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened,
+};
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
 use portcullis_core::verdict::Verdict;
 use portcullis_proof::export::{
@@ -45,10 +47,11 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
     let dry = DryRun::open_as(Arc::clone(&bundle), Arc::clone(judge.pipeline), &policy, principal, place)?;
     let mut rerun = Rerun {
         dry,
+        asked: export.asked(),
         bundle: &bundle,
         export: &export,
         actions: HashMap::new(),
-        asked: HashMap::new(),
+        requested: HashMap::new(),
         approvals: HashMap::new(),
         executing: HashMap::new(),
         rows: Vec::new(),
@@ -165,6 +168,15 @@ impl Export {
         tools
     }
 
+    /// The actions that were left to the client's own prompt.
+    fn asked(&self) -> HashSet<ActionId> {
+        let asked = self.events.iter().filter_map(|(_, event)| match event.body {
+            EventBody::Enforcement { action, enforced: Enforced::Asked, .. } => action,
+            _ => None,
+        });
+        asked.collect()
+    }
+
     /// What the agent was shown as the result of an outcome.
     fn observation(&self, outcome: &Event) -> Option<String> {
         let follows = |event: &&(usize, Event)| {
@@ -184,8 +196,10 @@ struct Rerun<'e> {
     export: &'e Export,
     /// What was proposed, by the recorded action.
     actions: HashMap<ActionId, Proposal>,
+    /// Recorded actions that were left to the client's own prompt.
+    asked: HashSet<ActionId>,
     /// Requests for approval that were made here, by the recorded action.
-    asked: HashMap<ActionId, ApprovalId>,
+    requested: HashMap<ActionId, ApprovalId>,
     /// Recorded approvals and the approvals that stand for them here.
     approvals: HashMap<ApprovalId, ApprovalId>,
     /// Recorded actions that go ahead here, and the actions that stand for them.
@@ -220,6 +234,8 @@ impl Rerun<'_> {
                             .text(event, "continuation")
                             .and_then(|text| serde_json::from_str(&text).ok()),
                         call: proposed.call.clone(),
+                        directory: proposed.directory.clone(),
+                        ask: self.asked.contains(&proposed.action),
                     };
                     self.actions.insert(proposed.action, proposal);
                 }
@@ -231,7 +247,7 @@ impl Rerun<'_> {
                 }
             }
             EventBody::ApprovalRequested { approval, action, .. } => {
-                if let Some(here) = self.asked.remove(action) {
+                if let Some(here) = self.requested.remove(action) {
                     self.approvals.insert(*approval, here);
                 }
             }
@@ -262,11 +278,11 @@ impl Rerun<'_> {
         let Some(proposal) = self.actions.get(&action).cloned() else { return };
         let call = proposal.call.clone();
         let judgement = self.dry.propose(proposal);
-        if judgement.enforced.proceeds() && judgement.action.tool.is_some() {
+        if judgement.enforced.may_happen() && judgement.action.tool.is_some() {
             self.executing.insert(action, judgement.action.id);
         }
         if let Some(asked) = judgement.approval {
-            self.asked.insert(action, asked);
+            self.requested.insert(action, asked);
         }
         let mut row = row(self.bundle, &judgement);
         (row.line, row.id, row.recorded) = (line, call, Some(recorded));

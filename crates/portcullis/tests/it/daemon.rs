@@ -84,9 +84,8 @@ fn proposal(tool: &str) -> ProposeAction {
         tool: Some(tool.to_owned()),
         arguments: json!({"path": "/srv/a"}),
         planned: Some("I will rotate.".into()),
-        continuation: None,
-        call: None,
         wait_ms: Some(0),
+        ..ProposeAction::default()
     }
 }
 

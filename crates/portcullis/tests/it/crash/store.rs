@@ -116,21 +116,13 @@ async fn call(run: &Run, number: usize, acknowledged: &mut Acknowledged) -> Resu
     let proposal = ProposeAction {
         tool: Some("note".into()),
         arguments: json!({"number": number, "text": "x".repeat(1_000)}),
-        planned: None,
-        continuation: None,
-        call: None,
-        wait_ms: None,
+        ..ProposeAction::default()
     };
     let answer = run.propose(&proposal).await?;
     assert!(answer.permit, "{answer:?}");
     acknowledged.push((answer, None));
     let (answer, reported) = acknowledged.last_mut().unwrap();
-    let outcome = ReportOutcome {
-        action: answer.action,
-        status: OutcomeStatus::Ok,
-        content: Some("noted".into()),
-        media_type: None,
-    };
+    let outcome = ReportOutcome::of(answer.action, OutcomeStatus::Ok, Some("noted".into()));
     *reported = Some(run.outcome(&outcome).await?.seq);
     Ok(())
 }

@@ -57,10 +57,7 @@ async fn write(folder: &Path, home: &Home, start: &StartOptions) {
         let proposal = ProposeAction {
             tool: Some("note".into()),
             arguments: json!({"number": number, "text": text}),
-            planned: None,
-            continuation: None,
-            call: None,
-            wait_ms: None,
+            ..ProposeAction::default()
         };
         let answer = match run.propose(&proposal).await {
             Ok(answer) => answer,
@@ -74,12 +71,7 @@ async fn write(folder: &Path, home: &Home, start: &StartOptions) {
         answers.write(&format!("verdict {} {} {} {number}", answer.action, answer.seq, answer.permit));
         if answer.permit {
             effects.write(&format!("{} {number}", answer.action));
-            let outcome = ReportOutcome {
-                action: answer.action,
-                status: OutcomeStatus::Ok,
-                content: Some("noted".into()),
-                media_type: None,
-            };
+            let outcome = ReportOutcome::of(answer.action, OutcomeStatus::Ok, Some("noted".into()));
             loop {
                 match run.outcome(&outcome).await {
                     Ok(reported) => {
