@@ -72,6 +72,8 @@ pub mod code {
     pub const NOT_FOUND: &str = "not_found";
     /// The run is closed, or its daemon died: open it again with `resume` (409).
     pub const RUN_NOT_LIVE: &str = "run_not_live";
+    /// An outcome for an action that is not executing (409).
+    pub const NOT_EXECUTING: &str = "not_executing";
     /// The run is governed by another bundle or policy than the one asked for (409).
     pub const BUNDLE_MISMATCH: &str = "bundle_mismatch";
     /// The bundle has mistakes; the message holds them, one a line (422).

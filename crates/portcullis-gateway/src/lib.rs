@@ -7,5 +7,7 @@ pub mod daemon;
 pub mod demo;
 pub mod demo_server;
 pub mod home;
+pub mod hook;
 pub mod init;
 pub mod mcp;
+mod sentence;

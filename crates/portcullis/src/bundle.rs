@@ -11,6 +11,11 @@ use portcullis_sim::default_bundle;
 
 use crate::failure::Failure;
 
+/// Shows the mistakes of a bundle that is named for later use.
+pub(crate) fn check_folder(folder: &Path) -> Result<(), Failure> {
+    BundleArg { bundle: Some(folder.to_owned()) }.open().map(drop)
+}
+
 /// `--bundle`, the same for every command.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct BundleArg {

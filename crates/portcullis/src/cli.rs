@@ -9,10 +9,11 @@ use anstream::ColorChoice;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand, ValueEnum};
 use portcullis_gateway::home::Home;
+use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, bench, check, completions, demo, demo_server, doctor, export, init, mcp, policy, runs, serve,
-    simulate, tools, verify,
+    approvals, bench, check, completions, demo, demo_server, doctor, export, hook, init, mcp, policy, runs,
+    serve, simulate, tools, verify,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -61,6 +62,11 @@ impl Global {
     pub(crate) fn home(&self) -> Result<Home, Failure> {
         Home::resolve(self.home.as_deref()).map_err(Failure::unreadable)
     }
+
+    /// The state folder, where it was named on the command line.
+    pub(crate) fn home_given(&self) -> Result<Option<Home>, Failure> {
+        self.home.as_deref().map(Home::at).transpose().map_err(Failure::unreadable)
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -75,6 +81,7 @@ enum Command {
     Demo(demo::Args),
     Init(init::Args),
     Mcp(mcp::Args),
+    Hook(hook::Args),
     Approvals(approvals::Args),
     Runs(runs::Args),
     Export(export::Args),
@@ -100,7 +107,12 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return ExitCode::from(answer(&error, as_json)),
+        Err(error) => {
+            let code = answer(&error, as_json);
+            // A mistake in the client's settings must not let its agent pass the gate.
+            let blocks = code != exit::YES && hook::is_answering(&arguments);
+            return ExitCode::from(if blocks { BLOCKED } else { code });
+        }
     };
     match cli.global.color {
         Color::Auto => {}
@@ -113,6 +125,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let done = match cli.command {
         Command::Init(args) => init::run(&args, &global),
         Command::Mcp(args) => mcp::run(&args, &global),
+        Command::Hook(args) => hook::run(&args, &global),
         Command::Approvals(args) => approvals::run(&args, &global),
         Command::Runs(args) => runs::run(&args, &global),
         Command::Export(args) => export::run(&args, &global),

@@ -109,6 +109,12 @@ impl ClientError {
         }
     }
 
+    /// Nobody is there, or somebody who is just coming or going: starting the daemon may help.
+    #[must_use]
+    pub fn calls_for_starting(&self) -> bool {
+        matches!(self, Self::NotRunning { .. } | Self::Lost(_) | Self::Credential { .. })
+    }
+
     /// The error's code, where the daemon gave one.
     #[must_use]
     pub fn code(&self) -> Option<&str> {

@@ -56,7 +56,7 @@ pub async fn ensure_daemon(home: &Home, options: &StartOptions) -> Result<Client
     let client = Client::new(home.clone(), options.credential);
     match client.health().await {
         Ok(_) => return Ok(client),
-        Err(error) if is_down(&error) => {}
+        Err(error) if error.calls_for_starting() => {}
         Err(error) => return Err(error),
     }
     let deadline = Instant::now() + START_MAX;
@@ -86,7 +86,7 @@ async fn until_up(client: &Client, child: &mut Child, deadline: Instant) -> Resu
     loop {
         let error = match client.health().await {
             Ok(_) => return Ok(Waited::Up),
-            Err(error) if is_down(&error) => error,
+            Err(error) if error.calls_for_starting() => error,
             Err(error) => return Err(error),
         };
         if Instant::now() > deadline {
@@ -103,11 +103,6 @@ async fn until_up(client: &Client, child: &mut Child, deadline: Instant) -> Resu
         }
         sleep(POLL).await;
     }
-}
-
-/// Nobody is there, or somebody who is just coming or going.
-fn is_down(error: &ClientError) -> bool {
-    matches!(error, ClientError::NotRunning { .. } | ClientError::Lost(_) | ClientError::Credential { .. })
 }
 
 fn spawn(home: &Home, options: &StartOptions) -> Result<Child, ClientError> {

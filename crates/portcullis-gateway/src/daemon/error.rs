@@ -94,7 +94,7 @@ impl From<SessionError> for Failure {
                 (StatusCode::CONFLICT, code::RUN_NOT_LIVE)
             }
             SessionError::NotExecuting(_) | SessionError::NoSuchCall(_) => {
-                (StatusCode::CONFLICT, "not_executing")
+                (StatusCode::CONFLICT, code::NOT_EXECUTING)
             }
             SessionError::PolicyGone { .. } | SessionError::Mismatch { .. } => {
                 (StatusCode::CONFLICT, code::BUNDLE_MISMATCH)

@@ -11,6 +11,7 @@ use portcullis_wire::mcp::call::denial_result;
 use serde_json::json;
 
 use super::calls::Call;
+use crate::sentence::sentence;
 
 /// The result could not be read with certainty.
 pub(super) const UNREADABLE_RESULT: &str = "gate/unreadable-result";
@@ -46,78 +47,5 @@ pub(super) fn withheld(
         approval: None,
         run,
         action,
-    }
-}
-
-/// The denial in words, for a model.
-fn sentence(denial: &Denial) -> String {
-    let what = match denial.class {
-        DenialClass::ResultWithheld => {
-            return format!(
-                "Portcullis withholds the result of `{}` ({}): {}. The call was executed; do not assume that it failed.",
-                denial.target, denial.rule, denial.message
-            );
-        }
-        DenialClass::Denied => "was denied",
-        DenialClass::ApprovalPending => "waits for a person's approval",
-        DenialClass::ApprovalRefused => "was refused by a person",
-        DenialClass::ClarificationNeeded => "needs an answer of the user first",
-        DenialClass::Paused => "was not made, because the run is paused",
-        DenialClass::Halted => "was not made, because the run was halted",
-    };
-    let mut text = format!("Portcullis: the call of `{}` {what}", denial.target);
-    if !denial.rule.is_empty() {
-        text.push_str(&format!(" ({})", denial.rule));
-    }
-    if !denial.message.is_empty() {
-        text.push_str(&format!(": {}", denial.message));
-    }
-    text.push('.');
-    if let Some(instead) = &denial.instead {
-        text.push_str(&format!(" Allowed instead: {instead}."));
-    }
-    if let (Some(approval), DenialClass::ApprovalPending) = (&denial.approval, denial.class) {
-        text.push_str(&format!(
-            " Approval {approval}: a person decides with `portcullis approvals grant {approval}` or `refuse`."
-        ));
-    }
-    text.push_str(&match denial.retry {
-        Retry::After { seconds } => {
-            format!(" Repeat the identical call after {seconds} s to learn the decision.")
-        }
-        Retry::AfterInput => " Ask the user before going on.".to_owned(),
-        Retry::Never { .. } => " Repeating the same call will not help.".to_owned(),
-    });
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use portcullis_core::id::ApprovalId;
-
-    #[test]
-    fn a_denial_reads_as_a_sentence() {
-        let mut denial = withheld(
-            RunId::from_bytes([1; 16]),
-            ActionId::from_bytes([2; 16]),
-            "send_email",
-            "runtime-policy/approval",
-            "side effects need a person's approval".into(),
-        );
-        denial.class = DenialClass::ApprovalPending;
-        denial.approval = Some(ApprovalId::from_bytes([0xab; 16]));
-        denial.retry = Retry::After { seconds: 10 };
-        denial.instead = Some("a draft".into());
-        let id = "ab".repeat(16);
-        assert_eq!(
-            sentence(&denial),
-            format!(
-                "Portcullis: the call of `send_email` waits for a person's approval (runtime-policy/approval): \
-                 side effects need a person's approval. Allowed instead: a draft. Approval {id}: a person \
-                 decides with `portcullis approvals grant {id}` or `refuse`. Repeat the identical call after \
-                 10 s to learn the decision."
-            )
-        );
     }
 }

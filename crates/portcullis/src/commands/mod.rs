@@ -8,6 +8,7 @@ pub(crate) mod demo;
 pub(crate) mod demo_server;
 pub(crate) mod doctor;
 pub(crate) mod export;
+pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod policy;

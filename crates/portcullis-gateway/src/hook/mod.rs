@@ -1,0 +1,382 @@
+//! `portcullis hook`: one event of a coding agent's session, told to the daemon and answered.
+//!
+//! The client starts a process for each event and waits for it, so this one does as little as it can: read the
+//! input, two requests over the socket, one answer. The run is found by the client's session; it stays open between
+//! the events, and is continued in a new segment when the daemon was restarted in between.
+//!
+//! | event | what becomes of it |
+//! |---|---|
+//! | `SessionStart` | the run is opened, or goes on |
+//! | `UserPromptSubmit` | an input of the user |
+//! | `PreToolUse` | the call is judged: allowed, denied, held, or left to the client's prompt |
+//! | `PostToolUse`, `PostToolUseFailure` | the outcome, and what the agent sees of it |
+//! | `PermissionDenied` | the outcome: not executed |
+//! | `Stop` | an output, where the client tells the reply |
+//! | `SessionEnd` | the run is closed |
+//! | any other | evidence: its name and the digest of the input |
+//!
+//! Whatever goes wrong, nothing goes ahead on the strength of it: the process ends with code 2, which blocks the call,
+//! and says why on standard error, which the agent is shown. For events that stop nothing code 2 would mean something
+//! else (after `Stop` it makes the agent go on), so they end with code 1, which the user is shown.
+
+mod install;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use portcullis_core::event::{Enforced, OutcomeStatus, Place};
+use portcullis_core::finding::{Finding, Span};
+use portcullis_core::id::{Digest, DigestBuilder, RunId, canonical_json};
+use portcullis_core::principal::CredentialKind;
+use portcullis_sim::developer_bundle;
+use portcullis_wire::hook::{self, Decision, HookCall, HookEvent, HookInput, NO_OPINION};
+use serde_json::{Value, json};
+
+pub use install::{InstallError, Installed, Settings, install};
+
+use crate::api::{
+    ActionAnswer, OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role,
+    code,
+};
+use crate::client::{Client, ClientError, StartOptions, ensure_daemon};
+use crate::home::Home;
+use crate::sentence::sentence;
+
+/// How long an event may take in all. Clients give a hook 60 s, and go on without its answer afterwards.
+pub const ANSWER_MAX: Duration = Duration::from_secs(55);
+/// The exit code that blocks.
+pub const BLOCKED: u8 = 2;
+/// The exit code of a failure that blocks nothing.
+const FAILED: u8 = 1;
+/// Longest stretch of an argument that a message quotes, in characters.
+const QUOTED_CHARS_MAX: usize = 120;
+/// Most resources that a message names.
+const RESOURCES_NAMED_MAX: usize = 4;
+/// Longest event name that is kept, in characters.
+const EVENT_NAME_CHARS_MAX: usize = 60;
+
+/// How to answer.
+#[derive(Debug, Clone)]
+pub struct HookOptions {
+    /// The state folder.
+    pub home: Home,
+    /// The bundle's folder; none for the shipped bundle of a developer's machine.
+    pub bundle: Option<PathBuf>,
+    /// The runtime policy; none for the bundle's default.
+    pub policy: Option<String>,
+    /// Calls that a person has to decide on are left to the client's own prompt, where it shows one.
+    pub ask: bool,
+    /// Calls that are permitted are left to the client's own rules and prompts.
+    pub defer: bool,
+    /// The folder that the agent was given to work in, where the client says it.
+    pub project: Option<PathBuf>,
+    /// The user's home folder.
+    pub user_home: Option<PathBuf>,
+    /// The program whose `serve` is the daemon; none: the one that is running.
+    pub program: Option<PathBuf>,
+}
+
+/// What the process says, and how it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// For standard output.
+    pub output: String,
+    /// For standard error.
+    pub error: String,
+    /// The exit code.
+    pub exit: u8,
+}
+
+impl Answered {
+    fn with(output: impl Into<String>) -> Self {
+        Self { output: output.into(), error: String::new(), exit: 0 }
+    }
+
+    /// Blocks what the event is about.
+    #[must_use]
+    pub fn blocked(why: impl std::fmt::Display) -> Self {
+        let error = format!("portcullis: {why}; nothing goes ahead without the gate");
+        Self { output: String::new(), error, exit: BLOCKED }
+    }
+}
+
+/// Answers one event. Never fails: what goes wrong is an answer too.
+pub async fn answer(input: &[u8], options: &HookOptions) -> Answered {
+    let parsed = match hook::parse(input) {
+        Ok(parsed) => parsed,
+        Err(error) => return Answered::blocked(error),
+    };
+    let blocks = blocks(&parsed);
+    let answered = match tokio::time::timeout(ANSWER_MAX, tell(input, parsed, options)).await {
+        Ok(answered) => answered.map_err(|error| error.to_string()),
+        Err(_) => Err(format!(
+            "no answer within {} s; `portcullis doctor` looks for the reason",
+            ANSWER_MAX.as_secs()
+        )),
+    };
+    match answered {
+        Ok(answered) => answered,
+        Err(why) if blocks => Answered::blocked(why),
+        Err(why) => Answered {
+            output: String::new(),
+            error: format!("portcullis: not recorded: {why}"),
+            exit: FAILED,
+        },
+    }
+}
+
+/// Whether exit code 2 keeps something from happening, or from being seen unrecorded.
+fn blocks(input: &HookInput) -> bool {
+    match input.event {
+        HookEvent::PreToolUse(_)
+        | HookEvent::PostToolUse(..)
+        | HookEvent::PostToolUseFailure(..)
+        | HookEvent::Prompt(_) => true,
+        HookEvent::Other => input.name == "PermissionRequest",
+        HookEvent::SessionStart
+        | HookEvent::SessionEnd
+        | HookEvent::PermissionDenied(_)
+        | HookEvent::Stop(_) => false,
+    }
+}
+
+async fn tell(input: &[u8], parsed: HookInput, options: &HookOptions) -> Result<Answered, ClientError> {
+    let open = open_request(&parsed, options)?;
+    let mut tries = 1;
+    loop {
+        let client = Client::new(options.home.clone(), CredentialKind::Agent);
+        let told = async {
+            let run = client.open_run(&open).await?.run;
+            event(&client, run, input, &parsed, options, tries > 1).await
+        };
+        match told.await {
+            // Nobody listens, or the daemon ended a moment ago: what was recorded is taken up by the next one.
+            Err(error) if error.calls_for_starting() && tries < TRIES_MAX => {
+                let start = StartOptions { program: options.program.clone(), ..StartOptions::default() };
+                ensure_daemon(&options.home, &start).await?;
+                tries += 1;
+            }
+            // The run was closed between the two requests.
+            Err(error) if error.calls_for_resuming() && tries < TRIES_MAX => tries += 1,
+            answered => return answered,
+        }
+    }
+}
+
+/// How often one event is told.
+const TRIES_MAX: u32 = 3;
+
+fn open_request(input: &HookInput, options: &HookOptions) -> Result<OpenRun, ClientError> {
+    let bundle = match &options.bundle {
+        None => developer_bundle::NAME.to_owned(),
+        Some(path) => std::fs::canonicalize(path)
+            .map_err(|source| ClientError::File { path: path.clone(), source })?
+            .to_string_lossy()
+            .into_owned(),
+    };
+    Ok(OpenRun {
+        surface: "hook".into(),
+        session: Some(input.session.clone()),
+        policy: options.policy.clone(),
+        bundle: Some(bundle),
+        client: None,
+        resume: None,
+        rejoin: true,
+        place: Some(place(input, options)),
+    })
+}
+
+/// Where the agent works: the project's folder, else the folder of the first event. A folder that holds the user's
+/// home, such as `/`, is no project: everything would lie inside.
+fn place(input: &HookInput, options: &HookOptions) -> Place {
+    let text = |path: &Path| path.to_str().filter(|path| path.starts_with('/')).map(str::to_owned);
+    let home = options.user_home.as_deref();
+    let project = options.project.clone().or_else(|| input.directory.as_ref().map(PathBuf::from));
+    let too_wide =
+        |project: &Path| project.parent().is_none() || home.is_some_and(|home| home.starts_with(project));
+    let workspace = project.filter(|project| !too_wide(project));
+    Place { workspace: workspace.as_deref().and_then(text), home: home.and_then(text) }
+}
+
+async fn event(
+    client: &Client,
+    run: RunId,
+    input: &[u8],
+    parsed: &HookInput,
+    options: &HookOptions,
+    again: bool,
+) -> Result<Answered, ClientError> {
+    match &parsed.event {
+        HookEvent::SessionStart => {}
+        HookEvent::SessionEnd => client.close(run).await?,
+        HookEvent::Prompt(text) => {
+            client.input(run, &ReportInput { text: text.clone(), role: Role::User }).await?;
+        }
+        HookEvent::Stop(Some(text)) => {
+            client.output(run, &ReportOutput { text: text.clone() }).await?;
+        }
+        HookEvent::PreToolUse(call) => {
+            return judge(client, run, parsed, call, options).await;
+        }
+        HookEvent::PostToolUse(call, content) => {
+            let report = ReportOutcome::of_call(call_id(call), OutcomeStatus::Ok, Some(content.clone()));
+            return outcome(client, run, call, report, again).await;
+        }
+        HookEvent::PostToolUseFailure(call, error) => {
+            let report = ReportOutcome::of_call(call_id(call), OutcomeStatus::Error, Some(error.clone()));
+            return outcome(client, run, call, report, again).await;
+        }
+        HookEvent::PermissionDenied(call) => {
+            let report = ReportOutcome::of_call(call_id(call), OutcomeStatus::NotExecuted, None);
+            return outcome(client, run, call, report, again).await;
+        }
+        HookEvent::Stop(None) | HookEvent::Other => {
+            let name: String = parsed.name.chars().take(EVENT_NAME_CHARS_MAX).collect();
+            evidence(client, run, &name, input).await?;
+        }
+    }
+    Ok(Answered::with(NO_OPINION))
+}
+
+async fn evidence(client: &Client, run: RunId, name: &str, input: &[u8]) -> Result<(), ClientError> {
+    let digest = DigestBuilder::new("portcullis/hook-input/v1").part(input).finish();
+    client.evidence(run, &ReportEvidence { name: format!("hook/{name}"), digest }).await.map(drop)
+}
+
+/// The client's id of a call; older clients have none, so that equal calls cannot be told apart.
+fn call_id(call: &HookCall) -> String {
+    call.id.clone().unwrap_or_else(|| {
+        let digest: Digest = DigestBuilder::new("portcullis/hook-call/v1")
+            .part(call.tool.as_bytes())
+            .part(canonical_json(&call.arguments).as_bytes())
+            .finish();
+        format!("unnamed:{digest}")
+    })
+}
+
+async fn judge(
+    client: &Client,
+    run: RunId,
+    input: &HookInput,
+    call: &HookCall,
+    options: &HookOptions,
+) -> Result<Answered, ClientError> {
+    let proposal = ProposeAction {
+        tool: Some(call.tool.clone()),
+        arguments: call.arguments.clone(),
+        call: Some(call_id(call)),
+        directory: input.directory.clone(),
+        ask: options.ask && shows_prompts(input.permission_mode.as_deref()),
+        ..ProposeAction::default()
+    };
+    let answer = client.propose(run, &proposal).await?;
+    Ok(Answered::with(match decide(&answer, call, options.defer) {
+        Some(decision) => hook::decision(&decision),
+        None => NO_OPINION.to_owned(),
+    }))
+}
+
+/// Whether the client asks its user in this mode. In the others something else answers: nobody, or a model.
+fn shows_prompts(mode: Option<&str>) -> bool {
+    matches!(mode, None | Some("default" | "plan" | "acceptEdits"))
+}
+
+/// From the gate's answer to the client's words; none leaves the call to the client.
+fn decide(answer: &ActionAnswer, call: &HookCall, defer: bool) -> Option<Decision> {
+    match (answer.permit, answer.enforced) {
+        // Observe mode watches: the client asks as it would without the gate.
+        (true, Enforced::LetPass) => None,
+        (true, _) if answer.arguments.is_some() => Some(Decision::Allow(answer.arguments.clone())),
+        (true, _) if defer => None,
+        (true, _) => Some(Decision::Allow(None)),
+        (false, Enforced::Asked) => Some(Decision::Ask(reason(answer, call))),
+        (false, _) => Some(Decision::Deny(told(answer, call))),
+    }
+}
+
+/// The denial as the agent reads it, with what it stands against.
+fn told(answer: &ActionAnswer, call: &HookCall) -> String {
+    let Some(denial) = &answer.denial else {
+        return format!("Portcullis: the call of `{}` was not permitted.", call.tool);
+    };
+    let mut denial = denial.clone();
+    if let Some(finding) = headline(answer) {
+        denial.message = with_effects(denial.message, finding, &call.arguments);
+    }
+    sentence(&denial)
+}
+
+/// Why the user is asked.
+fn reason(answer: &ActionAnswer, call: &HookCall) -> String {
+    match headline(answer) {
+        Some(finding) => {
+            let message = with_effects(finding.message.clone(), finding, &call.arguments);
+            format!("Portcullis ({}): {message}", finding.rule)
+        }
+        None => "Portcullis wants a person to decide".to_owned(),
+    }
+}
+
+fn headline(answer: &ActionAnswer) -> Option<&Finding> {
+    answer.findings.iter().find(|finding| finding.effective() == answer.verdict)
+}
+
+/// Names what a finding stands against, and quotes the stretch of the arguments that says so. The record has the
+/// names; the stretch is in the arguments, which the reader of this has anyway.
+fn with_effects(mut message: String, finding: &Finding, arguments: &Value) -> String {
+    let names: Vec<&str> = finding.resources.iter().take(RESOURCES_NAMED_MAX).map(String::as_str).collect();
+    if !names.is_empty() {
+        message.push_str(&format!(": {}", names.join(", ")));
+        let more = finding.resources.len() - names.len();
+        if more > 0 {
+            message.push_str(&format!(" and {more} more"));
+        }
+    }
+    if let Some(text) = finding.spans.first().and_then(|span| stretch(arguments, span)) {
+        message.push_str(&format!(" (`{text}`)"));
+    }
+    message
+}
+
+/// The text at a span of the arguments, on one line, cut to a readable length.
+fn stretch(arguments: &Value, span: &Span) -> Option<String> {
+    let text = arguments.pointer(span.pointer.strip_prefix("/arguments")?)?.as_str()?;
+    let text = text.get(span.start..span.end).filter(|text| !text.trim().is_empty())?;
+    let mut quoted: String = text
+        .chars()
+        .take(QUOTED_CHARS_MAX)
+        .map(|c| if c.is_control() || c == '`' { ' ' } else { c })
+        .collect();
+    if text.chars().nth(QUOTED_CHARS_MAX).is_some() {
+        quoted.push('…');
+    }
+    Some(quoted)
+}
+
+async fn outcome(
+    client: &Client,
+    run: RunId,
+    call: &HookCall,
+    report: ReportOutcome,
+    again: bool,
+) -> Result<Answered, ClientError> {
+    match client.outcome(run, &report).await {
+        Ok(_) => Ok(Answered::with(NO_OPINION)),
+        Err(error) if error.code() != Some(code::NOT_EXECUTING) => Err(error),
+        // It was recorded the first time, and the answer was lost with the daemon.
+        Err(_) if again || report.status == OutcomeStatus::NotExecuted => Ok(Answered::with(NO_OPINION)),
+        // The client made a call that the gate did not permit, or never saw. It has happened; it is recorded as what
+        // it is, and the user is told.
+        Err(_) => {
+            evidence(client, run, "call-without-permit", call_id(call).as_bytes()).await?;
+            let message = format!(
+                "portcullis: `{}` was called without a permit of the gate; is the hook set up for PreToolUse of every tool?",
+                call.tool
+            );
+            Ok(Answered::with(json!({ "systemMessage": message }).to_string()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
