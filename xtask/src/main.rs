@@ -6,6 +6,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
 mod docs;
+mod fuzz;
 mod peers;
 mod process;
 mod suite;
@@ -26,6 +27,7 @@ usage: cargo xtask COMMAND
   tidy            the rules that no compiler knows: lengths, crate edges, guards' tests, licences, wording
   docs [--check]  write the manual's pages about guards; --check holds them to the code and runs the manual's commands
   peers           install the MCP servers and the client that the integration tests talk to, into .peers/
+  fuzz [TARGET]   ten million inputs for every parser, or for one; --smoke for the short run of the suite
   timings         build the demo profile from nothing; wall time, CPU seconds, heaviest crates
   help            this page
 
@@ -47,6 +49,9 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["peers"] => peers::install(),
+        ["fuzz"] => fuzz::long(None),
+        ["fuzz", "--smoke"] => fuzz::smoke(),
+        ["fuzz", target] => fuzz::long(Some(target)),
         ["timings"] => timings::run(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -7,6 +7,7 @@
 use std::time::{Duration, Instant};
 
 use crate::docs;
+use crate::fuzz;
 use crate::peers;
 use crate::process::{Failure, Program, Result};
 use crate::tidy;
@@ -80,6 +81,11 @@ fn steps(long: bool) -> Vec<Step> {
             work: Box::new(move || tests(cargo_test(long))),
         },
         one("docs", "cargo xtask docs --check", docs::check),
+        if long {
+            one("fuzz", "cargo xtask fuzz", || fuzz::long(None))
+        } else {
+            one("fuzz", "cargo xtask fuzz --smoke", fuzz::smoke)
+        },
     ]
 }
 

@@ -1,0 +1,71 @@
+//! What the targets share: a bundle to read against, and what must hold of effects.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use portcullis_access::AccessCompiler;
+use portcullis_core::bundle::{Bundle, Diagnostic};
+use portcullis_core::effect::Effects;
+use portcullis_effects::{Sink, Surroundings};
+
+#[doc(hidden)]
+pub use libfuzzer_sys;
+
+const MAIN: &str = "version = 1\n[effects]\nworkspace = \"/home/u/project\"\nhome = \"/home/u\"\n\
+    [access]\ndefault = \"deny\"\nattributes = { age = \"integer\", member = \"boolean\" }\n";
+const POLICY: &str = "[[policy]]\nname = \"p\"\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 0\n";
+const TOOLS: &str = "[[tool]]\nname = \"t\"\ntype = \"OTHER\"\nside_effecting = true\n\
+    args.a = { type = \"string\" }\nargs.b = { type = \"integer\", required = false }\n";
+const TABLES: &str =
+    "[[table]]\nname = \"t\"\ncolumns = [\"a\", \"b\"]\n[[table]]\nname = \"u\"\ncolumns = [\"a\", \"c\"]\n";
+const FUNCTIONS: &str = "[[function]]\nname = \"Load\"\ndoes = \"load-table\"\n[[function]]\nname = \"Filter\"\n\
+    does = \"filter-table\"\n[[function]]\nname = \"Get\"\ndoes = \"get-value\"\n[[function]]\nname = \"Sql\"\ndoes = \"run-sql\"\n";
+const ACTIVITIES: &str = include_str!("activities.toml");
+
+/// Loads a bundle in which some files are the input.
+pub fn load(files: &[(&str, &str)]) -> Result<Bundle, Vec<Diagnostic>> {
+    let mut all: BTreeMap<String, Vec<u8>> = [
+        ("portcullis.toml", MAIN),
+        ("policies/p.toml", POLICY),
+        ("tools/t.toml", TOOLS),
+        ("tables/t.toml", TABLES),
+        ("functions/f.toml", FUNCTIONS),
+        ("activities/a.toml", ACTIVITIES),
+    ]
+    .into_iter()
+    .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
+    .collect();
+    all.extend(files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec())));
+    Bundle::load_with(&all, &[&AccessCompiler])
+}
+
+static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| match load(&[]) {
+    Ok(bundle) => bundle,
+    Err(mistakes) => panic!("the bundle of the targets: {mistakes:?}"),
+});
+
+/// Reads a text and checks what holds of every reader.
+pub fn read(text: &str, reader: impl FnOnce(&str, &Surroundings<'_>, &mut Sink<'_>)) {
+    let surroundings = Surroundings {
+        settings: &BUNDLE.effects,
+        workspace: Some("/home/u/project"),
+        home: Some("/home/u"),
+        directory: Some("/home/u/project"),
+    };
+    let mut effects = Effects::none();
+    let mut sink = Sink::new(&mut effects, "/arguments/text");
+    reader(text, &surroundings, &mut sink);
+    for effect in effects.iter() {
+        if let Some(span) = &effect.span {
+            assert!(text.get(span.start..span.end).is_some(), "{effect} is placed outside of the text");
+        }
+    }
+}
+
+/// A target for one reader.
+#[macro_export]
+macro_rules! target {
+    ($reader:path) => {
+        $crate::libfuzzer_sys::fuzz_target!(|text: &str| $crate::read(text, $reader));
+    };
+}
