@@ -442,7 +442,8 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     check_tools(&parts, diagnostics);
     check_policies(&parts, diagnostics);
     let main = parts.main?;
-    let policies: Vec<RuntimePolicy> = parts.policies.into_iter().map(|policy| policy.value).collect();
+    let (policies, policy_places): (Vec<RuntimePolicy>, _) =
+        parts.policies.into_iter().map(|policy| (policy.value, policy.place)).unzip();
     let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
     let default_policy = match &main.policy {
         None => 0,
@@ -472,7 +473,8 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         activities: parts.activities.into_iter().map(|(activity, _)| activity).collect(),
         ..main.effects
     };
-    let registry = Registry::new(parts.tools.into_iter().map(|tool| tool.value).collect()).ok()?;
+    let (tools, tool_places) = parts.tools.into_iter().map(|tool| (tool.value, tool.place)).unzip();
+    let registry = Registry::new(tools).ok()?;
     Some(Bundle {
         digest,
         mode: main.mode,
@@ -490,6 +492,8 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         default_policy,
         keywords,
         compiled: Vec::new(),
+        policy_places,
+        tool_places,
     })
 }
 
@@ -534,6 +538,15 @@ fn check_tools(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
         diagnostics.push(diagnostic);
     }
     let valid: Vec<&str> = names.keys().copied().collect();
+    for (name, role) in &parts.functions {
+        if let FunctionRole::CallTool(tool) = role
+            && !names.contains_key(tool.as_str())
+        {
+            let message = format!("the function `{name}` calls the tool `{tool}`, which is not listed");
+            let diagnostic = Diagnostic::new("functions/", "", 0..0, message);
+            diagnostics.push(diagnostic.did_you_mean(tool, valid.iter().copied()));
+        }
+    }
     for tool in parts.plan_tools.iter().filter(|tool| !names.contains_key(tool.value.as_str())) {
         diagnostics.push(unknown("tool", tool, &valid));
     }

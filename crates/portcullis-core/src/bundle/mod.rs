@@ -15,6 +15,7 @@
 
 mod activities;
 mod diagnostic;
+mod lint;
 mod load;
 mod read_effects;
 mod settings;
@@ -26,6 +27,7 @@ use serde_json::Value;
 
 pub use activities::{Activity, ActivityScope};
 pub use diagnostic::{Diagnostic, nearest};
+pub use lint::Lint;
 pub use settings::{
     AccessSettings, Compiled, Compiler, EffectSettings, FunctionRole, SqlDialect, TableColumns,
 };
@@ -68,6 +70,8 @@ pub struct Bundle {
     default_policy: usize,
     keywords: KeywordIndex,
     compiled: Vec<Compiled>,
+    policy_places: Vec<Diagnostic>,
+    tool_places: Vec<Diagnostic>,
 }
 
 /// How long approvals wait, in seconds.
@@ -174,6 +178,11 @@ impl Bundle {
     /// What a [`Compiler`] made of this bundle.
     pub fn compiled<T: std::any::Any>(&self) -> Option<&T> {
         self.compiled.iter().find_map(Compiled::get)
+    }
+
+    /// What probably is not meant, in runtime policies and the registry.
+    pub fn lint(&self) -> Vec<Lint> {
+        lint::lint(self)
     }
 
     /// Names the snapshot: a digest over all paths and bytes.

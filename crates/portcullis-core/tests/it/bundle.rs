@@ -98,3 +98,36 @@ fn keywords_may_be_written_as_in_the_form_of_the_seed() {
     let bundle = Bundle::load(&files(&[("policies/p.toml", policy)])).unwrap();
     assert_eq!(bundle.policies()[0].restricted_keywords, ["wire", "transfer funds"]);
 }
+
+#[test]
+fn lints_name_what_is_probably_not_meant() {
+    let policy = "[[policy]]\nname = \"a\"\nallowed_types = [\"QUERY_DB\", \"CALCULATE\"]\nmax_steps = 2\n\
+        max_side_effects = 3\nrestricted_keywords = [\"wire\", \"Wire transfer\", \"pay\"]\n\
+        [[policy]]\nname = \"b\"\nallowed_types = [\"QUERY_DB\"]\nmax_steps = 5\nmax_side_effects = 0\n\
+        approval_for_side_effects = true\n";
+    let tools = "[[tool]]\nname = \"q\"\ntype = \"QUERY_DB\"\nside_effecting = true\n\
+        [[tool]]\nname = \"m\"\ntype = \"SEND_EMAIL\"\nside_effecting = true\ninferred = true\n\
+        [[tool]]\nname = \"off\"\ntype = \"WEB_FETCH\"\nside_effecting = true\nenabled = false\n";
+    let bundle = Bundle::load(
+        &[("portcullis.toml", "version = 1\n"), ("policies/p.toml", policy), ("tools/t.toml", tools)]
+            .map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()))
+            .into(),
+    )
+    .unwrap();
+    let lints: Vec<String> = bundle
+        .lint()
+        .iter()
+        .map(|lint| format!("{} {}:{}", lint.name, lint.diagnostic.file, lint.diagnostic.line))
+        .collect();
+    assert_eq!(
+        lints,
+        [
+            "unused-type policies/p.toml:2",
+            "shadowed-keyword policies/p.toml:2",
+            "unreachable-limit policies/p.toml:2",
+            "useless-approval policies/p.toml:8",
+            "unreachable-tool tools/t.toml:6",
+            "unconfirmed-tool tools/t.toml:6",
+        ]
+    );
+}
