@@ -159,18 +159,22 @@ impl Told {
 }
 
 impl Shown {
-    /// The place in its file, with a caret under it.
     fn render(&self) -> String {
-        let title = Level::ERROR.primary_title(&*self.diagnostic.message);
-        let snippet = Snippet::source(&*self.source)
-            .path(&*self.path)
-            .annotation(AnnotationKind::Primary.span(within(&self.source, self.diagnostic.span.clone())));
-        let mut group = title.element(snippet);
-        if let Some(help) = &self.diagnostic.help {
-            group = group.element(Level::HELP.message(&**help));
-        }
-        Renderer::styled().render(&[group])
+        render(Level::ERROR, &self.diagnostic, &self.path, &self.source)
     }
+}
+
+/// The place in its file, with a caret under it.
+pub(crate) fn render(level: Level<'_>, diagnostic: &Diagnostic, path: &str, source: &str) -> String {
+    let title = level.primary_title(&*diagnostic.message);
+    let snippet = Snippet::source(source)
+        .path(path)
+        .annotation(AnnotationKind::Primary.span(within(source, diagnostic.span.clone())));
+    let mut group = title.element(snippet);
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(&**help));
+    }
+    Renderer::styled().render(&[group])
 }
 
 /// The span, moved to where the text has characters.

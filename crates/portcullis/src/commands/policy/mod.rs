@@ -1,6 +1,7 @@
 //! `portcullis policy`: work on a bundle's rules, a file each.
 
 mod diff;
+mod lint;
 mod test;
 
 use crate::cli::Global;
@@ -9,6 +10,7 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "\
 Examples:
   portcullis policy test --bundle my-bundle
+  portcullis policy lint --bundle my-bundle
   portcullis policy diff old-bundle new-bundle traces.jsonl";
 
 /// Work on the rules of a bundle
@@ -22,12 +24,14 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 enum Command {
     Test(test::Args),
+    Lint(lint::Args),
     Diff(diff::Args),
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.command {
         Command::Test(args) => test::run(args, global),
+        Command::Lint(args) => lint::run(args, global),
         Command::Diff(args) => diff::run(args, global),
     }
 }
