@@ -6,3 +6,5 @@ pub const TEXT_BYTES_MAX: usize = 256 << 10;
 pub const NESTING_MAX: usize = 64;
 /// Deepest nesting of texts within texts: `sh -c "ssh host 'bash -c …'"`.
 pub const EMBEDDING_MAX: usize = 8;
+/// Longest path that is read whole, in bytes: `PATH_MAX` of Linux. A longer one is not resolved.
+pub const PATH_BYTES_MAX: usize = 4096;

@@ -1,9 +1,353 @@
 //! Paths.
+//!
+//! A path is what its text says after lexical normalisation: `.`, `..`, repeated slashes, `~` and `file:` are
+//! taken out, relative paths start from the working directory. Nothing asks the file system, so where a symbolic
+//! link leads is not known here.
+//!
+//! Attributes hold to one rule: whatever leaves a doubt about which file is meant (a control character, a
+//! backslash, a look-alike of a slash, percent-encoding, a variable, a missing working directory) sets
+//! `resolved` to false, and what is not resolved is neither inside the workspace nor temporary. `secret` is the
+//! other way round: it is set if any reading of the text could name a place where credentials are kept.
 
+mod glob;
+mod secret;
+
+use std::borrow::Cow;
+
+use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
+
+use crate::limits::PATH_BYTES_MAX;
 use crate::{Sink, Surroundings};
 
-/// Reads `text` and adds what it would touch to `sink`.
+/// Folders for temporary files on Linux and macOS.
+const TEMPORARY: [&str; 6] =
+    ["/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp", "/private/var/folders"];
+/// Devices from which and to which anything may be copied.
+const DEVICES: [&str; 8] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/stdout",
+    "/dev/stderr",
+];
+
+/// Reads `text` as a path that is read.
 pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
-    let _ = surroundings;
-    sink.unknown("path", "not read yet", 0..text.len());
+    read_as(Verb::Read, text, surroundings, sink);
+}
+
+/// Reads `text` as a path to which `verb` is done. Text that is a URL of another scheme than `file:` is read as
+/// a URL too.
+pub fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
+    sink.add(Effect::new(verb, resource(text, surroundings)), 0..text.len());
+    if has_foreign_scheme(text) {
+        crate::url::read_as(verb, text, surroundings, sink);
+    }
+}
+
+/// The path that `text` names, with all attributes of paths.
+pub fn resource(text: &str, surroundings: &Surroundings<'_>) -> Resource {
+    resource_of(text, surroundings, true)
+}
+
+/// Like [`resource`] for a text of which only a part is known, because a variable or the output of a command
+/// stands in it: not resolved, but `secret` where the known part says so.
+pub fn unresolved(text: &str, surroundings: &Surroundings<'_>) -> Resource {
+    resource_of(text, surroundings, false)
+}
+
+fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Resource {
+    let cut = text.get(..text.floor_char_boundary(PATH_BYTES_MAX)).unwrap_or_default();
+    let mut normal = Normal::of(cut, surroundings);
+    let resolved = normal.exact && known && cut.len() == text.len() && !is_doubtful(text);
+    let literal = normal.components.iter().take_while(|component| !glob::is_glob(component));
+    let literal: Vec<&str> = literal.map(String::as_str).collect();
+    let glob = literal.len() < normal.components.len();
+    let in_folder = |folder: &str| {
+        let folder: Vec<&str> = folder.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+        resolved && literal.starts_with(&folder)
+    };
+    let workspace = surroundings.workspace.filter(|folder| is_plain_folder(folder));
+    let secret = secret::is_secret(&normal.components, normal.absolute, surroundings)
+        || other_spelling(cut, surroundings).is_some_and(|spelling| {
+            let other = Normal::of(&spelling, surroundings);
+            secret::is_secret(&other.components, other.absolute, surroundings)
+        });
+    let inside = workspace.is_some_and(in_folder);
+    let temporary = TEMPORARY.iter().any(|folder| in_folder(folder));
+    let name =
+        if is_windows(cut) || has_foreign_scheme(cut) { visible(cut) } else { visible(&normal.name()) };
+    let device = resolved && !glob && (DEVICES.contains(&name.as_str()) || is_standard_stream(&mut normal));
+    Resource::new(ResourceKind::Path, name)
+        .with("inside", inside)
+        .with("secret", secret)
+        .with("temporary", temporary)
+        .with("device", device)
+        .with("glob", glob)
+        .with("resolved", resolved)
+}
+
+/// Whether a folder of the surroundings is one that components can be compared with.
+fn is_plain_folder(folder: &str) -> bool {
+    folder.starts_with('/') && !folder.split('/').any(|part| part == "..")
+}
+
+/// A path taken apart.
+struct Normal {
+    components: Vec<String>,
+    absolute: bool,
+    /// Whether the components are all there is to say.
+    exact: bool,
+}
+
+impl Normal {
+    fn of(text: &str, surroundings: &Surroundings<'_>) -> Self {
+        let mut normal = Self { components: Vec::new(), absolute: false, exact: true };
+        let file = without_file_scheme(text);
+        let text = match &file {
+            Some(file) => {
+                normal.exact = file.exact;
+                file.path.as_ref()
+            }
+            None => text,
+        };
+        let directory = surroundings.directory.filter(|folder| is_plain_folder(folder));
+        if text.starts_with('/') {
+            normal.absolute = true;
+            normal.walk(text, directory);
+        } else if let Some(rest) = text.strip_prefix('~') {
+            match (surroundings.home.filter(|folder| is_plain_folder(folder)), rest.starts_with('/')) {
+                (Some(home), below) if below || rest.is_empty() => {
+                    normal.absolute = true;
+                    normal.walk(home, directory);
+                    normal.walk(rest, directory);
+                }
+                _ => {
+                    normal.exact = false;
+                    normal.walk(text, directory);
+                }
+            }
+        } else if let Some(folder) = directory {
+            normal.absolute = true;
+            // An empty path means this folder to some, the root to others.
+            normal.exact &= !text.is_empty();
+            normal.walk(folder, directory);
+            normal.walk(text, directory);
+        } else {
+            normal.exact = false;
+            normal.walk(text, directory);
+        }
+        normal
+    }
+
+    /// Goes along `text` from where it stands.
+    fn walk(&mut self, text: &str, directory: Option<&str>) {
+        for part in text.split('/') {
+            match part {
+                "" | "." => {}
+                ".." => self.up(),
+                _ => {
+                    self.exact &= !glob::may_leave(part);
+                    self.components.push(part.to_owned());
+                    self.follow_process_links(directory);
+                }
+            }
+        }
+    }
+
+    fn up(&mut self) {
+        match self.components.last() {
+            Some(last) if last != ".." => {
+                // What a pattern matches may be a link, and `..` of that leads elsewhere.
+                self.exact &= !glob::is_glob(last);
+                self.components.pop();
+            }
+            _ if self.absolute => {}
+            _ => self.components.push("..".to_owned()),
+        }
+    }
+
+    /// `/proc` has links that are known without asking the file system.
+    fn follow_process_links(&mut self, directory: Option<&str>) {
+        if !self.absolute {
+            return;
+        }
+        let parts: Vec<&str> = self.components.iter().map(String::as_str).collect();
+        let own = |process: &str| matches!(process, "self" | "thread-self");
+        match *parts.as_slice() {
+            ["proc", _, "task", _] => self.components.truncate(2),
+            ["proc", process, "cwd"] => match directory.filter(|_| own(process)) {
+                Some(folder) => {
+                    let folder = folder.split('/').filter(|part| !matches!(*part, "" | "."));
+                    self.components = folder.map(str::to_owned).collect();
+                }
+                None => self.exact = false,
+            },
+            ["proc", process, "root"] => {
+                self.exact &= own(process);
+                self.components.clear();
+            }
+            ["proc", _, "fd", number] | ["dev", "fd", number] => {
+                self.exact &= matches!(number, "0" | "1" | "2");
+            }
+            _ => {}
+        }
+    }
+
+    fn name(&self) -> String {
+        let joined = self.components.join("/");
+        match (self.absolute, joined.is_empty()) {
+            (true, _) => format!("/{joined}"),
+            (false, true) => ".".to_owned(),
+            (false, false) => joined,
+        }
+    }
+}
+
+fn is_standard_stream(normal: &mut Normal) -> bool {
+    let parts: Vec<&str> = normal.components.iter().map(String::as_str).collect();
+    matches!(
+        *parts.as_slice(),
+        ["dev", "stdin"] | ["dev", "fd", "0" | "1" | "2"] | ["proc", "self", "fd", "0" | "1" | "2"]
+    )
+}
+
+/// The path of a `file:` URL.
+struct FileUrl<'t> {
+    path: Cow<'t, str>,
+    exact: bool,
+}
+
+fn without_file_scheme(text: &str) -> Option<FileUrl<'_>> {
+    let (scheme, rest) = text.split_at_checked(5)?;
+    if !scheme.eq_ignore_ascii_case("file:") {
+        return None;
+    }
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let rest = rest.get(..end).unwrap_or(rest);
+    let (path, mut exact) = match rest.strip_prefix("//") {
+        None => (rest, true),
+        Some(after) => {
+            let (host, path) =
+                after.find('/').and_then(|at| after.split_at_checked(at)).unwrap_or((after, "/"));
+            match host.to_ascii_lowercase().as_str() {
+                "" | "localhost" | "127.0.0.1" | "[::1]" => (path, true),
+                // Another machine's file, or a path that somebody wrote with two slashes.
+                _ => (rest, false),
+            }
+        }
+    };
+    let decoded = percent_decoded(path);
+    // Whether an encoded slash separates folders depends on who decodes it.
+    exact &= decoded.matches('/').count() == path.matches('/').count();
+    Some(FileUrl { path: decoded, exact })
+}
+
+fn percent_decoded(text: &str) -> Cow<'_, str> {
+    if !text.contains('%') {
+        return Cow::Borrowed(text);
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digit = |at: usize| after.get(at).and_then(|&byte| char::from(byte).to_digit(16));
+        match (first, digit(0), digit(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push(u8::try_from(high * 16 + low).unwrap_or(b'?'));
+                rest = after.get(2..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(first);
+                rest = after;
+            }
+        }
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Whether the text may name another file than it seems to.
+fn is_doubtful(text: &str) -> bool {
+    let file_url = without_file_scheme(text);
+    let path = file_url.as_ref().map_or(text, |url| url.path.as_ref());
+    path.trim() != path
+        || path.chars().any(|c| c.is_control() || is_look_alike(c) || c == char::REPLACEMENT_CHARACTER)
+        || is_windows(path)
+        || has_foreign_scheme(text)
+        || has_encoded_separator(path)
+        || has_variable(path)
+}
+
+/// Backslashes are separators on Windows and letters elsewhere; `C:` is a drive there.
+fn is_windows(text: &str) -> bool {
+    let mut start = text.chars();
+    let drive = start.next().is_some_and(|c| c.is_ascii_alphabetic()) && start.next() == Some(':');
+    text.contains('\\') || drive && matches!(start.next(), None | Some('/'))
+}
+
+/// `scheme://`, other than `file:`.
+fn has_foreign_scheme(text: &str) -> bool {
+    text.split_once("://").is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+            && !scheme.eq_ignore_ascii_case("file")
+    })
+}
+
+/// Characters that normalisation forms, fonts or tools turn into dots, slashes, tildes or nothing.
+fn is_look_alike(c: char) -> bool {
+    matches!(
+        c,
+        '\u{2024}' | '\u{2025}' | '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{29f9}' | '\u{2216}' | '\u{fe52}'
+            | '\u{fe68}' | '\u{ff0e}' | '\u{ff0f}' | '\u{ff3c}' | '\u{ff5e}' | '\u{3002}' | '\u{ff61}'
+            | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{e0000}'..='\u{e007f}'
+    )
+}
+
+/// `%2e`, `%2f`, `%5c`, `%00` or an encoded percent sign: whether a tool decodes them is not known.
+fn has_encoded_separator(text: &str) -> bool {
+    text.split('%').skip(1).any(|rest| {
+        let code = rest.get(..2).unwrap_or_default().to_ascii_lowercase();
+        matches!(code.as_str(), "2e" | "2f" | "5c" | "00" | "25" | "7e")
+    })
+}
+
+/// `$HOME`, `${x}`, `$(x)`, a backtick or `%USERPROFILE%`: whether a tool puts a value there is not known.
+/// `$id` in lower case is a file name of web frameworks.
+fn has_variable(text: &str) -> bool {
+    let dollar = text
+        .split('$')
+        .skip(1)
+        .any(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase() || matches!(c, '{' | '(' | '_')));
+    let percent = text.split('%').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()))
+        && text.matches('%').count() > 1;
+    dollar || percent || text.contains('`')
+}
+
+/// What a tool makes of the text that decodes, expands `$HOME` or knows Windows; none if that is nothing else.
+fn other_spelling(text: &str, surroundings: &Surroundings<'_>) -> Option<String> {
+    let home = surroundings.home.unwrap_or("~");
+    let decoded = percent_decoded(text).replace('\\', "/").replace("${HOME}", home).replace("$HOME", home);
+    let kept: String = decoded.trim().chars().filter(|&c| !c.is_control()).collect();
+    (kept != text).then_some(kept)
+}
+
+/// The name with control and invisible characters written out.
+fn visible(name: &str) -> String {
+    if !name.chars().any(|c| c.is_control() || is_look_alike(c)) {
+        return name.to_owned();
+    }
+    let mut visible = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_control() || is_look_alike(c) {
+            visible.extend(c.escape_unicode());
+        } else {
+            visible.push(c);
+        }
+    }
+    visible
 }

@@ -1,0 +1,239 @@
+//! Where credentials are kept.
+//!
+//! A pattern without a slash describes a file or folder of that name anywhere, one with slashes that sequence of
+//! names anywhere, one that begins with `/` or `~/` a place. What lies below a secret folder is secret.
+//! Letters match in both cases, because some file systems do not tell them apart.
+
+use super::glob::{is_glob, may_be};
+use crate::Surroundings;
+
+/// Names of files and folders, sorted.
+const NAMES: [&str; 43] = [
+    ".aws",
+    ".boto",
+    ".dockercfg",
+    ".env",
+    ".envrc",
+    ".fetchmailrc",
+    ".git-credentials",
+    ".gnupg",
+    ".htpasswd",
+    ".kube",
+    ".msmtprc",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".netrc",
+    ".npmrc",
+    ".password-store",
+    ".pgpass",
+    ".pypirc",
+    ".s3cfg",
+    ".secrets",
+    ".ssh",
+    ".terraformrc",
+    ".vault-token",
+    ".yarnrc.yml",
+    "_netrc",
+    "application_default_credentials.json",
+    "client_secret.json",
+    "client_secrets.json",
+    "cookies.sqlite",
+    "credentials.db",
+    "credentials.json",
+    "credentials.yaml",
+    "credentials.yml",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_rsa",
+    "key4.db",
+    "login data",
+    "logins.json",
+    "master.key",
+    "terraform.tfstate",
+    "wallet.dat",
+];
+
+/// Patterns of names.
+const NAME_PATTERNS: [&str; 32] = [
+    ".env.*",
+    "*.env",
+    "*.pem",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.ppk",
+    "*.kdbx",
+    "*.kdb",
+    "*.agekey",
+    "*.ovpn",
+    "*.tfvars",
+    "*.tfstate",
+    "*.tfstate.backup",
+    "*.keychain",
+    "*.keychain-db",
+    "id_rsa*",
+    "id_ed25519*",
+    "id_ecdsa*",
+    "client_secret*.json",
+    "service-account*.json",
+    "service_account*.json",
+    "secrets.json",
+    "secrets.toml",
+    "secrets.y*ml",
+    "secrets.env",
+    "secrets.ini",
+    "secrets.properties",
+    "secrets.txt",
+    "secrets.enc",
+];
+
+/// Histories of shells and clients hold what was typed, passwords included.
+const HISTORIES: [&str; 10] = [
+    ".bash_history",
+    ".zsh_history",
+    ".zhistory",
+    ".sh_history",
+    ".ash_history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    "fish_history",
+];
+
+/// Places.
+const PLACES: [&str; 47] = [
+    "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/master.passwd",
+    "/etc/sudoers",
+    "/etc/sudoers.d",
+    "/etc/ssh/ssh_host_*",
+    "/etc/ssl/private",
+    "/etc/kubernetes",
+    "/etc/krb5.keytab",
+    "/etc/security/opasswd",
+    "/etc/wireguard",
+    "/etc/networkmanager/system-connections",
+    "/etc/letsencrypt/live",
+    "/etc/letsencrypt/archive",
+    "/proc/*/environ",
+    "/proc/*/mem",
+    "/proc/kcore",
+    "/dev/mem",
+    "/dev/kmem",
+    "/run/secrets",
+    "/var/run/secrets",
+    "/run/credentials",
+    "/var/lib/docker",
+    "/var/lib/sss/db",
+    ".azure",
+    ".config/gcloud",
+    ".config/gh/hosts.yml",
+    ".config/hub",
+    ".config/rclone/rclone.conf",
+    ".config/op",
+    ".config/sops/age",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".docker/config.json",
+    ".gem/credentials",
+    ".local/share/keyrings",
+    ".m2/settings.xml",
+    ".terraform.d/credentials.tfrc.json",
+    "library/keychains",
+    ".mozilla/firefox",
+    ".config/google-chrome",
+    ".config/chromium",
+    ".config/bravesoftware",
+    "library/application support/google/chrome",
+    "library/application support/firefox",
+];
+
+/// Files that look like secrets and are made to be shared.
+fn is_shared(name: &str) -> bool {
+    let example = name.starts_with(".env.")
+        && [".example", ".sample", ".template", ".dist", ".defaults", ".schema"]
+            .iter()
+            .any(|end| name.ends_with(end));
+    let public = name.ends_with(".pub") && !is_glob(name);
+    example || public || matches!(name, ".env.d.ts" | "example.env" | "sample.env" | "template.env")
+}
+
+/// Whether the path is, or lies in, a place where credentials are kept.
+pub(super) fn is_secret(components: &[String], absolute: bool, surroundings: &Surroundings<'_>) -> bool {
+    let components: Vec<String> = components.iter().map(|component| component.to_lowercase()).collect();
+    if components.last().is_some_and(|name| is_shared(name)) {
+        return false;
+    }
+    components.iter().any(|name| is_secret_name(name))
+        || PLACES.iter().any(|place| is_in(&components, absolute, place, None))
+        || surroundings
+            .settings
+            .secrets
+            .iter()
+            .any(|pattern| is_in(&components, absolute, &pattern.to_lowercase(), surroundings.home))
+}
+
+fn is_secret_name(name: &str) -> bool {
+    if is_glob(name) {
+        return NAMES.iter().chain(&NAME_PATTERNS).chain(&HISTORIES).any(|secret| may_be(name, secret, true));
+    }
+    NAMES.binary_search(&name).is_ok()
+        || HISTORIES.contains(&name)
+        || NAME_PATTERNS.iter().any(|pattern| may_be(name, pattern, true))
+}
+
+/// Whether the path matches the pattern or lies below something that does. Steps through the path with the set
+/// of places in the pattern that have been reached; `**` stands for any number of folders.
+fn is_in(components: &[String], absolute: bool, pattern: &str, home: Option<&str>) -> bool {
+    let from_home =
+        pattern.strip_prefix("~/").map(|rest| format!("{}/{rest}", home.unwrap_or("~").to_lowercase()));
+    let pattern = from_home.as_deref().unwrap_or(pattern);
+    let anchored = pattern.starts_with('/');
+    if anchored && !absolute {
+        return false;
+    }
+    let wanted: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+    if wanted.is_empty() {
+        return false;
+    }
+    // Names alone ask more of a pattern in the path than places do.
+    let strict = wanted.len() == 1;
+    let mut reached = vec![false; wanted.len() + 1];
+    if let Some(start) = reached.first_mut() {
+        *start = true;
+    }
+    for component in components {
+        skip_any_folders(&wanted, &mut reached);
+        let mut next = vec![false; wanted.len() + 1];
+        for (at, part) in wanted.iter().enumerate().filter(|&(at, _)| reached.get(at) == Some(&true)) {
+            let to = if *part == "**" { at } else { at + 1 };
+            if *part == "**" || may_be(component, part, strict) {
+                next.get_mut(to).into_iter().for_each(|place| *place = true);
+            }
+        }
+        if !anchored {
+            next.first_mut().into_iter().for_each(|place| *place = true);
+        }
+        reached = next;
+        if reached.last() == Some(&true) {
+            return true;
+        }
+    }
+    skip_any_folders(&wanted, &mut reached);
+    reached.last() == Some(&true)
+}
+
+fn skip_any_folders(wanted: &[&str], reached: &mut [bool]) {
+    for at in 0..wanted.len() {
+        if wanted.get(at) == Some(&"**") && reached.get(at) == Some(&true) {
+            reached.get_mut(at + 1).into_iter().for_each(|place| *place = true);
+        }
+    }
+}
