@@ -262,7 +262,10 @@ pub const RESOURCE_ATTRIBUTES: &[(ResourceKind, &[AttributeMeta])] = &[
     (ResourceKind::Container, &[]),
     (ResourceKind::Cluster, &[]),
     (ResourceKind::Process, &[]),
-    (ResourceKind::Setting, &[]),
+    (
+        ResourceKind::Setting,
+        &[always("secret", Boolean, "holds credentials: a password store, a keyring, a clipboard")],
+    ),
     (ResourceKind::Environment, &[always("secret", Boolean, "its name is that of a credential")]),
     (ResourceKind::Tool, &[]),
     (ResourceKind::Activity, &[]),

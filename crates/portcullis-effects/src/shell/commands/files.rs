@@ -1,0 +1,384 @@
+//! Programs that make, copy, show and remove files.
+
+use portcullis_core::effect::Verb::{Configure, Read, Write};
+
+use super::super::interpreter::Interpreter;
+use super::options::Parsed;
+use super::spec::*;
+use super::words;
+
+const COPY: Operands = Operands::Into { from: READ, to: WRITE };
+const MOVE: Operands = Operands::Into { from: Act::All(&[READ, DELETE]), to: WRITE };
+const READS: Operands = Operands::EachOr(READ, ".");
+/// A mode, owner or the like, then paths whose permissions are changed.
+const AFTER_MODE: Operands = Operands::First(Act::Text, &Operands::Each(CONFIGURE));
+const CONFIGURE: Act = Act::Path(Configure);
+/// The mode is that of another file.
+const LIKE: Opt = value("--reference", Role::Operands(Operands::Each(CONFIGURE), Act::Text));
+
+pub(super) const SPECS: &[Spec] = &[
+    spec("rm").each(DELETE).options(&[
+        recursive("-r -R --recursive"),
+        force("-f --force --no-preserve-root -P -W"),
+        flags("-d --dir -v --verbose -i -I -x --one-file-system --preserve-root"),
+        attached("--interactive"),
+    ]),
+    spec("rmdir").each(DELETE).lenient().options(&[recursive("-p --parents")]),
+    spec("unlink").each(DELETE),
+    spec("trash trash-put gio-trash").each(DELETE).lenient(),
+    spec("shred").each(DELETE).options(&[
+        flags("-u -z --zero -v --verbose -x --exact"),
+        attached("--remove"),
+        force("-f --force"),
+        values("-n --iterations -s --size"),
+        does("--random-source", READ),
+    ]),
+    spec("truncate").by(truncate).options(&[
+        values("-s --size"),
+        does("-r --reference", READ),
+        flags("-c --no-create -o --io-blocks"),
+    ]),
+    spec("cp gcp").operands(COPY).by(empties).options(&[
+        recursive("-r -R -a --recursive --archive"),
+        force("-f --force --remove-destination"),
+        value("-t --target-directory", Role::Target),
+        values("-S --suffix --no-preserve --sparse"),
+        attached("--backup --preserve --reflink --update --context"),
+        flags("-b -d -H -i -l -L -n -p -P -s -T -u -v -x -X -c -Z --interactive --link --dereference --no-clobber"),
+        flags("--no-dereference --no-target-directory --verbose --parents --symbolic-link --one-file-system"),
+        flags("--copy-contents --attributes-only --strip-trailing-slashes --keep-directory-symlink --debug"),
+    ]),
+    spec("mv gmv").operands(MOVE).options(&[
+        force("-f --force"),
+        value("-t --target-directory", Role::Target),
+        values("-S --suffix"),
+        attached("--backup --update"),
+        flags("-b -h -i -n -u -v -T -Z --interactive --no-clobber --verbose --no-target-directory"),
+        flags("--strip-trailing-slashes --no-copy --exchange --debug --context"),
+    ]),
+    spec("install").by(install).options(&[
+        flag("-d --directory", Role::Operands(Operands::Each(WRITE), Act::Text)),
+        value("-t --target-directory", Role::Target),
+        values("-m --mode -o --owner -g --group -S --suffix"),
+        does("--strip-program", EXECUTE),
+        attached("--backup --context"),
+        flags("-b -c -C -D -p -s -T -v --compare --preserve-timestamps --strip --no-target-directory --verbose"),
+    ]),
+    spec("ln link").by(link).options(&[
+        force("-f --force"),
+        value("-t --target-directory", Role::Target),
+        values("-S --suffix"),
+        attached("--backup"),
+        flags("-b -d -F -h -i -L -n -P -r -s -T -v -w --directory --interactive --logical --no-dereference"),
+        flags("--physical --relative --symbolic --no-target-directory --verbose"),
+    ]),
+    spec("mkdir").each(WRITE).lenient().options(&[values("-m --mode")]),
+    spec("mkfifo mknod").operands(Operands::First(WRITE, &Operands::Each(Act::Text))).lenient().options(&[values("-m --mode")]),
+    spec("touch").each(WRITE).lenient().options(&[values("-d --date -t --time -A"), does("-r --reference", READ)]),
+    spec("tee sponge").each(WRITE).lenient(),
+    spec("dd").by(dd),
+    spec("mktemp").by(make_temporary).options(&[
+        flags("-d --directory -u --dry-run -q --quiet -t"),
+        attached("--tmpdir"),
+        values("-p --suffix"),
+    ]),
+    spec("split csplit").by(split).options(&[
+        values("-a --suffix-length -b --bytes -C --line-bytes -l --lines -n --number -t --separator -f --prefix"),
+        values("--additional-suffix --suffix-format"),
+        attached("--numeric-suffixes --hex-suffixes"),
+        does("--filter", Act::Script),
+        flags("-d -x -e -u -k -s -q -z --elide-empty-files --unbuffered --verbose --keep-files --quiet --silent"),
+    ]),
+    spec("chmod").operands(AFTER_MODE).by(mode_with_dash).lenient().options(&[recursive("-R --recursive"), LIKE]),
+    spec("chown chgrp").operands(AFTER_MODE).lenient().options(&[recursive("-R --recursive"), LIKE, values("--from")]),
+    spec("chattr chflags chcon").operands(AFTER_MODE).lenient().options(&[
+        recursive("-R --recursive"),
+        LIKE,
+        values("-v -p -u --user -r --role -t --type -l --range"),
+    ]),
+    spec("setfacl").each(CONFIGURE).lenient().options(&[
+        recursive("-R --recursive"),
+        values("-m --modify -x --remove"),
+        does("-M --modify-file -X --remove-file --restore", READ),
+    ]),
+    spec("setfattr xattr").each(CONFIGURE).lenient().options(&[
+        values("-n --name -v --value -x --remove"),
+        does("--restore", READ),
+        recursive("-r"),
+    ]),
+    // Programs that show files.
+    spec("cat tac nl rev zcat bzcat xzcat zstdcat gzcat fold fmt expand unexpand od hexdump xxd strings hd column pr")
+        .each(READ)
+        .by(second_is_written)
+        .lenient()
+        .options(&[values("-w --width -s --separator -c -t -n -l -o -A -j -N -S -v -b -i -h -e -f -g")]),
+    spec("bat batcat").each(READ).options(&[
+        does("--pager", Act::Script),
+        values("-l --language -H --highlight-line --file-name --diff-context --tabs --wrap --terminal-width"),
+        values("--color --italic-text --decorations --paging -m --map-syntax --ignored-suffix --theme --style"),
+        values("-r --line-range --squeeze-limit --binary --nonprintable-notation --theme-light --theme-dark"),
+        flags("-A --show-all -p --plain -d --diff -n --number -f --force-colorization -s --squeeze-blank -P"),
+        flags("-L --list-languages --list-themes -u --unbuffered -S --chop-long-lines -h --help -V --version"),
+    ]),
+    spec("head tail").each(READ).lenient().options(&[
+        values("-n --lines -c --bytes -s --sleep-interval --pid --max-unchanged-stats -b"),
+        attached("--follow"),
+    ]),
+    spec("less more most zless zmore").each(READ).by(pager_commands).lenient().options(&[
+        does("-o -O --log-file --LOG-FILE", WRITE),
+        does("-k --lesskey-file --lesskey-src -T --tag-file", READ),
+        values("-b -h -j -p -P -t -x -y -z -D --pattern --tag --tabs"),
+    ]),
+    spec("wc").each(READ).lenient().options(&[does("--files0-from", READ), values("--total")]),
+    spec("sort gsort").each(READ).options(&[
+        does("-o --output", WRITE),
+        does("-T --temporary-directory", WRITE),
+        does("--compress-program", Act::Script),
+        does("--files0-from --random-source", READ),
+        values("-k --key -t --field-separator -S --buffer-size --parallel --batch-size --sort"),
+        attached("--check"),
+        flags("-b -d -f -g -i -M -h -n -R -r -V -c -C -m -s -u -z --ignore-leading-blanks --dictionary-order"),
+        flags("--ignore-case --general-numeric-sort --ignore-nonprinting --month-sort --human-numeric-sort"),
+        flags("--numeric-sort --random-sort --reverse --version-sort --merge --stable --unique --zero-terminated"),
+        flags("--debug"),
+    ]),
+    // The second operand of uniq is what it writes.
+    spec("uniq").operands(Operands::First(READ, &Operands::Each(WRITE))).lenient().options(&[
+        values("-f --skip-fields -s --skip-chars -w --check-chars"),
+        attached("--all-repeated --group"),
+    ]),
+    spec("cut").each(READ).lenient().options(&[values("-b --bytes -c --characters -d --delimiter -f --fields --output-delimiter")]),
+    spec("paste").each(READ).lenient().options(&[values("-d --delimiters")]),
+    spec("join").each(READ).lenient().options(&[values("-1 -2 -a -e -i1 -j -o -t -v")]),
+    spec("comm cmp diff3").each(READ).lenient().options(&[values("-n --bytes -i --ignore-initial --output-delimiter -L --label")]),
+    spec("diff colordiff sdiff").each(READ).lenient().options(&[
+        values("-U --unified -C --context -I --ignore-matching-lines -L --label -x --exclude -W --width -F"),
+        values("--show-function-line --tabsize --horizon-lines --palette --ifdef -D --line-format"),
+        does("-X --exclude-from --from-file --to-file", READ),
+        does("-o --output", WRITE),
+        does("--diff-program", Act::Script),
+        recursive("-r --recursive"),
+    ]),
+    spec("tr yes shuf factor numfmt").lenient().by(shuffled).options(&[
+        does("-o --output", WRITE),
+        does("--random-source", READ),
+        values("-n --head-count -i --input-range -f --format -s --separator -d --field"),
+    ]),
+    spec("file").each(READ).lenient().options(&[
+        does("-f --files-from -m --magic-file", READ),
+        values("-F --separator -e --exclude -P --parameter"),
+    ]),
+    spec("stat readlink realpath").each(READ).lenient().options(&[values("-c --format --printf -f -t --relative-to --relative-base")]),
+    spec("basename dirname pathchk").lenient().options(&[values("-s --suffix")]),
+    spec("ls dir vdir exa eza lsd ll la").operands(READS).lenient().options(&[
+        values("-I --ignore --hide -w --width -T --tabsize --block-size --time-style --sort --time -L --level -s"),
+    ]),
+    spec("tree").operands(READS).lenient().options(&[
+        does("-o", WRITE),
+        values("-L -P -I -T -H --charset --filelimit --timefmt --sort"),
+        does("--gitfile --infofile", READ),
+    ]),
+    spec("du ncdu dust").operands(READS).lenient().options(&[
+        does("-o", WRITE),
+        does("-X --exclude-from --files0-from", READ),
+        values("-d --max-depth -B --block-size -t --threshold --exclude --time-style -I"),
+    ]),
+    spec("df findmnt lsblk blkid").lenient().options(&[values("-B --block-size -t --type -x --exclude-type -o")]),
+    spec("fd fdfind").by(fd).options(&[
+        values("-d --max-depth --min-depth --exact-depth -t --type -e --extension -E --exclude -S --size -c --color"),
+        values("--changed-within --changed-before -o --owner -j --threads --max-results --format --batch-size"),
+        values("--path-separator --strip-cwd-prefix --and"),
+        does("--ignore-file", READ),
+        value("-C --base-directory", Role::Base),
+        does("--search-path", READ),
+        runs("-x --exec -X --exec-batch"),
+        flags("-H --hidden -I --no-ignore -u --unrestricted -s --case-sensitive -i --ignore-case -g --glob --regex"),
+        flags("-F --fixed-strings -a --absolute-path -l --list-details -L --follow -p --full-path -0 --print0 -1"),
+        flags("--prune -q --quiet --show-errors --one-file-system --no-ignore-vcs --no-ignore-parent"),
+    ]),
+    spec("locate plocate mlocate").lenient(),
+    spec("md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum md5 shasum crc32")
+        .each(READ)
+        .lenient()
+        .options(&[values("-a --algorithm -l --length")]),
+    spec("base64 base32 basenc").each(READ).lenient().options(&[
+        values("-w --wrap -b"),
+        does("-i --input", READ),
+        does("-o --output", WRITE),
+    ]),
+    spec("iconv dos2unix unix2dos recode").by(convert).lenient().options(&[
+        values("-f --from-code -t --to-code"),
+        does("-o --output", WRITE),
+    ]),
+];
+
+/// `truncate` empties files, unless it makes them longer.
+fn truncate(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let size = call.values(&["-s", "--size"]);
+    let grows = size.last().is_some_and(|size| words::text(size).trim().starts_with('+'));
+    let act = if grows { WRITE } else { DELETE };
+    call.act_on_each(act, &call.operands, shell);
+    true
+}
+
+/// What is overwritten with nothing is emptied.
+fn empties(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    if let [sources @ .., target] = call.operands.as_slice()
+        && sources.iter().any(|source| words::text(source) == "/dev/null")
+    {
+        call.act(DELETE, target, shell);
+    }
+    true
+}
+
+/// `install SOURCE… TARGET`, with `-d` only folders.
+fn install(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    if call.has_any(&["-d", "--directory"]) {
+        return true;
+    }
+    let targets = call.values(&["-t", "--target-directory"]);
+    match call.operands.split_last() {
+        Some((target, sources)) if targets.is_empty() => {
+            call.act_on_each(READ, sources, shell);
+            call.act(WRITE, target, shell);
+        }
+        _ => {
+            call.act_on_each(READ, &call.operands, shell);
+            call.act_on_each(WRITE, &targets, shell);
+        }
+    }
+    true
+}
+
+/// A link gives a file another name, by which it can be read and written from then on.
+fn link(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let targets = call.values(&["-t", "--target-directory"]);
+    let (linked, name) = match call.operands.split_last() {
+        Some((name, linked)) if targets.is_empty() && !linked.is_empty() => (linked, Some(name)),
+        _ => (call.operands.as_slice(), targets.first()),
+    };
+    let symbolic = call.has_any(&["-s", "--symbolic"]) && !call.has_any(&["-r", "--relative"]);
+    let folder =
+        name.and_then(|name| words::text(name).rsplit_once('/').map(|(folder, _)| words::part(name, folder)));
+    for path in linked {
+        // A symbolic link is followed from where it stands.
+        let seen = match &folder {
+            Some(folder) if symbolic => words::below(folder, path),
+            _ => path.clone(),
+        };
+        call.act(Act::All(&[READ, WRITE]), &seen, shell);
+    }
+    match name {
+        Some(name) => call.act(WRITE, name, shell),
+        None => call.act(WRITE, &call.literal("."), shell),
+    }
+    true
+}
+
+/// `dd if=FILE of=FILE`.
+fn dd(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    const SETTINGS: [&str; 11] =
+        ["bs=", "cbs=", "conv=", "count=", "ibs=", "obs=", "iflag=", "oflag=", "seek=", "skip=", "status="];
+    let mut understood = true;
+    for word in &call.operands {
+        if let Some(path) = words::strip(word, "if=") {
+            call.act(READ, &path, shell);
+        } else if let Some(path) = words::strip(word, "of=") {
+            call.act(WRITE, &path, shell);
+            if words::text(&path).starts_with("/dev/") {
+                call.act(DELETE, &path, shell);
+            }
+        } else {
+            understood &= SETTINGS.iter().any(|setting| words::text(word).starts_with(setting))
+                || ["iseek=", "oseek=", "--"].iter().any(|setting| words::text(word).starts_with(setting));
+        }
+    }
+    understood
+}
+
+fn make_temporary(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    if call.has_any(&["-u", "--dry-run"]) {
+        return true;
+    }
+    let folder = call.values(&["-p", "--tmpdir"]).pop();
+    match (folder, call.operands.first()) {
+        (Some(folder), _) => call.act(WRITE, &folder, shell),
+        (None, Some(template)) if !call.has_any(&["-t", "--tmpdir"]) => call.act(WRITE, template, shell),
+        _ => call.act(WRITE, &call.literal("/tmp"), shell),
+    }
+    true
+}
+
+/// `split FILE PREFIX` writes files whose names begin so.
+fn split(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    if let Some(file) = call.operands.first() {
+        call.act(READ, file, shell);
+    }
+    let given = call.values(&["-f", "--prefix"]).pop().or_else(|| call.operands.get(1).cloned());
+    if call.call.program == "csplit" || !call.has("--filter") {
+        let prefix = given.filter(|_| call.call.program == "split" || call.has_any(&["-f", "--prefix"]));
+        call.act(WRITE, &prefix.unwrap_or_else(|| call.literal("x")), shell);
+    }
+    true
+}
+
+/// `chmod -x FILE`: the mode looks like an option, and the first operand is a file.
+fn mode_with_dash(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let is_mode = |word: &super::super::word::Word| {
+        words::text(word)
+            .strip_prefix('-')
+            .is_some_and(|mode| mode.starts_with(['r', 'w', 'x', 'X', 's', 't']))
+    };
+    if call.call.args.iter().any(is_mode)
+        && let Some(file) = call.operands.first()
+    {
+        call.act(CONFIGURE, file, shell);
+    }
+    true
+}
+
+/// `xxd -r IN OUT`, `xxd IN OUT`.
+fn second_is_written(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    if call.call.program == "xxd"
+        && let Some(out) = call.operands.get(1)
+    {
+        call.act(WRITE, out, shell);
+    }
+    true
+}
+
+/// `less +!command`: keys pressed from the command line can run a program.
+fn pager_commands(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    for word in call.operands.iter().filter(|word| words::text(word).starts_with('+')) {
+        if words::text(word).contains(['!', '|', 's', 'v']) {
+            shell.unknown("pager", "commands given to a pager can run programs", word.range.clone());
+        }
+    }
+    true
+}
+
+/// `shuf FILE`; the operands of the others are no paths.
+fn shuffled(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    if call.call.program == "shuf"
+        && !call.call.args.iter().any(|arg| matches!(words::text(arg), "-e" | "--echo"))
+    {
+        call.act_on_each(READ, &call.operands, shell);
+    }
+    true
+}
+
+/// `fd PATTERN FOLDER…`, with `-x` a command for each.
+fn fd(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    match call.rest(1) {
+        [] => call.act(Act::Tree(Read), &call.literal("."), shell),
+        folders => call.act_on_each(Act::Tree(Read), folders, shell),
+    }
+    true
+}
+
+/// `dos2unix FILE` rewrites its file.
+fn convert(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let act = if call.call.program == "iconv" { READ } else { Act::All(&[READ, Act::Path(Write)]) };
+    call.act_on_each(act, &call.operands, shell);
+    true
+}

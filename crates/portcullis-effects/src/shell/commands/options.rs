@@ -1,0 +1,193 @@
+//! Arguments taken apart by the options that a [`Spec`] lists, as `getopt_long` does it.
+//!
+//! Clusters of letters (`-rf`), values attached or apart (`-ofile`, `-o file`, `--out=file`, `--out file`), long
+//! options cut short (`--recurs`), `--` as the end of options. An option that is not listed is remembered; the
+//! words after it are read as if it took no value, so that a path among them is never missed.
+
+use super::super::interpreter::Call;
+use super::super::word::Word;
+use super::spec::{Opt, Role, Spec, Takes};
+use super::words;
+
+/// An option that was given.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) opt: &'static Opt,
+    /// As it is listed.
+    pub(super) name: &'static str,
+    pub(super) value: Option<Word>,
+}
+
+/// Arguments taken apart.
+#[derive(Debug)]
+pub(super) struct Parsed<'c> {
+    pub(super) call: &'c Call<'c>,
+    /// The name of the subcommand, empty without one.
+    pub(super) subcommand: String,
+    pub(super) found: Vec<Found>,
+    pub(super) operands: Vec<Word>,
+    /// What follows an option such as `-exec`: a command with its arguments.
+    pub(super) command: Vec<Word>,
+    /// How many operands stand before the first `--`.
+    pub(super) dashes: Option<usize>,
+    /// An option was given that is not listed.
+    pub(super) unlisted: bool,
+}
+
+impl<'c> Parsed<'c> {
+    /// Takes `args` apart by the options of `spec` and those `around` it.
+    pub(super) fn new(call: &'c Call<'c>, args: &[Word], spec: &Spec, around: &[&'static [Opt]]) -> Self {
+        let mut parsed = Self {
+            call,
+            subcommand: String::new(),
+            found: Vec::new(),
+            operands: Vec::new(),
+            command: Vec::new(),
+            dashes: None,
+            unlisted: false,
+        };
+        let mut listed = vec![spec.options];
+        listed.extend(around);
+        parsed.read(args, spec, &listed);
+        parsed
+    }
+
+    fn read(&mut self, args: &[Word], spec: &Spec, listed: &[&'static [Opt]]) {
+        let mut rest = args.iter();
+        while let Some(word) = rest.next() {
+            let text = words::text(word);
+            let number = text.strip_prefix('-').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+            if text == "--" && (!spec.stops || self.operands.is_empty()) {
+                self.dashes = Some(self.operands.len());
+                self.operands.extend(rest.cloned());
+                return;
+            } else if text == "-" || !text.starts_with('-') {
+                self.operands.push(word.clone());
+                if spec.stops {
+                    self.operands.extend(rest.cloned());
+                    return;
+                }
+            } else if number && find(listed, text.get(..2).unwrap_or(text), true).is_none() {
+                // `head -20`, `git log -5`: a count.
+            } else if text.starts_with("--") || spec.single_dash {
+                self.long(word, spec, listed, &mut rest);
+            } else {
+                self.cluster(word, listed, &mut rest);
+            }
+        }
+    }
+
+    fn long<'w>(
+        &mut self,
+        word: &Word,
+        spec: &Spec,
+        listed: &[&'static [Opt]],
+        rest: &mut impl Iterator<Item = &'w Word>,
+    ) {
+        let attached = words::split(word, '=');
+        let mut name = attached.as_ref().map_or(words::text(word), |(name, _)| words::text(name)).to_owned();
+        if spec.single_dash {
+            name = format!("-{}", name.trim_start_matches('-'));
+        }
+        let attached = attached.map(|(_, value)| value);
+        let Some((opt, name)) = find(listed, &name, spec.single_dash) else {
+            let negated = name.strip_prefix("--no-").map(|name| format!("--{name}"));
+            self.unlisted |= negated.is_none_or(|name| find(listed, &name, true).is_none());
+            return;
+        };
+        let value = match opt.takes {
+            Takes::Rest => {
+                self.command = attached.into_iter().chain(rest.cloned()).collect();
+                None
+            }
+            Takes::Pair => rest.nth(1).cloned(),
+            Takes::Value if attached.is_none() => rest.next().cloned(),
+            Takes::Nothing if attached.as_ref().is_some_and(|value| is_no(words::text(value))) => return,
+            _ => attached,
+        };
+        self.found.push(Found { opt, name, value });
+    }
+
+    fn cluster<'w>(
+        &mut self,
+        word: &Word,
+        listed: &[&'static [Opt]],
+        rest: &mut impl Iterator<Item = &'w Word>,
+    ) {
+        let text = words::text(word);
+        for (at, letter) in text.char_indices().skip(1) {
+            let Some((opt, name)) = find(listed, &format!("-{letter}"), true) else {
+                self.unlisted = true;
+                continue;
+            };
+            if opt.takes == Takes::Nothing {
+                self.found.push(Found { opt, name, value: None });
+                continue;
+            }
+            let attached = text.get(at + letter.len_utf8()..).unwrap_or_default();
+            let attached = attached.strip_prefix('=').unwrap_or(attached);
+            let value = match (attached.is_empty(), opt.takes) {
+                (_, Takes::Rest) => {
+                    self.command = rest.cloned().collect();
+                    None
+                }
+                (_, Takes::Pair) => rest.nth(1).cloned(),
+                (true, Takes::Value) => rest.next().cloned(),
+                (true, _) => None,
+                (false, _) => Some(words::part(word, attached)),
+            };
+            self.found.push(Found { opt, name, value });
+            return;
+        }
+    }
+
+    /// Whether an option was given, by any of its names.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.found.iter().any(|found| found.name == name)
+    }
+
+    /// Whether one of these options was given.
+    pub(super) fn has_any(&self, names: &[&str]) -> bool {
+        names.iter().any(|name| self.has(name))
+    }
+
+    /// The values of an option, in order.
+    pub(super) fn values(&self, names: &[&str]) -> Vec<Word> {
+        let named = self.found.iter().filter(|found| names.contains(&found.name));
+        named.filter_map(|found| found.value.clone()).collect()
+    }
+
+    /// Whether an option with that role was given.
+    pub(super) fn any_role(&self, is: impl Fn(&Role) -> bool) -> bool {
+        self.found.iter().any(|found| is(&found.opt.role))
+    }
+
+    /// The operand at that place as far as it is known, or nothing.
+    pub(super) fn operand(&self, at: usize) -> &str {
+        self.operands.get(at).map_or("", words::text)
+    }
+
+    /// The operands from that place on.
+    pub(super) fn rest(&self, from: usize) -> &[Word] {
+        self.operands.get(from..).unwrap_or_default()
+    }
+}
+
+/// Whether the value of a flag takes it back.
+pub(super) fn is_no(value: &str) -> bool {
+    matches!(value, "false" | "0" | "no" | "none" | "off")
+}
+
+/// The option of that name; unless `exact`, a long one may be cut short.
+fn find(listed: &[&'static [Opt]], name: &str, exact: bool) -> Option<(&'static Opt, &'static str)> {
+    let with =
+        |fits: &dyn Fn(&str) -> bool| {
+            listed.iter().copied().flatten().find_map(|opt| {
+                opt.names.split_ascii_whitespace().find(|own| fits(own)).map(|own| (opt, own))
+            })
+        };
+    with(&|own| own == name).or_else(|| {
+        let short = exact || !name.starts_with("--") || name.len() < 4;
+        if short { None } else { with(&|own| own.starts_with(name)) }
+    })
+}
