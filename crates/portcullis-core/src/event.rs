@@ -11,6 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
+pub use crate::grant::{GrantScope, GrantedEffects};
 use crate::id::{ActionId, ApprovalId, Commitment, Digest};
 use crate::label::{Label, LabelSet};
 use crate::limits::EVENT_BYTES_MAX;
@@ -481,16 +482,6 @@ pub enum ApprovalDecision {
     Refused,
     /// Nobody answered in time, or the grant was not used in time.
     Expired,
-}
-
-/// How far a grant reaches.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GrantScope {
-    /// This action with these arguments, once.
-    Once,
-    /// Every call of this tool for the rest of the run.
-    Tool(String),
 }
 
 /// How an action ended.

@@ -12,6 +12,7 @@ pub mod effect;
 pub mod event;
 pub mod fact;
 pub mod finding;
+pub mod grant;
 pub mod guard;
 pub mod id;
 pub mod infer;

@@ -24,6 +24,10 @@ pub const LABELS_MAX: usize = 256;
 pub const OPEN_ACTIONS_MAX: usize = 1_024;
 /// Approvals of one run that are remembered, decided ones included.
 pub const APPROVALS_MAX: usize = 1_024;
+/// Grants for effects that are tried on an action that would be held: the latest.
+pub const EFFECT_GRANTS_TRIED_MAX: usize = 16;
+/// Resources in one grant for effects.
+pub const GRANTED_RESOURCES_MAX: usize = 256;
 /// Denied actions of one run whose retries are counted.
 pub const DENIALS_REMEMBERED_MAX: usize = 1_024;
 /// Files in one bundle.

@@ -133,9 +133,9 @@ impl Pipeline {
                 vec![Finding::new(reserved::GUARD_PANICKED, Verdict::Deny, message)]
             }));
         }
-        if pending.grant.is_some() {
+        if let Some(grant) = pending.grant {
             for finding in findings.iter_mut().filter(|finding| finding.verdict == Verdict::Review) {
-                finding.granted = true;
+                finding.granted = grant.scope.answers(finding);
             }
         }
         let mut verdict = join(&findings);

@@ -12,7 +12,9 @@ use crate::event::{
 };
 use crate::id::{ActionId, ApprovalId, Digest};
 use crate::label::{Label, LabelSet};
-use crate::limits::{APPROVALS_MAX, DENIALS_REMEMBERED_MAX, OPEN_ACTIONS_MAX, TOOLS_MAX};
+use crate::limits::{
+    APPROVALS_MAX, DENIALS_REMEMBERED_MAX, EFFECT_GRANTS_TRIED_MAX, OPEN_ACTIONS_MAX, TOOLS_MAX,
+};
 use crate::principal::Principal;
 use crate::recent::Recent;
 use crate::time::Timestamp;
@@ -270,7 +272,8 @@ impl RunState {
         self.approvals.get(&id).map(|approval| (id, approval))
     }
 
-    /// The grant that covers an action now: a `once` grant bound to its digest, or a scoped one for its tool.
+    /// The grant that covers an action now: one that was given for this very action, or one for its tool. Grants for
+    /// effects are [`Self::effect_grants`]: only the findings show what they cover.
     /// A grant holds for `ttl_micros` after it was given and only while the run has seen nothing that the
     /// approver was not shown.
     pub fn grant_for(
@@ -280,14 +283,7 @@ impl RunState {
         at: Timestamp,
         ttl_micros: u64,
     ) -> Option<Grant> {
-        let live = |approval: &Approval| match &approval.state {
-            ApprovalState::Granted { scope, labels, at: granted_at }
-                if self.labels.is_subset(labels) && at.micros_since(*granted_at) <= ttl_micros =>
-            {
-                Some(scope.clone())
-            }
-            _ => None,
-        };
+        let live = |approval| self.live_scope(approval, at, ttl_micros).cloned();
         let bound = self.approval_for(grant_digest).and_then(|(id, approval)| Some((id, live(approval)?)));
         let once_or_scoped = bound.or_else(|| {
             let tool = action.tool.as_deref()?;
@@ -297,6 +293,40 @@ impl RunState {
             })
         });
         once_or_scoped.map(|(approval, scope)| Grant { approval, scope })
+    }
+
+    /// The grants that are given for effects and hold now, the latest first, at most [`EFFECT_GRANTS_TRIED_MAX`].
+    pub fn effect_grants(&self, at: Timestamp, ttl_micros: u64) -> Vec<Grant> {
+        let mut live: Vec<(Timestamp, Grant)> = self
+            .approvals
+            .iter()
+            .filter_map(|(id, approval)| match self.live_scope(approval, at, ttl_micros)? {
+                scope @ GrantScope::Effects(_) => {
+                    let grant = Grant { approval: *id, scope: scope.clone() };
+                    Some((approval.requested_at, grant))
+                }
+                _ => None,
+            })
+            .collect();
+        live.sort_by_key(|(requested, _)| std::cmp::Reverse(*requested));
+        live.into_iter().take(EFFECT_GRANTS_TRIED_MAX).map(|(_, grant)| grant).collect()
+    }
+
+    /// The scope of a grant that holds now.
+    fn live_scope<'s>(
+        &self,
+        approval: &'s Approval,
+        at: Timestamp,
+        ttl_micros: u64,
+    ) -> Option<&'s GrantScope> {
+        match &approval.state {
+            ApprovalState::Granted { scope, labels, at: granted_at }
+                if self.labels.is_subset(labels) && at.micros_since(*granted_at) <= ttl_micros =>
+            {
+                Some(scope)
+            }
+            _ => None,
+        }
     }
 
     /// Takes one more event into account. Total: an event that does not fit changes nothing but the count.

@@ -38,7 +38,7 @@ pub use tools::{
 };
 
 use portcullis_core::denial::Denial;
-use portcullis_core::event::{Control, Enforced, Mode, OutcomeStatus, Place};
+use portcullis_core::event::{Control, Enforced, GrantedEffects, Mode, OutcomeStatus, Place};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::LabelSet;
@@ -406,6 +406,9 @@ pub struct ApprovalInfo {
     /// Why it asks.
     #[serde(default)]
     pub reason: Option<String>,
+    /// What a grant for effects would cover; none where the call is held for something else, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effects: Option<Vec<GrantedEffects>>,
     /// What a `once` grant is bound to.
     pub digest: Digest,
     /// Where what the agent has seen so far came from.
@@ -476,6 +479,8 @@ pub enum Scope {
     Once,
     /// Every call of the tool for the rest of the run.
     Tool,
+    /// What holds this call, for the rest of the run: the same rules against the same resources.
+    Effects,
 }
 
 /// Says no. Needs the approver's credential.

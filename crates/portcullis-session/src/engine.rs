@@ -357,7 +357,7 @@ impl Engine {
         grant: Option<Grant>,
     ) -> Judgement {
         let Standing { step, cause, bound_to, call, ask } = standing;
-        let (facts, decision) = self.decide(batch, &action, grant.as_ref());
+        let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant);
         let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
         let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
         let mut verdict = cause;
@@ -394,6 +394,27 @@ impl Engine {
             grant: used.map(|g| g.approval),
             seq: 0,
         }
+    }
+
+    /// Decides with the grant at hand or, where the action would be held without one, with the first grant for
+    /// effects that covers all that it would be held for.
+    fn decide_with_grants(
+        &self,
+        batch: &BatchBuilder<'_>,
+        action: &Action,
+        grant: Option<Grant>,
+    ) -> (Facts, Decision, Option<Grant>) {
+        let (facts, decision) = self.decide(batch, action, grant.as_ref());
+        if decision.verdict == Verdict::Review && grant.is_none() {
+            let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
+            for grant in self.state.effect_grants(batch.at(), ttl) {
+                let (facts, decision) = self.decide(batch, action, Some(&grant));
+                if decision.verdict.permits() {
+                    return (facts, decision, Some(grant));
+                }
+            }
+        }
+        (facts, decision, grant)
     }
 
     fn decide(&self, batch: &BatchBuilder<'_>, action: &Action, grant: Option<&Grant>) -> (Facts, Decision) {
@@ -495,9 +516,9 @@ impl Engine {
         }
         let granted = answer.decision == ApprovalDecision::Granted;
         let mut labels = self.state.labels().clone();
-        if let (true, GrantScope::Tool(tool)) = (granted, &answer.scope) {
-            // Who approves every call of a tool has approved that its results will be seen.
-            labels.insert(Label::Tool(tool.clone()));
+        if granted && answer.scope != GrantScope::Once {
+            // Who approves further calls has approved that the results of the tool will be seen.
+            labels.insert(Label::Tool(approval.tool.clone()));
         }
         let cause = self.state.open_action(approval.action).map(|action| action.last_event);
         let mut batch = self.builder(env);

@@ -7,12 +7,16 @@ use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
-    ApprovalDecision, ClosedState, Control, Event, EventBody, GrantScope, ListedTool, OutcomeStatus,
+    ApprovalDecision, ClosedState, Control, Event, EventBody, GrantScope, GrantedEffects, ListedTool,
+    OutcomeStatus,
 };
+use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::Label;
+use portcullis_core::limits::GRANTED_RESOURCES_MAX;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::{Phase, RunState};
+use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{Append, ApprovalRow, ApprovalState, ChainedLine, Head, Ledger};
 use serde_json::json;
 use tokio::sync::{Mutex, Notify};
@@ -290,15 +294,19 @@ impl Live {
         let mut rows = Vec::new();
         let mut reason = None;
         let mut proposed = None;
+        let mut effects = None;
         for event in events {
             match &event.body {
                 EventBody::Proposed(_) => proposed = Some(event.seq),
-                EventBody::Verdict(record) => reason = Some((record.rule.clone(), record.reason.clone())),
+                EventBody::Verdict(record) => {
+                    reason = Some((record.rule.clone(), record.reason.clone()));
+                    effects = held_for(&record.findings);
+                }
                 EventBody::ApprovalRequested { approval, action, digest, tool } => {
                     let (rule, message) = reason.clone().unwrap_or_default();
                     let detail = json!({
                         "tool": tool, "rule": rule, "message": message, "policy": state.policy(),
-                        "proposed": proposed,
+                        "proposed": proposed, "effects": effects,
                     });
                     rows.push(ApprovalRow {
                         approval: *approval,
@@ -341,4 +349,13 @@ impl Live {
     fn stored_row(&self, approval: ApprovalId) -> Option<ApprovalRow> {
         self.ledger.read(|reader| reader.approval(approval)).ok().flatten()
     }
+}
+
+/// What a grant would have to cover so that these findings hold nothing: none where one of them cannot be granted by
+/// its effects, or there is too much of it.
+fn held_for(findings: &[Finding]) -> Option<Vec<GrantedEffects>> {
+    let held = findings.iter().filter(|finding| finding.effective() == Verdict::Review);
+    let effects: Vec<GrantedEffects> = held.map(GrantedEffects::of).collect::<Option<_>>()?;
+    let resources: usize = effects.iter().map(|granted| granted.resources.len()).sum();
+    (resources <= GRANTED_RESOURCES_MAX && !effects.is_empty()).then_some(effects)
 }

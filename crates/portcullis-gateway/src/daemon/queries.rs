@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use portcullis_core::event::{ClosedState, Event, EventBody, GrantScope};
+use portcullis_core::event::{ClosedState, Event, EventBody, GrantScope, GrantedEffects};
 use portcullis_core::id::{ApprovalId, RunId};
 use portcullis_core::label::LabelSet;
 use portcullis_core::principal::CredentialKind;
@@ -312,12 +312,19 @@ pub(super) async fn approval_info(shared: &Shared, row: ApprovalRow) -> Result<a
         planned: planned.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
         rule: detail(&row, "rule"),
         reason: detail(&row, "message"),
+        effects: effects(&row),
         digest: row.digest,
         labels,
         requested_at: row.requested,
         expires_at,
         principal: row.principal,
     })
+}
+
+/// What a grant for effects would cover.
+pub(super) fn effects(row: &ApprovalRow) -> Option<Vec<GrantedEffects>> {
+    let detail: serde_json::Value = serde_json::from_str(&row.detail).ok()?;
+    serde_json::from_value(detail.get("effects")?.clone()).ok()
 }
 
 /// Arguments and planned action of the action that waits.

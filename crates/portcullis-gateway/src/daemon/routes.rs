@@ -339,6 +339,10 @@ async fn grant(
     let scope = match request.scope {
         api::Scope::Once => GrantScope::Once,
         api::Scope::Tool => GrantScope::Tool(queries::detail(&row, "tool").unwrap_or_default()),
+        api::Scope::Effects => GrantScope::Effects(queries::effects(&row).ok_or_else(|| {
+            let message = "this call is held for something that cannot be granted by its effects; grant it once, or the tool";
+            Failure::new(StatusCode::CONFLICT, "not_by_effects", message)
+        })?),
     };
     let answer = Answer {
         decision: ApprovalDecision::Granted,

@@ -143,11 +143,13 @@ fn blocks(input: &HookInput) -> bool {
 async fn tell(input: &[u8], parsed: HookInput, options: &HookOptions) -> Result<Answered, ClientError> {
     let open = open_request(&parsed, options)?;
     let mut tries = 1;
+    let mut again = false;
     loop {
         let client = Client::new(options.home.clone(), CredentialKind::Agent);
         let told = async {
             let run = client.open_run(&open).await?.run;
-            event(&client, run, input, &parsed, options, tries > 1).await
+            let told_before = std::mem::replace(&mut again, true);
+            event(&client, run, input, &parsed, options, told_before).await
         };
         match told.await {
             // Nobody listens, or the daemon ended a moment ago: what was recorded is taken up by the next one.

@@ -46,14 +46,17 @@ enum Command {
     },
     /// Say yes: this call with these arguments, once
     #[command(
-        after_help = "Examples:\n  portcullis approvals grant 3f81c2\n  portcullis approvals grant 3f81c2 --tool --note \"for today's import\""
+        after_help = "Examples:\n  portcullis approvals grant 3f81c2\n  portcullis approvals grant 3f81c2 --effects\n  portcullis approvals grant 3f81c2 --tool --note \"for today's import\""
     )]
     Grant {
         /// The approval, or the start of its id
         id: String,
         /// Every call of the tool for the rest of the run
-        #[arg(long)]
+        #[arg(long, conflicts_with = "effects")]
         tool: bool,
+        /// What holds this call, for the rest of the run: the same rules against the same resources
+        #[arg(long)]
+        effects: bool,
         /// A note for the record
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
@@ -84,8 +87,12 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let approval = daemon.ask(|client| client.approval(id))?;
             show(&mut out, &approval, global)?;
         }
-        Command::Grant { id, tool, note } => {
-            let scope = if *tool { Scope::Tool } else { Scope::Once };
+        Command::Grant { id, tool, effects, note } => {
+            let scope = match (tool, effects) {
+                (true, _) => Scope::Tool,
+                (false, true) => Scope::Effects,
+                (false, false) => Scope::Once,
+            };
             let grant = GrantApproval { scope, note: note.clone() };
             let approval = daemon.ask(|client| client.grant(id, &grant))?;
             decided(&mut out, &approval, global)?;
@@ -154,6 +161,7 @@ fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), F
         ("planned", approval.planned.clone().unwrap_or_default()),
         ("rule", approval.rule.clone().unwrap_or_default()),
         ("reason", approval.reason.clone().unwrap_or_default()),
+        ("effects", effects(approval)),
         ("has seen", labels.join(", ")),
         ("requested", out::seconds(approval.requested_at)),
         ("expires", approval.expires_at.map(out::seconds).unwrap_or_default()),
@@ -163,6 +171,14 @@ fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), F
         }
     }
     Ok(())
+}
+
+/// What a grant for effects would cover, a rule a line.
+fn effects(approval: &ApprovalInfo) -> String {
+    let granted = approval.effects.iter().flatten();
+    let lines: Vec<String> =
+        granted.map(|granted| format!("{}: {}", granted.rule, granted.resources.join(", "))).collect();
+    lines.join("\n             ")
 }
 
 fn decided(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), Failure> {

@@ -11,6 +11,8 @@ mod daemon;
 #[cfg(test)]
 mod general;
 #[cfg(test)]
+mod hook;
+#[cfg(test)]
 mod peers;
 #[cfg(test)]
 mod policy;

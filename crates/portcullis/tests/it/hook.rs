@@ -1,0 +1,369 @@
+//! `portcullis hook` as a client uses it: a process for each event, against a real daemon. The inputs under `hook/`
+//! have the documented shapes.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::command::{Ran, portcullis, project};
+
+/// A client with a state folder; its daemon, where one was started, ends with it.
+struct Client {
+    folder: tempfile::TempDir,
+}
+
+impl Client {
+    fn new() -> Self {
+        // Socket paths are short; the usual temporary folder may not be.
+        Self { folder: tempfile::tempdir_in("/tmp").unwrap() }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = portcullis(args);
+        command.env("PORTCULLIS_HOME", self.home()).env("HOME", "/home/dev").env_remove("CLAUDE_PROJECT_DIR");
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        self.command(args).output().unwrap().into()
+    }
+
+    /// One event, told as bytes.
+    fn tell(&self, args: &[&str], input: &[u8]) -> Ran {
+        let mut child = self
+            .command(&[&["hook"], args].concat())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The process may refuse before it has read everything.
+        let _refused = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap().into()
+    }
+
+    /// One event of a file; its answer, which must be one.
+    fn event(&self, args: &[&str], name: &str) -> Value {
+        self.answer(args, &fs::read(fixture(name)).unwrap())
+    }
+
+    fn answer(&self, args: &[&str], input: &[u8]) -> Value {
+        let ran = self.tell(args, input);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{}", String::from_utf8_lossy(input));
+        let [answer] = ran.json().try_into().unwrap();
+        answer
+    }
+
+    fn runs(&self) -> Vec<Value> {
+        self.run(&["runs", "list", "--json"]).json()
+    }
+
+    /// The events of the only run.
+    fn recorded(&self) -> Vec<Value> {
+        let [run] = self.runs().try_into().unwrap();
+        self.run(&["runs", "events", run["run"].as_str().unwrap(), "--json"]).json()
+    }
+
+    fn stop_daemon(&self) {
+        let Ok(pid) = fs::read_to_string(self.home().join("daemon.pid")) else { return };
+        let ended = Command::new("kill").arg(pid.trim()).status();
+        assert!(ended.is_ok());
+        for _ in 0..200 {
+            if !self.home().join("gate.sock").exists() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.stop_daemon();
+    }
+}
+
+fn fixture(name: &str) -> PathBuf {
+    project().join(format!("crates/portcullis/tests/it/hook/{name}.json"))
+}
+
+fn input(name: &str, change: impl FnOnce(&mut Value)) -> Vec<u8> {
+    let mut input = serde_json::from_slice(&fs::read(fixture(name)).unwrap()).unwrap();
+    change(&mut input);
+    input.to_string().into_bytes()
+}
+
+fn decision(answer: &Value) -> &str {
+    assert_eq!(answer["hookSpecificOutput"]["hookEventName"], "PreToolUse", "{answer}");
+    answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap()
+}
+
+fn reason(answer: &Value) -> &str {
+    answer["hookSpecificOutput"]["permissionDecisionReason"].as_str().unwrap()
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["kind"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_session_from_start_to_end_is_one_run() {
+    let client = Client::new();
+    for name in ["session-start", "user-prompt-submit"] {
+        assert_eq!(client.event(&[], name), json!({}), "{name}");
+    }
+    assert_eq!(decision(&client.event(&[], "pre-bash")), "allow");
+    assert_eq!(client.event(&[], "post-bash"), json!({}));
+    assert_eq!(decision(&client.event(&[], "pre-edit")), "allow");
+    for name in
+        ["post-failure", "subagent-stop", "notification", "pre-compact", "unheard-of", "stop", "session-end"]
+    {
+        assert_eq!(client.event(&[], name), json!({}), "{name}");
+    }
+    let events = client.recorded();
+    let call = ["proposed", "verdict", "enforcement", "outcome", "observation"];
+    let expected = [
+        &["run-opened", "input"][..],
+        &call,
+        &call,
+        &["evidence", "evidence", "evidence", "evidence", "output", "run-closed"],
+    ];
+    assert_eq!(kinds(&events), expected.concat());
+    let opened = &events[0]["body"];
+    assert_eq!(opened["surface"], "hook");
+    assert_eq!(opened["session"], "5a6f7c1e-1d0b-4c1c-9a59-0f6a1b2c3d4e");
+    assert_eq!(opened["place"], json!({"workspace": "/home/dev/shop", "home": "/home/dev"}));
+    let proposed = &events[2]["body"];
+    assert_eq!((&proposed["tool"], &proposed["call"]), (&json!("Bash"), &json!("toolu_01Bash")));
+    assert_eq!(proposed["directory"], "/home/dev/shop");
+    assert_eq!(events[5]["body"]["status"], "ok");
+    assert_eq!(events[10]["body"]["status"], "error");
+    assert_eq!(events[12]["body"]["name"], "hook/SubagentStop");
+    assert_eq!(events.last().unwrap()["body"]["state"], "closed");
+}
+
+#[test]
+fn the_tools_of_the_client_are_known() {
+    let client = Client::new();
+    for name in [
+        "pre-bash",
+        "pre-read",
+        "pre-glob",
+        "pre-grep",
+        "pre-edit",
+        "pre-multi-edit",
+        "pre-write",
+        "pre-notebook-edit",
+        "pre-web-search",
+        "pre-task",
+    ] {
+        assert_eq!(decision(&client.event(&[], name)), "allow", "{name}");
+    }
+}
+
+#[test]
+fn what_nobody_classified_is_held_until_a_person_decides() {
+    let client = Client::new();
+    let bundle = quick_bundle(client.folder.path());
+    let args = ["--bundle", bundle.to_str().unwrap()];
+    let held = client.event(&args, "pre-mcp");
+    assert_eq!(decision(&held), "deny");
+    assert!(
+        reason(&held).contains("waits for a person's approval (registry/unknown-tool)"),
+        "{}",
+        reason(&held)
+    );
+    let [approval] = client.run(&["approvals", "list", "--json"]).json().try_into().unwrap();
+    let id = approval["approval"].as_str().unwrap();
+    assert!(reason(&held).contains(&format!("portcullis approvals grant {id}")), "{}", reason(&held));
+    assert_eq!(client.run(&["approvals", "grant", id]).code, 0);
+    // The agent tries again: another call to the client, the same action to the gate.
+    let again = input("pre-mcp", |input| input["tool_use_id"] = "toolu_13Mcp".into());
+    assert_eq!(decision(&client.answer(&args, &again)), "allow");
+    let done = input("pre-mcp", |input| {
+        input["hook_event_name"] = "PostToolUse".into();
+        input["tool_use_id"] = "toolu_13Mcp".into();
+        input["tool_response"] = "created".into();
+    });
+    assert_eq!(client.answer(&args, &done), json!({}), "its outcome is known by the later call");
+    let events = client.recorded();
+    assert!(kinds(&events).contains(&"grant-claimed"));
+    assert_eq!(events.last().unwrap()["kind"], "observation");
+}
+
+#[test]
+fn with_ask_the_clients_prompt_decides_and_the_record_says_so() {
+    let client = Client::new();
+    let bundle = quick_bundle(client.folder.path());
+    let args = ["--ask", "--bundle", bundle.to_str().unwrap()];
+    let asked = client.event(&args, "pre-mcp");
+    assert_eq!(decision(&asked), "ask");
+    assert!(reason(&asked).starts_with("Portcullis (registry/unknown-tool)"), "{}", reason(&asked));
+    let done = input("pre-mcp", |input| {
+        input["hook_event_name"] = "PostToolUse".into();
+        input["tool_response"] = "created".into();
+    });
+    assert_eq!(client.answer(&args, &done), json!({}));
+    let events = client.recorded();
+    assert_eq!(kinds(&events)[1..], ["proposed", "verdict", "enforcement", "outcome", "observation"]);
+    assert_eq!(events[3]["body"]["enforced"], "asked");
+    // Where no prompt is shown, a person with the approver's credential decides.
+    let alone = input("pre-mcp", |input| input["permission_mode"] = "bypassPermissions".into());
+    assert_eq!(decision(&client.answer(&args, &alone)), "deny");
+    let run = client.runs()[0]["run"].as_str().unwrap().to_owned();
+    let export = client.folder.path().join("run.jsonl");
+    assert_eq!(client.run(&["export", &run, "-o", export.to_str().unwrap()]).code, 0);
+    let verified = client.run(&["verify", export.to_str().unwrap()]);
+    assert!(verified.code == 0 || verified.code == 2, "{}{}", verified.stdout, verified.stderr);
+}
+
+#[test]
+fn with_defer_the_clients_own_rules_decide_what_is_permitted() {
+    let client = Client::new();
+    assert_eq!(client.event(&["--defer"], "pre-bash"), json!({}));
+}
+
+#[test]
+fn a_session_goes_on_after_the_daemon_was_restarted() {
+    let client = Client::new();
+    client.event(&[], "user-prompt-submit");
+    assert_eq!(decision(&client.event(&[], "pre-bash")), "allow");
+    client.stop_daemon();
+    assert_eq!(client.event(&[], "post-bash"), json!({}), "an outcome that was unknown is told late");
+    let events = client.recorded();
+    let text = kinds(&events).join(" ");
+    assert!(text.contains("run-closed config config outcome observation"), "{text}");
+}
+
+#[test]
+fn a_call_that_the_gate_never_saw_is_recorded_as_such() {
+    let client = Client::new();
+    let answer = client.event(&[], "post-read");
+    assert!(answer["systemMessage"].as_str().unwrap().contains("without a permit"), "{answer}");
+    assert_eq!(client.recorded().last().unwrap()["body"]["name"], "hook/call-without-permit");
+    assert_eq!(client.event(&[], "permission-denied"), json!({}), "what was not made needs no permit");
+}
+
+#[test]
+fn whatever_cannot_be_read_blocks() {
+    let client = Client::new();
+    let large = vec![b' '; (16 << 20) + 1];
+    for (bytes, why) in [
+        (&b""[..], "cannot be read"),
+        (b"{", "cannot be read"),
+        (b"[]", "cannot be read"),
+        (b"\xff\xfe", "not UTF-8"),
+        (br#"{"session_id":"s"}"#, "`hook_event_name`"),
+        (br#"{"hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{}}"#, "`session_id`"),
+        (br#"{"session_id":"s","hook_event_name":"PreToolUse","tool_input":{}}"#, "`tool_name`"),
+        (
+            br#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls","command":"id"}}"#,
+            "duplicate key",
+        ),
+        (&large, "longer than"),
+    ] {
+        let ran = client.tell(&[], bytes);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{why}: {}", ran.stderr);
+        assert!(ran.stderr.contains(why), "{why}: {}", ran.stderr);
+    }
+    assert!(!client.home().exists(), "no daemon is started for nothing");
+}
+
+#[test]
+fn whatever_keeps_the_gate_from_answering_blocks() {
+    let client = Client::new();
+    let pre = fs::read(fixture("pre-bash")).unwrap();
+    // The state folder cannot be made.
+    fs::write(client.folder.path().join("file"), "").unwrap();
+    let nowhere = client.folder.path().join("file/home");
+    let home = ["--home", nowhere.to_str().unwrap()];
+    let ran = client.tell(&home, &pre);
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    assert!(ran.stderr.starts_with("portcullis: "), "{}", ran.stderr);
+    // After a reply code 2 would make the agent go on, so that is not what a failure there does.
+    assert_eq!(client.tell(&home, &fs::read(fixture("stop")).unwrap()).code, 1);
+    // Mistakes in the settings.
+    for args in
+        [&["--bogus"][..], &["--bundle", "/no/such/bundle"], &["--policy", "No such policy"], &["bogus"]]
+    {
+        let ran = client.tell(args, &pre);
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}: {}", ran.stderr);
+        assert!(!ran.stderr.is_empty(), "{args:?}");
+    }
+    // Nobody is left to read the answer.
+    let mut child = client.command(&["hook"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    child.stdin.take().unwrap().write_all(&pre).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+fn a_daemon_that_does_not_answer_blocks() {
+    let client = Client::new();
+    fs::create_dir_all(client.home().join("credentials")).unwrap();
+    fs::write(client.home().join("credentials/agent.token"), "token").unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(client.home().join("gate.sock")).unwrap();
+    let nobody = std::thread::spawn(move || {
+        // Takes requests and hangs up, as a daemon that crashes at each would.
+        for stream in listener.incoming().take(8) {
+            drop(stream);
+        }
+    });
+    // The folder is not locked, so a daemon is started, which takes the socket over.
+    let ran = client.tell(&[], &fs::read(fixture("pre-bash")).unwrap());
+    assert!(ran.code == 2 || decision(&ran.json()[0]) == "allow", "{} {}", ran.stdout, ran.stderr);
+    drop(nobody);
+}
+
+#[test]
+fn the_hook_is_written_into_the_settings_and_works_from_there() {
+    let client = Client::new();
+    let project = client.folder.path().join("shop");
+    fs::create_dir_all(project.join(".claude")).unwrap();
+    fs::write(project.join(".claude/settings.json"), r#"{"env":{"A":"1"}}"#).unwrap();
+    let installed: Ran =
+        client.command(&["hook", "install", "--ask"]).current_dir(&project).output().unwrap().into();
+    assert_eq!((installed.code, installed.stderr.as_str()), (0, ""));
+    let settings: Value =
+        serde_json::from_slice(&fs::read(project.join(".claude/settings.json")).unwrap()).unwrap();
+    assert_eq!(settings["env"]["A"], "1");
+    let command = settings["hooks"]["PreToolUse"][0]["hooks"][0]["command"].as_str().unwrap();
+    assert!(command.ends_with(" hook --ask || exit 2"), "{command}");
+    let as_client = |command: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).env("PORTCULLIS_HOME", client.home()).env("HOME", "/home/dev");
+        shell.env("CLAUDE_PROJECT_DIR", &project).stdin(fs::File::open(fixture("pre-mcp")).unwrap());
+        Ran::from(shell.output().unwrap())
+    };
+    let ran = as_client(command);
+    assert_eq!((ran.code, decision(&ran.json()[0])), (0, "ask"));
+    // The program is gone.
+    let gone = command.replace(env!("CARGO_BIN_EXE_portcullis"), "/no/such/portcullis");
+    assert_ne!(gone, command);
+    assert_eq!(as_client(&gone).code, 2);
+    let place = &client.recorded()[0]["body"]["place"];
+    assert_eq!(place["workspace"], json!(project));
+}
+
+/// The shipped bundle, whose held calls are answered at once.
+fn quick_bundle(folder: &Path) -> PathBuf {
+    let bundle = folder.join("bundle");
+    for (path, bytes) in portcullis_sim::developer_bundle::files() {
+        let path = bundle.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let main = bundle.join("portcullis.toml");
+    let text = fs::read_to_string(&main).unwrap();
+    assert!(text.contains("approval_wait_s = 20"));
+    fs::write(main, text.replace("approval_wait_s = 20", "approval_wait_s = 0")).unwrap();
+    bundle
+}
