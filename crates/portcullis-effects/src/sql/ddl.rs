@@ -8,7 +8,7 @@ use sqlparser::ast::{
 use sqlparser::tokenizer::Span;
 
 use super::names::{self, folded, literal};
-use super::output::How;
+use super::output::{How, Output};
 use super::reading::Reading;
 
 impl Reading<'_, '_, '_, '_> {
@@ -114,7 +114,10 @@ impl Reading<'_, '_, '_, '_> {
             },
             Statement::Discard { .. } => self.output.setting("*", Span::empty()),
             Statement::Use(_) => self.output.setting("current database", Span::empty()),
-            Statement::Pragma { name, .. } => self.read_pragma(name),
+            Statement::Pragma { name, .. } => {
+                let parts = names::parts(name).unwrap_or_default();
+                pragma(parts.last().map(String::as_str).unwrap_or_default(), name.span(), self.output);
+            }
             Statement::Kill { id, .. } => {
                 let name = format!("sql {id}");
                 self.output.other(Verb::Delete, ResourceKind::Process, &name, How::default(), Span::empty());
@@ -384,31 +387,6 @@ impl Reading<'_, '_, '_, '_> {
         self.on_setting(Verb::Configure, &parts, name.span());
     }
 
-    /// SQLite's pragmas: some only tell the shape of tables.
-    fn read_pragma(&mut self, name: &ObjectName) {
-        let parts = names::parts(name).unwrap_or_default();
-        let last = parts.last().map(String::as_str).unwrap_or_default();
-        let tells = matches!(
-            last,
-            "table_info"
-                | "table_xinfo"
-                | "table_list"
-                | "index_list"
-                | "index_info"
-                | "index_xinfo"
-                | "foreign_key_list"
-                | "database_list"
-                | "collation_list"
-                | "function_list"
-                | "compile_options"
-                | "integrity_check"
-                | "quick_check"
-        );
-        if !tells {
-            self.on_setting(Verb::Configure, last, name.span());
-        }
-    }
-
     /// `from 'orders.csv'`: a file in place of a table.
     pub(super) fn read_file_as_table(&mut self, name: &ObjectName) -> bool {
         let [part] = name.0.as_slice() else { return false };
@@ -425,5 +403,28 @@ impl Reading<'_, '_, '_, '_> {
             _ => return false,
         }
         ident.quote_style == Some('\'')
+    }
+}
+
+/// SQLite's pragmas: some only tell the shape of tables.
+pub(super) fn pragma(name: &str, span: Span, output: &mut Output<'_, '_, '_>) {
+    let tells = matches!(
+        name,
+        "table_info"
+            | "table_xinfo"
+            | "table_list"
+            | "index_list"
+            | "index_info"
+            | "index_xinfo"
+            | "foreign_key_list"
+            | "database_list"
+            | "collation_list"
+            | "function_list"
+            | "compile_options"
+            | "integrity_check"
+            | "quick_check"
+    );
+    if !tells {
+        output.setting(name, span);
     }
 }

@@ -60,7 +60,7 @@ unix_micros unix_millis unix_seconds unix_timestamp unlikely unnest upper user u
 uuid_generate_v4 uuid_short uuid_to_bin uuidv7 values var_pop var_samp variance variance_samp version week weekday
 weekofyear weight_string width_bucket year yearweek zeroblob zeroifnull zip xmlagg xmlelement xmlforest xpath
 similarity word_similarity unaccent width median_absolute_deviation trunc_date date_bucket dateof json jsonb
-sys_context isodow try uniform seq1 seq2 seq4 seq8 generator table lateral rows values_list cube rollup
+sys_context columns isodow try uniform seq1 seq2 seq4 seq8 generator table lateral rows values_list cube rollup
 ";
 
 /// Beginnings of names whose functions compute values: `json_extract`, `array_agg`.

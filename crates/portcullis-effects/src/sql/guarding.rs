@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use portcullis_core::bundle::SqlDialect;
 use portcullis_core::effect::Verb;
-use sqlparser::dialect::Dialect;
+use sqlparser::dialect::{Dialect, MsSqlDialect, MySqlDialect, SQLiteDialect};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, TokenizerError};
 
@@ -18,6 +18,8 @@ use crate::limits::{NESTING_MAX, TEXT_BYTES_MAX};
 
 /// Longest chain of words without a comma, measured down to the innermost bracket.
 const CHAIN_MAX: usize = 3_000;
+/// Deepest nesting of statements in statements.
+const BLOCKS_MAX: usize = 12;
 /// Most operations on sets and pivots in one statement at one level of brackets: these chain across commas.
 const OPERATIONS_MAX: usize = 256;
 
@@ -56,6 +58,13 @@ pub(super) fn variants(text: &str, dialect: SqlDialect) -> Vec<Cow<'_, str>> {
 /// The words of a text, without white space and comments.
 pub(super) fn tokens(text: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithSpan>, TokenizerError> {
     let mut tokens = Tokenizer::new(dialect, text).tokenize_with_location()?;
+    let lacks_dollar_quotes =
+        dialect.is::<MySqlDialect>() || dialect.is::<SQLiteDialect>() || dialect.is::<MsSqlDialect>();
+    let is_dollar_quoted = |token: &TokenWithSpan| matches!(token.token, Token::DollarQuotedString(_));
+    if lacks_dollar_quotes && tokens.iter().any(is_dollar_quoted) {
+        // The parser knows dollar quotes in every dialect; these databases do not, and take the signs for letters.
+        tokens = Tokenizer::new(dialect, &text.replace('$', "_")).tokenize_with_location()?;
+    }
     // Hints to the optimiser are comments that the parser reads; they touch nothing.
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
     Ok(tokens)
@@ -85,10 +94,62 @@ impl Level {
     }
 }
 
+/// Statements in statements: the parser goes deeper with each, and its stack grows a lot.
+#[derive(Default)]
+struct Blocks {
+    statements: usize,
+    /// Words that make a statement out of the next: `explain`. They end with it.
+    leading: usize,
+    cases: usize,
+    /// Whether a statement may begin here.
+    at_start: bool,
+}
+
+impl Blocks {
+    fn count(&mut self, token: &Token, next: Option<&Token>) -> Result<(), String> {
+        let at_start = std::mem::replace(&mut self.at_start, *token == Token::SemiColon);
+        let Token::Word(word) = token else {
+            if *token == Token::SemiColon {
+                self.leading = 0;
+            }
+            return Ok(());
+        };
+        let next = match next {
+            Some(Token::Word(word)) => Some(word.keyword),
+            _ => None,
+        };
+        match word.keyword {
+            Keyword::CASE if at_start => self.statements += 1,
+            Keyword::CASE => self.cases += 1,
+            Keyword::BEGIN | Keyword::WHILE => self.statements += 1,
+            // `if exists` asks nothing of what follows.
+            // `drop table if exists` and `if(a, b, c)` hold no statement; only what stands where one may begin does.
+            Keyword::IF | Keyword::ELSEIF if at_start => self.statements += 1,
+            Keyword::EXPLAIN | Keyword::DESCRIBE | Keyword::PREPARE => self.leading += 1,
+            Keyword::DESC if matches!(next, Some(Keyword::EXPLAIN | Keyword::DESC | Keyword::DESCRIBE)) => {
+                self.leading += 1;
+            }
+            Keyword::END if self.cases > 0 => self.cases -= 1,
+            Keyword::END | Keyword::COMMIT | Keyword::ROLLBACK => {
+                self.statements = self.statements.saturating_sub(1);
+            }
+            _ => {}
+        }
+        self.at_start = matches!(word.keyword, Keyword::BEGIN | Keyword::THEN | Keyword::ELSE);
+        if self.statements + self.leading > BLOCKS_MAX {
+            return Err(format!("statements are nested deeper than {BLOCKS_MAX} levels"));
+        }
+        if self.cases > NESTING_MAX {
+            return Err(format!("`case` is nested deeper than {NESTING_MAX} levels"));
+        }
+        Ok(())
+    }
+}
+
 /// Checks how deep the words nest and how long they chain.
 pub(super) fn check_tokens(tokens: &[TokenWithSpan]) -> Result<(), String> {
     let mut levels = vec![Level::default()];
-    let mut blocks = 0_usize;
+    let mut blocks = Blocks { at_start: true, ..Blocks::default() };
     let mut words = tokens.iter().map(|token| &token.token).peekable();
     while let Some(word) = words.next() {
         match word {
@@ -102,25 +163,11 @@ pub(super) fn check_tokens(tokens: &[TokenWithSpan]) -> Result<(), String> {
                 if let (Some(mut closed), Some(level)) = (levels.pop(), levels.last_mut()) {
                     closed.end_item();
                     level.within = level.within.max(closed.deepest + closed.operations);
-                    level.chain += 1;
+                    count(level, word)?;
                 }
             }
             other => {
-                if let Token::Word(word) = other {
-                    let called = words.peek().is_some_and(|next| **next == Token::LParen);
-                    let exists = matches!(words.peek(), Some(Token::Word(next)) if matches!(next.keyword, Keyword::EXISTS | Keyword::NOT));
-                    match word.keyword {
-                        Keyword::BEGIN | Keyword::CASE | Keyword::WHILE => blocks += 1,
-                        Keyword::IF if !called && !exists => blocks += 1,
-                        Keyword::END | Keyword::COMMIT | Keyword::ROLLBACK => {
-                            blocks = blocks.saturating_sub(1)
-                        }
-                        _ => {}
-                    }
-                    if blocks > NESTING_MAX {
-                        return Err(format!("blocks are nested deeper than {NESTING_MAX} levels"));
-                    }
-                }
+                blocks.count(other, words.peek().copied())?;
                 if let Some(level) = levels.last_mut() {
                     count(level, other)?;
                 }
@@ -213,7 +260,23 @@ pub(super) fn read_by_hand(piece: Vec<TokenWithSpan>, output: &mut Output<'_, '_
         output.path(Verb::Write, path, range);
         return Vec::new();
     }
+    if is_word(piece.first(), "pragma") && piece.iter().all(|token| is_plain(&token.token)) {
+        // `pragma name(word)`, which the parser takes with constants alone.
+        if let Some(TokenWithSpan { token: Token::Word(name), span }) = piece.get(1) {
+            let last = piece.iter().skip_while(|token| token.token != Token::Period).nth(1);
+            let (name, span) = match last {
+                Some(TokenWithSpan { token: Token::Word(last), span }) => (last, span),
+                _ => (name, span),
+            };
+            super::ddl::pragma(&name.value.to_lowercase(), *span, output);
+            return Vec::new();
+        }
+    }
     into_file(piece, output)
+}
+
+const fn is_plain(token: &Token) -> bool {
+    matches!(token, Token::Word(_) | Token::Period | Token::LParen | Token::RParen | Token::Eq)
 }
 
 fn load_data(piece: Vec<TokenWithSpan>, output: &mut Output<'_, '_, '_>) -> Vec<TokenWithSpan> {

@@ -10,9 +10,9 @@ use portcullis_core::bundle::{EffectSettings, SqlDialect};
 use portcullis_core::effect::Verb;
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, LambdaFunctionParameter,
-    ObjectName, OneOrManyWithParens, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, SetOperator, Spanned, Statement, TableFactor, Visit, Visitor,
-    WildcardAdditionalOptions,
+    ObjectName, OneOrManyWithParens, OrderBy, OrderByExpr, OrderByKind, Query, Select, SelectFlavor,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, Spanned, Statement, TableFactor,
+    Visit, Visitor, WildcardAdditionalOptions,
 };
 use sqlparser::tokenizer::Span;
 
@@ -168,6 +168,10 @@ impl<'c> Reading<'_, '_, '_, 'c> {
             self.wall_off(select);
         }
         self.read_wildcards(&select.projection);
+        if select.flavor == SelectFlavor::FromFirstNoSelect {
+            // `from t` is `select * from t`.
+            self.read_all(&[], None, Span::empty());
+        }
         if let Some(into) = &select.into {
             self.select_into(into);
         }
@@ -569,6 +573,7 @@ fn is_word_of_sql(name: &str) -> bool {
     matches!(
         name,
         "default"
+            | "array"
             | "current_date"
             | "current_time"
             | "current_timestamp"

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use portcullis_core::effect::Verb;
 use sqlparser::ast::{
-    Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem,
+    Expr, Ident, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectFlavor, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Spanned, Statement, TableAlias, TableFactor, TableWithJoins,
 };
 use sqlparser::tokenizer::Span;
@@ -209,6 +209,12 @@ impl<'c> Reading<'_, '_, '_, 'c> {
         if let Some(derived) = self.cte(name) {
             return Relation { qualifier, source: Source::Derived(derived), hidden: false };
         }
+        if let [part] = name.0.as_slice()
+            && part.as_ident().is_some_and(|ident| ident.quote_style == Some('\''))
+        {
+            // A file: its columns are no table's.
+            return opaque(alias, &written);
+        }
         let tables = self.tables_named(name);
         match alias {
             // The columns go by other names from here on: any of them may be meant.
@@ -329,6 +335,9 @@ impl<'c> Reading<'_, '_, '_, 'c> {
         }
         if !select.lateral_views.is_empty() {
             derived.opaque = true;
+        }
+        if select.flavor == SelectFlavor::FromFirstNoSelect {
+            relations.iter().for_each(|relation| add_all(relation, derived));
         }
         for item in &select.projection {
             match item {

@@ -511,7 +511,10 @@ impl<'c> Reading<'_, '_, '_, 'c> {
     fn read_execute(&mut self, name: Option<&ObjectName>, parameters: &[Expr], immediate: bool) {
         let procedure =
             name.and_then(names::parts).and_then(|parts| parts.last().cloned()).unwrap_or_default();
-        let runs_text = immediate || name.is_none() || procedure == "sp_executesql";
+        let runs_text = immediate
+            || name.is_none()
+            || (procedure == "immediate" && !parameters.is_empty())
+            || procedure == "sp_executesql";
         let span =
             name.map_or_else(|| parameters.first().map_or_else(Span::empty, Spanned::span), Spanned::span);
         let range = self.output.range(span);

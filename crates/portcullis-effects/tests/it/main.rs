@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod cases;
+mod sql;
 
 #[test]
 fn every_case_has_its_effects() {
