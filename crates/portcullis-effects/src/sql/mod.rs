@@ -62,7 +62,7 @@ pub fn read_dialect(text: &str, dialect: SqlDialect, surroundings: &Surroundings
     let places = Places::of(text);
     let mut output = Output::new(sink, surroundings, &places);
     let readings = readings(text, dialect);
-    for (dialect, statements) in &readings.parsed {
+    for (dialect, statements) in readings.parsed.iter().chain(&readings.begun) {
         for statement in statements {
             reading::read(statement, *dialect, &mut output);
         }
@@ -80,6 +80,8 @@ pub fn read_dialect(text: &str, dialect: SqlDialect, surroundings: &Surroundings
 struct Readings {
     /// Those that read it to the end.
     parsed: Vec<(SqlDialect, Vec<Statement>)>,
+    /// The first statements, to databases that run one before they look at the next, where a later one is an error.
+    begun: Vec<(SqlDialect, Vec<Statement>)>,
     /// The words of the first dialect, when none reads the text to the end.
     unparsed: Option<(SqlDialect, Vec<TokenWithSpan>)>,
     /// Why it cannot be read at all, or not in some dialect.
@@ -153,8 +155,14 @@ fn try_dialects(
                 readings.beyond.insert(why);
                 continue;
             }
-            if let Some(statements) = parse(dialect, tokens.clone()) {
-                readings.parsed.push((dialect, statements));
+            match parse(dialect, tokens.clone()) {
+                Some(statements) => readings.parsed.push((dialect, statements)),
+                None if matches!(dialect, SqlDialect::MySql | SqlDialect::Sqlite) => {
+                    let pieces = guarding::pieces(tokens.clone());
+                    let begun = pieces.into_iter().map_while(|piece| parse(dialect, piece)).flatten();
+                    readings.begun.push((dialect, begun.collect()));
+                }
+                None => {}
             }
             split.push((dialect, tokens));
         }
