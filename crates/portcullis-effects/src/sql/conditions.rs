@@ -1,12 +1,28 @@
 //! Whether a condition limits anything.
 
-use sqlparser::ast::{BinaryOperator, Expr, SetExpr, UnaryOperator, Value};
+use sqlparser::ast::{
+    BinaryOperator, Expr, JoinConstraint, JoinOperator, SetExpr, TableWithJoins, UnaryOperator, Value,
+};
 
 use super::names::literal;
+use super::scopes::constraint;
 
 /// Whether a condition lets every row through, as far as its text shows: `1=1`, `true`, `x or 'a'='a'`.
 pub(super) fn is_always_true(condition: &Expr) -> bool {
     constant(condition) == Some(true)
+}
+
+/// Whether an inner join limits the rows that a statement changes.
+pub(super) fn is_limiting_join(item: &TableWithJoins) -> bool {
+    item.joins.iter().any(|join| {
+        let inner = matches!(join.join_operator, JoinOperator::Join(_) | JoinOperator::Inner(_));
+        inner
+            && match constraint(&join.join_operator) {
+                Some(JoinConstraint::On(condition)) => !is_always_true(condition),
+                Some(JoinConstraint::Using(_) | JoinConstraint::Natural) => true,
+                Some(JoinConstraint::None) | None => false,
+            }
+    })
 }
 
 /// The value of a condition that is the same for every row.

@@ -176,7 +176,7 @@ impl<'r, 'e, 's> Output<'r, 'e, 's> {
             }
             return;
         }
-        let resource = Resource::new(ResourceKind::Path, text);
+        let resource = crate::path::resource(text, self.surroundings);
         self.add(verb, resource, How::default(), range);
     }
 

@@ -9,11 +9,11 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Span;
 
-use super::conditions::is_always_true;
+use super::conditions::{is_always_true, is_limiting_join};
 use super::names::{self, TableName, folded, literal};
 use super::output::How;
 use super::reading::{Reading, address};
-use super::scopes::{Derived, Relation, Source, constraint};
+use super::scopes::{Derived, Relation, Source};
 
 const UNBOUNDED: How = How { unbounded: true, force: false };
 
@@ -564,20 +564,6 @@ fn runs(options: &[UtilityOption]) -> bool {
             _ => false,
         };
         folded(&option.name) == "analyze" && !off
-    })
-}
-
-/// Whether an inner join limits the rows that a statement changes.
-fn is_limiting_join(item: &TableWithJoins) -> bool {
-    use sqlparser::ast::{JoinConstraint, JoinOperator};
-    item.joins.iter().any(|join| {
-        let inner = matches!(join.join_operator, JoinOperator::Join(_) | JoinOperator::Inner(_));
-        inner
-            && match constraint(&join.join_operator) {
-                Some(JoinConstraint::On(condition)) => !is_always_true(condition),
-                Some(JoinConstraint::Using(_) | JoinConstraint::Natural) => true,
-                Some(JoinConstraint::None) | None => false,
-            }
     })
 }
 
