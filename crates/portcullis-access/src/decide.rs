@@ -1,0 +1,365 @@
+//! The decision: which policies apply to each thing that an action touches, and what they make of it together.
+//!
+//! For one resource: if policies that forbid apply, their decisions join. If none does and policies that permit
+//! apply, the weakest of their decisions stands, *allow* as a rule. If nothing applies, the bundle's default does.
+//! A policy that cannot be evaluated denies, whatever the others say.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use cedar_policy_core::ast::{Context, Entity, EntityUID, EntityUIDEntry, Expr, Request, SlotEnv, Value};
+use cedar_policy_core::entities::{Entities, NoEntitiesSchema, TCComputation};
+use cedar_policy_core::evaluator::Evaluator;
+use cedar_policy_core::extensions::Extensions;
+use portcullis_core::action::Action;
+use portcullis_core::bundle::Bundle;
+use portcullis_core::effect::{Attributes, Effect, Resource, ResourceKind, Verb};
+use portcullis_core::finding::Finding;
+use portcullis_core::principal::Principal;
+use portcullis_core::state::RunState;
+use portcullis_core::tool::Tool;
+use portcullis_core::verdict::Verdict;
+
+use crate::findings::{Outcome, Touched};
+use crate::request::{self, Record};
+use crate::schema::call_action;
+use crate::slices::{ActionKey, Bucket, Cover, PolicyNumber};
+use crate::{Access, rules};
+
+/// How resources are asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// All at once where the policies allow it, each on its own where the answer is no.
+    Together,
+    /// Each on its own: what the answer must be.
+    #[cfg(test)]
+    Apart,
+}
+
+impl Access {
+    /// The findings on an action and what it would touch. Pure and total.
+    pub fn decide(
+        &self,
+        bundle: &Bundle,
+        run: &RunState,
+        action: &Action,
+        effects: &[Effect],
+    ) -> Vec<Finding> {
+        self.decide_by(bundle, run, action, effects, Asking::Together)
+    }
+
+    pub(crate) fn decide_by(
+        &self,
+        bundle: &Bundle,
+        run: &RunState,
+        action: &Action,
+        effects: &[Effect],
+        asking: Asking,
+    ) -> Vec<Finding> {
+        if action.tool.is_none() && effects.is_empty() {
+            return Vec::new();
+        }
+        let Some(principal) = run.principal() else {
+            let message = "nobody stands behind this run, so no access policy can permit it anything";
+            return vec![Finding::new(rules::NO_PRINCIPAL, Verdict::Deny, message)];
+        };
+        let subject = match Subject::new(self, bundle, run, action, principal) {
+            Ok(subject) => subject,
+            Err(attribute) => {
+                let message = format!(
+                    "the attribute `{attribute}` of the principal is not of the type that the bundle declares"
+                );
+                return vec![Finding::new(rules::PRINCIPAL_ATTRIBUTE, Verdict::Deny, message)];
+            }
+        };
+        let mut outcome = Outcome::new(bundle.access.default);
+        if let Some(name) = &action.tool {
+            subject.call(name, &action.arguments, &mut outcome);
+        }
+        let mut groups: BTreeMap<(Verb, ResourceKind, &Attributes), Vec<&Effect>> = BTreeMap::new();
+        for effect in effects {
+            let key = (effect.verb, effect.resource.kind, &effect.attributes);
+            groups.entry(key).or_default().push(effect);
+        }
+        for ((verb, kind, attributes), effects) in groups {
+            subject.effects(verb, kind, attributes, &effects, asking, &mut outcome);
+        }
+        outcome.findings(&self.policies)
+    }
+
+    /// Whether a condition holds. An error is the policy's, not the request's.
+    fn holds(&self, evaluator: &Evaluator<'_>, condition: &Expr) -> Result<bool, ()> {
+        match evaluator.interpret(condition, &self.no_slots) {
+            Ok(value) => match value.value_kind() {
+                cedar_policy_core::ast::ValueKind::Lit(cedar_policy_core::ast::Literal::Bool(holds)) => {
+                    Ok(*holds)
+                }
+                _ => Err(()),
+            },
+            Err(_) => Err(()),
+        }
+    }
+}
+
+/// What does not change during one decision.
+struct Subject<'a> {
+    access: &'a Access,
+    bundle: &'a Bundle,
+    run: &'a RunState,
+    tool: &'a str,
+    principal: EntityUID,
+    /// The principal and its roles: what policies can name.
+    principals: Vec<EntityUID>,
+    entity: Arc<Entity>,
+    run_value: OnceCell<Value>,
+}
+
+/// One resource with all that is needed to look up policies about it.
+struct Target<'a> {
+    resource: &'a Resource,
+    uid: EntityUID,
+    ancestors: HashSet<EntityUID>,
+}
+
+impl<'a> Subject<'a> {
+    fn new(
+        access: &'a Access,
+        bundle: &'a Bundle,
+        run: &'a RunState,
+        action: &'a Action,
+        principal: &Principal,
+    ) -> Result<Self, String> {
+        let uid = access.types.principal(&principal.id);
+        let aliases = &bundle.access.role_aliases;
+        let names = principal.roles.iter().map(|role| aliases.get(role).unwrap_or(role));
+        let mut roles: Vec<EntityUID> = Vec::with_capacity(principal.roles.len() + 1);
+        for role in names.map(|name| access.types.role(name)) {
+            if !roles.contains(&role) {
+                roles.push(role);
+            }
+        }
+        let entity = Arc::new(request::principal(&bundle.access, principal, &uid, &roles)?);
+        roles.push(uid.clone());
+        Ok(Self {
+            access,
+            bundle,
+            run,
+            tool: action.tool.as_deref().unwrap_or_default(),
+            principal: uid,
+            principals: roles,
+            entity,
+            run_value: OnceCell::new(),
+        })
+    }
+
+    fn run_value(&self) -> Value {
+        self.run_value.get_or_init(|| request::run(self.run)).clone()
+    }
+
+    /// Judges the call of a tool as such.
+    fn call(&self, name: &str, arguments: &serde_json::Value, outcome: &mut Outcome) {
+        let tool = self.bundle.registry.get(name);
+        let shape = tool.and_then(|tool| self.access.arguments.get(tool.id.as_str()));
+        let id = tool.map_or(name, |tool| &tool.id);
+        let (keys, action) = match shape {
+            // A tool that was added after the bundle was loaded has no action of its own.
+            Some(_) => (
+                [ActionKey::Any, ActionKey::Calls, ActionKey::Call(id.into())],
+                self.access.types.action(&call_action(id)),
+            ),
+            None => {
+                ([ActionKey::Any, ActionKey::Calls, ActionKey::UnknownCall], self.access.types.action("call"))
+            }
+        };
+        let resource = Resource::new(ResourceKind::Tool, tool.map_or(name, |tool| tool.name.as_str()));
+        let Some(target) = self.target(&resource) else { return };
+        let touched = Touched { verb: "call", resource: &resource, span: None };
+        let buckets = self.access.slices.buckets(&keys, &self.principals);
+        let candidates = candidates(&buckets, ResourceKind::Tool, &target);
+        let context = || {
+            let mut context = request::call_context(self.run_value(), self.tool);
+            if let Some(fields) = shape {
+                let arguments = request::arguments(fields, arguments)?;
+                context.insert("args".into(), arguments);
+            }
+            Ok::<Record, String>(context)
+        };
+        if !self.conditional(&candidates) {
+            return outcome.judge(&self.access.policies, &touched, candidates, Vec::new());
+        }
+        let context = match context() {
+            Ok(context) => context,
+            Err(pointer) => return outcome.misfit(&touched, &pointer),
+        };
+        let above = (shape.is_some()).then(|| self.access.types.action("call"));
+        let entities = self.entities(&[&target], &action, above);
+        let context = Context::Value(Arc::new(context));
+        let (applying, failing) = self.applying(&candidates, &action, &target, &context, entities.as_ref());
+        outcome.judge(&self.access.policies, &touched, applying, failing);
+    }
+
+    /// Judges effects that differ in nothing but the resource.
+    fn effects(
+        &self,
+        verb: Verb,
+        kind: ResourceKind,
+        attributes: &Attributes,
+        effects: &[&Effect],
+        asking: Asking,
+        outcome: &mut Outcome,
+    ) {
+        let buckets = self.access.slices.buckets(&[ActionKey::Any, ActionKey::Verb(verb)], &self.principals);
+        if asking == Asking::Together && self.all_permitted(&buckets, kind, effects) {
+            return;
+        }
+        let targets: Vec<(&Effect, Target<'_>)> =
+            effects.iter().filter_map(|effect| Some((*effect, self.target(&effect.resource)?))).collect();
+        let candidates: Vec<Vec<PolicyNumber>> =
+            targets.iter().map(|(_, target)| candidates(&buckets, kind, target)).collect();
+        let conditional = candidates.iter().any(|candidates| self.conditional(candidates));
+        let action = self.access.types.action(verb.as_str());
+        let context = || {
+            let context = request::effect_context(self.run_value(), self.tool, attributes);
+            Context::Value(Arc::new(context))
+        };
+        let context = if conditional { context() } else { Context::empty() };
+        let names: HashSet<&EntityUID> = targets.iter().map(|(_, target)| &target.uid).collect();
+        // One name may stand there twice with different attributes; then each is asked about among its own entities.
+        let shared = (conditional && names.len() == targets.len()).then(|| {
+            let targets: Vec<&Target<'_>> = targets.iter().map(|(_, target)| target).collect();
+            self.entities(&targets, &action, None)
+        });
+        for ((effect, target), candidates) in targets.iter().zip(candidates) {
+            let touched =
+                Touched { verb: verb.as_str(), resource: &effect.resource, span: effect.span.as_ref() };
+            let (applying, failing) = match &shared {
+                _ if !conditional => (candidates, Vec::new()),
+                Some(entities) => self.applying(&candidates, &action, target, &context, entities.as_ref()),
+                None => {
+                    let entities = self.entities(&[target], &action, None);
+                    self.applying(&candidates, &action, target, &context, entities.as_ref())
+                }
+            };
+            outcome.judge(&self.access.policies, &touched, applying, failing);
+        }
+    }
+
+    /// Asks once about all resources: whether policies that do nothing but permit certain resources permit all of
+    /// these. *No* says nothing.
+    fn all_permitted(&self, buckets: &[&Bucket], kind: ResourceKind, effects: &[&Effect]) -> bool {
+        let mut conditions = Vec::new();
+        for cover in buckets.iter().filter_map(|bucket| bucket.covered(kind)) {
+            match cover {
+                Cover::No => return false,
+                Cover::Ask(condition) => conditions.push(condition),
+            }
+        }
+        if conditions.is_empty() {
+            return false;
+        }
+        let resources: Vec<&Resource> = effects.iter().map(|effect| &effect.resource).collect();
+        let context = request::cover_context(&self.access.types, kind, &resources);
+        let nobody = EntityUIDEntry::known(self.access.types.constants(), None);
+        let request = Request::new_unchecked(
+            nobody.clone(),
+            nobody.clone(),
+            nobody,
+            Some(Context::Value(Arc::new(context))),
+        );
+        let evaluator = Evaluator::new(request, &self.access.constants, Extensions::all_available());
+        conditions.iter().any(|condition| self.access.holds(&evaluator, condition) == Ok(true))
+    }
+
+    fn target<'r>(&self, resource: &'r Resource) -> Option<Target<'r>> {
+        let uid = self.access.types.resource(resource.kind, &resource.name)?;
+        Some(Target { resource, uid, ancestors: self.access.types.ancestors(resource) })
+    }
+
+    fn conditional(&self, candidates: &[PolicyNumber]) -> bool {
+        let mut policies = candidates.iter().filter_map(|at| self.access.policies.get(*at));
+        policies.any(|policy| policy.condition.is_some())
+    }
+
+    /// The entities that conditions can ask about: no more than the request's own. None if two of the targets have
+    /// one name.
+    fn entities(
+        &self,
+        targets: &[&Target<'_>],
+        action: &EntityUID,
+        above: Option<EntityUID>,
+    ) -> Option<Entities> {
+        let of_tool = |resource: &'_ Resource| -> Option<&'a Tool> {
+            if resource.kind == ResourceKind::Tool { self.bundle.registry.get(&resource.name) } else { None }
+        };
+        let resources = targets.iter().map(|target| {
+            let tool = of_tool(target.resource);
+            Arc::new(request::resource(target.resource, target.uid.clone(), target.ancestors.clone(), tool))
+        });
+        let mut all: Vec<Arc<Entity>> = resources.collect();
+        if let Some(above) = above {
+            let none = std::iter::empty;
+            let parents = [above].into();
+            let action =
+                Entity::new_with_attr_partial_value(action.clone(), none(), HashSet::new(), parents, none());
+            all.push(Arc::new(action));
+        }
+        all.push(Arc::clone(&self.entity));
+        self.access
+            .constants
+            .clone()
+            .add_entities(
+                all,
+                None::<&NoEntitiesSchema>,
+                TCComputation::AssumeAlreadyComputed,
+                Extensions::all_available(),
+            )
+            .ok()
+    }
+
+    /// The candidates whose condition holds, and those whose condition cannot be evaluated.
+    fn applying(
+        &self,
+        candidates: &[PolicyNumber],
+        action: &EntityUID,
+        target: &Target<'_>,
+        context: &Context,
+        entities: Option<&Entities>,
+    ) -> (Vec<PolicyNumber>, Vec<PolicyNumber>) {
+        let Some(entities) = entities else { return (Vec::new(), candidates.to_vec()) };
+        let known = |uid: &EntityUID| EntityUIDEntry::known(uid.clone(), None);
+        let request = Request::new_unchecked(
+            known(&self.principal),
+            known(action),
+            known(&target.uid),
+            Some(context.clone()),
+        );
+        let evaluator = Evaluator::new(request, entities, Extensions::all_available());
+        let (mut applying, mut failing) = (Vec::new(), Vec::new());
+        for at in candidates {
+            let condition = self.access.policies.get(*at).and_then(|policy| policy.condition.as_ref());
+            match condition.map_or(Ok(true), |condition| self.access.holds(&evaluator, condition)) {
+                Ok(true) => applying.push(*at),
+                Ok(false) => {}
+                Err(()) => failing.push(*at),
+            }
+        }
+        (applying, failing)
+    }
+}
+
+/// The policies whose scope the request fits, in the order of the bundle.
+fn candidates(buckets: &[&Bucket], kind: ResourceKind, target: &Target<'_>) -> Vec<PolicyNumber> {
+    let mut all: Vec<PolicyNumber> = buckets.iter().flat_map(|bucket| bucket.shared(kind)).collect();
+    for bucket in buckets.iter().filter(|bucket| bucket.looks_at_names()) {
+        all.extend(bucket.about(kind, &target.uid, &target.ancestors));
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// No template slots, made once.
+pub(crate) fn no_slots() -> SlotEnv {
+    SlotEnv::new()
+}

@@ -1,0 +1,263 @@
+//! The index of policies: a request is shown only the policies whose scope it fits.
+//!
+//! A scope is exactly what the index looks up (action or its group, principal or role, resource, its type or what
+//! it lies in), so a policy that the index yields has its scope fulfilled and only its condition is left to ask.
+//! Policies about other actions, principals and resources cost nothing.
+
+use std::collections::{BTreeSet, HashMap};
+
+use cedar_policy_core::ast::{
+    ActionConstraint, EntityReference, EntityUID, Expr, PrincipalOrResourceConstraint, Value, Var,
+};
+use portcullis_core::effect::{ResourceKind, Verb};
+use portcullis_core::verdict::Verdict;
+use smol_str::SmolStr;
+
+use crate::conditions::{Catalogue, Constants, Members};
+use crate::policy::Policy;
+use crate::uid::{Types, number};
+
+/// Position of a policy in the bundle's list.
+pub(crate) type PolicyNumber = usize;
+
+/// What a request must be about for a policy to be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum ActionKey {
+    /// Policies about any action.
+    Any,
+    /// An effect.
+    Verb(Verb),
+    /// Policies about the group of all calls.
+    Calls,
+    /// Policies about calls of tools that the registry does not list, and no others.
+    UnknownCall,
+    /// The call of the tool with that id.
+    Call(SmolStr),
+}
+
+/// The index.
+#[derive(Debug, Default)]
+pub(crate) struct Slices {
+    by_action: HashMap<ActionKey, ByPrincipal>,
+}
+
+#[derive(Debug, Default)]
+struct ByPrincipal {
+    anyone: Bucket,
+    named: HashMap<EntityUID, Bucket>,
+}
+
+/// The policies of one action and one principal or role, by resource.
+#[derive(Debug, Default)]
+pub(crate) struct Bucket {
+    anything: Vec<PolicyNumber>,
+    of_kind: HashMap<usize, Vec<PolicyNumber>>,
+    exactly: HashMap<EntityUID, Vec<PolicyNumber>>,
+    within: HashMap<EntityUID, Vec<(Option<ResourceKind>, PolicyNumber)>>,
+    covers: HashMap<usize, Cover>,
+}
+
+/// Whether a bucket's policies about a kind of resource can be asked about many resources at once.
+#[derive(Debug)]
+pub(crate) enum Cover {
+    /// No: one of them says more than which resources it permits.
+    No,
+    /// This condition over `context.resources` and `context.catalogued` holds if they permit all of them.
+    Ask(Expr),
+}
+
+impl Slices {
+    /// Files all policies. Constants of the conditions over many resources go to `constants`.
+    pub(crate) fn build(policies: &[Policy], catalogue: &Catalogue<'_>, constants: &mut Constants) -> Self {
+        let types = catalogue.types;
+        let mut slices = Self::default();
+        for (at, policy) in policies.iter().enumerate() {
+            for action in action_keys(policy.template.action_constraint()) {
+                let by_principal = slices.by_action.entry(action).or_default();
+                let bucket = match Whom::of(types, policy.template.principal_constraint().as_inner()) {
+                    Whom::Named(uid) => by_principal.named.entry(uid.clone()).or_default(),
+                    Whom::Anyone => &mut by_principal.anyone,
+                    Whom::Nobody => continue,
+                };
+                bucket.file(types, policy.template.resource_constraint().as_inner(), at);
+            }
+        }
+        for by_principal in slices.by_action.values_mut() {
+            for bucket in by_principal.named.values_mut().chain([&mut by_principal.anyone]) {
+                for kind in ResourceKind::ALL {
+                    if let Some(cover) = bucket.cover(kind, policies, catalogue, constants) {
+                        bucket.covers.insert(number(kind), cover);
+                    }
+                }
+            }
+        }
+        slices
+    }
+
+    /// The buckets of a request: `actions` are its action and the groups it is in, `principals` its principal and
+    /// the roles.
+    pub(crate) fn buckets<'s>(&'s self, actions: &[ActionKey], principals: &[EntityUID]) -> Vec<&'s Bucket> {
+        let mut buckets = Vec::new();
+        for by_principal in actions.iter().filter_map(|action| self.by_action.get(action)) {
+            buckets.push(&by_principal.anyone);
+            if !by_principal.named.is_empty() {
+                buckets.extend(principals.iter().filter_map(|uid| by_principal.named.get(uid)));
+            }
+        }
+        buckets
+    }
+}
+
+impl Bucket {
+    fn file(&mut self, types: &Types, constraint: &PrincipalOrResourceConstraint, at: PolicyNumber) {
+        use PrincipalOrResourceConstraint as C;
+        match constraint {
+            C::Any => self.anything.push(at),
+            C::Is(type_) => {
+                // A type that is no resource fits no request.
+                if let Some(kind) = types.kind(type_) {
+                    self.of_kind.entry(number(kind)).or_default().push(at);
+                }
+            }
+            C::Eq(EntityReference::EUID(uid)) => {
+                self.exactly.entry(uid.as_ref().clone()).or_default().push(at);
+            }
+            C::In(EntityReference::EUID(uid)) => {
+                self.within.entry(uid.as_ref().clone()).or_default().push((None, at));
+            }
+            C::IsIn(type_, EntityReference::EUID(uid)) => {
+                if let Some(kind) = types.kind(type_) {
+                    self.within.entry(uid.as_ref().clone()).or_default().push((Some(kind), at));
+                }
+            }
+            // Templates do not load.
+            C::Eq(EntityReference::Slot(_))
+            | C::In(EntityReference::Slot(_))
+            | C::IsIn(_, EntityReference::Slot(_)) => {}
+        }
+    }
+
+    /// Whether any policy depends on which resource it is, or on what it lies in.
+    pub(crate) fn looks_at_names(&self) -> bool {
+        !self.exactly.is_empty() || !self.within.is_empty()
+    }
+
+    /// The policies about every resource of the kind.
+    pub(crate) fn shared(&self, kind: ResourceKind) -> impl Iterator<Item = PolicyNumber> + '_ {
+        self.anything.iter().chain(self.of_kind.get(&number(kind)).into_iter().flatten()).copied()
+    }
+
+    /// The policies about this very resource, or what it lies in.
+    pub(crate) fn about<'s>(
+        &'s self,
+        kind: ResourceKind,
+        uid: &'s EntityUID,
+        ancestors: impl IntoIterator<Item = &'s EntityUID> + 's,
+    ) -> impl Iterator<Item = PolicyNumber> + 's {
+        let exactly = self.exactly.get(uid).into_iter().flatten().copied();
+        let within = ancestors.into_iter().chain([uid]).filter_map(|uid| self.within.get(uid)).flatten();
+        let within = within.filter(move |(of, _)| of.is_none_or(|of| of == kind)).map(|(_, at)| *at);
+        exactly.chain(within)
+    }
+
+    /// The cover for a kind, if any policy is about it.
+    pub(crate) fn covered(&self, kind: ResourceKind) -> Option<&Cover> {
+        self.covers.get(&number(kind))
+    }
+
+    fn cover(
+        &self,
+        kind: ResourceKind,
+        policies: &[Policy],
+        catalogue: &Catalogue<'_>,
+        constants: &mut Constants,
+    ) -> Option<Cover> {
+        let types = catalogue.types;
+        let anything = self.shared(kind).map(|at| (at, Some(Members::All)));
+        let exactly = self.exactly.iter().filter(|(uid, _)| types.relates(uid.entity_type(), kind));
+        let exactly = exactly.flat_map(|(uid, all)| {
+            all.iter().map(move |at| (*at, Some(Members::These([uid.clone()].into()))))
+        });
+        let within = self.within.iter().filter(|(uid, _)| types.relates(uid.entity_type(), kind));
+        let within = within.flat_map(|(uid, all)| {
+            let fitting = all.iter().filter(|(of, _)| of.is_none_or(|of| of == kind));
+            fitting.map(|(_, at)| (*at, catalogue.within(uid)))
+        });
+        let mut all: Option<Members> = None;
+        for (at, scope) in anything.chain(exactly).chain(within) {
+            let members = policies.get(at).and_then(|policy| {
+                if policy.forbids || policy.decision != Verdict::Allow {
+                    return None;
+                }
+                match policy.template.non_scope_constraints() {
+                    Some(condition) => Some(scope?.and(catalogue.members(condition)?)),
+                    None => scope,
+                }
+            });
+            let Some(members) = members else { return Some(Cover::No) };
+            all = Some(match all {
+                Some(others) => others.or(members),
+                None => members,
+            });
+        }
+        let all = all?;
+        let context = |name| Expr::get_attr(Expr::var(Var::Context), SmolStr::new_static(name));
+        let contained = match all {
+            Members::All => Expr::val(true),
+            Members::These(uids) => {
+                let set = Value::set_of_lits(uids.into_iter().map(Into::into), None);
+                Expr::contains_all(constants.add(types, set), context("resources"))
+            }
+        };
+        Some(Cover::Ask(Expr::and(context("catalogued"), contained)))
+    }
+}
+
+/// The keys under which a policy is filed.
+pub(crate) fn action_keys(constraint: &ActionConstraint) -> Vec<ActionKey> {
+    match constraint {
+        ActionConstraint::Any => vec![ActionKey::Any],
+        ActionConstraint::Eq(uid) => vec![action_key(uid.eid().as_ref(), false)],
+        ActionConstraint::In(uids) => {
+            let mut seen = BTreeSet::new();
+            let ids = uids.iter().map(|uid| uid.eid().as_ref());
+            ids.filter(|id: &&str| seen.insert(*id)).map(|id| action_key(id, true)).collect()
+        }
+    }
+}
+
+fn action_key(id: &str, with_group: bool) -> ActionKey {
+    match id.strip_prefix("call:") {
+        Some(tool) => ActionKey::Call(SmolStr::new(tool)),
+        None if id == "call" && with_group => ActionKey::Calls,
+        None => match Verb::ALL.into_iter().find(|verb| verb.as_str() == id) {
+            Some(verb) => ActionKey::Verb(verb),
+            None => ActionKey::UnknownCall,
+        },
+    }
+}
+
+/// Whom a policy is about.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Whom<'p> {
+    /// Anyone.
+    Anyone,
+    /// That principal, or whoever has that role.
+    Named(&'p EntityUID),
+    /// Nobody: the scope names a type that no principal has.
+    Nobody,
+}
+
+impl<'p> Whom<'p> {
+    pub(crate) fn of(types: &Types, constraint: &'p PrincipalOrResourceConstraint) -> Self {
+        use PrincipalOrResourceConstraint as C;
+        match constraint {
+            C::Any => Self::Anyone,
+            C::Is(type_) if types.is_principal(type_) => Self::Anyone,
+            C::Eq(EntityReference::EUID(uid)) if types.is_principal(uid.entity_type()) => Self::Named(uid),
+            C::In(EntityReference::EUID(uid)) => Self::Named(uid),
+            C::IsIn(type_, EntityReference::EUID(uid)) if types.is_principal(type_) => Self::Named(uid),
+            _ => Self::Nobody,
+        }
+    }
+}

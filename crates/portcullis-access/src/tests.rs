@@ -1,0 +1,6 @@
+//! Decisions, and what keeps policies from loading.
+
+mod against_cedar;
+mod decisions;
+mod loading;
+pub(crate) mod world;
