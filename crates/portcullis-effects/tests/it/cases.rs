@@ -157,3 +157,37 @@ fn run_file(file: &Path, text: &str, bundle: &Bundle, wrong: &mut String) -> Str
     }
     blessed
 }
+
+/// A case without its expectation.
+pub(crate) struct Case {
+    pub(crate) heading: String,
+    pub(crate) text: String,
+    pub(crate) effects: Effects,
+}
+
+/// All cases in one language, with the effects that are read now.
+pub(crate) fn of_language(language: &str) -> Vec<Case> {
+    let mut files = Vec::new();
+    markdown_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases"), &mut files);
+    files.sort();
+    let mut found = Vec::new();
+    for file in &files {
+        let text = std::fs::read_to_string(file).unwrap();
+        let bundle = bundle(&file.with_extension("toml"));
+        let mut heading = String::new();
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            if let Some(title) = line.strip_prefix("## ") {
+                heading = title.to_owned();
+            }
+            let Some(info) = line.strip_prefix("```").filter(|info| !info.is_empty()) else { continue };
+            let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+            if info == language {
+                let text = body.join("\n");
+                let effects = effects_of(language, &text, &bundle);
+                found.push(Case { heading: heading.clone(), text, effects });
+            }
+        }
+    }
+    found
+}

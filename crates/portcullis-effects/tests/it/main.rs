@@ -4,6 +4,7 @@
 
 mod cases;
 mod sql;
+mod strace;
 
 #[test]
 fn every_case_has_its_effects() {
