@@ -4,15 +4,18 @@
 
 use std::collections::BTreeMap;
 
+use portcullis_access::{AccessCompiler, AccessGuard};
 use portcullis_core::bundle::{Bundle, Diagnostic};
 use portcullis_core::pipeline::Pipeline;
 
 /// Loads a bundle from its files with all its parts made ready; see [`Bundle::load`].
 pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
-    Bundle::load_with(files, &[])
+    Bundle::load_with(files, &[&AccessCompiler])
 }
 
 /// All guards in their declared order.
 pub fn pipeline() -> Pipeline {
-    Pipeline::new(portcullis_guards::catalogue()).with_effects(Box::new(portcullis_effects::Reader))
+    let mut guards = portcullis_guards::catalogue();
+    guards.push(Box::new(AccessGuard));
+    Pipeline::new(guards).with_effects(Box::new(portcullis_effects::Reader))
 }
