@@ -45,6 +45,18 @@ impl<'e> Sink<'e> {
         self.add(Effect::new(Verb::Execute, resource), range);
     }
 
+    /// A sink for the same text, for a reader that keeps it.
+    pub fn again(&mut self) -> Sink<'_> {
+        Sink {
+            effects: self.effects,
+            pointer: self.pointer.clone(),
+            within: self.within.clone(),
+            depth: self.depth,
+            privileged: self.privileged,
+            remote: self.remote,
+        }
+    }
+
     /// Whether no more effects are taken.
     pub fn is_full(&self) -> bool {
         self.effects.is_full()

@@ -1,11 +1,22 @@
-//! Walks a command line as a shell would run it, and notes what it touches.
+//! The state of a walk, and what models of commands do with it.
+//!
+//! The walk goes through a command line as a shell would run it, every branch taken, and notes what is touched.
 
+use std::cell::Cell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 
+use super::state::{State, Value};
+use super::unit::Unit;
 use super::word::Word;
 use crate::{Sink, Surroundings};
+
+/// Most commands that are walked for one text: loops and functions repeat.
+const STEPS_MAX: usize = 20_000;
+/// Deepest the walk goes: commands within commands, texts within texts, functions.
+pub(super) const WALK_DEPTH_MAX: usize = 64;
 
 /// What a command finds on its standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +29,26 @@ pub(crate) enum Stdin<'t> {
     Pipe,
     /// A file.
     File,
+}
+
+/// The same, kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Input {
+    None,
+    Text(Rc<str>),
+    Pipe,
+    File,
+}
+
+impl Input {
+    pub(super) fn as_stdin(&self) -> Stdin<'_> {
+        match self {
+            Self::None => Stdin::None,
+            Self::Text(text) => Stdin::Text(text),
+            Self::Pipe => Stdin::Pipe,
+            Self::File => Stdin::File,
+        }
+    }
 }
 
 /// One simple command, after expansion.
@@ -37,9 +68,17 @@ pub(crate) struct Call<'t> {
 #[derive(Debug)]
 pub(crate) struct Interpreter<'s, 'e> {
     surroundings: Surroundings<'s>,
-    sink: Sink<'e>,
-    /// Where relative paths start; none when that is not known.
-    directory: Option<String>,
+    pub(super) sink: Sink<'e>,
+    pub(super) state: State,
+    pub(super) input: Input,
+    /// What the last simple command printed, where that is known.
+    pub(super) output: Option<String>,
+    /// What is known where a loop was left or begun anew from its middle, or a function left.
+    pub(super) escapes: Option<State>,
+    /// Variables that end with the function.
+    pub(super) locals: Vec<String>,
+    steps: Rc<Cell<usize>>,
+    pub(super) depth: usize,
     privileged: bool,
     remote: bool,
 }
@@ -47,13 +86,24 @@ pub(crate) struct Interpreter<'s, 'e> {
 impl<'s, 'e> Interpreter<'s, 'e> {
     /// At the start of a text.
     pub(crate) fn new(surroundings: &Surroundings<'s>, sink: Sink<'e>) -> Self {
-        let directory = surroundings.directory.map(ToOwned::to_owned);
-        Self { surroundings: *surroundings, sink, directory, privileged: false, remote: false }
+        Self {
+            surroundings: *surroundings,
+            sink,
+            state: State::new(surroundings.directory),
+            input: Input::None,
+            output: None,
+            escapes: None,
+            locals: Vec::new(),
+            steps: Rc::new(Cell::new(STEPS_MAX)),
+            depth: 0,
+            privileged: false,
+            remote: false,
+        }
     }
 
     /// What paths and URLs are read against here.
     pub(crate) fn surroundings(&self) -> Surroundings<'_> {
-        Surroundings { directory: self.directory.as_deref(), ..self.surroundings }
+        Surroundings { directory: self.state.directory(), ..self.surroundings }
     }
 
     /// Adds an effect.
@@ -80,12 +130,48 @@ impl<'s, 'e> Interpreter<'s, 'e> {
 
     /// The same with attributes of the effect.
     pub(crate) fn path_with(&mut self, verb: Verb, word: &Word, attributes: &[&'static str]) {
-        self.resource(verb, ResourceKind::Path, word, attributes);
+        // A quoted tilde is a character; the one that means a folder was expanded already.
+        let text = match word.shape.strip_prefix('~') {
+            Some(_) if word.value.is_some() => format!("./{}", word.shape),
+            _ => word.shape.clone(),
+        };
+        let mut resources: Vec<Resource> = Vec::new();
+        for directory in &self.state.directories {
+            let surroundings = Surroundings { directory: directory.as_deref(), ..self.surroundings };
+            let mut resource = match word.value {
+                Some(_) => crate::path::resource(&text, &surroundings),
+                None => crate::path::unresolved(&text, &surroundings),
+            };
+            if word.glob {
+                resource = resource.with("glob", true);
+            }
+            if !resources.contains(&resource) {
+                resources.push(resource);
+            }
+        }
+        for resource in resources {
+            self.add_with(verb, resource, attributes, word.range.clone());
+        }
+    }
+
+    fn add_with(&mut self, verb: Verb, resource: Resource, attributes: &[&'static str], range: Range<usize>) {
+        let mut effect = Effect::new(verb, resource);
+        for attribute in attributes {
+            effect = effect.with(attribute, true);
+        }
+        self.add(effect, range);
     }
 
     /// Adds an effect on the host that a word names as a URL or by name.
     pub(crate) fn url(&mut self, verb: Verb, word: &Word, attributes: &[&'static str]) {
-        self.resource(verb, ResourceKind::Host, word, attributes);
+        if word.shape.starts_with("file:") {
+            return self.path_with(verb, word, attributes);
+        }
+        let found = crate::url::resource(&word.shape, &self.surroundings())
+            .or_else(|| crate::url::host_resource(&word.shape))
+            .unwrap_or_else(|| Resource::new(ResourceKind::Host, word.shape.clone()).with("resolved", false));
+        let resource = if word.value.is_none() { found.with("resolved", false) } else { found };
+        self.add_with(verb, resource, attributes, word.range.clone());
     }
 
     /// Adds an effect on what a word names.
@@ -96,41 +182,155 @@ impl<'s, 'e> Interpreter<'s, 'e> {
         word: &Word,
         attributes: &[&'static str],
     ) {
-        let mut effect = Effect::new(verb, Resource::new(kind, word.shape.clone()));
-        for attribute in attributes {
-            effect = effect.with(attribute, true);
-        }
-        self.add(effect, word.range.clone());
+        self.add_with(verb, Resource::new(kind, word.shape.clone()), attributes, word.range.clone());
     }
 
     /// Runs a simple command that stands in the words of another: `sudo X…`, `xargs X…`, `find -exec X… ;`.
     pub(crate) fn run(&mut self, args: &[Word], range: Range<usize>) {
-        let _ = args;
-        self.unknown("shell", "not read yet", range);
+        let input = self.input.clone();
+        let Some((first, rest)) = args.split_first() else { return };
+        if first.literal().is_none() {
+            return self.unknown("shell", "which program runs is not known", first.range.clone());
+        }
+        // Functions and aliases are the shell's own.
+        self.deeper(&range.clone(), |shell| {
+            if shell.step(&range) {
+                shell.program_words(first, rest, range, input);
+            }
+        });
     }
 
-    /// Runs text that is a shell script: `bash -c WORD`.
+    /// Runs text that is a script for another shell: `bash -c WORD`.
     pub(crate) fn script(&mut self, word: &Word) {
-        self.unknown("shell", "not read yet", word.range.clone());
+        self.script_with(word, None);
+    }
+
+    /// The same with positional parameters.
+    pub(super) fn script_with(&mut self, word: &Word, positional: Option<Rc<Vec<Option<String>>>>) {
+        match &word.value {
+            Some(text) => {
+                let before = self.state.clone();
+                // The other shell has only what was exported, and nobody said what was.
+                self.state.forget_locals();
+                self.state.positional = positional;
+                self.text(text, &word.range);
+                self.state = before;
+            }
+            None => self.unknown("shell", "the text of a script is not known", word.range.clone()),
+        }
+    }
+
+    /// Walks a text within the text, in the state that is; none is left that says what it prints.
+    pub(super) fn text(&mut self, text: &str, range: &Range<usize>) {
+        let unit = match Unit::parse(text) {
+            Ok(unit) => Rc::new(unit),
+            Err(why) => return self.unknown("shell", &why, range.clone()),
+        };
+        self.nested(range, |shell| shell.program(&unit));
+    }
+
+    /// Walks something whose places are not those of the text that is being read.
+    pub(super) fn nested(&mut self, range: &Range<usize>, walk: impl FnOnce(&mut Interpreter<'_, '_>)) {
+        let depth = self.depth;
+        if depth >= WALK_DEPTH_MAX {
+            return self.unknown("shell", "commands are nested too deeply", range.clone());
+        }
+        let (surroundings, privileged, remote) = (self.surroundings, self.privileged, self.remote);
+        let Some(sink) = self.sink.nested(range.clone()) else { return };
+        let mut shell = Interpreter {
+            surroundings,
+            sink,
+            state: self.state.clone(),
+            input: self.input.clone(),
+            output: None,
+            escapes: None,
+            locals: Vec::new(),
+            steps: Rc::clone(&self.steps),
+            depth: depth + 1,
+            privileged,
+            remote,
+        };
+        walk(&mut shell);
+        let Interpreter { state, output, locals, .. } = shell;
+        self.locals.extend(locals);
+        self.state = state;
+        self.output = output;
+    }
+
+    /// Goes one level further in; that there is none is noted.
+    pub(super) fn deeper(&mut self, range: &Range<usize>, walk: impl FnOnce(&mut Self)) {
+        if self.depth >= WALK_DEPTH_MAX {
+            return self.unknown("shell", "commands are nested too deeply", range.clone());
+        }
+        self.depth += 1;
+        walk(self);
+        self.depth -= 1;
+    }
+
+    /// Takes a step; false when none are left, which is noted.
+    pub(super) fn step(&mut self, range: &Range<usize>) -> bool {
+        let left = self.steps.get();
+        if left == 0 {
+            self.unknown("shell", &format!("it runs more than {STEPS_MAX} commands"), range.clone());
+            return false;
+        }
+        self.steps.set(left - 1);
+        !self.sink.is_full()
+    }
+
+    /// Walks a command substitution; gives what it prints where that is known.
+    pub(super) fn substitute(&mut self, script: &str, range: &Range<usize>) -> Option<String> {
+        let unit = match Unit::parse(script) {
+            Ok(unit) => Rc::new(unit),
+            Err(why) => {
+                self.unknown("shell", &why, range.clone());
+                return None;
+            }
+        };
+        let (before, output) = (self.state.clone(), self.output.take());
+        self.nested(range, |shell| shell.program(&unit));
+        self.state = before;
+        let printed = std::mem::replace(&mut self.output, output);
+        if unit.is_one_command() { printed } else { None }
     }
 
     /// Runs text in another language: `python -c WORD`.
     pub(crate) fn code(&mut self, language: &str, word: &Word) {
-        self.unknown(language, "not read yet", word.range.clone());
+        match (language, &word.value) {
+            ("python", Some(text)) => {
+                let directory = self.state.directory().map(ToOwned::to_owned);
+                let surroundings = Surroundings { directory: directory.as_deref(), ..self.surroundings };
+                let (privileged, remote) = (self.privileged, self.remote);
+                if let Some(sink) = self.sink.nested(word.range.clone()) {
+                    crate::code::read(text, &surroundings, &mut sink.privileged(privileged).remote(remote));
+                }
+            }
+            (_, Some(_)) => self.unknown(language, "code in this language is not read", word.range.clone()),
+            (_, None) => self.unknown(language, "the text of the code is not known", word.range.clone()),
+        }
     }
 
     /// Runs SQL.
     pub(crate) fn sql(&mut self, word: &Word) {
-        self.unknown("sql", "not read yet", word.range.clone());
+        let Some(text) = &word.value else {
+            return self.unknown("sql", "the text of the statement is not known", word.range.clone());
+        };
+        let surroundings = self.surroundings;
+        let (privileged, remote) = (self.privileged, self.remote);
+        if let Some(sink) = self.sink.nested(word.range.clone()) {
+            crate::sql::read(text, &surroundings, &mut sink.privileged(privileged).remote(remote));
+        }
     }
 
     /// What happens inside happens on another machine, or in another root: paths here say nothing about it.
     pub(crate) fn remote(&mut self, inside: impl FnOnce(&mut Self)) {
-        let before = (self.remote, self.directory.take(), self.surroundings);
+        let before = (self.remote, self.state.clone(), self.surroundings);
         self.remote = true;
+        self.state.directories = vec![None];
+        self.state.forget_locals();
         self.surroundings = Surroundings { workspace: None, home: None, directory: None, ..before.2 };
         inside(self);
-        (self.remote, self.directory, self.surroundings) = before;
+        (self.remote, self.state, self.surroundings) = before;
     }
 
     /// What happens inside happens as another user.
@@ -142,6 +342,44 @@ impl<'s, 'e> Interpreter<'s, 'e> {
 
     /// Changes the working directory; it is not known afterwards if the word is not.
     pub(crate) fn set_directory(&mut self, word: &Word) {
-        self.directory = word.literal().map(ToOwned::to_owned);
+        let follows = !self.state.assigns("CDPATH");
+        let target = word.literal().filter(|target| follows || target.starts_with(['/', '.']));
+        let mut directories: Vec<Option<String>> = Vec::new();
+        for directory in &self.state.directories {
+            let next = match (target, directory) {
+                (Some(target), _) if target.starts_with('/') => Some(normalised(target)),
+                (Some(target), Some(directory)) => Some(normalised(&format!("{directory}/{target}"))),
+                _ => None,
+            };
+            if !directories.contains(&next) {
+                directories.push(next);
+            }
+        }
+        self.state.directories = directories;
     }
+
+    /// The value of a variable becomes that of a word.
+    pub(super) fn assign(&mut self, name: &str, word: &Word) {
+        let value = match &word.value {
+            Some(value) => Value::Text(value.clone()),
+            None if word.shape == "*" => Value::Unknown,
+            None => Value::Shape(word.shape.clone()),
+        };
+        self.state.assign(name, value);
+    }
+}
+
+/// An absolute path without `.`, `..` and doubled slashes.
+fn normalised(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }

@@ -1,16 +1,42 @@
 //! Shell commands.
+//!
+//! A command line is parsed with bash's grammar and walked as a shell would run it ([`walk`](self)): variables that
+//! the text sets are followed, scripts within scripts are read in turn, every branch is taken. What a program does
+//! with its words is in `commands`; a program that is not there is a command that is *not known*.
 
-#[expect(dead_code, reason = "the walker that calls them follows")]
+mod ansi;
+mod assignment;
+mod brace;
+mod builtins;
 mod commands;
-#[expect(dead_code, reason = "the walker that calls them follows")]
+mod environment;
+mod expand;
+mod fields;
+mod find;
 mod interpreter;
-#[expect(dead_code, reason = "the walker that calls them follows")]
+mod lexer;
+mod options;
+mod parameter;
+mod redirect;
+mod runners;
+mod scan;
+mod simple;
+mod state;
+mod unit;
+mod walk;
 mod word;
+mod wrappers;
+
+use std::rc::Rc;
 
 use crate::{Sink, Surroundings};
+use interpreter::Interpreter;
+use unit::Unit;
 
 /// Reads `text` and adds what it would touch to `sink`.
 pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
-    let _ = surroundings;
-    sink.unknown("shell", "not read yet", 0..text.len());
+    match Unit::parse(text) {
+        Ok(unit) => Interpreter::new(surroundings, sink.again()).program(&Rc::new(unit)),
+        Err(why) => sink.unknown("shell", why, 0..text.len()),
+    }
 }

@@ -1,0 +1,327 @@
+//! What the shell does itself: variables, folders, evaluation.
+
+use super::assignment;
+use super::interpreter::{Call, Input, Interpreter, Stdin};
+use super::options::{Options, Spec, joined};
+use super::state::{Meaning, Value};
+use super::walk::Failure;
+use super::word::Word;
+use portcullis_core::effect::Verb;
+
+/// Runs a builtin; none if the program is none. Otherwise whether all that it does is known.
+pub(super) fn run(
+    shell: &mut Interpreter<'_, '_>,
+    call: &Call<'_>,
+    input: &Input,
+) -> Option<(bool, Failure)> {
+    let args = call.args;
+    match call.program {
+        "test" | "[" | "let" | "unset" | "read" | "printf" | "declare" => evaluated_subscripts(shell, call),
+        _ => {}
+    }
+    let known = match call.program {
+        ":" | "true" | "false" | "test" | "[" | "wait" | "jobs" | "umask" | "ulimit" | "times" | "type"
+        | "help" | "dirs" | "shopt" | "caller" | "compgen" | "logout" | "suspend" | "fg" | "bg"
+        | "disown" => true,
+        "echo" | "printf" | "pwd" => {
+            shell.output = printed(shell, call);
+            true
+        }
+        "cd" | "pushd" => return Some((true, change_directory(shell, call))),
+        "popd" => {
+            shell.state.directories = vec![None];
+            true
+        }
+        "export" | "declare" | "typeset" | "local" | "readonly" => declare(shell, call),
+        "read" | "mapfile" | "readarray" | "getopts" => read(shell, call),
+        "let" => {
+            for word in args {
+                shell.arithmetic(&word.shape.clone(), &word.range);
+            }
+            true
+        }
+        "unset" => unset(shell, args),
+        "set" => set(shell, args),
+        "shift" => {
+            let count =
+                args.first().map_or(Some(1), |word| word.literal().and_then(|text| text.parse().ok()));
+            shell.state.positional = match (shell.state.positional.take(), count) {
+                (Some(values), Some(count)) => {
+                    Some(values.get(count..).map(<[_]>::to_vec).unwrap_or_default().into())
+                }
+                _ => None,
+            };
+            true
+        }
+        "exit" | "return" | "break" | "continue" => {
+            let state = shell.state.clone();
+            if call.program != "exit" {
+                shell.escapes = Some(match shell.escapes.take() {
+                    Some(escaped) => escaped.join(state),
+                    None => state,
+                });
+            }
+            // With more than one word they fail, and what follows runs.
+            shell.state.dead = args.len() <= 1;
+            true
+        }
+        "alias" => alias(shell, args),
+        "unalias" => true,
+        "hash" => {
+            shell.state.tampered |= args.iter().any(|word| word.shape.starts_with("-p"));
+            true
+        }
+        "eval" => eval(shell, call),
+        "exec" | "command" | "builtin" => return Some(again(shell, call, input)),
+        "source" | "." => source(shell, call),
+        "trap" => trap(shell, args),
+        "bind" | "complete" | "enable" | "fc" | "coproc" => {
+            shell.unknown("shell", "this builtin can run text that is not followed", call.range.clone());
+            shell.state.tampered |= call.program == "enable";
+            false
+        }
+        _ => return None,
+    };
+    Some((known, None))
+}
+
+/// `test -v 'a[$(rm x)]'`: subscripts are evaluated though they are quoted.
+fn evaluated_subscripts(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) {
+    let runs =
+        |word: &&Word| word.shape.contains('[') && (word.shape.contains("$(") || word.shape.contains('`'));
+    if let Some(word) = call.args.iter().find(runs) {
+        shell.unknown("shell", "a subscript is evaluated", word.range.clone());
+    }
+}
+
+/// What a command prints, where it is its words.
+fn printed(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Option<String> {
+    match call.program {
+        "pwd" => return shell.state.directory().map(|folder| format!("{folder}\n")),
+        "printf" => {
+            if let [flag, name, ..] = call.args
+                && flag.literal() == Some("-v")
+            {
+                shell.state.assign(&name.shape, Value::Unknown);
+                return None;
+            }
+            let (format, rest) = call.args.split_first()?;
+            return match (format.literal()?, rest) {
+                ("%s", [word]) => word.literal().map(ToOwned::to_owned),
+                ("%s\\n", [word]) => word.literal().map(|text| format!("{text}\n")),
+                (text, []) if !text.contains(['%', '\\']) => Some(text.to_owned()),
+                (text, []) => {
+                    let text = text.strip_suffix("\\n")?;
+                    (!text.contains(['%', '\\'])).then(|| format!("{text}\n"))
+                }
+                _ => None,
+            };
+        }
+        _ => {}
+    }
+    let (args, end) = match call.args.split_first() {
+        Some((first, rest)) if first.literal() == Some("-n") => (rest, ""),
+        Some((first, _)) if first.shape.starts_with('-') => return None,
+        _ => (call.args, "\n"),
+    };
+    let text = joined(args)?;
+    // Some shells decode backslashes here, some do not.
+    (!text.contains('\\')).then(|| text + end)
+}
+
+fn change_directory(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Failure {
+    let options = Options::read(call.args, &Spec { flags: "LPe@n", ..Spec::default() });
+    let before = shell.state.clone();
+    match call.args.get(options.end) {
+        Some(word) if word.literal() == Some("-") || word.shape.starts_with('+') => {
+            shell.state.directories = vec![None];
+        }
+        Some(word) => shell.set_directory(word),
+        None if call.program == "pushd" => shell.state.directories = vec![None],
+        None => shell.state.directories = vec![shell.home()],
+    }
+    Some(before)
+}
+
+fn declare(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
+    let spec = Spec { flags: "aAfFgiIlnrtuxpc", ..Spec::default() };
+    let options = Options::read(call.args, &spec);
+    // References, numbers and changes of case give a variable another value than the text says.
+    if options.odd || options.has(&["n", "i", "l", "u", "c"]) {
+        shell.state.forget_variables();
+    }
+    if options.has(&["f", "F"]) {
+        // Functions that other shells will have.
+        shell.state.tampered |= call.program == "export" || options.has(&["x"]);
+        return true;
+    }
+    let local = matches!(call.program, "local" | "declare" | "typeset");
+    for word in call.args.get(options.end..).unwrap_or_default() {
+        let Some(found) = assignment::split(&word.shape) else {
+            if word.value.is_none() {
+                shell.state.forget_all();
+            } else if local && !shell.state.assigns(&word.shape) {
+                shell.state.assign(&word.shape, Value::Unknown);
+            }
+            continue;
+        };
+        let value = match word.literal() {
+            Some(_) if found.append || found.index.is_some() => Value::Unknown,
+            Some(_) => Value::Text(found.value.to_owned()),
+            None if found.value == "*" => Value::Unknown,
+            None => Value::Shape(found.value.to_owned()),
+        };
+        shell.influence(found.name, &value, &word.range);
+        shell.state.assign(found.name, value);
+        if local {
+            shell.locals.push(found.name.to_owned());
+        }
+    }
+    true
+}
+
+fn read(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
+    let spec = Spec { flags: "ersEt", valued: "adinNptuOsCc", ..Spec::default() };
+    let spec = if call.program == "read" { Spec { flags: "ersE", valued: "adinNptu", ..spec } } else { spec };
+    let options = Options::read(call.args, &spec);
+    if options.has(&["C"]) {
+        shell.unknown("shell", "a callback is not followed", call.range.clone());
+    }
+    let arrays: Vec<String> = options.values(&["a"]).map(|word| word.shape.clone()).collect();
+    let operands = call.args.get(options.end..).unwrap_or_default().iter().map(|word| word.shape.clone());
+    for name in operands.chain(arrays).chain(["REPLY", "MAPFILE", "OPTARG"].map(str::to_owned)) {
+        shell.state.assign(&name, Value::Unknown);
+    }
+    true
+}
+
+fn unset(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
+    for word in args {
+        let name = word.shape.as_str();
+        if shell.state.meaning(name).is_some() {
+            shell.state.define(name, Some(Meaning::Unclear));
+        }
+        if word.value.is_none() {
+            shell.state.forget_variables();
+        } else if !name.starts_with('-') {
+            shell.state.assign(name, Value::Unset);
+        }
+    }
+    true
+}
+
+fn set(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
+    let first = args.first().map(|word| word.shape.as_str());
+    let values = match first {
+        None => return true,
+        Some("--") => args.get(1..).unwrap_or_default(),
+        Some(text) if text.starts_with(['-', '+']) => {
+            // `set -e a b` sets them too; rare enough not to follow.
+            if args.len() > 2 {
+                shell.state.positional = None;
+            }
+            return true;
+        }
+        Some(_) => args,
+    };
+    // A word that may be several, or none, moves all others.
+    let known: Option<Vec<Option<String>>> =
+        values.iter().map(|word| word.literal().map(|text| Some(text.to_owned()))).collect();
+    shell.state.positional = known.map(Into::into);
+    true
+}
+
+fn alias(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
+    for word in args {
+        match word.shape.split_once('=') {
+            Some((name, text)) => {
+                shell.state.define(name, Some(Meaning::Alias(text.to_owned())));
+            }
+            None if word.value.is_none() => shell.state.tampered = true,
+            None => {}
+        }
+    }
+    true
+}
+
+fn eval(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
+    match joined(call.args) {
+        Some(text) => {
+            shell.text(&text, &call.range);
+            true
+        }
+        None => {
+            shell.unknown("shell", "the text that is evaluated is not known", call.range.clone());
+            shell.state.forget_all();
+            false
+        }
+    }
+}
+
+/// `exec X…`, `command X…`, `builtin X…`.
+fn again(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, input: &Input) -> (bool, Failure) {
+    let spec = match call.program {
+        "exec" => Spec { flags: "cl", valued: "a", ..Spec::default() },
+        _ => Spec { flags: "pvV", ..Spec::default() },
+    };
+    let options = Options::read(call.args, &spec);
+    if options.has(&["v", "V"]) {
+        return (true, None);
+    }
+    if options.odd {
+        shell.unknown("shell", "an option is not known", call.range.clone());
+    }
+    let words = call.args.get(options.end..).unwrap_or_default();
+    let Some((first, args)) = words.split_first() else { return (true, None) };
+    if first.literal().is_none() {
+        shell.unknown("shell", "which program runs is not known", first.range.clone());
+        return (false, None);
+    }
+    let mut failure = None;
+    shell.deeper(&call.range.clone(), |shell| {
+        failure = shell.program_words(first, args, call.range.clone(), input.clone());
+    });
+    (true, failure)
+}
+
+fn source(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
+    match call.args.first() {
+        Some(word) if word.literal() == Some("/dev/stdin") => match call.stdin {
+            Stdin::Text(text) => {
+                shell.text(text, &call.range);
+                return true;
+            }
+            _ => shell.unknown("shell", "the script comes from another program", call.range.clone()),
+        },
+        Some(word) if word.shape.starts_with("/dev/fd/") => {
+            shell.unknown("shell", "the script comes from another program", word.range.clone());
+        }
+        Some(word) => shell.path(Verb::Execute, word),
+        None => {}
+    }
+    shell.state.forget_all();
+    false
+}
+
+fn trap(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
+    let args = match args.split_first() {
+        Some((first, rest)) if first.literal() == Some("--") => rest,
+        _ => args,
+    };
+    match args.first() {
+        Some(word) if args.len() > 1 && !matches!(word.literal(), Some("" | "-" | "-l" | "-p")) => {
+            shell.subshell(|shell| {
+                // It runs later, when variables hold what nobody knows now.
+                match &word.value {
+                    Some(text) => {
+                        shell.state.forget_values();
+                        shell.text(text, &word.range);
+                    }
+                    None => shell.unknown("shell", "the text of a trap is not known", word.range.clone()),
+                }
+            });
+        }
+        _ => {}
+    }
+    true
+}

@@ -1,0 +1,272 @@
+//! Simple commands: assignments, redirections, a program and its words.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use brush_parser::ast;
+use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
+
+use super::environment::{self, Influence};
+use super::interpreter::{Call, Input, Interpreter};
+use super::state::{Meaning, Value};
+use super::unit::Unit;
+use super::walk::Failure;
+use super::word::Word;
+use super::{assignment, builtins, commands, runners, wrappers};
+
+/// Folders whose programs are those that their names say.
+const PROGRAM_FOLDERS: [&str; 9] = [
+    "/bin",
+    "/usr/bin",
+    "/usr/local/bin",
+    "/sbin",
+    "/usr/sbin",
+    "/usr/local/sbin",
+    "/opt/homebrew/bin",
+    "/opt/local/bin",
+    "/snap/bin",
+];
+
+impl Interpreter<'_, '_> {
+    pub(super) fn simple(&mut self, unit: &Rc<Unit>, simple: &ast::SimpleCommand, input: Input) -> Failure {
+        self.output = None;
+        let mut parts = Parts { input, words: Vec::new(), assigned: Vec::new(), range: 0..0 };
+        for item in simple.prefix.iter().flat_map(|prefix| &prefix.0) {
+            self.item(unit, item, true, &mut parts);
+        }
+        if let Some((raw, range)) = simple.word_or_name.as_ref().and_then(|word| unit.raw(word.loc.as_ref()))
+        {
+            parts.at(&range);
+            parts.words.extend(self.expand(raw, &range));
+        }
+        for item in simple.suffix.iter().flat_map(|suffix| &suffix.0) {
+            self.item(unit, item, false, &mut parts);
+        }
+        let Parts { input, words, assigned, range } = parts;
+        if words.is_empty() {
+            for (name, value) in assigned {
+                self.influence(&name, &value, &range);
+                self.state.assign(&name, value);
+            }
+            return None;
+        }
+        if assigned.is_empty() {
+            return self.command_words(&words, range, input);
+        }
+        // Assignments before a command hold while it runs.
+        let before: Vec<_> =
+            assigned.iter().map(|(name, _)| (name.clone(), self.state.variable(name))).collect();
+        let (tampered, splits) = (self.state.tampered, self.state.splits_elsewhere);
+        for (name, value) in assigned {
+            self.influence(&name, &value, &range);
+            self.state.assign(&name, value);
+        }
+        let failure = self.command_words(&words, range, input);
+        for (name, value) in before {
+            self.state.assign(&name, value);
+        }
+        (self.state.tampered, self.state.splits_elsewhere) = (tampered, splits);
+        failure
+    }
+
+    /// What giving a variable a value does to programs that run later.
+    pub(super) fn influence(&mut self, name: &str, value: &Value, range: &Range<usize>) {
+        let word = match value {
+            Value::Text(text) => Word::known(text.clone(), range.clone()),
+            _ => Word::unknown(range.clone()),
+        };
+        match environment::influence(name, word.value.as_deref()) {
+            Influence::None => {}
+            Influence::Programs => self.state.tampered = true,
+            Influence::Splitting => self.state.splits_elsewhere = true,
+            Influence::Command => self.script(&word),
+            Influence::Unclear => self.unknown("shell", "a variable holds text that runs", range.clone()),
+        }
+    }
+
+    fn item(
+        &mut self,
+        unit: &Rc<Unit>,
+        item: &ast::CommandPrefixOrSuffixItem,
+        prefix: bool,
+        parts: &mut Parts,
+    ) {
+        use ast::CommandPrefixOrSuffixItem as Item;
+        match item {
+            Item::IoRedirect(redirect) => {
+                let around = parts.range.clone();
+                self.redirect(unit, redirect, &mut parts.input, &around);
+            }
+            Item::Word(word) => {
+                if let Some((raw, range)) = unit.raw(word.loc.as_ref()) {
+                    parts.at(&range);
+                    parts.words.extend(self.expand(raw, &range));
+                }
+            }
+            Item::AssignmentWord(found, word) => self.assignment(unit, found, word, prefix, parts),
+            Item::ProcessSubstitution(..) => {
+                self.unknown("shell", "a process substitution cannot be read", parts.range.clone());
+            }
+        }
+    }
+
+    fn assignment(
+        &mut self,
+        unit: &Rc<Unit>,
+        found: &ast::Assignment,
+        word: &ast::Word,
+        prefix: bool,
+        parts: &mut Parts,
+    ) {
+        let range = unit.range(&found.loc);
+        parts.at(&range);
+        let Some((raw, place)) = unit.raw(word.loc.as_ref()) else { return };
+        let Some(split) = assignment::split(raw) else { return };
+        let value = if matches!(found.value, ast::AssignmentValue::Array(_)) {
+            let mut values = Some(Vec::new());
+            for (raw, range) in unit.elements(&found.loc) {
+                for word in self.expand(raw, &range) {
+                    // `[3]=x` and globs: which element is which is not followed.
+                    match word.literal().filter(|text| !text.starts_with('[')) {
+                        Some(text) => {
+                            if let Some(values) = &mut values {
+                                values.push(text.to_owned());
+                            }
+                        }
+                        None => values = None,
+                    }
+                }
+            }
+            values.filter(|_| !split.append).map_or(Value::Unknown, Value::List)
+        } else if prefix {
+            let word = self.assigned_value(split.value, &place);
+            let known = match word.value {
+                Some(text) => Value::Text(text),
+                None if word.shape == "*" => Value::Unknown,
+                None => Value::Shape(word.shape),
+            };
+            match (split.append, self.state.variable(split.name), known) {
+                (false, _, value) => value,
+                (true, Value::Text(before), Value::Text(after)) => Value::Text(before + &after),
+                (true, ..) => Value::Unknown,
+            }
+        } else {
+            // An argument that looks like an assignment.
+            parts.words.extend(self.expand(raw, &place));
+            return;
+        };
+        if let Some(index) = split.index {
+            self.arithmetic(index, &place);
+        }
+        let value = if split.index.is_some() { Value::Unknown } else { value };
+        if prefix {
+            parts.assigned.push((split.name.to_owned(), value));
+        } else {
+            // `declare x=(…)`: the builtin sees the name, the value is kept here.
+            self.influence(split.name, &value, &place);
+            self.state.assign(split.name, value);
+            parts.words.push(Word::known(split.name, place));
+        }
+    }
+
+    /// The value of an assignment: not split, tildes expanded.
+    fn assigned_value(&mut self, raw: &str, range: &Range<usize>) -> Word {
+        self.expand_one(raw, range)
+    }
+
+    /// Runs a program with its words, the first of which names it.
+    pub(super) fn command_words(&mut self, words: &[Word], range: Range<usize>, input: Input) -> Failure {
+        let (first, args) = words.split_first()?;
+        if !self.step(&range) {
+            return None;
+        }
+        let Some(name) = first.literal() else {
+            self.unknown("shell", "which program runs is not known", first.range.clone());
+            return None;
+        };
+        match self.state.meaning(name).cloned() {
+            Some(Meaning::Function(function)) => {
+                self.function(&function, args, &range, input);
+                return None;
+            }
+            Some(Meaning::Alias(_) | Meaning::Unclear) => {
+                self.unknown("shell", "the name of a program has another meaning here", first.range.clone());
+            }
+            None => {}
+        }
+        self.program_words(first, args, range, input)
+    }
+
+    /// The same, functions and aliases left aside.
+    pub(super) fn program_words(
+        &mut self,
+        first: &Word,
+        args: &[Word],
+        range: Range<usize>,
+        input: Input,
+    ) -> Failure {
+        let name = first.literal().unwrap_or_default();
+        let program = match name.rsplit_once('/') {
+            Some((folder, program)) if PROGRAM_FOLDERS.contains(&folder) => program,
+            Some((_, program)) => {
+                self.path(Verb::Execute, first);
+                self.mention(program, false, None, first.range.clone());
+                return None;
+            }
+            None => name,
+        };
+        if program.is_empty() {
+            // An empty name runs nothing.
+            return None;
+        }
+        let program = program.to_owned();
+        let call = Call { program: &program, args, range: range.clone(), stdin: input.as_stdin() };
+        let outside = std::mem::replace(&mut self.input, input.clone());
+        let (known, failure) = self.dispatch(&call, &input);
+        self.input = outside;
+        let known = known && !self.state.tampered;
+        let subcommand = commands::subcommand(&program, args).map(ToOwned::to_owned);
+        self.mention(&program, known, subcommand, range);
+        failure
+    }
+
+    fn dispatch(&mut self, call: &Call<'_>, input: &Input) -> (bool, Failure) {
+        if let Some(done) = builtins::run(self, call, input) {
+            return done;
+        }
+        if let Some(known) = wrappers::run(self, call).or_else(|| runners::run(self, call)) {
+            return (known, None);
+        }
+        if let ("cat", [], Input::Text(text)) = (call.program, call.args, input) {
+            self.output = Some(text.to_string());
+        }
+        (commands::effects(call, self), None)
+    }
+
+    /// Adds that a program runs.
+    fn mention(&mut self, program: &str, known: bool, subcommand: Option<String>, range: Range<usize>) {
+        let mut resource = Resource::new(ResourceKind::Command, program).with("known", known);
+        if let Some(subcommand) = subcommand {
+            resource = resource.with("subcommand", subcommand);
+        }
+        self.add(Effect::new(Verb::Execute, resource), range);
+    }
+}
+
+/// A simple command as far as it is read.
+struct Parts {
+    input: Input,
+    words: Vec<Word>,
+    assigned: Vec<(String, Value)>,
+    range: Range<usize>,
+}
+
+impl Parts {
+    fn at(&mut self, range: &Range<usize>) {
+        if self.range.end == 0 {
+            self.range = range.clone();
+        } else {
+            self.range.end = self.range.end.max(range.end);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What is known about variables, functions and the working directory at a point of the text.
+//!
+//! Where ways through the text meet, what differs is not known. Values come only from the text itself and from the
+//! surroundings; everything else (the environment, files, input) is not known.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use brush_parser::ast;
+
+use super::unit::Unit;
+
+/// Most variables that are followed; beyond, none is known.
+const VARIABLES_MAX: usize = 256;
+/// Longest value that is followed, in bytes.
+pub(super) const VALUE_BYTES_MAX: usize = 8 << 10;
+/// Most working directories that may be meant at one point.
+const DIRECTORIES_MAX: usize = 4;
+
+/// The value of a variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    Text(String),
+    List(Vec<String>),
+    Unset,
+    /// Known but for parts: `*` stands for them.
+    Shape(String),
+    Unknown,
+}
+
+/// A function, with the text that it stands in.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub(super) unit: Rc<Unit>,
+    pub(super) body: Rc<ast::FunctionBody>,
+}
+
+/// What a name means as a program.
+#[derive(Debug, Clone)]
+pub(super) enum Meaning {
+    Function(Function),
+    Alias(String),
+    /// One of several, or one that is not known.
+    Unclear,
+}
+
+impl PartialEq for Meaning {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Function(one), Self::Function(two)) => Rc::ptr_eq(&one.body, &two.body),
+            (Self::Alias(one), Self::Alias(two)) => one == two,
+            (Self::Unclear, Self::Unclear) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What is known at a point.
+#[derive(Debug, Clone)]
+pub(super) struct State {
+    variables: Rc<BTreeMap<String, Value>>,
+    meanings: Rc<BTreeMap<String, Meaning>>,
+    /// `$1`, `$2`, …; none where they are not known.
+    pub(super) positional: Option<Rc<Vec<Option<String>>>>,
+    /// The working directory: each that may be meant; none in it is one that is not known.
+    pub(super) directories: Vec<Option<String>>,
+    /// Programs are no longer what their names say: `PATH` was changed, or a library is loaded into each.
+    pub(super) tampered: bool,
+    /// Values are split at other places than blanks.
+    pub(super) splits_elsewhere: bool,
+    /// Unset and unfollowed variables may hold anything; true also after too many were set.
+    overflowed: bool,
+    /// This point is not reached.
+    pub(super) dead: bool,
+}
+
+impl State {
+    pub(super) fn new(directory: Option<&str>) -> Self {
+        Self {
+            variables: Rc::default(),
+            meanings: Rc::default(),
+            positional: None,
+            directories: vec![directory.map(ToOwned::to_owned)],
+            tampered: false,
+            splits_elsewhere: false,
+            overflowed: false,
+            dead: false,
+        }
+    }
+
+    pub(super) fn variable(&self, name: &str) -> Value {
+        if self.overflowed {
+            Value::Unknown
+        } else {
+            self.variables.get(name).cloned().unwrap_or(Value::Unknown)
+        }
+    }
+
+    /// Whether the text itself gave the variable a value.
+    pub(super) fn assigns(&self, name: &str) -> bool {
+        self.variables.contains_key(name)
+    }
+
+    pub(super) fn assign(&mut self, name: &str, value: Value) {
+        let value = match value {
+            Value::Text(text) if text.len() > VALUE_BYTES_MAX => Value::Unknown,
+            value => value,
+        };
+        if self.variables.len() >= VARIABLES_MAX && !self.variables.contains_key(name) {
+            self.overflowed = true;
+            return;
+        }
+        Rc::make_mut(&mut self.variables).insert(name.to_owned(), value);
+    }
+
+    pub(super) fn meaning(&self, name: &str) -> Option<&Meaning> {
+        self.meanings.get(name)
+    }
+
+    pub(super) fn define(&mut self, name: &str, meaning: Option<Meaning>) {
+        match meaning {
+            Some(meaning) => {
+                if self.meanings.len() < VARIABLES_MAX || self.meanings.contains_key(name) {
+                    Rc::make_mut(&mut self.meanings).insert(name.to_owned(), meaning);
+                } else {
+                    self.tampered = true;
+                }
+            }
+            None => {
+                Rc::make_mut(&mut self.meanings).remove(name);
+            }
+        }
+    }
+
+    /// Time passes: variables have other values.
+    pub(super) fn forget_values(&mut self) {
+        if !self.variables.is_empty() {
+            for value in Rc::make_mut(&mut self.variables).values_mut() {
+                *value = Value::Unknown;
+            }
+        }
+        self.positional = None;
+        self.directories = vec![None];
+    }
+
+    /// Another shell starts here: it knows the environment at most.
+    pub(super) fn forget_locals(&mut self) {
+        if !self.variables.is_empty() {
+            for value in Rc::make_mut(&mut self.variables).values_mut() {
+                *value = Value::Unknown;
+            }
+        }
+        self.meanings = Rc::default();
+        self.positional = None;
+        self.splits_elsewhere = false;
+    }
+
+    /// Anything may have happened to variables and names: a script that is not known ran in this shell.
+    pub(super) fn forget_all(&mut self) {
+        self.overflowed = true;
+        self.tampered = true;
+        self.positional = None;
+    }
+
+    /// No variable is known from here on.
+    pub(super) fn forget_variables(&mut self) {
+        self.overflowed = true;
+    }
+
+    /// The working directory, if exactly one is meant.
+    pub(super) fn directory(&self) -> Option<&str> {
+        match self.directories.as_slice() {
+            [one] => one.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Whether two points know the same.
+    pub(super) fn same(&self, other: &Self) -> bool {
+        (Rc::ptr_eq(&self.variables, &other.variables) || self.variables == other.variables)
+            && (Rc::ptr_eq(&self.meanings, &other.meanings) || self.meanings == other.meanings)
+            && self.positional == other.positional
+            && self.directories == other.directories
+            && (self.tampered, self.splits_elsewhere, self.overflowed, self.dead)
+                == (other.tampered, other.splits_elsewhere, other.overflowed, other.dead)
+    }
+
+    /// What is known where this way and another meet.
+    pub(super) fn join(mut self, other: Self) -> Self {
+        if self.dead {
+            return other;
+        }
+        if other.dead || self.same(&other) {
+            return self;
+        }
+        if !Rc::ptr_eq(&self.variables, &other.variables) {
+            let mine = Rc::make_mut(&mut self.variables);
+            for (name, value) in mine.iter_mut() {
+                if other.variables.get(name) != Some(value) {
+                    *value = Value::Unknown;
+                }
+            }
+            for name in other.variables.keys() {
+                mine.entry(name.clone()).or_insert(Value::Unknown);
+            }
+        }
+        if !Rc::ptr_eq(&self.meanings, &other.meanings) {
+            let mine = Rc::make_mut(&mut self.meanings);
+            for (name, meaning) in mine.iter_mut() {
+                if other.meanings.get(name) != Some(meaning) {
+                    *meaning = Meaning::Unclear;
+                }
+            }
+            for name in other.meanings.keys() {
+                mine.entry(name.clone()).or_insert(Meaning::Unclear);
+            }
+        }
+        if self.positional != other.positional {
+            self.positional = None;
+        }
+        for directory in other.directories {
+            if !self.directories.contains(&directory) {
+                self.directories.push(directory);
+            }
+        }
+        if self.directories.len() > DIRECTORIES_MAX {
+            self.directories = vec![None];
+        }
+        self.tampered |= other.tampered;
+        self.splits_elsewhere |= other.splits_elsewhere;
+        self.overflowed |= other.overflowed;
+        self
+    }
+}
