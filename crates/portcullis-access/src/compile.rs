@@ -4,7 +4,7 @@ use cedar_policy_core::ast::{Policy as CedarPolicy, PolicySet, Template};
 use cedar_policy_core::entities::{Entities, NoEntitiesSchema, TCComputation};
 use cedar_policy_core::extensions::Extensions;
 use cedar_policy_core::parser::parse_policyset;
-use cedar_policy_core::validator::{ValidationMode, Validator, ValidatorSchema};
+use cedar_policy_core::validator::{ValidationMode, ValidationWarning, Validator, ValidatorSchema};
 use portcullis_core::bundle::{Bundle, Compiled, Compiler, Diagnostic};
 use portcullis_core::limits::ACCESS_BYTES_MAX;
 use portcullis_core::verdict::Verdict;
@@ -140,6 +140,24 @@ fn validate(bundle: &Bundle, schema: &str, policies: &[Policy]) -> Result<(), Ve
     let result = Validator::new(schema).validate_with_level(&set, ValidationMode::Strict, DEREFERENCES_MAX);
     mistakes.extend(diagnose::validation_errors(bundle, policies, &result));
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
+}
+
+/// What Cedar's validator warns of. The schema and the policies passed it when they were loaded.
+pub(crate) fn warnings(schema: &str, policies: &[Policy]) -> Vec<ValidationWarning> {
+    let warnings = on_a_deep_stack(|| {
+        let Ok((schema, _)) = ValidatorSchema::from_cedarschema_str(schema, Extensions::all_available())
+        else {
+            return Ok(Vec::new());
+        };
+        let mut set = PolicySet::new();
+        for policy in policies {
+            let template = policy.template.as_ref().clone();
+            let _ = template.try_into().map(|policy| set.add_static(policy));
+        }
+        let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+        Ok(result.validation_warnings().cloned().collect())
+    });
+    warnings.unwrap_or_default()
 }
 
 fn assemble(bundle: &Bundle, schema: String, mut policies: Vec<Policy>) -> Option<Access> {

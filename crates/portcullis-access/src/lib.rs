@@ -25,9 +25,11 @@ mod decide;
 mod diagnose;
 mod findings;
 mod guard;
+mod lint;
 mod policy;
 mod request;
 mod schema;
+mod scope;
 mod slices;
 mod uid;
 
@@ -45,6 +47,7 @@ use portcullis_core::verdict::Verdict;
 pub use bounds::{BRACKETS_MAX, DOTS_MAX, OPERATORS_MAX};
 pub use compile::{AccessCompiler, POLICIES_MAX};
 pub use guard::AccessGuard;
+pub use lint::lint;
 pub use schema::schema_text;
 
 /// Rules of findings that no policy names.

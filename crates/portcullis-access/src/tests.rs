@@ -2,5 +2,6 @@
 
 mod against_cedar;
 mod decisions;
+mod lints;
 mod loading;
 pub(crate) mod world;
