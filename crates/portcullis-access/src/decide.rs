@@ -1,8 +1,9 @@
 //! The decision: which policies apply to each thing that an action touches, and what they make of it together.
 //!
-//! For one resource: if policies that forbid apply, their decisions join. If none does and policies that permit
-//! apply, the weakest of their decisions stands, *allow* as a rule. If nothing applies, the bundle's default does.
-//! A policy that cannot be evaluated denies, whatever the others say.
+//! For one resource: the decisions of the `forbid` policies that apply join. Unless they deny, they are joined by what
+//! the `permit` policies say: the weakest of the decisions of those that apply, *allow* as a rule; the bundle's
+//! default if none does. So a `forbid` that only warns never lets pass what nothing permits, and adding a `forbid`
+//! never loosens a verdict. A policy that cannot be evaluated denies, whatever the others say.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashSet};

@@ -69,17 +69,18 @@ impl Outcome {
         for at in &failing {
             self.add(Source::Error(*at), Verdict::Deny, touched, [*at]);
         }
-        let (mut forbidden, mut permitted) = (false, None);
+        let (mut forbidden, mut permitted) = (Verdict::Allow, None);
         for (at, policy) in applying.iter().filter_map(|at| Some((*at, policies.get(*at)?))) {
             if policy.forbids {
-                forbidden = true;
+                forbidden = forbidden.join(policy.decision);
                 self.add(Source::Policy(at), policy.decision, touched, [at]);
             } else if permitted.is_none_or(|weakest| policy.decision < weakest) {
                 permitted = Some(policy.decision);
             }
         }
         match permitted {
-            _ if forbidden => {}
+            // Nothing is left to add. A milder decision must not hide that nothing permits it.
+            _ if forbidden >= Verdict::Deny => {}
             Some(Verdict::Allow) => {}
             Some(weakest) => {
                 let those = |at: &&PolicyNumber| {

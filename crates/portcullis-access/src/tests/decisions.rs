@@ -79,6 +79,12 @@ fn forbids_join_and_permits_yield_to_the_weakest() {
             "access/f review [f] [column lab.labname]\naccess/look warn [g] [column lab.labname]",
         ),
         (
+            "@id(\"f\") @decision(\"warn\") forbid (principal, action, resource is Column);\
+             permit (principal, action in Action::\"call\", resource);"
+                .to_owned(),
+            "access/f warn [f] [column lab.labname]\naccess/not-permitted deny [] [column lab.labname]",
+        ),
+        (
             "@decision(\"review\") permit (principal, action, resource);".to_owned(),
             "access/clinic-1 review [clinic-1] [tool query, column lab.labname]",
         ),
