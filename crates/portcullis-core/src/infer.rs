@@ -19,7 +19,8 @@
 mod words;
 
 use serde_json::Value;
-use words::{Class, is_filler, is_outward, is_vague, prose, prose_verb, segments, verb_class, words_of};
+pub use words::words_of;
+use words::{Class, is_filler, is_outward, is_vague, prose, prose_verb, segments, verb_class};
 
 /// What an argument of a tool may hold.
 pub const EFFECTS: [&str; 8] = ["sql", "shell", "path", "url", "email", "money", "code", "task"];
@@ -271,7 +272,6 @@ impl Words<'_> {
     fn tool_type(&self, verb: &Verb, effects: &[EffectArgument]) -> &'static str {
         const MONEY: [&str; 8] =
             ["money", "payment", "payments", "transaction", "transactions", "funds", "payout", "salary"];
-        const FILES: [&str; 6] = ["file", "files", "directory", "dir", "folder", "path"];
         let holds = |effect: &str| effects.iter().any(|found| found.effect == effect);
         match verb.class {
             Class::Read | Class::Check if holds("url") => "WEB_FETCH",
@@ -335,7 +335,8 @@ impl Words<'_> {
                 Some("code")
             }
             "path" | "paths" | "file" | "files" | "filename" | "filenames" | "filepath" | "dir"
-            | "directory" | "folder" => Some("path"),
+            | "directory" | "folder" | "cwd" | "workdir" => Some("path"),
+            "source" | "src" | "destination" | "dest" | "dst" if self.name_mentions(&FILES) => Some("path"),
             "url" | "urls" | "uri" | "uris" | "link" | "href" | "endpoint" | "website" => Some("url"),
             "email" | "emails" | "mail" | "cc" | "bcc" => Some("email"),
             "to" | "recipient" | "recipients" | "address" | "addresses"
@@ -348,6 +349,9 @@ impl Words<'_> {
         }
     }
 }
+
+/// Words for what is kept in a file system.
+const FILES: [&str; 6] = ["file", "files", "directory", "dir", "folder", "path"];
 
 /// Words for what is sent to people.
 const MAIL: [&str; 10] =

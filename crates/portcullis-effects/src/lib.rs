@@ -26,6 +26,6 @@ pub mod sql;
 mod surroundings;
 pub mod url;
 
-pub use reader::Reader;
+pub use reader::{Reader, read_call};
 pub use sink::Sink;
 pub use surroundings::Surroundings;

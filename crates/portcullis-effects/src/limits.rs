@@ -8,3 +8,7 @@ pub const NESTING_MAX: usize = 64;
 pub const EMBEDDING_MAX: usize = 8;
 /// Longest path that is read whole, in bytes: `PATH_MAX` of Linux. A longer one is not resolved.
 pub const PATH_BYTES_MAX: usize = 4096;
+/// Most values of one action that are read; nested ones count.
+pub const LEAVES_MAX: usize = 1024;
+/// Most bytes of one action that are read, all values together.
+pub const ARGUMENTS_BYTES_MAX: usize = 1 << 20;

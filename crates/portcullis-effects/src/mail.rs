@@ -21,6 +21,11 @@ const ADDRESS_BYTES_MAX: usize = 512;
 
 /// Reads `text` as recipients to whom something is sent.
 pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
+    read_as(Verb::Send, text, surroundings, sink);
+}
+
+/// Reads `text` as addresses to which `verb` is done: a tool that looks up a contact reads.
+pub fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
     let _ = surroundings;
     if text.len() > TEXT_BYTES_MAX {
         let why = format!("the recipients are longer than {TEXT_BYTES_MAX} bytes");
@@ -32,7 +37,7 @@ pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
     }
     for piece in found {
         match piece {
-            Piece::Address(resource, range) => sink.add(Effect::new(Verb::Send, resource), range),
+            Piece::Address(resource, range) => sink.add(Effect::new(verb, resource), range),
             Piece::Unclear(why, range) => sink.unknown("email", why, range),
         }
     }

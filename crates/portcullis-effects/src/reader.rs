@@ -1,16 +1,314 @@
 //! From an action to its effects.
 
+use std::borrow::Cow;
+
 use portcullis_core::action::Action;
 use portcullis_core::bundle::Bundle;
-use portcullis_core::effect::{EffectReader, Effects};
+use portcullis_core::effect::{EffectReader, Effects, Verb};
+use portcullis_core::infer::words_of;
 use portcullis_core::state::RunState;
+use portcullis_core::tool::Tool;
+use serde_json::{Map, Value};
+
+use crate::arguments::{self, Holds, Verbs, verbs};
+use crate::limits::{ARGUMENTS_BYTES_MAX, LEAVES_MAX, NESTING_MAX};
+use crate::{Sink, Surroundings, activity, code, mail, money, path, shell, sql, url};
 
 /// Reads the effects of tool calls. See the [crate documentation](crate).
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Reader;
 
 impl EffectReader for Reader {
-    fn read(&self, _bundle: &Bundle, _run: &RunState, _action: &Action) -> Effects {
-        Effects::none()
+    /// A thinking step touches nothing.
+    fn read(&self, bundle: &Bundle, run: &RunState, action: &Action) -> Effects {
+        let Some(name) = action.tool.as_deref() else { return Effects::none() };
+        let surroundings = Surroundings::of(bundle, run, action);
+        read_call(bundle.registry.get(name), name, &action.arguments, &surroundings)
     }
+}
+
+/// The effects of a call of the tool `name`, which is `tool` where the bundle knows it.
+pub fn read_call(
+    tool: Option<&Tool>,
+    name: &str,
+    arguments: &Value,
+    surroundings: &Surroundings<'_>,
+) -> Effects {
+    let mut effects = Effects::none();
+    let arguments = match arguments {
+        Value::Object(arguments) => arguments,
+        Value::Null => return effects,
+        _ => {
+            let why = "the arguments are no object";
+            Sink::new(&mut effects, "/arguments").unknown("arguments", why, 0..0);
+            return effects;
+        }
+    };
+    let directory = working_directory(arguments, surroundings);
+    let surroundings = match &directory {
+        None => *surroundings,
+        Some(stated) => Surroundings { directory: stated.as_deref(), ..*surroundings },
+    };
+    let mut call = Call {
+        arguments,
+        surroundings,
+        has_body: has_body(arguments),
+        effects,
+        leaves: 0,
+        bytes: 0,
+        full: false,
+    };
+    for (argument, holds) in arguments::of_call(tool, name, arguments) {
+        let Some(value) = arguments.get(&argument) else { continue };
+        let (verbs, _) = verbs::of(tool, name, &argument, holds);
+        let leaf = Leaf { argument: &argument, holds, verbs };
+        call.value(&leaf, value, &format!("/arguments/{}", escaped(&argument)), 0);
+    }
+    call.effects
+}
+
+/// The working directory that the arguments themselves name: the outer option whether they do, the inner one
+/// whether it can be known.
+fn working_directory(
+    arguments: &Map<String, Value>,
+    surroundings: &Surroundings<'_>,
+) -> Option<Option<String>> {
+    let is_directory = |name: &str| {
+        let words = words_of(name);
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        matches!(
+            words.as_slice(),
+            ["cwd"]
+                | ["workdir"]
+                | ["chdir"]
+                | [.., "working" | "work" | "current", "dir" | "directory"]
+                | ["workingdir"]
+                | ["workingdirectory"]
+        )
+    };
+    let mut stated = arguments.iter().filter(|(name, value)| is_directory(name) && !value.is_null());
+    let first = stated.next()?.1.as_str().filter(|text| !text.is_empty());
+    // Two could contradict each other.
+    let only = first.filter(|_| stated.next().is_none());
+    let resource = only.map(|text| path::resource(text, surroundings));
+    Some(
+        resource
+            .filter(|resource| resource.is("resolved") && !resource.is("glob"))
+            .map(|resource| resource.name),
+    )
+}
+
+/// Whether a request carries something, or is made with a method that does.
+fn has_body(arguments: &Map<String, Value>) -> bool {
+    arguments.iter().any(|(name, value)| {
+        let words = words_of(name);
+        let filled = match value {
+            Value::Null | Value::Bool(false) => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(object) => !object.is_empty(),
+            _ => true,
+        };
+        match words.last().map(String::as_str) {
+            Some("method" | "verb") => value.as_str().is_none_or(|method| {
+                !["get", "head", "options"].iter().any(|safe| method.trim().eq_ignore_ascii_case(safe))
+            }),
+            Some(
+                "body" | "data" | "payload" | "json" | "form" | "content" | "upload" | "attachment"
+                | "attachments",
+            ) => filled,
+            _ => false,
+        }
+    })
+}
+
+/// A name as a part of a JSON pointer (RFC 6901).
+fn escaped(name: &str) -> Cow<'_, str> {
+    if name.contains(['~', '/']) {
+        Cow::Owned(name.replace('~', "~0").replace('/', "~1"))
+    } else {
+        Cow::Borrowed(name)
+    }
+}
+
+/// How a value is to be read.
+struct Leaf<'a> {
+    argument: &'a str,
+    holds: Holds,
+    verbs: Verbs,
+}
+
+/// One call while it is read.
+struct Call<'a> {
+    arguments: &'a Map<String, Value>,
+    surroundings: Surroundings<'a>,
+    has_body: bool,
+    effects: Effects,
+    leaves: usize,
+    bytes: usize,
+    full: bool,
+}
+
+impl Call<'_> {
+    fn unknown(&mut self, what: &str, why: String, pointer: &str, length: usize) {
+        Sink::new(&mut self.effects, pointer).unknown(what, why, 0..length);
+    }
+
+    /// Whether another value of that many bytes may be read. Says so once if not.
+    fn take(&mut self, bytes: usize, pointer: &str) -> bool {
+        self.leaves += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let over = self.leaves > LEAVES_MAX || self.bytes > ARGUMENTS_BYTES_MAX;
+        if over && !self.full {
+            self.full = true;
+            let why = format!("more than {LEAVES_MAX} values or {ARGUMENTS_BYTES_MAX} bytes");
+            self.unknown("arguments", why, pointer, 0);
+        }
+        !over && !self.effects.is_full()
+    }
+
+    fn value(&mut self, leaf: &Leaf<'_>, value: &Value, pointer: &str, depth: usize) {
+        if depth > NESTING_MAX {
+            let why = format!("values are nested deeper than {NESTING_MAX} levels");
+            return self.unknown("arguments", why, pointer, 0);
+        }
+        match (leaf.holds, value) {
+            (_, Value::Null) => {}
+            (Holds::Money, Value::Array(items)) => {
+                for (at, item) in items.iter().enumerate() {
+                    self.value(leaf, item, &format!("{pointer}/{at}"), depth + 1);
+                }
+            }
+            (Holds::Money, _) => {
+                if self.take(value.as_str().map_or(0, str::len), pointer) {
+                    money::read(value, self.arguments, &mut Sink::new(&mut self.effects, pointer));
+                }
+            }
+            (_, Value::String(text)) => {
+                if self.take(text.len(), pointer) {
+                    self.text(leaf, text, pointer);
+                }
+            }
+            (Holds::Shell, Value::Array(words)) if is_word_list(leaf.argument, words) => {
+                let line = quoted(words.iter().filter_map(Value::as_str));
+                if self.take(line.len(), pointer) {
+                    self.joined_line(&line, pointer, 0);
+                }
+            }
+            (_, Value::Array(items)) => {
+                for (at, item) in items.iter().enumerate() {
+                    if self.full {
+                        return;
+                    }
+                    self.value(leaf, item, &format!("{pointer}/{at}"), depth + 1);
+                }
+            }
+            (holds, Value::Object(object)) => {
+                // `{"path": …, "content": …}`: the content is no path.
+                let some_fit = object.keys().any(|name| arguments::fits(holds, name));
+                for (name, member) in object {
+                    if self.full {
+                        return;
+                    }
+                    if !some_fit || arguments::fits(holds, name) {
+                        self.value(leaf, member, &format!("{pointer}/{}", escaped(name)), depth + 1);
+                    }
+                }
+            }
+            (holds, Value::Bool(_) | Value::Number(_)) => {
+                if self.take(0, pointer) {
+                    self.unknown(holds.as_str(), "a text was expected".to_owned(), pointer, 0);
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, leaf: &Leaf<'_>, text: &str, pointer: &str) {
+        let surroundings = self.surroundings;
+        let verbs = self.verbs(leaf);
+        if leaf.holds == Holds::Shell
+            && let Some(rest) = self.further_words()
+        {
+            return self.joined_line(&format!("{text} {rest}"), pointer, text.len());
+        }
+        let mut sink = Sink::new(&mut self.effects, pointer);
+        match leaf.holds {
+            Holds::Sql => sql::read(text, &surroundings, &mut sink),
+            Holds::Shell => shell::read(text, &surroundings, &mut sink),
+            Holds::Code => code::read(text, &surroundings, &mut sink),
+            Holds::Task => activity::read(text, &surroundings, &mut sink),
+            Holds::Path => verbs.iter().for_each(|&verb| path::read_as(verb, text, &surroundings, &mut sink)),
+            Holds::Url => verbs.iter().for_each(|&verb| url::read_as(verb, text, &surroundings, &mut sink)),
+            Holds::Email => {
+                verbs.iter().for_each(|&verb| mail::read_as(verb, text, &surroundings, &mut sink))
+            }
+            Holds::Money => {}
+        }
+    }
+
+    fn verbs(&self, leaf: &Leaf<'_>) -> Verbs {
+        let mut verbs = leaf.verbs.clone();
+        if leaf.holds == Holds::Url && self.has_body && !verbs.contains(&Verb::Send) {
+            verbs.push(Verb::Send);
+        }
+        verbs
+    }
+
+    /// `{"command": "rm", "args": ["-r", "x"]}`: the words that belong to the command.
+    fn further_words(&self) -> Option<String> {
+        let names = ["args", "argv", "arguments", "parameters"];
+        let (_, value) =
+            self.arguments.iter().find(|(name, _)| names.contains(&name.to_lowercase().as_str()))?;
+        match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Array(words)
+                if !words.is_empty() && words.iter().all(|word| !word.is_object() && !word.is_array()) =>
+            {
+                let words: Vec<Cow<'_, str>> = words
+                    .iter()
+                    .map(|word| word.as_str().map_or_else(|| Cow::Owned(word.to_string()), Cow::Borrowed))
+                    .collect();
+                Some(quoted(words.iter().map(AsRef::as_ref)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reads a command line that stands in no single text.
+    fn joined_line(&mut self, line: &str, pointer: &str, length: usize) {
+        let surroundings = self.surroundings;
+        let mut sink = Sink::new(&mut self.effects, pointer);
+        if let Some(mut sink) = sink.nested(0..length) {
+            shell::read(line, &surroundings, &mut sink);
+        }
+    }
+}
+
+/// Whether a list of texts is one command in words rather than several commands.
+fn is_word_list(argument: &str, items: &[Value]) -> bool {
+    let several = words_of(argument)
+        .pop()
+        .is_some_and(|last| matches!(last.as_str(), "commands" | "cmds" | "scripts" | "lines"));
+    let first_is_a_word =
+        items.first().and_then(Value::as_str).is_some_and(|first| !first.contains(char::is_whitespace));
+    !several && first_is_a_word && items.iter().all(Value::is_string)
+}
+
+/// Words as a command line that a shell takes apart into the same words.
+fn quoted<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    let mut line = String::new();
+    for word in words {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            line.push_str(word);
+        } else {
+            line.push('\'');
+            line.push_str(&word.replace('\'', r"'\''"));
+            line.push('\'');
+        }
+    }
+    line
 }

@@ -101,8 +101,8 @@ pub(super) fn is_outward(word: &str) -> bool {
     )
 }
 
-/// Lower-case words of one piece of a name: snake, kebab, camel.
-pub(super) fn words_of(piece: &str) -> Vec<String> {
+/// Lower-case words of one piece of a name: snake, kebab, camel. At most [`WORDS_MAX`].
+pub fn words_of(piece: &str) -> Vec<String> {
     let letters: Vec<char> = piece.chars().collect();
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();

@@ -2,9 +2,11 @@
 
 #![cfg(test)]
 
+mod arguments;
 mod cases;
 mod sql;
 mod strace;
+mod values;
 
 #[test]
 fn every_case_has_its_effects() {

@@ -1,0 +1,215 @@
+//! Properties of single values, whatever text they are.
+
+use portcullis_core::bundle::EffectSettings;
+use portcullis_core::effect::{Effects, ResourceKind};
+use portcullis_core::principal::Attribute;
+use portcullis_effects::{Sink, Surroundings, mail, path, read_call, url};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+const WORKSPACE: &str = "/home/u/project";
+
+fn with<T>(read: impl FnOnce(&Surroundings<'_>) -> T) -> T {
+    let settings = EffectSettings { secrets: vec!["vault/**/x".into()], ..EffectSettings::default() };
+    read(&Surroundings {
+        settings: &settings,
+        workspace: Some(WORKSPACE),
+        home: Some("/home/u"),
+        directory: Some(WORKSPACE),
+    })
+}
+
+/// Texts made of what paths are made of.
+fn pathlike() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "..", ".", "/", "//", "a", "project", "home", "u", "~", "*", "?", "[", "]", "{", "}", ",", "proc",
+        "self", "cwd", "root", "file:", "%2e", "%2f", "\\", "$X", "etc", "tmp", "\u{ff0f}", "\n", ".env",
+        " ", "C:",
+    ]);
+    prop::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
+}
+
+fn urllike() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "http",
+        "https",
+        ":",
+        "/",
+        "//",
+        "@",
+        "\\",
+        ".",
+        "example",
+        "com",
+        "127.0.0.1",
+        "0x7f",
+        "[",
+        "]",
+        "::1",
+        "%",
+        "%2e",
+        "?",
+        "#",
+        "\t",
+        "\n",
+        " ",
+        "。",
+        "ß",
+        "xn--",
+        "file:",
+        "data:",
+        "mailto:",
+        "8080",
+        "localhost",
+        "ssh",
+    ]);
+    prop::collection::vec(piece, 0..14).prop_map(|pieces| pieces.concat())
+}
+
+fn maillike() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "a",
+        "@",
+        "b.example",
+        "<",
+        ">",
+        "(",
+        ")",
+        "\"",
+        "\\",
+        ",",
+        ";",
+        ":",
+        "\n",
+        "\r",
+        " ",
+        "Bcc",
+        "[",
+        "]",
+        ".",
+        "ü",
+        "%40",
+        "\u{2028}",
+    ]);
+    prop::collection::vec(piece, 0..16).prop_map(|pieces| pieces.concat())
+}
+
+fn assert_placed(effects: &Effects, text: &str) {
+    for effect in effects.iter() {
+        let span = effect.span.as_ref().unwrap();
+        assert!(text.get(span.start..span.end).is_some(), "{text:?}: {effect}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn a_resolved_path_is_normal(text in prop_oneof![pathlike(), any::<String>()]) {
+        let resource = with(|surroundings| path::resource(&text, surroundings));
+        for name in ["inside", "secret", "temporary", "device", "glob", "resolved"] {
+            prop_assert!(matches!(resource.attributes.get(name), Some(Attribute::Boolean(_))), "{}", name);
+        }
+        if resource.is("resolved") {
+            prop_assert!(resource.name.starts_with('/'), "{}", resource.name);
+            let odd = |part: &str| matches!(part, "" | "." | "..");
+            prop_assert!(resource.name == "/" || !resource.name.split('/').skip(1).any(odd), "{}", resource.name);
+            // Normal forms are fixed points.
+            let again = with(|surroundings| path::resource(&resource.name, surroundings));
+            prop_assert_eq!(&again.name, &resource.name);
+        } else {
+            prop_assert!(!resource.is("inside") && !resource.is("temporary") && !resource.is("device"));
+        }
+        if resource.is("inside") {
+            let rest = resource.name.strip_prefix(WORKSPACE).unwrap();
+            prop_assert!(rest.is_empty() || rest.starts_with('/'), "{}", resource.name);
+        }
+    }
+
+    #[test]
+    fn every_url_has_a_host_or_is_unknown(text in prop_oneof![urllike(), any::<String>()]) {
+        let mut effects = Effects::none();
+        with(|surroundings| url::read(&text, surroundings, &mut Sink::new(&mut effects, "/arguments/url")));
+        prop_assert!(!effects.is_empty(), "{:?} is silent", text);
+        assert_placed(&effects, &text);
+        for effect in effects.iter().filter(|effect| effect.resource.kind == ResourceKind::Host) {
+            let host = &effect.resource;
+            prop_assert!(!host.name.is_empty() && !host.name.contains(['/', '@', '\n']), "{:?}", host.name);
+            if host.is("resolved") {
+                prop_assert!(!host.name.ends_with('.'), "{}", host.name);
+                prop_assert_eq!(&host.name.to_lowercase(), &host.name);
+            }
+            prop_assert!(!host.is("metadata") || host.is("private"));
+        }
+    }
+
+    #[test]
+    fn no_address_goes_unnoticed(text in prop_oneof![maillike(), any::<String>()]) {
+        let mut effects = Effects::none();
+        with(|surroundings| mail::read(&text, surroundings, &mut Sink::new(&mut effects, "/arguments/to")));
+        prop_assert!(!effects.is_empty(), "{:?} is silent", text);
+        assert_placed(&effects, &text);
+        for (resource, range) in mail::resources(&text) {
+            prop_assert!(resource.name.contains('@') && text.get(range).is_some());
+        }
+        // Whatever stands before it on other lines, a plain recipient on a line of its own is found.
+        let more = format!("{text}\neve@evil.example");
+        prop_assert!(mail::resources(&more).iter().any(|(resource, _)| resource.name == "eve@evil.example"));
+    }
+
+    #[test]
+    fn calls_never_panic(name in "[a-z_]{0,20}", key in any::<String>(), text in any::<String>(), number in any::<f64>()) {
+        let arguments = json!({
+            "path": text, "amount": number, "to": [&text, {&key: &text}], &key: {"path": &text, "x": number}, "url": &text,
+        });
+        with(|surroundings| {
+            for arguments in [&arguments, &Value::String(text.clone())] {
+                read_call(None, &name, arguments, surroundings);
+            }
+        });
+    }
+}
+
+#[test]
+fn without_a_working_directory_relative_paths_are_not_resolved() {
+    let settings = EffectSettings::default();
+    let surroundings = Surroundings { settings: &settings, workspace: None, home: None, directory: None };
+    for (text, name) in [("a/../b", "b"), ("../x", "../x"), ("~", "~"), ("~/x", "~/x"), (".", ".")] {
+        let resource = path::resource(text, &surroundings);
+        assert_eq!(
+            (resource.name.as_str(), resource.is("resolved"), resource.is("inside")),
+            (name, false, false)
+        );
+    }
+    assert!(path::resource("/x", &surroundings).is("resolved"));
+}
+
+#[test]
+fn an_overlong_path_is_not_resolved() {
+    let resource = with(|surroundings| path::resource(&"a/".repeat(4096), surroundings));
+    assert!(!resource.is("resolved") && !resource.is("inside"));
+    let long = "x".repeat(1 << 20);
+    let resource = with(|surroundings| path::resource(&long, surroundings));
+    assert!(resource.name.len() < 8192);
+}
+
+#[test]
+fn a_partly_known_path_is_secret_where_the_known_part_says_so() {
+    let (key, other) = with(|surroundings| {
+        (path::unresolved("/x/.ssh/id_rsa", surroundings), path::unresolved("src/x", surroundings))
+    });
+    assert!(key.is("secret") && !key.is("resolved"));
+    assert!(!other.is("secret") && !other.is("inside"));
+}
+
+#[test]
+fn a_workspace_with_dots_in_it_contains_nothing() {
+    let settings = EffectSettings::default();
+    let surroundings = Surroundings {
+        settings: &settings,
+        workspace: Some("/home/u/project/.."),
+        home: None,
+        directory: Some("/home/u/project"),
+    };
+    assert!(!path::resource("x", &surroundings).is("inside"));
+}
