@@ -6,7 +6,7 @@ use super::super::interpreter::{Call, Interpreter};
 use super::super::word::Word;
 use super::options::{Parsed, is_no};
 use super::spec::{Act, Operands, Opt, Role, Spec};
-use super::{environment, git, git_config, packages, words};
+use super::{environment, git, packages, words};
 
 /// Adds the effects of a call with these arguments. False when not all of it is understood.
 pub(super) fn run(spec: &Spec, call: &Call<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
@@ -20,10 +20,10 @@ fn before_subcommand(spec: &Spec) -> Spec {
 
 /// The subcommand of a call.
 pub(super) fn subcommand<'w>(spec: &Spec, call: &Call<'w>) -> Option<&'w str> {
-    if spec.subcommands.is_empty() {
+    if spec.subcommands.is_empty() && !spec.has_verb {
         return None;
     }
-    let parsed = Parsed::new(call, call.args, &before_subcommand(spec), &[]);
+    let parsed = Parsed::new(call, call.args, &Spec { stops: true, ..*spec }, &[]);
     let at = call.args.len().checked_sub(parsed.operands.len())?;
     call.args.get(at)?.value.as_deref()
 }
@@ -31,10 +31,11 @@ pub(super) fn subcommand<'w>(spec: &Spec, call: &Call<'w>) -> Option<&'w str> {
 fn read(spec: &Spec, parsed: Parsed<'_>, around: &[&'static [Opt]], shell: &mut Interpreter<'_, '_>) -> bool {
     let named = parsed.operands.first().and_then(|word| word.value.as_deref());
     let subcommand = named.and_then(|name| spec.subcommands.iter().find(|own| own.is_named(name)));
+    let alone = parsed.operands.is_empty();
     let Some(subcommand) = subcommand else {
         let understood = parsed.effects(spec, shell);
         // Without a subcommand a program says how it is used; one that is not listed can do anything.
-        return understood && (spec.subcommands.is_empty() || spec.model.is_some() || named.is_none());
+        return understood && (spec.subcommands.is_empty() || spec.model.is_some() || alone);
     };
     let mut around = around.to_vec();
     around.insert(0, spec.options);
@@ -64,9 +65,6 @@ impl Parsed<'_> {
         }
         self.always(spec.always, shell);
         self.meet(operands, &self.operands, shell);
-        if !self.command.is_empty() {
-            shell.run(&self.command, self.call.range.clone());
-        }
         let understood = spec.model.is_none_or(|model| model(self, shell));
         understood && (spec.lenient || !self.unlisted)
     }
@@ -164,9 +162,9 @@ impl Parsed<'_> {
         match act {
             Act::Text => {}
             Act::Path(_) | Act::Tree(_) | Act::Upload if text == "-" || text.is_empty() => {}
-            Act::Path(verb) => shell.path_with(self.verb(verb), &self.path(word), attributes),
-            Act::Tree(verb) => shell.path_with(self.verb(verb), &self.path(word), &also("recursive")),
-            Act::Upload => shell.path_with(Verb::Read, &self.path(word), &also("upload")),
+            Act::Path(verb) => self.on_path(self.verb(verb), word, attributes, shell),
+            Act::Tree(verb) => self.on_path(self.verb(verb), word, &also("recursive"), shell),
+            Act::Upload => self.on_path(Verb::Read, word, &also("upload"), shell),
             Act::AtFile => {
                 if let Some(file) = words::strip(word, "@") {
                     self.act_plainly(Act::Upload, &file, attributes, shell);
@@ -178,11 +176,14 @@ impl Parsed<'_> {
                 None => self.act_plainly(Act::Path(verb), word, attributes, shell),
             },
             Act::Url(_) | Act::Host(_) if text.is_empty() => {}
+            Act::Url(verb) if text.starts_with(['/', '.', '~']) => {
+                self.act_plainly(Act::Path(verb), word, attributes, shell);
+            }
             Act::Url(verb) | Act::Host(verb) if text.contains("://") || text.starts_with("file:") => {
                 self.act_plainly(Act::Place(verb), word, attributes, shell);
             }
             Act::Url(verb) => shell.url(self.verb(verb), &words::prefixed("http://", word), attributes),
-            Act::Host(verb) => shell.url(self.verb(verb), &words::prefixed("//", word), attributes),
+            Act::Host(verb) => on_host(self.verb(verb), word, attributes, shell),
             Act::Named(verb, kind, prefix) => {
                 shell.resource(self.verb(verb), kind, &words::prefixed(prefix, word), attributes);
             }
@@ -195,14 +196,28 @@ impl Parsed<'_> {
             Act::Script => shell.script(word),
             Act::Code(language) => shell.code(language, word),
             Act::Sql => shell.sql(word),
-            Act::GitSetting => git_config::assignment(word, shell),
             Act::Environment(verb) => environment::read(verb, word, shell),
+            Act::By(model) => model(word, shell),
             Act::All(acts) => {
                 for act in acts {
                     self.act_plainly(*act, word, attributes, shell);
                 }
             }
         }
+    }
+
+    /// An effect on a path. A tilde that is still there begins a part of a word, such as the value of an option: not
+    /// all shells and programs leave it as it is.
+    fn on_path(&self, verb: Verb, word: &Word, attributes: &[&'static str], shell: &mut Interpreter<'_, '_>) {
+        let path = self.path(word);
+        let home = shell.surroundings().home.map(ToOwned::to_owned);
+        let path = match (words::strip(&path, "~"), home) {
+            (Some(rest), Some(home)) if matches!(words::text(&rest).chars().next(), None | Some('/')) => {
+                words::prefixed(&home, &rest)
+            }
+            _ => path,
+        };
+        shell.path_with(verb, &path, attributes);
     }
 
     /// The verb, or reading where nothing is changed.
@@ -212,4 +227,28 @@ impl Parsed<'_> {
             other => other,
         }
     }
+}
+
+/// An effect on a machine that is named without a scheme: `HOST`, `USER@HOST`, `HOST:PORT`.
+fn on_host(verb: Verb, word: &Word, attributes: &[&'static str], shell: &mut Interpreter<'_, '_>) {
+    let text = words::text(word);
+    let (user, place) = text.rsplit_once('@').map_or((None, text), |(user, place)| (Some(user), place));
+    let (host, port) = match place.rsplit_once(':') {
+        Some((host, port)) if !host.contains(':') || host.ends_with(']') => (host, port.parse::<u16>().ok()),
+        _ => (place, None),
+    };
+    let found = crate::url::host_resource(host);
+    let mut resource =
+        found.unwrap_or_else(|| Resource::new(ResourceKind::Host, text).with("resolved", false));
+    if word.value.is_none() {
+        resource = resource.with("resolved", false);
+    }
+    if user.is_some_and(|user| user.contains(':')) {
+        resource = resource.with("userinfo", true);
+    }
+    if let Some(port) = port {
+        resource = resource.with("port", i64::from(port));
+    }
+    let effect = attributes.iter().fold(Effect::new(verb, resource), |effect, name| effect.with(name, true));
+    shell.add(effect, word.range.clone());
 }

@@ -44,18 +44,19 @@ pub(super) const SPECS: &[Spec] = &[
         flags("-m --move -j --junk-paths -q --quiet -v --verbose -u --update -f --freshen -d --delete -T --test -y"),
         flags("--symlinks -e --encrypt -D -A -c -F -g -h -J -k -l -L -o -S -X -z -@ --latest-time --no-dir-entries"),
     ]),
-    spec("unzip unrar").by(unzip).options(&[
+    spec("unrar").operands(Operands::First(Act::Text, &Operands::First(READ, &Operands::Each(WRITE)))).always(WRITES_HERE).lenient(),
+    spec("unzip").by(unzip).options(&[
         values("-d -P -x"),
         flags("-o -n -q -l -v -t -p -z -j -u -f -a -b -C -L -U -V -W -X -Z -K -M -D -c -T -O -I -:"),
     ]),
     spec("gzip pigz bzip2 pbzip2 xz lzma zstd lz4 brotli compress lzop pzstd")
         .by(compress)
         .lenient()
-        .options(&[values("-S --suffix -T --threads -p --processes -b --blocksize --format --memlimit -M -F -C"), OUTPUT]),
+        .options(&[values("-T --threads --suffix --format --memlimit"), OUTPUT]),
     spec("gunzip unpigz bunzip2 unxz unlzma unzstd unlz4 uncompress")
         .by(compress)
         .lenient()
-        .options(&[values("-S --suffix -T --threads --memlimit -M"), OUTPUT]),
+        .options(&[values("-T --threads --suffix --memlimit"), OUTPUT]),
     spec("7z 7za 7zr 7zz").by(seven_zip).lenient(),
     spec("cpio").by(cpio).options(&[
         does("-E --pattern-file", READ),

@@ -74,7 +74,7 @@ pub(super) const SPECS: &[Spec] = &[
         does("-c --config-file --rootdir --confcutdir --rcfile", READ),
         values("-k -m -n -p -W -o --override-ini --maxfail --durations --tb --log-level --timeout --cov -r"),
     ]),
-    works("pre-commit lefthook husky lint-staged commitlint changeset semantic-release release-it"),
+    works("pre-commit lefthook husky lint-staged commitlint dprint changeset semantic-release release-it"),
     // Linters read, and change with an option.
     checks("eslint biome oxlint stylelint tslint standard xo markdownlint markdownlint-cli2 htmlhint jshint").options(&[
         fixes("--fix --write --apply --apply-unsafe"),
@@ -83,7 +83,7 @@ pub(super) const SPECS: &[Spec] = &[
         does("--rulesdir --resolve-plugins-relative-to", EXECUTE),
         values("--ext -f --format --max-warnings --rule --parser --plugin --env --cache-location --cache-strategy"),
     ]),
-    checks("prettier dprint").options(&[
+    checks("prettier").options(&[
         fixes("--write -w"),
         does("--config --ignore-path", READ),
         values("--parser --tab-width --print-width --plugin --log-level --end-of-line --prose-wrap --trailing-comma"),
@@ -102,20 +102,21 @@ pub(super) const SPECS: &[Spec] = &[
         ]),
         spec("rule config clean version help server analyze").lenient(),
     ]),
-    spec("black isort autopep8 yapf autoflake pyupgrade rustfmt gofmt goimports gofumpt shfmt clang-format stylua nixfmt taplo ktlint google-java-format scalafmt")
+    spec("black isort autopep8 yapf autoflake pyupgrade").lenient().operands(CHANGES).options(&[
+        only_checks("--check --diff --check-only -d"),
+        does("-c --config --settings-file", READ),
+        values("-l --line-length -t --target-version --profile --style --exclude --include"),
+    ]),
+    spec("rustfmt gofmt goimports gofumpt shfmt clang-format stylua nixfmt taplo ktlint google-java-format scalafmt")
         .lenient()
         .operands(CHANGES)
-        .options(&[
-            only_checks("--check --diff --check-only -d --dry-run"),
-            does("-c --config --settings-file --config-file", READ),
-            values("-l --line-length -t --target-version --edition --profile --style -style --exclude --include -r"),
-        ]),
+        .options(&[only_checks("--check -d --dry-run"), values("--edition --config --style")]),
     checks("mypy pyright pylint flake8 pyflakes bandit vulture radon pydocstyle pycodestyle shellcheck hadolint yamllint jsonlint golangci-lint staticcheck govulncheck clang-tidy cppcheck rubocop sorbet phpstan psalm tflint actionlint codespell typos vale semgrep trivy grype syft cloc tokei scc gitleaks detect-secrets lychee")
         .options(&[
             OUTPUT,
             CONFIG,
             flag("-a -A --autocorrect --fix --auto-correct -w --write-changes -write", Role::Operands(Operands::EachOr(Act::All(&[READ, WRITE]), "."), Act::Text)),
-            values("--select --ignore --exclude --max-line-length --format -f -s --severity --python-version --rules -d -e"),
+            values("--select --ignore --exclude --max-line-length --format --severity --python-version --rules"),
         ]),
     // Compilers.
     spec("gcc g++ cc c++ clang clang++ tcc zcc").each(READ).by(compile).lenient().single_dash().options(&[
@@ -245,6 +246,14 @@ fn dotnet(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 
 /// Without `-o` a compiler writes beside the working directory's files.
 fn compile(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    for arg in call.call.args {
+        // `protoc --java_out=FOLDER`
+        if let Some((name, folder)) = words::split(arg, '=')
+            && words::text(&name).ends_with("_out")
+        {
+            call.act(WRITE, &folder, shell);
+        }
+    }
     if !call.has_any(&["-o", "--out-dir", "-d", "-outdir", "-output"]) && !call.operands.is_empty() {
         call.act(WRITE, &call.literal("."), shell);
     }

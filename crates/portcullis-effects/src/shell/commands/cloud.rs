@@ -15,47 +15,47 @@ const fn repository(verb: Verb) -> Act {
 }
 
 pub(super) const SPECS: &[Spec] = &[
-    spec("gh glab hub").by(code_host).lenient().options(&[
+    spec("gh glab hub").has_verb().by(code_host).lenient().options(&[
         value("-R --repo", Role::Nothing),
         values("-t --title -b --body -l --label -a --assignee -r --reviewer -m --milestone -B --base -H --head -L --limit"),
-        values("-q --jq --template --json -s --state -S --search -X --method -f --raw-field -F --field -d --description"),
-        values("-n --notes --target --pattern -D --dir -O --output --hostname -w --workflow --ref --visibility -p --project"),
+        values("-q --jq --template --json -s --state -S --search -X --method -f --raw-field -F --field --description"),
+        values("-n --notes --target --pattern -D --dir -O --output --hostname --workflow --ref --visibility --project"),
         values("--author --branch -c --comment --env -e --remote --source --input --body-file --notes-file --header"),
         flags("--web --draft --fill --force --yes -y --confirm"),
         HELP,
     ]),
-    spec("aws").by(aws).lenient().options(&[
+    spec("aws").has_verb().by(aws).lenient().options(&[
         does("--endpoint-url", Act::Url(Send)),
         does("--ca-bundle", READ),
         values("--profile --region --output --query --color --cli-read-timeout --cli-connect-timeout"),
         flag("--dryrun --dry-run", Role::Dry),
         recursive("--recursive"),
     ]),
-    spec("gsutil").by(object_store).lenient().options(&[values("-h -o -u -p -c -l"), recursive("-r -R"), flag("-n", Role::Nothing)]),
-    spec("gcloud bq").by(google).lenient().options(&[
+    spec("gsutil").has_verb().by(object_store).lenient().options(&[values("-o -i"), recursive("-r -R")]),
+    spec("gcloud bq").has_verb().by(google).lenient().options(&[
         values("--project --account --configuration --format --filter --region --zone --impersonate-service-account"),
         does("--key-file --flags-file --access-token-file", READ),
         recursive("-r --recursive"),
     ]),
-    spec("az").by(google).lenient().options(&[
+    spec("az").has_verb().by(google).lenient().options(&[
         values("-g --resource-group -n --name -o --output --query --subscription -l --location"),
         does("-f --file --source --template-file", Act::Upload),
     ]),
-    spec("rclone s3cmd mc s5cmd").by(object_store).lenient().options(&[
+    spec("rclone s3cmd s5cmd").has_verb().by(object_store).lenient().options(&[
         does("--config", READ),
         does("--log-file", WRITE),
         flag("-n --dry-run", Role::Dry),
         values("--transfers --checkers --include --exclude --bwlimit --filter --max-age --min-age"),
         recursive("-r --recursive"),
     ]),
-    spec("terraform tofu terragrunt").single_dash().by(terraform).lenient().options(&[
+    spec("terraform tofu terragrunt").has_verb().single_dash().by(terraform).lenient().options(&[
         value("-chdir", Role::Base),
         does("-var-file -backend-config", READ),
         does("-out -state -state-out -backup", WRITE),
         values("-var -target -replace -lock-timeout -parallelism -refresh"),
         flags("-auto-approve -json -no-color"),
     ]),
-    spec("pulumi cdk cdktf sls serverless sam copilot").by(terraform).lenient().options(&[value("-C --cwd", Role::Base), values("-s --stack -c --config")]),
+    spec("pulumi cdk cdktf sls serverless sam copilot").has_verb().by(terraform).lenient().options(&[value("-C --cwd", Role::Base), values("-s --stack -c --config")]),
     spec("ansible ansible-playbook ansible-pull ansible-console").by(ansible).options(&[
         does("-i --inventory --inventory-file --vault-password-file --vault-pass-file --private-key --key-file", READ),
         does("--become-password-file --connection-password-file", READ),
@@ -66,12 +66,12 @@ pub(super) const SPECS: &[Spec] = &[
         flags("-b --become -k --ask-pass -K --ask-become-pass -J --ask-vault-pass -v --verbose -vv -vvv -vvvv -D --diff"),
         flags("--step --force-handlers --flush-cache -o --one-line --version -h --help"),
     ]),
-    spec("ansible-vault").lenient().by(|call, shell| {
+    spec("ansible-vault").has_verb().lenient().by(|call, shell| {
         call.act_on_each(Act::All(&[READ, WRITE]), call.rest(1), shell);
         true
     }),
     spec("ansible-galaxy ansible-doc ansible-inventory ansible-lint ansible-config").lenient().always(WRITES_HERE),
-    spec("packer vagrant").lenient().always(WRITES_HERE).by(|call, shell| {
+    spec("packer vagrant").has_verb().lenient().always(WRITES_HERE).by(|call, shell| {
         match call.operand(0) {
             "ssh" => return false,
             "destroy" => call.act(Act::Named(Delete, Setting, "machines/"), &call.literal("*"), shell),
@@ -80,7 +80,7 @@ pub(super) const SPECS: &[Spec] = &[
         }
         true
     }),
-    spec("heroku fly flyctl vercel netlify wrangler railway render doctl linode-cli hcloud firebase supabase").lenient().by(|call, shell| {
+    spec("heroku fly flyctl vercel netlify wrangler railway render doctl linode-cli hcloud firebase supabase").has_verb().lenient().by(|call, shell| {
         let verb = intent(call.operands.iter().take(2).map(words::text));
         match verb {
             Read => {}
@@ -92,9 +92,9 @@ pub(super) const SPECS: &[Spec] = &[
 
 /// What a word of an API's own vocabulary means; what is not clearly reading changes something.
 fn intent<'w>(texts: impl Iterator<Item = &'w str>) -> Verb {
-    const READS: [&str; 16] = [
+    const READS: [&str; 19] = [
         "describe", "list", "get", "show", "ls", "head", "view", "status", "search", "info", "logs", "help",
-        "version", "whoami", "wait", "diff",
+        "version", "whoami", "wait", "diff", "print", "access", "read",
     ];
     const DELETES: [&str; 11] = [
         "delete",

@@ -25,14 +25,14 @@ pub(super) const SPECS: &[Spec] = &[
         values("--connect-to --resolve -b --cookie -u --user -U --proxy-user -A --user-agent -e --referer -m"),
         values("--max-time --connect-timeout --retry --retry-delay --retry-max-time -r --range -y --speed-time -Y"),
         values("--speed-limit --limit-rate --max-filesize --max-redirs --interface --local-port --noproxy --ciphers"),
-        values("--tls-max --tlsv1 --tls13-ciphers --cert-type --key-type --pass --proxy-pass --oauth2-bearer -C"),
+        values("--tls-max --tls13-ciphers --cert-type --key-type --pass --proxy-pass --oauth2-bearer -C"),
         values("--continue-at -z --time-cond -t --telnet-option -P --ftp-port -Q --quote --rate --parallel-max"),
         values("--aws-sigv4 --keepalive-time --dns-servers --dns-interface --dns-ipv4-addr --expect100-timeout"),
         values("--happy-eyeballs-timeout-ms --hostpubmd5 --hostpubsha256 --krb --login-options --mail-auth"),
         values("--mail-from --mail-rcpt --pinnedpubkey --proto --proto-default --proto-redir --request-target"),
-        values("--service-name --tlspassword --tlsuser --tftp-blksize --curves --create-file-mode --delegation"),
+        values("--service-name --tlspassword --tlsuser --tftp-blksize --curves --create-file-mode --delegation --tlsauthtype --sasl-authzid"),
         values("--ftp-account --ftp-alternative-to-user --ftp-method --ipfs-gateway --variable --expand-url -h"),
-        flags("-# --progress-bar -0 --http1.0 -1 --tlsv1.0 --tlsv1.1 --tlsv1.2 --tlsv1.3 -2 -3 -4 --ipv4 -6 --ipv6"),
+        flags("--tlsv1 -# --progress-bar -0 --http1.0 -1 --tlsv1.0 --tlsv1.1 --tlsv1.2 --tlsv1.3 -2 -3 -4 --ipv4 -6 --ipv6"),
         flags("-a --append -B --use-ascii -f --fail --fail-with-body --fail-early -g --globoff -G --get -i --include"),
         flags("--show-headers -I --head -j --junk-session-cookies -J --remote-header-name -k --insecure -l --list-only"),
         flags("-L --location --location-trusted -M --manual -N --no-buffer -O --remote-name --remote-name-all -p"),
@@ -66,7 +66,7 @@ pub(super) const SPECS: &[Spec] = &[
         flags("-K --backup-converted -m --mirror -p --page-requisites -H --span-hosts -L --relative -np --no-parent"),
         flags("--follow-ftp --https-only --show-progress --no-cookies --no-cache --no-proxy --no-hsts --no-glob"),
         flags("--random-wait --delete-after --xattr --no-config --ask-password --auth-no-challenge --content-on-error"),
-        flags("--retry-connrefused --retry-on-host-error --no-iri --save-headers --keep-session-cookies --no-dns-cache"),
+        flags("--retry-connrefused --retry-on-host-error --no-iri --save-headers --keep-session-cookies --no-dns-cache --use-server-timestamps"),
         flags("-h --help -V --version --no-netrc --unlink --preserve-permissions --no-remove-listing -n"),
     ]),
 ];
@@ -132,7 +132,7 @@ fn sent_by_curl(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> (bool, bo
                     leaves(&file, shell);
                 }
             }
-            "--data-urlencode" => {
+            "--data-urlencode" | "--url-query" => {
                 sends = true;
                 match words::split(value, '@') {
                     Some((name, file)) if !words::text(&name).contains('=') => leaves(&file, shell),
@@ -162,7 +162,10 @@ fn sent_by_curl(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> (bool, bo
             _ => {}
         }
     }
-    (sends, uploads)
+    // The acts of the tables read the file of `-H @FILE`.
+    let headers = call.values(&["-H", "--header"]);
+    let from_file = headers.iter().any(|header| words::text(header).starts_with('@'));
+    (sends || from_file, uploads || from_file)
 }
 
 fn wget(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
@@ -190,6 +193,17 @@ fn wget(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
         (None, folder) => {
             for url in &call.operands {
                 let name = words::file_name(url);
+                let rooted = words::text(url)
+                    .trim_end_matches('/')
+                    .rsplit("://")
+                    .next()
+                    .unwrap_or_default()
+                    .contains('/');
+                let name = if rooted && !words::text(url).ends_with('/') {
+                    name
+                } else {
+                    call.literal("index.html")
+                };
                 let folder = folder.clone().unwrap_or_else(|| call.literal("."));
                 call.act(WRITE, &words::below(&folder, &name), shell);
             }

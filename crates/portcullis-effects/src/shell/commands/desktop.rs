@@ -11,28 +11,43 @@ const EDITS: Act = Act::All(&[READ, WRITE]);
 
 pub(super) const SPECS: &[Spec] = &[
     spec("vim vi nvim gvim view vimdiff ex ed red mg").by(vim).lenient().options(&[
-        values("-c --cmd -S -s -T -t -p -o -O -q"),
-        does("-u -U -V -i --listen --startuptime", READ),
+        values("-c --cmd -S -T -t -q"),
+        attached("-p -o -O -s"),
+        does("-u -U", EXECUTE),
+        does("-i --listen --startuptime", WRITE),
         does("-w -W", WRITE),
     ]),
-    spec("nano pico micro joe ne kak hx helix code code-insiders codium subl atom gedit kate zed mate").each(EDITS).lenient().by(installs).options(&[
-        values("--install-extension --uninstall-extension --user-data-dir --extensions-dir -g --goto --syntax -Y"),
-    ]),
+    spec("nano pico micro joe ne kak hx helix code code-insiders codium subl atom gedit kate zed mate")
+        .each(EDITS)
+        .lenient()
+        .by(installs)
+        .options(&[values(
+            "--install-extension --uninstall-extension --user-data-dir --extensions-dir --syntax -Y",
+        )]),
     spec("emacs emacsclient").each(EDITS).options(&[
         does("-l --load --script", EXECUTE),
         does("--eval -e --execute -f --funcall", Act::Code("lisp")),
         flags("-nw -Q -q --batch -batch --quick --no-init-file -t -c -n --daemon"),
     ]),
-    spec("open xdg-open gio gvfs-open start wslview see sensible-browser gnome-open kde-open").by(opens).lenient().options(&[values("-a -b")]),
-    spec("firefox chromium chromium-browser google-chrome lynx w3m links elinks brave").each(Act::Url(Read)).by(|call, _| !call.unlisted).lenient(),
-    spec("pandoc convert magick ffmpeg ffprobe sox gs pdftotext wkhtmltopdf inkscape libreoffice soffice").by(|call, shell| {
-        // Formats of these programs can name any file, or program.
-        call.act_on_each(Act::Place(Read), &call.operands, shell);
-        if let Some(last) = call.operands.last() {
-            call.act(Act::Path(Write), last, shell);
-        }
-        matches!(call.call.program, "ffprobe" | "pdftotext")
-    }).options(&[does("-o --output", WRITE), values("-f -t -i --from --to")]).lenient(),
+    spec("open xdg-open gio gvfs-open start wslview see sensible-browser gnome-open kde-open")
+        .by(opens)
+        .lenient()
+        .options(&[values("-a -b")]),
+    spec("firefox chromium chromium-browser google-chrome lynx w3m links elinks brave")
+        .each(Act::Url(Read))
+        .by(|call, _| !call.unlisted)
+        .lenient(),
+    spec("pandoc convert magick ffmpeg ffprobe sox gs pdftotext wkhtmltopdf inkscape libreoffice soffice")
+        .by(|call, shell| {
+            // Formats of these programs can name any file, or program.
+            call.act_on_each(Act::Place(Read), &call.operands, shell);
+            if let Some(last) = call.operands.last() {
+                call.act(Act::Path(Write), last, shell);
+            }
+            matches!(call.call.program, "ffprobe" | "pdftotext")
+        })
+        .options(&[does("-o --output", WRITE), values("-f -t -i --from --to")])
+        .lenient(),
 ];
 
 /// Commands of an editor can do anything that a shell can.
@@ -56,7 +71,7 @@ fn vim(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     if matches!(call.call.program, "ed" | "ex" | "red") && call.call.stdin != Stdin::None {
         shell.unknown("ed", "commands of the editor are not read", call.call.range.clone());
     }
-    !call.has_any(&["-s"])
+    !call.has("-s") || matches!(call.call.program, "ex" | "ed" | "red")
 }
 
 fn installs(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {

@@ -1,8 +1,9 @@
 //! Programs that make, copy, show and remove files.
 
-use portcullis_core::effect::Verb::{Configure, Read, Write};
+use portcullis_core::effect::Verb::{Configure, Read};
 
 use super::super::interpreter::Interpreter;
+use super::super::word::Word;
 use super::options::Parsed;
 use super::spec::*;
 use super::words;
@@ -25,7 +26,7 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     spec("rmdir").each(DELETE).lenient().options(&[recursive("-p --parents")]),
     spec("unlink").each(DELETE),
-    spec("trash trash-put gio-trash").each(DELETE).lenient(),
+    spec("rimraf del-cli trash trash-put").each(DELETE).lenient(),
     spec("shred").each(DELETE).options(&[
         flags("-u -z --zero -v --verbose -x --exact"),
         attached("--remove"),
@@ -91,27 +92,32 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     spec("chmod").operands(AFTER_MODE).by(mode_with_dash).lenient().options(&[recursive("-R --recursive"), LIKE]),
     spec("chown chgrp").operands(AFTER_MODE).lenient().options(&[recursive("-R --recursive"), LIKE, values("--from")]),
-    spec("chattr chflags chcon").operands(AFTER_MODE).lenient().options(&[
+    spec("chattr").by(chattr).lenient().options(&[recursive("-R --recursive"), values("-v -p")]),
+    spec("chflags").operands(AFTER_MODE).lenient().options(&[recursive("-R")]),
+    spec("chcon").operands(AFTER_MODE).lenient().options(&[
         recursive("-R --recursive"),
         LIKE,
-        values("-v -p -u --user -r --role -t --type -l --range"),
+        value("-u --user -r --role -t --type -l --range", Role::Operands(Operands::Each(CONFIGURE), Act::Text)),
     ]),
     spec("setfacl").each(CONFIGURE).lenient().options(&[
         recursive("-R --recursive"),
         values("-m --modify -x --remove"),
         does("-M --modify-file -X --remove-file --restore", READ),
     ]),
-    spec("setfattr xattr").each(CONFIGURE).lenient().options(&[
-        values("-n --name -v --value -x --remove"),
-        does("--restore", READ),
-        recursive("-r"),
-    ]),
+    spec("setfattr").each(CONFIGURE).lenient().options(&[values("-n --name -v --value -x --remove"), does("--restore", READ)]),
+    spec("xattr").each(CONFIGURE).lenient().options(&[recursive("-r")]),
     // Programs that show files.
-    spec("cat tac nl rev zcat bzcat xzcat zstdcat gzcat fold fmt expand unexpand od hexdump xxd strings hd column pr")
-        .each(READ)
-        .by(second_is_written)
-        .lenient()
-        .options(&[values("-w --width -s --separator -c -t -n -l -o -A -j -N -S -v -b -i -h -e -f -g")]),
+    spec("cat zcat bzcat xzcat zstdcat gzcat rev").each(READ).lenient(),
+    spec("tac").each(READ).lenient().options(&[values("-s --separator")]),
+    spec("nl").each(READ).lenient().options(&[values("-b -d -f -h -i -l -n -s -v -w")]),
+    spec("fold fmt").each(READ).lenient().options(&[values("-w --width -g --goal -p --prefix")]),
+    spec("expand unexpand").each(READ).lenient().options(&[values("-t --tabs")]),
+    spec("od").each(READ).lenient().options(&[values("-A -j -N -S -t --format --address-radix --skip-bytes --read-bytes")]),
+    spec("hexdump hd").each(READ).lenient().options(&[values("-e -n -s"), does("-f", READ)]),
+    spec("xxd").operands(Operands::First(READ, &Operands::Each(WRITE))).lenient().options(&[values("-c -g -l -o -s")]),
+    spec("strings").each(READ).lenient().options(&[values("-n --bytes -t --radix -e --encoding")]),
+    spec("column").each(READ).lenient().options(&[values("-s --separator -c --output-width -o --output-separator -N --table-columns")]),
+    spec("pr").each(READ).lenient().options(&[values("-h --header -l --length -o --indent -w --width -W --page-width")]),
     spec("bat batcat").each(READ).options(&[
         does("--pager", Act::Script),
         values("-l --language -H --highlight-line --file-name --diff-context --tabs --wrap --terminal-width"),
@@ -124,11 +130,12 @@ pub(super) const SPECS: &[Spec] = &[
         values("-n --lines -c --bytes -s --sleep-interval --pid --max-unchanged-stats -b"),
         attached("--follow"),
     ]),
-    spec("less more most zless zmore").each(READ).by(pager_commands).lenient().options(&[
+    spec("less zless").operands(Operands::Each(Act::Text)).by(pager).lenient().options(&[
         does("-o -O --log-file --LOG-FILE", WRITE),
         does("-k --lesskey-file --lesskey-src -T --tag-file", READ),
         values("-b -h -j -p -P -t -x -y -z -D --pattern --tag --tabs"),
     ]),
+    spec("more zmore most").by(pager).lenient(),
     spec("wc").each(READ).lenient().options(&[does("--files0-from", READ), values("--total")]),
     spec("sort gsort").each(READ).options(&[
         does("-o --output", WRITE),
@@ -149,14 +156,19 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     spec("cut").each(READ).lenient().options(&[values("-b --bytes -c --characters -d --delimiter -f --fields --output-delimiter")]),
     spec("paste").each(READ).lenient().options(&[values("-d --delimiters")]),
-    spec("join").each(READ).lenient().options(&[values("-1 -2 -a -e -i1 -j -o -t -v")]),
-    spec("comm cmp diff3").each(READ).lenient().options(&[values("-n --bytes -i --ignore-initial --output-delimiter -L --label")]),
-    spec("diff colordiff sdiff").each(READ).lenient().options(&[
+    spec("join").each(READ).lenient().options(&[values("-1 -2 -a -e -j -o -t -v")]),
+    spec("comm").each(READ).lenient().options(&[values("--output-delimiter")]),
+    spec("cmp").each(READ).lenient().options(&[values("-n --bytes -i --ignore-initial")]),
+    spec("diff3").each(READ).lenient().options(&[values("-L --label"), does("--diff-program", Act::Script)]),
+    spec("sdiff").each(READ).lenient().options(&[
+        values("-w --width -I --ignore-matching-lines"),
+        does("-o --output", WRITE),
+        does("--diff-program", Act::Script),
+    ]),
+    spec("diff colordiff").each(READ).lenient().options(&[
         values("-U --unified -C --context -I --ignore-matching-lines -L --label -x --exclude -W --width -F"),
         values("--show-function-line --tabsize --horizon-lines --palette --ifdef -D --line-format"),
         does("-X --exclude-from --from-file --to-file", READ),
-        does("-o --output", WRITE),
-        does("--diff-program", Act::Script),
         recursive("-r --recursive"),
     ]),
     spec("tr yes shuf factor numfmt").lenient().by(shuffled).options(&[
@@ -168,21 +180,22 @@ pub(super) const SPECS: &[Spec] = &[
         does("-f --files-from -m --magic-file", READ),
         values("-F --separator -e --exclude -P --parameter"),
     ]),
-    spec("stat readlink realpath").each(READ).lenient().options(&[values("-c --format --printf -f -t --relative-to --relative-base")]),
+    spec("stat readlink realpath").each(READ).lenient().options(&[values("-c --format --printf --relative-to --relative-base")]),
     spec("basename dirname pathchk").lenient().options(&[values("-s --suffix")]),
-    spec("ls dir vdir exa eza lsd ll la").operands(READS).lenient().options(&[
-        values("-I --ignore --hide -w --width -T --tabsize --block-size --time-style --sort --time -L --level -s"),
+    spec("ls dir vdir ll la").operands(READS).lenient().options(&[
+        values("-I --ignore --hide -w --width -T --tabsize --block-size --time-style --sort"),
     ]),
+    spec("exa eza lsd").operands(READS).lenient().options(&[values("-I --ignore-glob -w --width -s --sort -t --time -L --level")]),
     spec("tree").operands(READS).lenient().options(&[
         does("-o", WRITE),
         values("-L -P -I -T -H --charset --filelimit --timefmt --sort"),
         does("--gitfile --infofile", READ),
     ]),
-    spec("du ncdu dust").operands(READS).lenient().options(&[
-        does("-o", WRITE),
+    spec("du dust").operands(READS).lenient().options(&[
         does("-X --exclude-from --files0-from", READ),
         values("-d --max-depth -B --block-size -t --threshold --exclude --time-style -I"),
     ]),
+    spec("ncdu").operands(READS).lenient().options(&[does("-o", WRITE), does("-f -X --exclude-from", READ), values("--exclude --color")]),
     spec("df findmnt lsblk blkid").lenient().options(&[values("-B --block-size -t --type -x --exclude-type -o")]),
     spec("fd fdfind").by(fd).options(&[
         values("-d --max-depth --min-depth --exact-depth -t --type -e --extension -E --exclude -S --size -c --color"),
@@ -206,10 +219,8 @@ pub(super) const SPECS: &[Spec] = &[
         does("-i --input", READ),
         does("-o --output", WRITE),
     ]),
-    spec("iconv dos2unix unix2dos recode").by(convert).lenient().options(&[
-        values("-f --from-code -t --to-code"),
-        does("-o --output", WRITE),
-    ]),
+    spec("iconv").each(READ).lenient().options(&[values("-f --from-code -t --to-code"), does("-o --output", WRITE)]),
+    spec("dos2unix unix2dos mac2unix recode").each(Act::All(&[READ, WRITE])).lenient(),
 ];
 
 /// `truncate` empties files, unless it makes them longer.
@@ -324,7 +335,7 @@ fn split(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 
 /// `chmod -x FILE`: the mode looks like an option, and the first operand is a file.
 fn mode_with_dash(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    let is_mode = |word: &super::super::word::Word| {
+    let is_mode = |word: &Word| {
         words::text(word)
             .strip_prefix('-')
             .is_some_and(|mode| mode.starts_with(['r', 'w', 'x', 'X', 's', 't']))
@@ -333,26 +344,6 @@ fn mode_with_dash(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
         && let Some(file) = call.operands.first()
     {
         call.act(CONFIGURE, file, shell);
-    }
-    true
-}
-
-/// `xxd -r IN OUT`, `xxd IN OUT`.
-fn second_is_written(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    if call.call.program == "xxd"
-        && let Some(out) = call.operands.get(1)
-    {
-        call.act(WRITE, out, shell);
-    }
-    true
-}
-
-/// `less +!command`: keys pressed from the command line can run a program.
-fn pager_commands(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    for word in call.operands.iter().filter(|word| words::text(word).starts_with('+')) {
-        if words::text(word).contains(['!', '|', 's', 'v']) {
-            shell.unknown("pager", "commands given to a pager can run programs", word.range.clone());
-        }
     }
     true
 }
@@ -367,18 +358,52 @@ fn shuffled(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     true
 }
 
-/// `fd PATTERN FOLDER…`, with `-x` a command for each.
-fn fd(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    match call.rest(1) {
-        [] => call.act(Act::Tree(Read), &call.literal("."), shell),
-        folders => call.act_on_each(Act::Tree(Read), folders, shell),
+/// `chattr +i FILE`, `chattr -i FILE`: a mode may look like options.
+fn chattr(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let is_mode = |word: &&Word| words::text(word).starts_with(['+', '=']);
+    for file in call.operands.iter().filter(|word| !is_mode(word)) {
+        call.act(CONFIGURE, file, shell);
     }
     true
 }
 
-/// `dos2unix FILE` rewrites its file.
-fn convert(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    let act = if call.call.program == "iconv" { READ } else { Act::All(&[READ, Act::Path(Write)]) };
-    call.act_on_each(act, &call.operands, shell);
+/// `less FILE`, `less +COMMAND FILE`: keys pressed from the command line can run a program.
+fn pager(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    for word in &call.operands {
+        match words::strip(word, "+") {
+            None => call.act(READ, word, shell),
+            Some(keys) if words::text(&keys).contains(['!', '|', 's', 'v', '#', '*']) => {
+                shell.unknown("pager", "commands given to a pager can run programs", word.range.clone());
+            }
+            Some(_) => {}
+        }
+    }
+    true
+}
+
+/// `fd PATTERN FOLDER…`, with `-x` a command for each file that is found.
+fn fd(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let here = [call.literal(".")];
+    let folders = if call.rest(1).is_empty() { here.as_slice() } else { call.rest(1) };
+    call.act_on_each(Act::Tree(Read), folders, shell);
+    let command: Vec<Word> = call.command.iter().filter(|word| words::text(word) != ";").cloned().collect();
+    if command.is_empty() {
+        return true;
+    }
+    for folder in folders {
+        let found = words::part(folder, &format!("{}/*", words::text(folder).trim_end_matches('/')));
+        let found = Word { glob: true, ..found };
+        let places = ["{}", "{/}", "{//}", "{.}", "{/.}"];
+        let names = command.iter().any(|word| places.iter().any(|place| words::text(word).contains(place)));
+        let filled = command.iter().map(|word| {
+            let holds = places.iter().any(|place| words::text(word).contains(place));
+            if holds { found.clone() } else { word.clone() }
+        });
+        let mut filled: Vec<Word> = filled.collect();
+        if !names {
+            filled.push(found.clone());
+        }
+        shell.run(&filled, call.call.range.clone());
+    }
     true
 }

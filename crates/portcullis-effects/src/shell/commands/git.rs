@@ -43,7 +43,7 @@ pub(super) const SPECS: &[Spec] = &[spec("git").subcommands(SUBCOMMANDS).options
     value("-C", Role::Base),
     value("--work-tree", Role::Base),
     does("--git-dir", Act::All(&[READ, WRITE])),
-    does("-c", Act::GitSetting),
+    does("-c", Act::By(git_config::assignment)),
     values("--namespace --config-env --super-prefix --attr-source --list-cmds"),
     Opt { names: "--exec-path", takes: Takes::Attached, role: Role::Does(EXECUTE) },
     flags("-p --paginate -P --no-pager --bare --no-replace-objects --literal-pathspecs --glob-pathspecs"),
@@ -72,7 +72,7 @@ const SUBCOMMANDS: &[Spec] = &[
         flag("-n --dry-run", Role::Dry),
         flags("-k -v --verbose --sparse"),
     ]),
-    spec("commit").always(WRITES_HERE).by(commit).options(&[
+    spec("commit").by(commit).options(&[
         MESSAGE,
         does("-F --file -t --template", READ),
         FILE_OF_PATHS,
@@ -106,7 +106,7 @@ const SUBCOMMANDS: &[Spec] = &[
         flag("-n --dry-run", Role::Dry),
         flags("-d -f --force -i --interactive -q --quiet -x -X"),
     ]),
-    spec("stash").always(WRITES_HERE).by(stash).lenient().options(&[MESSAGE, FILE_OF_PATHS]),
+    spec("stash").by(stash).lenient().options(&[MESSAGE, FILE_OF_PATHS]),
     spec("merge cherry-pick revert").always(WRITES_HERE).options(&[
         MESSAGE,
         values("-s --strategy -X --strategy-option --into-name --mainline"),
@@ -147,7 +147,7 @@ const SUBCOMMANDS: &[Spec] = &[
     }).lenient().options(&[does("--upload-pack --exec", Act::Script), values("-o --sort")]),
     spec("clone").by(clone).options(&[
         does("-u --upload-pack", Act::Script),
-        does("-c --config", Act::GitSetting),
+        does("-c --config", Act::By(git_config::assignment)),
         does("--template", EXECUTE),
         does("--reference --reference-if-able", READ),
         does("--separate-git-dir", WRITE),
@@ -229,7 +229,7 @@ const SUBCOMMANDS: &[Spec] = &[
     spec("gc prune reflog update-ref symbolic-ref replace notes pack-refs repack maintenance prune-packed rerere read-tree write-tree commit-tree update-index hash-object mktag mktree sparse-checkout checkout-index unpack-objects index-pack pack-objects multi-pack-index commit-graph update-server-info")
         .lenient()
         .by(plumbing)
-        .options(&[flag("-d --delete --prune --expire --aggressive", REWRITES)]),
+        .options(&[flag("-d --delete --prune --expire", REWRITES)]),
     spec("bisect").by(bisect).stops().always(WRITES_HERE),
     spec("difftool mergetool").lenient().always(WRITES_HERE).options(&[
         does("-x --extcmd", Act::Script),
@@ -316,9 +316,7 @@ fn remove(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 }
 
 fn commit(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    if call.has_any(&["--amend"]) {
-        here(call, Write, &["history"], shell);
-    }
+    here(call, Write, if call.has("--amend") { &["history"] } else { &[] }, shell);
     true
 }
 
@@ -390,7 +388,7 @@ fn reset(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 }
 
 fn clean(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    let mut marks = vec!["force"];
+    let mut marks = if call.is_dry() { vec![] } else { vec!["force"] };
     if call.has("-d") {
         marks.push("recursive");
     }
@@ -405,7 +403,9 @@ fn clean(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 
 fn stash(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     if matches!(call.operand(0), "drop" | "clear") {
-        here(call, Delete, &["force", "history"], shell);
+        here(call, Write, &["force", "history"], shell);
+    } else {
+        here(call, if matches!(call.operand(0), "list" | "show") { Read } else { Write }, &[], shell);
     }
     true
 }

@@ -33,7 +33,7 @@ const CHANGE: &[Opt] = &[
         "-l --selector -o --output -p --patch --type --replicas --image --port --target-port --name --field-manager",
     ),
     values(
-        "--field-selector --grace-period --timeout --cascade --from-literal --overrides --limits --requests --resource",
+        "--field-selector --grace-period --timeout --from-literal --overrides --limits --requests --resource",
     ),
     values(
         "-c --container --subresource --current-replicas --template --protocol --to-revision --revision --min --max",
@@ -55,7 +55,11 @@ const CHANGE: &[Opt] = &[
 
 pub(super) const SPECS: &[Spec] = &[
     spec("kubectl oc kubecolor microk8s.kubectl").options(GLOBALS).subcommands(&[
-        spec("get describe logs top explain api-resources api-versions cluster-info version events diff wait auth options completion kustomize can-i")
+        spec("logs").lenient().options(&[values("-l --selector -c --container --since --since-time --tail --max-log-requests"), flags("-f --follow -p --previous")]).by(|call, shell| {
+            call.act_on_each(Act::Named(Read, Cluster, "pods/"), call.rest(0).get(..1).unwrap_or_default(), shell);
+            true
+        }),
+        spec("get describe top explain api-resources api-versions cluster-info version events diff wait auth options completion kustomize can-i")
             .lenient()
             .options(&[FILES, values("-l --selector -o --output --field-selector -c --container --since --since-time --tail --sort-by --for --timeout -L --template --chunk-size")])
             .by(|call, shell| resources(call, Read, &[], shell)),
@@ -144,10 +148,6 @@ fn resources(call: &Parsed<'_>, verb: Verb, marks: &[&'static str], shell: &mut 
     let skip =
         usize::from(matches!(call.subcommand.as_str(), "rollout" | "set" | "auth" | "certificate" | "top"));
     let operands = call.rest(skip);
-    if call.subcommand == "logs" {
-        call.act_on_each(Act::Named(Read, Cluster, "pods/"), operands.get(..1).unwrap_or_default(), shell);
-        return true;
-    }
     let changes: &dyn Fn(&Word) -> bool =
         &|word| !words::text(word).contains('=') && !words::text(word).ends_with('-');
     let names: Vec<&Word> = operands.iter().filter(|word| changes(word)).collect();

@@ -49,10 +49,10 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     spec("sftp").by(copy_over_ssh).options(&[
         SSH_OPTION,
-        does("-S -D -s", Act::Script),
+        does("-S -D", Act::Script),
         does("-i -F -b", READ),
         does("-J", CONTACTS),
-        values("-B -c -l -P -R -X"),
+        values("-B -c -l -P -R -X -s"),
         flags("-4 -6 -A -a -C -f -N -p -q -r -v"),
     ]),
     spec("ssh-copy-id").by(copy_id).options(&[SSH_OPTION, does("-i", READ), values("-p -F -t"), flags("-f -n -s -x -h")]),
@@ -70,25 +70,26 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     spec("socat").by(socat).lenient().options(&[values("-b -t -T -L -W"), does("-lf -r -R", WRITE)]).single_dash(),
     spec("telnet").operands(Operands::First(CONTACTS, &Operands::Each(Act::Text))).lenient().options(&[values("-l -b"), does("-n", WRITE)]),
-    spec("ftp tnftp lftp").by(ftp).lenient().options(&[
-        does("-c -e", Act::Script),
-        values("-u -p --user -P"),
-        does("-o", WRITE),
-        does("-f", READ),
-        value("-T -N", Role::Nothing),
+    spec("ftp tnftp").by(ftp).lenient().options(&[does("-o", WRITE)]),
+    spec("lftp").by(ftp).lenient().options(&[does("-c -e", Act::Script), does("-f", READ), values("-u --user -p")]),
+    spec("ping ping6").by(probe).lenient().options(&[values("-c -i -I -l -m -M -p -Q -s -S -t -T -w -W")]),
+    spec("traceroute traceroute6 tracepath mtr fping arping finger").by(probe).lenient(),
+    spec("whois").by(probe).lenient().options(&[does("-h --host", CONTACTS), values("-p --port")]),
+    spec("nmap masscan hping3").by(probe).lenient().options(&[
+        values("-p --max-rate --min-rate --rate -e --script-args"),
+        does("-oN -oX -oG -oA -oS", WRITE),
+        does("-iL", READ),
     ]),
-    spec("ping ping6 traceroute traceroute6 tracepath mtr fping arping whois finger nmap masscan hping3 iperf iperf3")
-        .by(probe)
-        .lenient()
-        .options(&[
-            values("-c -i -I -l -m -M -p -Q -s -S -t -T -w -W -f -g -h -q -z --port -sport --client -b"),
-            does("-oN -oX -oG -oA -oS --output", WRITE),
-            does("-iL", READ),
-        ]),
-    spec("dig host nslookup drill kdig resolvectl delv").by(resolve).lenient().options(&[
+    spec("iperf iperf3").lenient().options(&[
+        does("-c --client", CONTACTS),
+        does("--logfile", WRITE),
+        does("-F --file", Act::Upload),
+    ]),
+    spec("nslookup").by(resolve).lenient().single_dash(),
+    spec("dig host drill kdig resolvectl delv").by(resolve).lenient().options(&[
         does("-f -k", READ),
-        values("-b -c -p -t -y -m -R -W -D -N"),
-        value("-q -x", Role::Does(CONTACTS)),
+        does("-q -x", CONTACTS),
+        values("-b -c -p -t -y -R -W -N"),
     ]),
     spec("http https xh xhs httpie").by(httpie).lenient().options(&[
         does("-o --output", WRITE),
@@ -108,18 +109,19 @@ pub(super) const SPECS: &[Spec] = &[
         does("--on-bt-download-complete --on-download-pause", Act::Script),
         does("--all-proxy --http-proxy --https-proxy --ftp-proxy", Act::Url(Send)),
         values("-d --dir -o --out -s --split -x --max-connection-per-server -j --max-concurrent-downloads -k -t"),
-        values("--header -U --user-agent --referer --http-user --http-passwd -m --max-tries --checksum -T -S"),
+        values("--header -U --user-agent --referer --http-user --http-passwd -m --max-tries --checksum"),
     ]),
     spec("mail mailx s-nail heirloom-mailx").each(Act::Named(Send, Recipient, "")).by(mail).options(&[
         does("-a -A --attach", Act::Upload),
         does("-c -b", Act::Named(Send, Recipient, "")),
         does("-q", READ),
-        values("-s --subject -r -S -X -u -M -C --content-type --return-address"),
+        values("-s --subject -r -X -u -M -C --content-type --return-address"),
         does("-f --file", READ),
         flags("-n -N -v -d -i -E -t -H -e -I -B -F -R -~"),
     ]),
     spec("mutt neomutt").each(Act::Named(Send, Recipient, "")).by(mail).options(&[
-        does("-i -H -f -F", READ),
+        does("-i -H -f", READ),
+        does("-F", EXECUTE),
         does("-c -b", Act::Named(Send, Recipient, "")),
         value("-a", Role::Does(Act::Upload)),
         does("-e", Act::Script),
@@ -127,7 +129,8 @@ pub(super) const SPECS: &[Spec] = &[
         flags("-n -p -R -x -y -z -Z -G -g -D -B -v"),
     ]),
     spec("sendmail msmtp ssmtp").each(Act::Named(Send, Recipient, "")).by(mail).options(&[
-        values("-f -F -r -o -oi -a --account --from -N -R -V -X -B -O --host --port"),
+        values("-f -F -r -o -oi -a --account --from -N -R -V -B -O --host --port"),
+        does("-X", WRITE),
         does("-C --file", READ),
         flags("-t -i -v -n -U --read-recipients -bm -bs -G -m -q"),
     ]),
@@ -351,6 +354,7 @@ fn httpie(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let named = !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase());
     let Some(url) = call.operands.get(usize::from(named)) else { return true };
     let (mut sends, mut uploads) = (named && !matches!(method, "GET" | "HEAD" | "OPTIONS"), false);
+    sends |= call.has("--raw");
     for item in call.rest(usize::from(named) + 1) {
         let text = words::text(item);
         let file = [":=@", "=@", ":@", "@"].iter().find_map(|mark| text.split_once(mark));

@@ -69,7 +69,7 @@ impl<'c> Parsed<'c> {
                 }
             } else if number && find(listed, text.get(..2).unwrap_or(text), true).is_none() {
                 // `head -20`, `git log -5`: a count.
-            } else if text.starts_with("--") || spec.single_dash {
+            } else if text.starts_with("--") || spec.single_dash || is_long_with_one_dash(listed, text) {
                 self.long(word, spec, listed, &mut rest);
             } else {
                 self.cluster(word, listed, &mut rest);
@@ -171,6 +171,11 @@ impl<'c> Parsed<'c> {
     pub(super) fn rest(&self, from: usize) -> &[Word] {
         self.operands.get(from..).unwrap_or_default()
     }
+}
+
+/// Some programs have options such as `-nv` among their letters.
+fn is_long_with_one_dash(listed: &[&'static [Opt]], text: &str) -> bool {
+    text.len() > 2 && find(listed, text, true).is_some()
 }
 
 /// Whether the value of a flag takes it back.

@@ -19,9 +19,13 @@ pub(super) fn run_words(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> b
 
 /// A command that comes with a package: its effects are told where it has a model.
 fn run_if_modelled(command: &[Word], call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) {
-    let named = command.first().and_then(|word| word.value.as_deref());
-    if named.is_some_and(|name| find(name).is_some()) {
-        shell.run(command, call.call.range.clone());
+    let Some((first, rest)) = command.split_first() else { return };
+    // `rimraf@5` is `rimraf`.
+    let name = words::split(first, '@').map_or_else(|| first.clone(), |(name, _)| name);
+    if name.value.as_deref().is_some_and(|name| find(name).is_some()) {
+        let mut command = vec![name];
+        command.extend_from_slice(rest);
+        shell.run(&command, call.call.range.clone());
     }
 }
 
@@ -162,7 +166,34 @@ pub(super) fn bundle_alone(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -
     call.operands.is_empty()
 }
 
+/// `cross-env NAME=VALUE COMMAND…`, `nodemon FILE`.
+pub(super) fn wrapped(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let is_setting =
+        |word: &&Word| words::split(word, '=').is_some_and(|(name, _)| !words::text(&name).contains('/'));
+    let skip = call.operands.iter().take_while(is_setting).count();
+    let sets_path =
+        call.rest(0).iter().take(skip).any(|word| {
+            ["PATH=", "NODE_OPTIONS=", "LD_"].iter().any(|name| words::text(word).starts_with(name))
+        });
+    match call.rest(skip) {
+        [file, ..] if call.call.program == "nodemon" => call.act(EXECUTE, file, shell),
+        [] => {}
+        command => shell.run(command, call.call.range.clone()),
+    }
+    !sets_path
+}
+
 /// Options of apt can run commands: `-o APT::Update::Pre-Invoke::=…`.
+pub(super) fn apt_option(word: &Word, shell: &mut Interpreter<'_, '_>) {
+    if let Some((key, value)) = words::split(word, '=') {
+        let key = words::text(&key).to_ascii_lowercase();
+        if key.contains("invoke") || key.contains("proxy") || key.starts_with("dir::bin") {
+            shell.script(&value);
+        }
+    }
+}
+
+/// Without a subcommand apt says how it is used.
 pub(super) fn apt(call: &Parsed<'_>, _: &mut Interpreter<'_, '_>) -> bool {
     call.operands.is_empty()
 }

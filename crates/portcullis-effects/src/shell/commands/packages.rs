@@ -103,6 +103,7 @@ const PUBLISH_PYPI: &[(Act, &str)] =
     &[(Act::Named(Send, ResourceKind::Package, "pypi:"), "*"), (Act::Tree(Read), ".")];
 
 const NODE_OPTIONS: &[Opt] = &[
+    flags("-w"),
     value("--prefix --dir -C --cwd", Role::Base),
     flag("-g --global", Role::Also(GLOBAL_NPM)),
     value("--location", Role::Also(GLOBAL_NPM)),
@@ -110,7 +111,7 @@ const NODE_OPTIONS: &[Opt] = &[
     does("--userconfig --globalconfig", READ),
     does("--script-shell", EXECUTE),
     does("--cache", WRITE),
-    values("-w --workspace --filter -F --tag --access --otp --loglevel --omit --include --depth --before"),
+    values("--workspace --filter -F --tag --access --otp --loglevel --omit --include --depth --before"),
     flag("--dry-run", Role::Dry),
     HELP,
 ];
@@ -127,7 +128,7 @@ pub(super) const SPECS: &[Spec] = &[
         spec("exec x dlx create init innit").stops().by(node_exec).options(&[
             value("-p --package", Role::Does(Act::Package(Execute, "npm"))),
             does("-c --call", Act::Script),
-            flags("-y --yes --no --quiet -q --silent -s -D --save-dev -w -r --recursive --parallel --bun"),
+            flags("-y --yes --no --quiet -q --silent -s -D --save-dev -r --recursive --parallel --bun"),
         ]),
         looks("ls list la ll outdated audit view info show v why explain fund docs home repo bugs root prefix bin ping search doctor help version --version licenses whoami pkg query sbom explore diff"),
         spec("config c set get").lenient().by(node_config),
@@ -146,11 +147,14 @@ pub(super) const SPECS: &[Spec] = &[
         flags("-y --yes --no --no-install -q --quiet --silent --ignore-existing --bun --verbose"),
         HELP,
     ]),
+    spec("cross-env cross-env-shell env-cmd dotenv").stops().by(wrapped),
+    spec("concurrently").each(Act::Script).options(&[values("-n --names -c --prefix-colors --restart-tries -p --prefix"), flags("-k --kill-others --kill-others-on-fail -r --raw -s")]),
+    spec("nodemon").stops().by(wrapped).options(&[does("-x --exec", Act::Script), values("-w --watch -e --ext -i --ignore -d --delay")]),
     spec("corepack nvm fnm volta n").by(version_manager).lenient(),
     spec("pip pip2 pip3 pip3.10 pip3.11 pip3.12 pip3.13").options(&[
         INDEX,
         does("--log --cache-dir", WRITE),
-        does("--python", EXECUTE),
+        values("--python"),
         does("--proxy", Act::Url(Send)),
         does("--cert --client-cert", READ),
         values("--timeout --retries --trusted-host --exists-action --keyring-provider --use-feature"),
@@ -182,7 +186,7 @@ pub(super) const SPECS: &[Spec] = &[
     spec("pipx uvx").stops().by(tool_runner).options(&[
         does("--from --with --spec", Act::Package(Execute, "pypi")),
         INDEX,
-        does("-p --python", EXECUTE),
+        values("-p --python"),
         does("--with-requirements --env-file", READ),
         flags("-q --quiet -v --verbose --isolated --no-cache --refresh --offline -n"),
         HELP,
@@ -256,7 +260,7 @@ pub(super) const SPECS: &[Spec] = &[
         true
     }).stops(),
     spec("go").subcommands(toolchains::GO),
-    spec("gem").lenient().subcommands(&[
+    spec("gem").lenient().options(&[values("-v --version --platform -n --bindir"), does("-i --install-dir", WRITE), does("-s --source", Act::Url(Read))]).subcommands(&[
         machine("install update", Act::Package(Read, "gem"), &[(setting("packages/"), "gem")]),
         machine("uninstall cleanup pristine sources", Act::Text, &[(setting("packages/"), "gem")]),
         spec("push").each(Act::Upload).lenient().always(&[(Act::Named(Send, ResourceKind::Package, "gem:"), "*")]).options(&[does("--host", Act::Url(Send))]),
@@ -281,7 +285,7 @@ pub(super) const SPECS: &[Spec] = &[
     spec("mix hex rebar3 stack cabal opam nimble dub pub dart flutter swift zig gleam").lenient().stops().always(ALL).by(|call, _| {
         matches!(call.operand(0), "" | "build" | "test" | "compile" | "format" | "fmt" | "deps.get" | "run" | "analyze" | "clean")
     }),
-    spec("apt apt-get aptitude nala").lenient().options(&[values("-t --target-release -o --option -c --config-file")]).by(apt).subcommands(&[
+    spec("apt apt-get aptitude nala").lenient().options(&[values("-t --target-release"), does("-o --option", Act::By(apt_option)), does("-c --config-file", READ)]).by(apt).subcommands(&[
         machine("install reinstall build-dep satisfy", Act::Package(Read, "deb"), &[(setting("packages/"), "deb")]),
         machine("remove purge autoremove autopurge", Act::Package(Delete, "deb"), &[(setting("packages/"), "deb")]),
         machine("upgrade dist-upgrade full-upgrade update clean autoclean mark edit-sources", Act::Text, &[(setting("packages/"), "deb")]),

@@ -16,9 +16,9 @@ pub(super) const SPECS: &[Spec] = &[
         values("-r --recipient -u --local-user --default-key --passphrase --passphrase-fd --pinentry-mode --cipher-algo"),
         values("--digest-algo --trust-model --status-fd --compress-algo -z --set-filename --keyid-format"),
     ]),
-    spec("pass gopass").by(password_store).lenient(),
-    spec("security").by(keychain).lenient().options(&[values("-a -s -l -D -C -c -r -p -k -T")]),
-    spec("op bw lpass keepassxc-cli secret-tool vault doppler infisical chamber envchain aws-vault keyring keychain sops age-keygen kwallet-query rbw")
+    spec("pass gopass").has_verb().by(password_store).lenient(),
+    spec("security").has_verb().by(keychain).lenient().options(&[values("-a -s -l -D -C -c -r -p -k -T")]),
+    spec("op bw lpass keepassxc-cli secret-tool vault doppler infisical chamber envchain aws-vault keyring keychain sops age-keygen kwallet-query rbw").has_verb()
         .by(vault)
         .lenient(),
     spec("age rage").each(READ).by(age).options(&[
@@ -49,7 +49,7 @@ pub(super) const SPECS: &[Spec] = &[
         does("-D -w", EXECUTE),
         flags("-q -y -l -v -e -i -p -B -c -A -H -h -L -o -Q -k"),
     ]),
-    spec("openssl").by(openssl).single_dash().lenient().options(&[
+    spec("openssl").has_verb().by(openssl).single_dash().lenient().options(&[
         does("-out -keyout -writerand -sess_out -keylogfile", WRITE),
         does("-in -inkey -key -cert -CAfile -CApath -CA -CAkey -config -signkey -certfile -kfile -extfile -rand -signature", READ),
         does("-sess_in -cert_chain -untrusted -crl -dhparam -certs -recip -signer -prverify -sign", READ),

@@ -6,6 +6,7 @@
 use portcullis_core::effect::{ResourceKind, Verb};
 
 use super::super::interpreter::Interpreter;
+use super::super::word::Word;
 use super::options::Parsed;
 
 /// Effects that a table cannot tell. Returns false when the call is not understood.
@@ -30,6 +31,8 @@ pub(super) struct Spec {
     pub(super) stops: bool,
     /// Long options have one dash: `-name value`. Letters cannot be clustered.
     pub(super) single_dash: bool,
+    /// The first operand says what to do, though it has no model of its own.
+    pub(super) has_verb: bool,
     /// An option that is not listed cannot matter: it is a flag that touches nothing. Elsewhere such an option
     /// makes the call one that is not understood.
     pub(super) lenient: bool,
@@ -46,6 +49,7 @@ pub(super) const fn spec(names: &'static str) -> Spec {
         model: None,
         stops: false,
         single_dash: false,
+        has_verb: false,
         lenient: false,
     }
 }
@@ -89,6 +93,11 @@ impl Spec {
 
     pub(super) const fn single_dash(mut self) -> Self {
         self.single_dash = true;
+        self
+    }
+
+    pub(super) const fn has_verb(mut self) -> Self {
+        self.has_verb = true;
         self
     }
 
@@ -136,10 +145,10 @@ pub(super) enum Act {
     Code(&'static str),
     /// It is SQL.
     Sql,
-    /// It is `KEY=VALUE` for git.
-    GitSetting,
     /// It names a variable of the environment.
     Environment(Verb),
+    /// What this function makes of it.
+    By(fn(&Word, &mut Interpreter<'_, '_>)),
     /// All of these.
     All(&'static [Act]),
 }

@@ -25,7 +25,7 @@ const FIREWALL: &[(Act, &str)] = &[(setting("firewall"), "")];
 const HISTORY: &[(Act, &str)] = &[(READ, "~/.bash_history")];
 
 pub(super) const SPECS: &[Spec] = &[
-    tells("ps pgrep pidof pstree top htop btop atop free vmstat iostat mpstat uptime w who whoami id groups users logname last lastlog uname arch nproc lscpu lsusb lspci lsmod lsof dmidecode sensors getconf tty locale cal date sleep usleep which type whereis whatis man info apropos tldr help hash hostid getent true false test [ [[ : sync clear reset tput stty printf echo expr bc dc let seq jobs fg bg wait disown times ulimit umask shopt setopt unsetopt local declare typeset readonly export unset alias unalias read mapfile readarray shift getopts return exit break continue pushd popd dirs cd pwd enable compgen complete compopt bind logout figlet cowsay lolcat banner sw_vers system_profiler nvidia-smi ss netstat arp uuidgen mcookie neofetch fastfetch screenfetch logger mesg"),
+    tells("ps pgrep pidof pstree top htop btop atop free vmstat iostat mpstat uptime w who whoami id groups users logname last lastlog uname arch nproc lscpu lsusb lspci lsmod lsof dmidecode sensors getconf tty locale cal date sleep usleep which whereis whatis man info apropos tldr hostid getent sync clear reset tput stty expr bc dc seq setopt unsetopt figlet cowsay lolcat banner sw_vers system_profiler nvidia-smi ss netstat arp uuidgen mcookie neofetch fastfetch screenfetch logger mesg"),
     tells("hostname").by(|call, shell| {
         if !call.operands.is_empty() {
             call.act(setting("hostname"), &call.literal(""), shell);
@@ -34,7 +34,7 @@ pub(super) const SPECS: &[Spec] = &[
     }),
     spec("kill").by(kill).lenient(),
     spec("pkill killall skill killall5 xkill").each(END).by(many).options(&[
-        values("-s --signal -u --user --euid -U --uid -G --group -g --pgroup -P --parent -t --terminal -o --older-than -y --younger-than --ns -F --pidfile"),
+        values("-s --signal -u --user --euid -U --uid -G --group -g --pgroup -P --parent -t --terminal -o --older-than -y --younger-than --ns --pidfile"),
         flags("-f --full -x --exact -i --ignore-case -I --interactive -e --echo -n --newest -q --quiet -r --regexp -v --verbose -w --wait -l --list"),
     ]),
     spec("fuser").each(Act::Path(Read)).lenient().by(|call, shell| {
@@ -44,12 +44,13 @@ pub(super) const SPECS: &[Spec] = &[
         true
     }),
     spec("renice ionice chrt taskset prlimit").lenient().always(&[(SERVICE, "*")]),
-    spec("systemctl").by(services).lenient().options(&[
-        values("-t --type --state -p --property -o --output -n --lines -s --signal --kill-whom -H --host -M --machine --root"),
+    spec("systemctl").has_verb().by(services).lenient().options(&[
+        values("-t --type --state -p --property -o --output -n --lines -s --signal --kill-whom -M --machine --root"),
+        does("-H --host", Act::Host(portcullis_core::effect::Verb::Send)),
         force("-f --force"),
     ]),
     spec("service rc-service initctl sv supervisorctl pm2").by(service).lenient(),
-    changes("launchctl", &[(setting("service/"), "launchd")]).each(READ),
+    changes("launchctl", &[(setting("service/"), "launchd")]).operands(Operands::First(Act::Text, &Operands::Each(READ))),
     changes("chkconfig update-rc.d rc-update", &[(setting("service/"), "*")]),
     spec("journalctl").lenient().by(|call, shell| {
         let drops = call.call.args.iter().any(|arg| words::text(arg).starts_with("--vacuum") || words::text(arg) == "--rotate");
@@ -73,10 +74,8 @@ pub(super) const SPECS: &[Spec] = &[
     // Disks.
     spec("mount").by(mount).lenient().options(&[values("-t --types -o --options -L -U -O"), flags("-a --all --bind")]),
     changes("umount eject swapon swapoff losetup cryptsetup mdadm lvcreate lvremove lvextend vgcreate vgremove pvcreate zpool zfs btrfs", &[(setting("mount"), "")]).each(Act::Text),
-    spec("mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mkfs.ntfs mke2fs mkswap wipefs blkdiscard hdparm sgdisk newfs")
-        .each(DEVICE)
-        .lenient()
-        .options(&[values("-t --type -L -U -b -m -n -F -i -N -O -o")]),
+    spec("mkfs mkfs.ext2 mkfs.ext3 mkfs.ext4 mkfs.xfs mkfs.btrfs mkfs.vfat mkfs.fat mkfs.ntfs mke2fs mkswap wipefs blkdiscard sgdisk newfs").each(DEVICE).lenient().options(&[values("-t --type -L -U")]),
+    spec("hdparm").each(Act::All(&[READ, WRITE])).lenient(),
     spec("fdisk parted sfdisk gdisk cfdisk gparted").by(|call, shell| {
         if !call.call.args.iter().any(|arg| matches!(words::text(arg), "-l" | "--list")) {
             call.act_on_each(DEVICE, call.rest(0).get(..1).unwrap_or_default(), shell);
@@ -137,14 +136,7 @@ pub(super) const SPECS: &[Spec] = &[
         }
         true
     }),
-    spec("fc").lenient().by(|call, _| call.call.args.iter().any(|arg| words::text(arg) == "-l")),
     spec("printenv").lenient().operands(Operands::EachOr(Act::Environment(Read), "*")),
-    spec("set").by(|call, shell| {
-        if call.call.args.is_empty() {
-            call.act(Act::Environment(Read), &call.literal("*"), shell);
-        }
-        true
-    }).lenient(),
     tells("pbcopy pbpaste xclip xsel wl-copy wl-paste clip.exe").by(|call, shell| {
         if matches!(call.call.program, "pbpaste" | "wl-paste") || call.call.args.iter().any(|arg| words::text(arg).starts_with("-o")) {
             call.act(Act::Secret(Read, ""), &call.literal("clipboard"), shell);
@@ -153,7 +145,6 @@ pub(super) const SPECS: &[Spec] = &[
     }),
     tells("tmux screen").by(|call, _| matches!(call.operand(0), "" | "ls" | "list-sessions" | "attach" | "a" | "kill-session" | "detach")),
     tells("notify-send osascript say wall").by(|call, _| call.call.program != "osascript"),
-    tells("strace ltrace gdb lldb perf valgrind dtrace").stops().by(|_, _| false),
     tells("sestatus getenforce getsebool aa-status lshw lsns ipcs"),
 ];
 

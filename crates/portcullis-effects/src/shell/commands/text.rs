@@ -34,15 +34,16 @@ pub(super) const SPECS: &[Spec] = &[
         values("--type-not --type-add --type-clear -M --max-columns -j --threads -E --encoding --engine -r --replace"),
         values("--sort --sortr --color --colors --context-separator --field-match-separator --max-depth -d"),
         values("--max-filesize --dfa-size-limit --regex-size-limit --path-separator --pre-glob --hyperlink-format"),
-        values("--field-context-separator --generate --mmap"),
+        values("--field-context-separator --generate"),
     ]),
     spec("ag ack").operands(AFTER_PATTERN).by(searched).lenient().options(&[
         does("--pager", Act::Script),
         does("-p --path-to-ignore --ackrc", READ),
         value("-g", Role::Operands(FILES, Act::Text)),
         values("-A --after -B --before -C --context -G --file-search-regex --ignore --ignore-dir --depth -m --max-count"),
-        values("-W --width --type --match"),
-        value("-f", Role::Operands(FILES, Act::Text)),
+        values("-W --width --type"),
+        flag("-f", Role::Operands(FILES, Act::Text)),
+        value("--match", Role::Operands(FILES, Act::Text)),
     ]),
     spec("sed gsed").by(sed::model).options(&[
         attached("-i --in-place -I"),
@@ -105,8 +106,7 @@ fn searched(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 fn environment(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let reads = |word: &&Word| {
         let text = words::text(word);
-        text.contains("$ENV")
-            || text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.').any(|t| t == "env")
+        text.contains("$ENV") || text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|t| t == "env")
     };
     if call.operands.iter().take(1).any(|word| reads(&word)) {
         call.act(Act::Environment(Read), &call.literal("*"), shell);
