@@ -17,6 +17,7 @@ const FILES: &[(&str, &[u8])] = &shipped![
     "policies/permissive.toml",
     "policies/strict.toml",
     "portcullis.toml",
+    "tests/effects.md",
     "tests/permissive.md",
     "tests/strict.md",
     "tools/compliance.toml",

@@ -27,6 +27,8 @@ pub struct Report {
     pub mismatches: Vec<Mismatch>,
     /// The rules that were a headline, with how often: which rules the tests exercise.
     pub rules: BTreeMap<String, usize>,
+    /// The access policies that determined a finding, whether it was the headline or not.
+    pub policies: BTreeSet<String>,
     /// Steps that were expected to be allowed and were.
     pub allowed: usize,
 }
@@ -157,6 +159,9 @@ impl Runner<'_> {
         let (name, directory) = (tool.clone().unwrap_or_default(), self.directory.clone());
         let judgement =
             self.dry.propose(Proposal { tool, arguments, planned, directory, ..Proposal::default() });
+        for finding in &judgement.decision.findings {
+            self.report.policies.extend(finding.policies.iter().cloned());
+        }
         if let Some(headline) = judgement.decision.headline() {
             *self.report.rules.entry(headline.rule.to_string()).or_default() += 1;
         } else if step.expect.as_ref().is_some_and(|expect| expect.verdict == Verdict::Allow) {

@@ -1,12 +1,14 @@
 //! `portcullis policy test`: a bundle's Markdown tests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use portcullis_access::{Access, PolicyInfo};
 use portcullis_core::limits::BUNDLE_FILE_BYTES_MAX;
 use portcullis_core::pipeline::Pipeline;
+use portcullis_core::verdict::Verdict;
 use portcullis_session::cases::{CaseFile, Report, run_file};
 use serde_json::json;
 
@@ -49,6 +51,7 @@ struct Sums {
     failed: usize,
     allowed: usize,
     rules: BTreeMap<String, usize>,
+    policies: BTreeSet<String>,
 }
 
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -71,7 +74,7 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         sums.add(report);
     }
-    sums.show(&mut out, global, &pipeline)?;
+    sums.show(&mut out, global, &pipeline, &opened)?;
     out.finish()?;
     Ok(match (sums.failed, sums.passed) {
         (0, 0) => exit::INCOMPLETE,
@@ -125,6 +128,7 @@ impl Sums {
         for (rule, times) in report.rules {
             *self.rules.entry(rule).or_default() += times;
         }
+        self.policies.extend(report.policies);
     }
 
     /// The guards of whose rules none was the reason of any verdict.
@@ -141,12 +145,31 @@ impl Sums {
         pipeline.guards().map(|guard| guard.meta().id).filter(|guard| !spoke(guard)).collect()
     }
 
-    fn show(&self, out: &mut Out, global: &Global, pipeline: &Pipeline) -> Result<(), Failure> {
+    /// The access policies that no test shows deciding. One that plainly permits leaves no trace in a decision, so
+    /// these are those that forbid, hold or warn.
+    fn unshown(&self, opened: &Opened) -> Vec<String> {
+        let Some(access) = opened.bundle.compiled::<Access>() else { return Vec::new() };
+        let speaks = |policy: &PolicyInfo<'_>| policy.decision > Verdict::Allow;
+        let unshown = access.policies().filter(|policy| speaks(policy) && !self.policies.contains(policy.id));
+        unshown
+            .map(|policy| format!("{} ({}:{})", policy.id, opened.path(policy.file), policy.line))
+            .collect()
+    }
+
+    fn show(
+        &self,
+        out: &mut Out,
+        global: &Global,
+        pipeline: &Pipeline,
+        opened: &Opened,
+    ) -> Result<(), Failure> {
         let silent = self.silent(pipeline);
+        let unshown = self.unshown(opened);
         if global.json {
             return out.json(&json!({
                 "record": "summary", "files": self.files, "passed": self.passed, "failed": self.failed,
                 "allowed": self.allowed, "rules": self.rules, "silent_guards": silent,
+                "silent_policies": unshown,
             }));
         }
         let style = if self.failed == 0 { out::GOOD } else { out::BAD };
@@ -162,6 +185,9 @@ impl Sums {
         }
         if !silent.is_empty() {
             out.line(format_args!("  no test shows: {}", silent.join(", ")))?;
+        }
+        for policy in unshown {
+            out.line(format_args!("  no test shows the access policy {}", clean_line(&policy)))?;
         }
         Ok(())
     }
