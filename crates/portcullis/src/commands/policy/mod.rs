@@ -2,6 +2,7 @@
 
 mod diff;
 mod lint;
+mod schema;
 mod test;
 
 use crate::cli::Global;
@@ -26,6 +27,7 @@ enum Command {
     Test(test::Args),
     Lint(lint::Args),
     Diff(diff::Args),
+    Schema(schema::Args),
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -33,5 +35,6 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Command::Test(args) => test::run(args, global),
         Command::Lint(args) => lint::run(args, global),
         Command::Diff(args) => diff::run(args, global),
+        Command::Schema(args) => schema::run(args, global),
     }
 }
