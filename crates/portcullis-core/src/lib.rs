@@ -18,6 +18,7 @@ pub mod id;
 pub mod infer;
 pub mod keywords;
 pub mod label;
+pub mod lexicon;
 pub mod limits;
 pub mod normalise;
 pub mod pipeline;

@@ -1,9 +1,304 @@
-//! Activities: tasks in plain language.
+//! Tasks in plain language: which of the bundle's activities a request is about.
+//!
+//! A task is a request such as *Find the cheapest hotel near the airport and sort by price*. It is read as English
+//! requests are built, without a model, and so that a person can follow why:
+//!
+//! 1. [`Lexicon`](portcullis_core::lexicon::Lexicon) cuts it into words and finds the phrases that the activities
+//!    list. The longest phrase of an activity wins, and what stands `apart` hides the words in it.
+//! 2. A thing that only qualifies another one is not meant: in *movie poster* the poster is
+//!    ([`qualifies`]).
+//! 3. Each word gets its [`Place`]: a verb opens a clause, what follows is its object up to the first preposition,
+//!    the rest circumstances. *List*, *price* and their like stand for what follows them. What comes after *near*
+//!    only says where something is.
+//! 4. An object or phrase of an activity in object position names the activity. Only where no activity is named
+//!    do circumstances count, and then two of them are needed.
+//! 5. An activity with the literal scope has to be asked for with one of its verbs; one that yields counts only
+//!    where no other is named.
+//!
+//! What is about none of them is an effect on the activity `other`.
 
+use std::ops::Range;
+
+use portcullis_core::bundle::{Activities, ActivityScope, WordRole};
+use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
+use portcullis_core::lexicon::{Class, Token};
+
+use crate::limits::TEXT_BYTES_MAX;
 use crate::{Sink, Surroundings};
 
-/// Reads `text` and adds what it would touch to `sink`.
+/// Most words of a task. One that is longer is unknown.
+pub const WORDS_MAX: usize = 1_024;
+/// The activity of tasks that are about none of the bundle's.
+pub const OTHER: &str = "other";
+/// How many circumstances name an activity where no object does.
+const CIRCUMSTANCES_MIN: usize = 2;
+
+/// Reads `text` and adds the activities that it asks for to `sink`.
 pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
-    let _ = surroundings;
-    sink.unknown("task", "not read yet", 0..text.len());
+    let activities = &surroundings.settings.activities;
+    if text.len() > TEXT_BYTES_MAX {
+        let why = format!("the task has {} bytes; the limit is {TEXT_BYTES_MAX}", text.len());
+        return sink.unknown("task", why, 0..text.len());
+    }
+    let Some(tokens) = activities.lexicon().tokens(text, WORDS_MAX) else {
+        let why = format!("the task has more than {WORDS_MAX} words");
+        return sink.unknown("task", why, 0..text.len());
+    };
+    if tokens.is_empty() {
+        return sink.unknown("task", "the task has no words", 0..text.len());
+    }
+    let named = Task::new(activities, &tokens).named();
+    for (number, range) in &named {
+        if let Some(activity) = activities.get(*number) {
+            add(sink, &activity.name, range.clone());
+        }
+    }
+    if named.is_empty() {
+        add(sink, OTHER, 0..text.len());
+    }
+}
+
+fn add(sink: &mut Sink<'_>, name: &str, range: Range<usize>) {
+    sink.add(Effect::new(Verb::Execute, Resource::new(ResourceKind::Activity, name)), range);
+}
+
+/// Where a word stands in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// What a clause asks for.
+    Object,
+    /// What narrows the request: *sort by*, *filter*.
+    Refinement,
+    /// A circumstance.
+    Circumstance,
+    /// Says where something else is.
+    Landmark,
+}
+
+/// A phrase of an activity in the task.
+#[derive(Debug, Clone, Copy)]
+struct Mention {
+    activity: usize,
+    role: WordRole,
+    /// First token and one past the last.
+    start: usize,
+    end: usize,
+}
+
+struct Task<'a> {
+    activities: &'a Activities,
+    tokens: &'a [Token],
+    mentions: Vec<Mention>,
+    places: Vec<Place>,
+    /// The clause of each token: the number of the token that opens it.
+    clauses: Vec<usize>,
+}
+
+impl<'a> Task<'a> {
+    fn new(activities: &'a Activities, tokens: &'a [Token]) -> Self {
+        let mentions = mentions(activities, tokens);
+        let (places, clauses) = places(tokens, &mentions);
+        Self { activities, tokens, mentions, places, clauses }
+    }
+
+    fn place(&self, mention: &Mention) -> Place {
+        self.places.get(mention.start).copied().unwrap_or(Place::Circumstance)
+    }
+
+    fn clause(&self, token: usize) -> usize {
+        self.clauses.get(token).copied().unwrap_or(0)
+    }
+
+    fn yields(&self, activity: usize) -> bool {
+        self.activities.get(activity).is_some_and(|activity| activity.yields)
+    }
+
+    /// The activities that are asked for, each with the words that say so.
+    fn named(&self) -> Vec<(usize, Range<usize>)> {
+        let mut named: Vec<Mention> = Vec::new();
+        let mut claim = |mention: &Mention| {
+            if !named.iter().any(|other| other.activity == mention.activity) {
+                named.push(*mention);
+            }
+        };
+        let names = |mention: &&Mention| match mention.role {
+            WordRole::Object => self.place(mention) == Place::Object,
+            WordRole::Phrase => self.place(mention) != Place::Landmark,
+            _ => false,
+        };
+        self.mentions.iter().filter(names).for_each(&mut claim);
+        if named.is_empty() {
+            let refined = |mention: &&Mention| {
+                mention.role == WordRole::Object && self.place(mention) == Place::Refinement
+            };
+            self.mentions.iter().filter(refined).take(1).for_each(|mention| named.push(*mention));
+        }
+        if named.iter().any(|mention| !self.yields(mention.activity)) {
+            named.retain(|mention| !self.yields(mention.activity));
+        }
+        if named.is_empty() {
+            named.extend(self.by_verb_alone());
+        }
+        if named.is_empty() {
+            named.extend(self.by_circumstances());
+        }
+        named.retain(|mention| self.in_scope(mention.activity));
+        named.iter().map(|mention| (mention.activity, self.range(mention))).collect()
+    }
+
+    fn range(&self, mention: &Mention) -> Range<usize> {
+        let first = self.tokens.get(mention.start).map_or(0, |token| token.range.start);
+        let last = self.tokens.get(mention.end.saturating_sub(1)).map_or(first, |token| token.range.end);
+        first..last
+    }
+
+    /// An object that could be anything; else *buy* whatever it is, *watch* whatever it is.
+    fn by_verb_alone(&self) -> Option<Mention> {
+        let general =
+            |mention: &&Mention| mention.role == WordRole::General && self.place(mention) == Place::Object;
+        let alone = |mention: &&Mention| mention.role == WordRole::VerbOfAnything && self.opens(mention);
+        self.mentions.iter().find(general).or_else(|| self.mentions.iter().find(alone)).copied()
+    }
+
+    /// Whether a mention is the verb of its clause.
+    fn opens(&self, mention: &Mention) -> bool {
+        self.clause(mention.start) == mention.start
+    }
+
+    /// The activity with most circumstances, if it has enough of them. One that yields has to have more.
+    fn by_circumstances(&self) -> Option<Mention> {
+        let mut best: Option<(usize, Mention)> = None;
+        for activity in 0..self.activities.len() {
+            let counts = |mention: &&Mention| {
+                mention.activity == activity
+                    && matches!(mention.role, WordRole::Object | WordRole::General | WordRole::Cue)
+                    && self.place(mention) != Place::Landmark
+            };
+            let count = self.mentions.iter().filter(counts).count();
+            let Some(first) = self.mentions.iter().find(counts) else { continue };
+            let better = best.is_none_or(|(most, other)| {
+                count > most || (count == most && self.yields(other.activity) && !self.yields(activity))
+            });
+            if count >= CIRCUMSTANCES_MIN && better {
+                best = Some((count, *first));
+            }
+        }
+        best.map(|(_, mention)| mention)
+    }
+
+    /// Whether the activity reaches as far as this request. The literal scope wants one of its verbs, in the
+    /// clause of one of its things or in one that names nobody's.
+    fn in_scope(&self, activity: usize) -> bool {
+        if self.activities.get(activity).is_none_or(|activity| activity.scope == ActivityScope::Intent) {
+            return true;
+        }
+        let verbs = self.mentions.iter().filter(|mention| {
+            mention.activity == activity
+                && matches!(mention.role, WordRole::Verb | WordRole::VerbOfAnything)
+                && self.opens(mention)
+        });
+        let mut clauses = verbs.map(|verb| self.clause(verb.start));
+        clauses.any(|clause| {
+            let mut owners = self.mentions.iter().filter(|mention| {
+                self.clause(mention.start) == clause
+                    && matches!(mention.role, WordRole::Object | WordRole::Phrase)
+                    && self.place(mention) == Place::Object
+                    && !self.yields(mention.activity)
+            });
+            let mine = owners.clone().any(|mention| mention.activity == activity);
+            mine || owners.next().is_none()
+        })
+    }
+}
+
+/// The phrases in the task: of each activity the longest at each place, without those that stand apart and those
+/// that only qualify another thing.
+fn mentions(activities: &Activities, tokens: &[Token]) -> Vec<Mention> {
+    let mut all: Vec<Mention> = Vec::new();
+    for start in 0..tokens.len() {
+        let rest = tokens.get(start..).unwrap_or_default();
+        for ((activity, role), length) in activities.lexicon().phrases_at(rest) {
+            all.push(Mention { activity: *activity, role: *role, start, end: start + length });
+        }
+    }
+    let verb = |role| matches!(role, WordRole::Verb | WordRole::VerbOfAnything);
+    let hidden = |mention: &Mention| {
+        all.iter().any(|other| {
+            let around = other.start <= mention.start && mention.end <= other.end;
+            let longer = other.end - other.start > mention.end - mention.start;
+            let same = other.activity == mention.activity && verb(other.role) == verb(mention.role);
+            around
+                && longer
+                && (same || (other.activity == mention.activity && other.role == WordRole::Apart))
+        }) || all.iter().any(|other| qualifies(mention, other, tokens))
+    };
+    all.iter().filter(|mention| mention.role != WordRole::Apart && !hidden(mention)).copied().collect()
+}
+
+/// Whether a thing of one activity only says of which sort a thing of another one is: it stands within the other's
+/// name, or directly before it.
+fn qualifies(mention: &Mention, other: &Mention, tokens: &[Token]) -> bool {
+    if mention.activity == other.activity
+        || other.role != WordRole::Object
+        || !matches!(mention.role, WordRole::Object | WordRole::General | WordRole::Cue)
+    {
+        return false;
+    }
+    let longer = other.end - other.start > mention.end - mention.start;
+    let within = other.start <= mention.start && mention.end <= other.end && longer;
+    let joined = tokens.get(other.start).is_some_and(|token| !token.after_comma && !token.begins);
+    let before = mention.role != WordRole::Cue && mention.end == other.start && joined;
+    within || before
+}
+
+/// The place of each token and the clause it belongs to.
+fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
+    let mut places = Vec::with_capacity(tokens.len());
+    let mut clauses = Vec::with_capacity(tokens.len());
+    let (mut place, mut clause) = (Place::Object, 0);
+    // Whether the object was named, not only alluded to.
+    let mut named = false;
+    // Whether a verb may stand here.
+    let mut open = true;
+    for (index, token) in tokens.iter().enumerate() {
+        let class = token.class;
+        open |= token.begins || token.after_comma;
+        let verb = token.verb.is_some()
+            && (open && !token.participle || token.begins)
+            && !mentions.iter().any(|mention| begins_a_name(mention, index));
+        if verb || token.begins {
+            clause = index;
+            place = if class.is(Class::REFINE) && index > 0 { Place::Refinement } else { Place::Object };
+            named = !verb && names(token, index, mentions);
+        } else if class.is(Class::LANDMARK) {
+            place = Place::Landmark;
+        } else if class.is(Class::RELATIVE) && place == Place::Object && named {
+            place = Place::Circumstance;
+        } else if class.is(Class::PREPOSITION) {
+            let ends = place == Place::Object && named && !class.is(Class::OF);
+            if ends || place == Place::Landmark {
+                place = Place::Circumstance;
+            }
+        } else if place == Place::Object {
+            named |= names(token, index, mentions);
+        }
+        let leads_in = class.is(Class::CONJUNCTION.with(Class::TO));
+        open = leads_in || (open && !verb && class.is(Class::FILLER));
+        places.push(place);
+        clauses.push(clause);
+    }
+    (places, clauses)
+}
+
+/// Whether a name of several words begins there: *watch list* is no request to watch.
+fn begins_a_name(mention: &Mention, index: usize) -> bool {
+    mention.role == WordRole::Object && mention.start == index && mention.end > index + 1
+}
+
+/// Whether a word tells what is meant, rather than how much or which of it.
+fn names(token: &Token, index: usize, mentions: &[Mention]) -> bool {
+    let thing =
+        |mention: &Mention| mention.role == WordRole::Object && (mention.start..mention.end).contains(&index);
+    let vague = Class::FILLER.with(Class::TRANSPARENT).with(Class::MODIFIER).with(Class::CONJUNCTION);
+    mentions.iter().any(thing) || !(token.number || token.class.is(vague))
 }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::diagnostic::Diagnostic;
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{Field, File, Table};
-use super::{Activity, ApprovalTimes, Bundle, Credential, Plan, PlanStep, activities, read_effects};
+use super::{
+    Activities, Activity, ApprovalTimes, Bundle, Credential, Plan, PlanStep, activities, read_effects,
+};
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder};
 use crate::infer::{EFFECTS, EffectArgument, TOOL_TYPES};
@@ -470,7 +472,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     let effects = EffectSettings {
         tables: parts.tables,
         functions: parts.functions,
-        activities: parts.activities.into_iter().map(|(activity, _)| activity).collect(),
+        activities: Activities::new(parts.activities.into_iter().map(|(activity, _)| activity).collect()),
         ..main.effects
     };
     let (tools, tool_places) = parts.tools.into_iter().map(|tool| (tool.value, tool.place)).unzip();

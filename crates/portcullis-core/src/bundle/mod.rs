@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-pub use activities::{Activity, ActivityScope};
+pub use activities::{Activities, Activity, ActivityScope, WordRole};
 pub use diagnostic::{Diagnostic, nearest};
 pub use lint::Lint;
 pub use settings::{

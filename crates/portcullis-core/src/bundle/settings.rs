@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Bundle;
-use super::activities::Activity;
+use super::activities::Activities;
 use super::diagnostic::Diagnostic;
 use crate::effect::AttributeType;
 use crate::verdict::Verdict;
@@ -31,7 +31,7 @@ pub struct EffectSettings {
     /// Functions that agent code may call, by name.
     pub functions: BTreeMap<String, FunctionRole>,
     /// What people do, for arguments that hold a task in plain language.
-    pub activities: Vec<Activity>,
+    pub activities: Activities,
 }
 
 impl Default for EffectSettings {
@@ -45,7 +45,7 @@ impl Default for EffectSettings {
             dialect: SqlDialect::default(),
             tables: BTreeMap::new(),
             functions: BTreeMap::new(),
-            activities: Vec::new(),
+            activities: Activities::default(),
         }
     }
 }

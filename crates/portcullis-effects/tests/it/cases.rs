@@ -14,7 +14,7 @@
 //! In brackets stand attributes: those that are true by name, other values as `name=value`; of `resolved`,
 //! `known` and `catalogued` it is said when they are false: `not known`. The workspace and working directory is
 //! `/home/u/project`, home is `/home/u`. A file `cases/X.toml` beside `X.md` is the bundle's further files in one:
-//! a table from path to text. `BLESS=1` writes what came out into the files, for reading before committing.
+//! a table from path to text; a path that ends in `/` takes the files of a folder instead. `BLESS=1` writes what came out into the files, for reading before committing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -57,9 +57,25 @@ fn bundle(beside: &Path) -> Bundle {
     files.insert("policies/p.toml".into(), policy.into());
     if let Ok(text) = std::fs::read_to_string(beside) {
         let more: serde_json::Map<String, serde_json::Value> = toml::from_str(&text).unwrap();
-        files.extend(more.into_iter().map(|(path, text)| (path, text.as_str().unwrap().as_bytes().to_vec())));
+        for (path, text) in more {
+            let text = text.as_str().unwrap();
+            match path.strip_suffix('/') {
+                Some(folder) => files.extend(folder_files(folder, &beside.with_file_name(text))),
+                None => drop(files.insert(path, text.as_bytes().to_vec())),
+            }
+        }
     }
     Bundle::load(&files).unwrap_or_else(|mistakes| panic!("{}: {mistakes:?}", beside.display()))
+}
+
+/// The files of a folder under a name within the bundle.
+fn folder_files(name: &str, folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let file = |path: PathBuf| {
+        let file = path.file_name().unwrap().to_str().unwrap().to_owned();
+        (format!("{name}/{file}"), std::fs::read(path).unwrap())
+    };
+    entries.map(|entry| file(entry.unwrap().path())).collect()
 }
 
 pub(crate) fn effects_of(language: &str, text: &str, bundle: &Bundle) -> Effects {
