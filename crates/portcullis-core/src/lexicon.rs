@@ -65,7 +65,7 @@ const GENERAL: &[(Class, &str)] = &[
     ),
     (
         Class::LANDMARK,
-        "near around beside outside opposite nearby closest nearest walking close behind adjacent",
+        "near around beside outside opposite behind",
     ),
     (
         Class::FILLER,
@@ -93,7 +93,7 @@ const GENERAL: &[(Class, &str)] = &[
          page deal offer rate kind variety selection range schedule choice section category overview summary picture \
          photo image link website site specification feature spec description comparison quote ticket seat reservation \
          booking value total amount name version recommendation suggestion policy fee amenity top best popularity \
-         data date time duration history location inventory one search profile copy bit part way tab menu",
+         data date time duration history location inventory one search profile copy bit part way tab menu payment estimate upgrade kind score form",
     ),
     (
         Class::MODIFIER,
@@ -101,7 +101,7 @@ const GENERAL: &[(Class, &str)] = &[
          available nice popular recent oldest old earliest early fastest shortest longest biggest largest smallest \
          large small big great local affordable expensive current upcoming specific same different favorite \
          recommended rated sorted listed priced free most least two-way second third final whole full late quick \
-         similar random certain right left main own good",
+         similar random certain right left main own closest nearest nearby friendly monthly weekly daily",
     ),
     (Class::OF, "of"),
     (Class::TO, "to"),
@@ -287,6 +287,11 @@ impl<T> Lexicon<T> {
             }
             let (word, verb, class) = self.look_up(piece.reduced(&lower));
             let end = piece.range.end;
+            let class = if piece.joined { Class::MODIFIER } else { class };
+            if let Some(before) = tokens.last_mut().filter(|_| piece.joined) {
+                let before: &mut Token = before;
+                before.class = Class::MODIFIER;
+            }
             tokens.push(Token {
                 range: piece.range,
                 word,
@@ -364,6 +369,8 @@ struct Piece {
     number: bool,
     comma: bool,
     stop: bool,
+    /// A hyphen joins it to the word before.
+    joined: bool,
 }
 
 impl Piece {
@@ -388,10 +395,15 @@ fn inner(c: char) -> bool {
 fn pieces(lower: &str) -> impl Iterator<Item = Piece> {
     let mut chars = lower.char_indices().peekable();
     let (mut comma, mut stop) = (false, false);
+    let mut last = None;
     std::iter::from_fn(move || {
         loop {
             let (start, c) = chars.next()?;
             if !c.is_alphanumeric() && !matches!(c, '$' | '€' | '£' | '#') {
+                if c == '-' && last != Some(start) {
+                    // A dash.
+                    comma = true;
+                }
                 comma |= matches!(c, ',' | ';' | ':' | '(' | ')' | '|');
                 stop |= matches!(c, '.' | '!' | '?' | '\n');
                 continue;
@@ -417,8 +429,10 @@ fn pieces(lower: &str) -> impl Iterator<Item = Piece> {
             }
             let word = lower.get(start..end).unwrap_or_default();
             let number = digit && !matches!(word, "4k" | "4wd" | "4x4" | "2wd" | "3d") || c == '#';
-            let piece = Piece { range: start..end, number, comma, stop };
-            (comma, stop) = (false, false);
+            let joined = last.is_some_and(|last: usize| last + 1 == start)
+                && lower.get(..start).is_some_and(|before| before.ends_with('-'));
+            let piece = Piece { range: start..end, number, comma, stop, joined };
+            (comma, stop, last) = (false, false, Some(end));
             return Some(piece);
         }
     })

@@ -96,8 +96,15 @@ struct Task<'a> {
 
 impl<'a> Task<'a> {
     fn new(activities: &'a Activities, tokens: &'a [Token]) -> Self {
-        let mentions = mentions(activities, tokens);
+        let mut mentions = mentions(activities, tokens);
         let (places, clauses) = places(tokens, &mentions);
+        // The verb of a clause is nobody's thing: one does not look for a book when one books.
+        mentions.retain(|mention| {
+            let opens = mention.end == mention.start + 1
+                && clauses.get(mention.start) == Some(&mention.start)
+                && tokens.get(mention.start).is_some_and(|token| token.verb.is_some());
+            !(opens && matches!(mention.role, WordRole::Object | WordRole::General))
+        });
         Self { activities, tokens, mentions, places, clauses }
     }
 
@@ -152,12 +159,33 @@ impl<'a> Task<'a> {
         first..last
     }
 
-    /// An object that could be anything; else *buy* whatever it is, *watch* whatever it is.
+    /// An object that could be anything: an *apartment* for a night or for years, by the circumstances. Else *buy*
+    /// whatever it is, *watch* whatever it is.
     fn by_verb_alone(&self) -> Option<Mention> {
         let general =
             |mention: &&Mention| mention.role == WordRole::General && self.place(mention) == Place::Object;
         let alone = |mention: &&Mention| mention.role == WordRole::VerbOfAnything && self.opens(mention);
-        self.mentions.iter().find(general).or_else(|| self.mentions.iter().find(alone)).copied()
+        let mut best: Option<(usize, Mention)> = None;
+        for mention in self.mentions.iter().filter(general) {
+            let count = self.circumstances(mention.activity);
+            let better = best.is_none_or(|(most, other)| {
+                count > most || (count == most && self.yields(other.activity) && !self.yields(mention.activity))
+            });
+            if better {
+                best = Some((count, *mention));
+            }
+        }
+        best.map(|(_, mention)| mention).or_else(|| self.mentions.iter().find(alone).copied())
+    }
+
+    fn is_circumstance(&self, mention: &Mention) -> bool {
+        matches!(mention.role, WordRole::Object | WordRole::General | WordRole::Cue)
+            && self.place(mention) != Place::Landmark
+    }
+
+    fn circumstances(&self, activity: usize) -> usize {
+        let of = |mention: &&Mention| mention.activity == activity && self.is_circumstance(mention);
+        distinct(self.mentions.iter().filter(of))
     }
 
     /// Whether a mention is the verb of its clause.
@@ -169,12 +197,9 @@ impl<'a> Task<'a> {
     fn by_circumstances(&self) -> Option<Mention> {
         let mut best: Option<(usize, Mention)> = None;
         for activity in 0..self.activities.len() {
-            let counts = |mention: &&Mention| {
-                mention.activity == activity
-                    && matches!(mention.role, WordRole::Object | WordRole::General | WordRole::Cue)
-                    && self.place(mention) != Place::Landmark
-            };
-            let count = self.mentions.iter().filter(counts).count();
+            let counts =
+                |mention: &&Mention| mention.activity == activity && self.is_circumstance(mention);
+            let count = self.circumstances(activity);
             let Some(first) = self.mentions.iter().find(counts) else { continue };
             let better = best.is_none_or(|(most, other)| {
                 count > most || (count == most && self.yields(other.activity) && !self.yields(activity))
@@ -235,6 +260,12 @@ fn mentions(activities: &Activities, tokens: &[Token]) -> Vec<Mention> {
     all.iter().filter(|mention| mention.role != WordRole::Apart && !hidden(mention)).copied().collect()
 }
 
+/// How many mentions do not overlap an earlier one.
+fn distinct<'m>(mentions: impl Iterator<Item = &'m Mention>) -> usize {
+    let mut end = 0;
+    mentions.filter(|mention| mention.start >= end && { end = mention.end; true }).count()
+}
+
 /// Whether a thing of one activity only says of which sort a thing of another one is: it stands within the other's
 /// name, or directly before it.
 fn qualifies(mention: &Mention, other: &Mention, tokens: &[Token]) -> bool {
@@ -258,6 +289,8 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
     let (mut place, mut clause) = (Place::Object, 0);
     // Whether the object was named, not only alluded to.
     let mut named = false;
+    // Whether anything was named before.
+    let mut any_named = false;
     // Whether a verb may stand here.
     let mut open = true;
     for (index, token) in tokens.iter().enumerate() {
@@ -268,8 +301,13 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
             && !mentions.iter().any(|mention| begins_a_name(mention, index));
         if verb || token.begins {
             clause = index;
-            place = if class.is(Class::REFINE) && index > 0 { Place::Refinement } else { Place::Object };
-            named = !verb && names(token, index, mentions);
+            place = if class.is(Class::REFINE) && any_named { Place::Refinement } else { Place::Object };
+            // In *a car to rent in Rome* the verb's object is what was named before.
+            let infinitive = index.checked_sub(1).and_then(|before| tokens.get(before));
+            named = match verb {
+                true => any_named && infinitive.is_some_and(|before| before.class.is(Class::TO)),
+                false => names(token, index, mentions),
+            };
         } else if class.is(Class::LANDMARK) {
             place = Place::Landmark;
         } else if class.is(Class::RELATIVE) && place == Place::Object && named {
@@ -282,6 +320,7 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
         } else if place == Place::Object {
             named |= names(token, index, mentions);
         }
+        any_named |= named;
         let leads_in = class.is(Class::CONJUNCTION.with(Class::TO));
         open = leads_in || (open && !verb && class.is(Class::FILLER));
         places.push(place);
