@@ -63,10 +63,7 @@ const GENERAL: &[(Class, &str)] = &[
          below above between through across against as than since starting using including than between including \
          plus like featuring",
     ),
-    (
-        Class::LANDMARK,
-        "near around beside outside opposite behind",
-    ),
+    (Class::LANDMARK, "near around beside outside opposite behind"),
     (
         Class::FILLER,
         "a an the this these those my your our their his her its me us i you we it them is are was be do does can \

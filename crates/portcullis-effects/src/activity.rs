@@ -169,7 +169,8 @@ impl<'a> Task<'a> {
         for mention in self.mentions.iter().filter(general) {
             let count = self.circumstances(mention.activity);
             let better = best.is_none_or(|(most, other)| {
-                count > most || (count == most && self.yields(other.activity) && !self.yields(mention.activity))
+                count > most
+                    || (count == most && self.yields(other.activity) && !self.yields(mention.activity))
             });
             if better {
                 best = Some((count, *mention));
@@ -197,8 +198,7 @@ impl<'a> Task<'a> {
     fn by_circumstances(&self) -> Option<Mention> {
         let mut best: Option<(usize, Mention)> = None;
         for activity in 0..self.activities.len() {
-            let counts =
-                |mention: &&Mention| mention.activity == activity && self.is_circumstance(mention);
+            let counts = |mention: &&Mention| mention.activity == activity && self.is_circumstance(mention);
             let count = self.circumstances(activity);
             let Some(first) = self.mentions.iter().find(counts) else { continue };
             let better = best.is_none_or(|(most, other)| {
@@ -263,7 +263,14 @@ fn mentions(activities: &Activities, tokens: &[Token]) -> Vec<Mention> {
 /// How many mentions do not overlap an earlier one.
 fn distinct<'m>(mentions: impl Iterator<Item = &'m Mention>) -> usize {
     let mut end = 0;
-    mentions.filter(|mention| mention.start >= end && { end = mention.end; true }).count()
+    mentions
+        .filter(|mention| {
+            mention.start >= end && {
+                end = mention.end;
+                true
+            }
+        })
+        .count()
 }
 
 /// Whether a thing of one activity only says of which sort a thing of another one is: it stands within the other's

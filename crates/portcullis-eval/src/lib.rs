@@ -12,12 +12,16 @@
 //! | [`report`] | figures beside the published ones, for people and for programs |
 //! | [`predictions`] | one line a record, so that anyone can score what was decided |
 //!
+//! Suites: [`mind2web_sc`].
+//!
 //! No suite holds data: each is given a path. Labels are read for scoring only; nothing of them reaches the
 //! pipeline.
 
 pub mod data;
 pub mod interval;
 pub mod metrics;
+pub mod mind2web_sc;
 pub mod predictions;
 pub mod report;
 pub mod suite;
+pub mod web_rules;
