@@ -98,7 +98,10 @@ const GENERAL: &[(Class, &str)] = &[
          available nice popular recent oldest old earliest early fastest shortest longest biggest largest smallest \
          large small big great local affordable expensive current upcoming specific same different favorite \
          recommended rated sorted listed priced free most least two-way second third final whole full late quick \
-         similar random certain right left main own closest nearest nearby friendly monthly weekly daily",
+         similar random certain right left main own closest nearest nearby friendly monthly weekly daily \
+         today tonight tomorrow yesterday morning afternoon evening week weekend month year day monday tuesday wednesday \
+         thursday friday saturday sunday january february march april may june july august september october november \
+         december soon now later",
     ),
     (Class::OF, "of"),
     (Class::TO, "to"),

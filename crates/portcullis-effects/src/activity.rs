@@ -348,3 +348,96 @@ fn names(token: &Token, index: usize, mentions: &[Mention]) -> bool {
     let vague = Class::FILLER.with(Class::TRANSPARENT).with(Class::MODIFIER).with(Class::CONJUNCTION);
     mentions.iter().any(thing) || !(token.number || token.class.is(vague))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use portcullis_core::bundle::Bundle;
+    use portcullis_core::effect::Effects;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bundle(scope: &str) -> Bundle {
+        let activities = format!(
+            "[[activity]]\nname = \"book-hotel\"\nscope = \"{scope}\"\nverbs = [\"book\"]\n\
+             objects = [\"hotel\", \"room\"]\ncues = [\"# night\", \"guest\"]\napart = [\"hotel manager\"]\n\
+             [[activity]]\nname = \"shop\"\nyields = true\nverbs_of_anything = [\"buy\"]\n\
+             objects = [\"poster\"]\ngeneral = [\"item\"]\n"
+        );
+        let policy = "[[policy]]\nname = \"p\"\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 0\n";
+        let files = [
+            ("portcullis.toml", "version = 1\n"),
+            ("policies/p.toml", policy),
+            ("activities/a.toml", &activities),
+        ];
+        let files: BTreeMap<String, Vec<u8>> =
+            files.into_iter().map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec())).collect();
+        Bundle::load(&files).unwrap()
+    }
+
+    fn read_with(bundle: &Bundle, text: &str) -> Vec<String> {
+        let surroundings =
+            Surroundings { settings: &bundle.effects, workspace: None, home: None, directory: None };
+        let mut effects = Effects::none();
+        read(text, &surroundings, &mut Sink::new(&mut effects, "/arguments/task"));
+        effects
+            .iter()
+            .map(|effect| {
+                let span = effect.span.as_ref().unwrap();
+                format!("{} <{}>", effect.resource, text.get(span.start..span.end).unwrap())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_scope_decides_whether_a_step_towards_it_counts() {
+        let (intent, literal) = (bundle("intent"), bundle("literal"));
+        for (task, with_intent, with_literal) in [
+            ("Find a cheap hotel in Rome", "book-hotel <hotel>", "other <Find a cheap hotel in Rome>"),
+            ("Book a hotel in Rome", "book-hotel <hotel>", "book-hotel <hotel>"),
+            ("Find a hotel and book it", "book-hotel <hotel>", "book-hotel <hotel>"),
+            ("I want to book a room", "book-hotel <room>", "book-hotel <room>"),
+        ] {
+            assert_eq!(read_with(&intent, task), [format!("activity {with_intent}")], "{task}");
+            assert_eq!(read_with(&literal, task), [format!("activity {with_literal}")], "{task}");
+        }
+    }
+
+    #[test]
+    fn the_head_of_a_name_counts_and_a_landmark_does_not() {
+        let bundle = bundle("intent");
+        for (task, want) in [
+            ("Buy a hotel poster", "shop <poster>"),
+            ("Find a hotel manager", "other <Find a hotel manager>"),
+            ("Find a park near the hotel", "other <Find a park near the hotel>"),
+            ("Find the prices of rooms", "book-hotel <rooms>"),
+            ("Somewhere for 3 nights, 2 guests", "book-hotel <3 nights>"),
+            ("Buy something", "shop <Buy>"),
+            ("Buy a hotel", "book-hotel <hotel>"),
+        ] {
+            assert_eq!(read_with(&bundle, task), [format!("activity {want}")], "{task}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_unknown() {
+        let bundle = bundle("intent");
+        assert_eq!(read_with(&bundle, ""), ["unknown task <>"]);
+        let long = "a ".repeat(WORDS_MAX + 1);
+        assert!(read_with(&bundle, &long)[0].starts_with("unknown task"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_an_effect_in_its_place(text in any::<String>()) {
+            prop_assert!(!read_with(&bundle("intent"), &text).is_empty());
+        }
+
+        #[test]
+        fn any_words_have_an_effect(words in proptest::collection::vec("book|a|hotel|near|of|the|,|and|\\PC{0,4}|3|nights|to|-", 0..40)) {
+            prop_assert!(!read_with(&bundle("literal"), &words.join(" ")).is_empty());
+        }
+    }
+}

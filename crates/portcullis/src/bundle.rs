@@ -56,18 +56,23 @@ impl BundleArg {
 
     /// Reads and loads it.
     pub(crate) fn open(&self) -> Result<Opened, Failure> {
-        open_in(self.bundle.clone())
+        self.open_or(default_bundle::files)
+    }
+
+    /// The same with another bundle in place of the shipped one.
+    pub(crate) fn open_or(&self, shipped: fn() -> BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {
+        open_in(self.bundle.clone(), shipped)
     }
 }
 
 /// Reads and loads the bundle in a folder.
 pub(crate) fn open(folder: &Path) -> Result<Opened, Failure> {
-    open_in(Some(folder.to_owned()))
+    open_in(Some(folder.to_owned()), default_bundle::files)
 }
 
-fn open_in(folder: Option<PathBuf>) -> Result<Opened, Failure> {
+fn open_in(folder: Option<PathBuf>, shipped: fn() -> BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {
     let files = match &folder {
-        None => default_bundle::files(),
+        None => shipped(),
         Some(folder) => bundle_dir::read_files(folder).map_err(|error| not_a_folder(folder, &error))?,
     };
     match policy::load(&files) {

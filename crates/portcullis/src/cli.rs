@@ -12,8 +12,8 @@ use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, bench, check, completions, demo, demo_server, doctor, export, hook, init, mcp, policy, runs,
-    serve, simulate, tools, verify,
+    approvals, bench, check, completions, demo, demo_server, doctor, eval, export, hook, init, mcp, policy,
+    runs, serve, simulate, tools, verify,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -38,23 +38,58 @@ Exit codes, of every command:
 #[command(arg_required_else_help = true, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    global: Global,
+    global: GlobalArgs,
     #[command(subcommand)]
     command: Command,
 }
 
 /// What every command understands.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Global {
+struct GlobalArgs {
     /// Print JSON, one object a line
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    #[arg(long, global = true, action = clap::ArgAction::SetTrue, value_parser = Json::flag)]
+    json: Json,
     /// State folder; otherwise $PORTCULLIS_HOME, or `portcullis` in the user's state folder
     #[arg(long, global = true, value_name = "DIR")]
     home: Option<PathBuf>,
     /// When to use colour; `auto` is for terminals only and honours NO_COLOR
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     color: Color,
+}
+
+/// `--json`: a flag of nearly all commands; `eval` takes the name of a file there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Json {
+    /// It was not given.
+    No,
+    /// Objects on standard output.
+    Lines,
+    /// A report in a file.
+    File(PathBuf),
+}
+
+impl Json {
+    /// How a file that was not given is spelt.
+    pub(crate) const NONE: &str = "";
+
+    #[expect(clippy::unnecessary_wraps, reason = "the form that the parser of the command line wants")]
+    fn flag(text: &str) -> Result<Self, String> {
+        Ok(if text == "true" { Self::Lines } else { Self::No })
+    }
+
+    /// The file that follows.
+    #[expect(clippy::unnecessary_wraps, reason = "the form that the parser of the command line wants")]
+    pub(crate) fn file(text: &str) -> Result<Self, String> {
+        Ok(if text == Self::NONE { Self::No } else { Self::File(text.into()) })
+    }
+}
+
+/// What every command is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Global {
+    /// Print JSON, one object a line.
+    pub(crate) json: bool,
+    home: Option<PathBuf>,
 }
 
 impl Global {
@@ -94,6 +129,7 @@ enum Command {
     Doctor(doctor::Args),
     DemoServer(demo_server::Args),
     Bench(bench::Args),
+    Eval(eval::Args),
     Completions(completions::Args),
 }
 
@@ -119,9 +155,9 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Color::Always => ColorChoice::Always.write_global(),
         Color::Never => ColorChoice::Never.write_global(),
     }
-    let mut global = cli.global;
     // These speak a protocol on standard output: even a failure must not stand there.
-    global.json &= !matches!(cli.command, Command::Mcp(_) | Command::DemoServer(_));
+    let speaks = matches!(cli.command, Command::Mcp(_) | Command::DemoServer(_));
+    let global = Global { json: cli.global.json == Json::Lines && !speaks, home: cli.global.home };
     let done = match cli.command {
         Command::Init(args) => init::run(&args, &global),
         Command::Mcp(args) => mcp::run(&args, &global),
@@ -139,6 +175,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo(args) => demo::run(&args, &global),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Bench(args) => bench::run(&args, &global),
+        Command::Eval(args) => eval::run(&args),
         Command::Completions(args) => completions::run(&args),
     };
     ExitCode::from(done.unwrap_or_else(|failure| failure.tell(global.json)))

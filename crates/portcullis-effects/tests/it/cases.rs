@@ -14,7 +14,8 @@
 //! In brackets stand attributes: those that are true by name, other values as `name=value`; of `resolved`,
 //! `known` and `catalogued` it is said when they are false: `not known`. The workspace and working directory is
 //! `/home/u/project`, home is `/home/u`. A file `cases/X.toml` beside `X.md` is the bundle's further files in one:
-//! a table from path to text; a path that ends in `/` takes the files of a folder instead. `BLESS=1` writes what came out into the files, for reading before committing.
+//! a table from path to text; a path that ends in `/` takes the files of a folder
+//! instead, and `scope` is the one that literal activities get for the test. `BLESS=1` writes what came out into the files, for reading before committing.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -59,6 +60,14 @@ fn bundle(beside: &Path) -> Bundle {
         let more: serde_json::Map<String, serde_json::Value> = toml::from_str(&text).unwrap();
         for (path, text) in more {
             let text = text.as_str().unwrap();
+            if path == "scope" {
+                let scope = |file: &[u8]| {
+                    let other = std::str::from_utf8(file).unwrap();
+                    other.replace("scope = \"literal\"", &format!("scope = \"{text}\"")).into_bytes()
+                };
+                files.values_mut().for_each(|file| *file = scope(file));
+                continue;
+            }
             match path.strip_suffix('/') {
                 Some(folder) => files.extend(folder_files(folder, &beside.with_file_name(text))),
                 None => drop(files.insert(path, text.as_bytes().to_vec())),

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod demo_server;
 pub(crate) mod doctor;
+pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod hook;
 pub(crate) mod init;

@@ -1,0 +1,176 @@
+//! `portcullis eval`: measures a bundle on a public data set.
+
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use portcullis_eval::data::Data;
+use portcullis_eval::predictions::Predictions;
+use portcullis_eval::report::Report;
+use portcullis_eval::suite::{EvalError, Job};
+use portcullis_eval::{mind2web_sc, web_rules};
+
+use crate::bundle::{BundleArg, Opened};
+use crate::cli::Json;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{self, Out};
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis eval mind2web-sc --data mind2web_sc.jsonl
+  portcullis eval mind2web-sc --data sets/ --bundle my-bundle --json report.json --predictions out.jsonl
+
+The data is not part of the program: --data names a file, or a folder whose files are read in the order of their \
+names, gzip or not. Labels are read for scoring only.
+
+Exit codes: 0 it ran to the end, 2 there was no record to judge, 3 the data could not be read.";
+
+/// Measure a bundle on a public data set
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    suite: Suite,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Suite {
+    /// Rules about a user's profile for a web agent
+    #[command(name = mind2web_sc::NAME)]
+    #[command(after_help = "Example:\n  portcullis eval mind2web-sc --data mind2web_sc.jsonl")]
+    Mind2WebSc(Common),
+}
+
+/// What every suite understands.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Common {
+    /// The data: a file or folder
+    #[arg(long, value_name = "PATH")]
+    data: PathBuf,
+    #[command(flatten)]
+    bundle: BundleArg,
+    /// Write the report as JSON to a file; `-` for standard output
+    #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
+    json: Json,
+    /// Write one line a record: what was decided
+    #[arg(long, value_name = "F.jsonl")]
+    predictions: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
+    match &args.suite {
+        Suite::Mind2WebSc(common) => common.run(mind2web_sc::NAME, web_rules::files, mind2web_sc::run),
+    }
+}
+
+type Files = std::collections::BTreeMap<String, Vec<u8>>;
+
+impl Common {
+    fn run(
+        &self,
+        suite: &str,
+        shipped: fn() -> Files,
+        judge: fn(Job<'_>) -> Result<Report, EvalError>,
+    ) -> Result<u8, Failure> {
+        let Opened { bundle, .. } = self.bundle.open_or(shipped)?;
+        let data = match Data::at(&self.data) {
+            Ok(data) => data,
+            Err(error) => {
+                skipped(suite, 0)?;
+                return Err(
+                    Failure::unreadable(error).help("--data takes the file or folder of the data set")
+                );
+            }
+        };
+        let predictions = match &self.predictions {
+            Some(path) => Predictions::create(path).map_err(|error| unwritable(path, &error))?,
+            None => Predictions::none(),
+        };
+        let bar = progress(data.bytes);
+        let job = Job {
+            data,
+            bundle,
+            pipeline: Arc::new(portcullis_session::policy::pipeline()),
+            predictions,
+            progress: &mut |bytes| bar.set_position(bytes),
+        };
+        let report = judge(job);
+        bar.finish_and_clear();
+        let report = report.map_err(Failure::unreadable)?;
+        if report.judged == 0 {
+            let unread = report.skipped.iter().map(|skipped| skipped.count).sum();
+            skipped(suite, unread)?;
+            return Ok(exit::INCOMPLETE);
+        }
+        match &self.json {
+            Json::File(path) if path == Path::new("-") => {
+                let mut out = Out::new();
+                out.json(&report)?;
+                out.finish()?;
+            }
+            Json::File(path) => {
+                write_report(path, &report).map_err(|error| unwritable(path, &error))?;
+                show(&report)?;
+            }
+            Json::No | Json::Lines => show(&report)?,
+        }
+        Ok(exit::YES)
+    }
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> Failure {
+    Failure::unreadable(format!("cannot write `{}`: {error}", path.display()))
+}
+
+fn write_report(path: &Path, report: &Report) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    serde_json::to_writer_pretty(&mut file, report)?;
+    file.write_all(b"\n")?;
+    file.flush()
+}
+
+fn progress(bytes: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{wide_bar} {percent}%  {eta}");
+    // Only a wrong template gives the default.
+    bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
+}
+
+/// Says that nothing was judged.
+fn skipped(suite: &str, unread: usize) -> Result<(), Failure> {
+    let notice = out::NOTICE;
+    let mut out = Out::new();
+    let unread = out::count(unread, "record", "records");
+    out.line(format_args!("{notice}SKIPPED{notice:#} {suite}: 0 records judged, {unread} of another form"))?;
+    out.finish()
+}
+
+fn show(report: &Report) -> Result<(), Failure> {
+    let mut out = Out::new();
+    let strong = out::STRONG;
+    for (number, line) in report.table().lines().iter().enumerate() {
+        match number {
+            0 => out.line(format_args!("{strong}{line}{strong:#}"))?,
+            _ => out.line(format_args!("{line}"))?,
+        }
+    }
+    out.line(format_args!(""))?;
+    for skipped in &report.skipped {
+        let notice = out::NOTICE;
+        let records = out::count(skipped.count, "record", "records");
+        out.line(format_args!("{notice}SKIPPED{notice:#} {records}: {}", skipped.why))?;
+    }
+    for note in &report.notes {
+        out.line(format_args!("{note}"))?;
+    }
+    let (p50, p99) = (report.decisions.p50_us, report.decisions.p99_us);
+    out.line(format_args!("95 % intervals by Wilson; a decision took {p50:.1} us p50, {p99:.1} us p99"))?;
+    out.line(format_args!("bundle {}", report.bundle))?;
+    out.finish()
+}
