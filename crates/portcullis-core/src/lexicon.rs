@@ -463,7 +463,7 @@ mod tests {
         for at in 0..tokens.len() {
             for (what, length) in lexicon.phrases_at(&tokens[at..]) {
                 let range = tokens[at].range.start..tokens[at + length - 1].range.end;
-                found.push((*what, text[range].to_owned()));
+                found.push((*what, text.get(range).unwrap().to_owned()));
             }
         }
         found
