@@ -41,6 +41,10 @@ impl Class {
     pub const VERB: Self = Self(1 << 9);
     /// *Of*, which goes on with what was begun: a *pair of shoes*.
     pub const OF: Self = Self(1 << 10);
+    /// *A* or *an*, which begins a thing.
+    pub const ARTICLE: Self = Self(1 << 12);
+    /// Says what comes along: *with*, *including*.
+    pub const ALONG: Self = Self(1 << 13);
     /// *To*, after which a verb may follow.
     pub const TO: Self = Self(1 << 11);
 
@@ -105,6 +109,8 @@ const GENERAL: &[(Class, &str)] = &[
     ),
     (Class::OF, "of"),
     (Class::TO, "to"),
+    (Class::ARTICLE, "a an"),
+    (Class::ALONG, "with without including featuring between by near as like have has offer"),
     (Class::RELATIVE, "that who where when whose while because whether so"),
 ];
 

@@ -296,6 +296,8 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
     let (mut place, mut clause) = (Place::Object, 0);
     // Whether the object was named, not only alluded to.
     let mut named = false;
+    // Whether the circumstance is something that comes along.
+    let mut along = false;
     // Whether anything was named before.
     let mut any_named = false;
     // Whether a verb may stand here.
@@ -326,7 +328,11 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
             }
         } else if place == Place::Object {
             named |= names(token, index, mentions);
+        } else if place == Place::Circumstance && !along && class.is(Class::ARTICLE) && joins(index, tokens) {
+            // *A flight to Oslo and a hotel*.
+            place = Place::Object;
         }
+        along = (along && place == Place::Circumstance) || class.is(Class::ALONG);
         any_named |= named;
         let leads_in = class.is(Class::CONJUNCTION.with(Class::TO));
         open = leads_in || (open && !verb && class.is(Class::FILLER));
@@ -334,6 +340,12 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
         clauses.push(clause);
     }
     (places, clauses)
+}
+
+/// Whether the word before is *and* or the like.
+fn joins(index: usize, tokens: &[Token]) -> bool {
+    let before = index.checked_sub(1).and_then(|before| tokens.get(before));
+    before.is_some_and(|before| before.class.is(Class::CONJUNCTION))
 }
 
 /// Whether a name of several words begins there: *watch list* is no request to watch.
