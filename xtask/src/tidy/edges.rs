@@ -51,6 +51,7 @@ const RULES: &[Rule] = &[
     Rule { name: "portcullis-effects", ours: Ours::Only(&[CORE]), pure: true },
     Rule { name: "portcullis-contracts", ours: Ours::Only(&[CORE]), pure: true },
     Rule { name: "portcullis-access", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },
+    Rule { name: "portcullis-prove", ours: Ours::Only(&[CORE, "portcullis-access"]), pure: false },
     Rule { name: "portcullis-guards", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },
     Rule { name: "portcullis-program", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: false },
     Rule {
