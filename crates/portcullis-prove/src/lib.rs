@@ -21,7 +21,7 @@ use tokio::process::Command;
 pub const SOLVER: &str = "cvc5";
 /// Stack for parser and compiler, which recurse.
 const STACK_BYTES: usize = 256 << 20;
-/// What the solver may take of the memory is its own limit on time; this is what we wait beyond it.
+/// The solver ends a question by its own clock; this is how much longer we wait for it to say so.
 const GRACE: Duration = Duration::from_secs(2);
 /// Longest text of a counterexample, in bytes.
 const REQUEST_BYTES_MAX: usize = 16 << 10;
@@ -166,10 +166,13 @@ async fn ask_all(question: &Question, solver: &Path, times: Times) -> Proof {
     let mut questions = 0;
     for env in question.schema.request_envs() {
         let what = format!("{} on {}", env.action(), env.resource());
-        let compiled = |set| CompiledPolicySet::compile(set, &env, &question.schema);
+        let compiled = |set| {
+            let compiled = CompiledPolicySet::compile(set, &env, &question.schema);
+            compiled.map_err(|error| unknown(&format!("{what}: {}", source_of(&error))))
+        };
         let (new, old) = match (compiled(&question.new), compiled(&question.old)) {
             (Ok(new), Ok(old)) => (new, old),
-            (Err(error), _) | (_, Err(error)) => return unknown(&format!("{what}: {}", source_of(&error))),
+            (Err(why), _) | (_, Err(why)) => return why,
         };
         let asked = compiler.check_implies_with_counterexample_opt(&new, &old);
         match tokio::time::timeout(times.question.saturating_add(GRACE), asked).await {
