@@ -12,6 +12,9 @@ use super::state::Value;
 use super::word::Word;
 use super::{ansi, assignment, brace};
 
+/// What a process substitution is replaced by: a descriptor that is open already.
+pub(super) const PROCESS: &str = "/dev/fd/63";
+
 /// How text is quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quoting {
@@ -49,7 +52,7 @@ impl Interpreter<'_, '_> {
     }
 
     fn fields(&mut self, raw: &str, range: &Range<usize>, splits: bool) -> Vec<Word> {
-        let mut fields = Fields::new(splits);
+        let mut fields = Fields::new(splits).elsewhere(self.state.splits_elsewhere);
         let mut rest = raw;
         // `NAME=~/x` has a tilde too.
         if let Some(found) = assignment::split(raw).filter(|found| found.value.starts_with('~')) {
@@ -154,7 +157,7 @@ impl Interpreter<'_, '_> {
             }
             Some(b'<' | b'>') => {
                 self.substitute(inside(2, 1), range);
-                fields.literal("/dev/fd/63", true);
+                fields.literal(PROCESS, true);
             }
             _ => self.dollar(text, at..end, quoting, range, fields),
         }

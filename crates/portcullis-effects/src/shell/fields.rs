@@ -24,12 +24,20 @@ pub(super) struct Fields {
     current: Field,
     /// Whether unquoted values are split at blanks.
     splits: bool,
+    /// Whether they are split at other places than blanks: what comes of it is not known.
+    elsewhere: bool,
     overflowed: bool,
 }
 
 impl Fields {
     pub(super) fn new(splits: bool) -> Self {
-        Self { done: Vec::new(), current: Field::default(), splits, overflowed: false }
+        Self { done: Vec::new(), current: Field::default(), splits, elsewhere: false, overflowed: false }
+    }
+
+    /// The same where values are split elsewhere.
+    pub(super) fn elsewhere(mut self, elsewhere: bool) -> Self {
+        self.elsewhere = elsewhere;
+        self
     }
 
     /// Text that stands in the word itself.
@@ -60,6 +68,9 @@ impl Fields {
             // Values that are neither quoted nor split stand where globs are not expanded.
             self.literal(value, true);
             return;
+        }
+        if self.elsewhere {
+            return self.unknown();
         }
         for (index, part) in value.split([' ', '\t', '\n']).enumerate() {
             if index > 0 {
@@ -103,8 +114,9 @@ impl Fields {
         }
         let word = |field: Field| Word {
             value: (!field.partly).then(|| field.text.clone()),
+            // A bracket alone is the name of a command.
+            glob: field.glob && field.text != "[",
             shape: field.text,
-            glob: field.glob,
             range: range.clone(),
         };
         self.done.into_iter().map(word).collect()

@@ -44,6 +44,10 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     let narrowed = expression.iter().any(|word| NARROWING.contains(&word.shape.as_str()));
     let found: Vec<Word> = starts.iter().map(|start| below(start, narrowed)).collect();
     let mut known = true;
+    if let Some(start) = starts.iter().find(|start| start.shape == "*" && start.value.is_none()) {
+        shell.unknown("find", "an action may stand in a word that is not known", start.range.clone());
+        known = false;
+    }
     let mut at = 0;
     while let Some(word) = expression.get(at) {
         at += 1;

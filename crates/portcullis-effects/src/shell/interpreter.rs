@@ -130,6 +130,9 @@ impl<'s, 'e> Interpreter<'s, 'e> {
 
     /// The same with attributes of the effect.
     pub(crate) fn path_with(&mut self, verb: Verb, word: &Word, attributes: &[&'static str]) {
+        if word.literal() == Some(super::expand::PROCESS) {
+            return;
+        }
         // A quoted tilde is a character; the one that means a folder was expanded already.
         let text = match word.shape.strip_prefix('~') {
             Some(_) if word.value.is_some() => format!("./{}", word.shape),

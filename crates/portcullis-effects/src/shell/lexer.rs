@@ -20,6 +20,8 @@ use crate::limits::NESTING_MAX;
 pub(super) const TOKENS_MAX: usize = 20_000;
 /// Deepest nesting of `case`: the grammar reads the last branch of each twice.
 const CASE_NESTING_MAX: usize = 4;
+/// Most coprocesses of one text: each may hold the next.
+const COPROCESSES_MAX: usize = 8;
 /// What stands for a word whose text does not matter to the grammar.
 const PLACEHOLDER: &str = "w";
 /// Longest number of a file descriptor.
@@ -106,6 +108,7 @@ pub(super) struct Lexer<'t> {
     expect: Expect,
     open: Vec<Open>,
     pending: Vec<Pending>,
+    coprocesses: usize,
     lexed: Lexed,
 }
 
@@ -124,6 +127,7 @@ impl<'t> Lexer<'t> {
             expect: Expect::Command,
             open: Vec::new(),
             pending: Vec::new(),
+            coprocesses: 0,
             lexed: Lexed::default(),
         }
     }
@@ -461,7 +465,13 @@ impl<'t> Lexer<'t> {
     fn reserved(&mut self, word: &str) -> Result<(), Refusal> {
         self.expect = Expect::Command;
         match word {
-            "then" | "do" | "else" | "elif" | "!" | "time" | "coproc" => {}
+            "then" | "do" | "else" | "elif" | "!" | "time" => {}
+            "coproc" => {
+                self.coprocesses += 1;
+                if self.coprocesses > COPROCESSES_MAX {
+                    return Err(Refusal("it starts too many coprocesses"));
+                }
+            }
             "if" => self.push(Open::If)?,
             "while" | "until" => self.push(Open::Loop)?,
             "{" => self.push(Open::Brace)?,

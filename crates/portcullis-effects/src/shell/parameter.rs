@@ -114,6 +114,7 @@ impl Interpreter<'_, '_> {
             Value::Unset => Some(true),
             Value::Text(text) => Some(colon && text.is_empty()),
             Value::List(values) => Some(values.is_empty()),
+            Value::Glob(_) => Some(false),
             Value::Shape(_) | Value::Unknown => None,
         };
         match (operator.chars().next(), missing) {
@@ -186,6 +187,7 @@ fn emit(value: &Value, parameter: &Parameter<'_>, quoted: bool, fields: &mut Fie
         Value::List(values) if joined && quoted => fields.value(&values.join(" "), true),
         Value::List(values) => fields.list(values.iter().map(|value| Some(value.as_str())), quoted),
         Value::Unset => {}
+        Value::Glob(glob) => fields.literal(glob, false),
         Value::Shape(shape) => fields.shape(shape),
         Value::Unknown => fields.unknown(),
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use brush_parser::ast;
-use portcullis_core::effect::Verb;
+use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 
 use super::interpreter::{Input, Interpreter};
 use super::unit::Unit;
@@ -97,13 +97,15 @@ impl Interpreter<'_, '_> {
     }
 
     fn redirected(&mut self, verbs: &[Verb], target: &Word) {
-        if let Some(address) = network(&target.shape) {
-            let host = Word {
-                shape: address.clone(),
-                value: target.value.as_ref().map(|_| address),
-                ..target.clone()
+        if let Some((host, port)) = network(&target.shape) {
+            let host = crate::url::host_resource(host)
+                .unwrap_or_else(|| Resource::new(ResourceKind::Host, host).with("resolved", false));
+            let host = if target.value.is_none() { host.with("resolved", false) } else { host };
+            let host = match port.parse::<u16>() {
+                Ok(port) => host.with("port", i64::from(port)),
+                Err(_) => host,
             };
-            return self.url(Verb::Send, &host, &[]);
+            return self.add(Effect::new(Verb::Send, host), target.range.clone());
         }
         for verb in verbs {
             self.path(*verb, target);
@@ -117,12 +119,7 @@ fn is_descriptor(word: &Word) -> bool {
     word.value.is_some() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The address behind `/dev/tcp/HOST/PORT`, which bash connects to.
-fn network(path: &str) -> Option<String> {
-    let (scheme, rest) = match path.strip_prefix("/dev/tcp/") {
-        Some(rest) => ("tcp", rest),
-        None => ("udp", path.strip_prefix("/dev/udp/")?),
-    };
-    let (host, port) = rest.split_once('/')?;
-    Some(format!("{scheme}://{host}:{port}"))
+/// Host and port of `/dev/tcp/HOST/PORT`, which bash connects to.
+fn network(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix("/dev/tcp/").or_else(|| path.strip_prefix("/dev/udp/"))?.split_once('/')
 }

@@ -23,6 +23,8 @@ pub(super) enum Value {
     Text(String),
     List(Vec<String>),
     Unset,
+    /// Names of files that a glob stands for.
+    Glob(String),
     /// Known but for parts: `*` stands for them.
     Shape(String),
     Unknown,
@@ -160,6 +162,7 @@ impl State {
         self.overflowed = true;
         self.tampered = true;
         self.positional = None;
+        self.directories = vec![None];
     }
 
     /// No variable is known from here on.

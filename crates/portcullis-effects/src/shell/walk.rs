@@ -311,7 +311,8 @@ impl Interpreter<'_, '_> {
                 break;
             }
             if word.glob {
-                self.state.assign(&name, Value::Shape(word.shape.clone()));
+                let value = if word.value.is_some() { Value::Glob } else { Value::Shape };
+                self.state.assign(&name, value(word.shape.clone()));
             } else {
                 self.assign(&name, word);
             }

@@ -1,6 +1,6 @@
 //! Programs that run other programs.
 
-use portcullis_core::effect::Verb;
+use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 
 use super::environment::{self, Influence};
 use super::interpreter::{Call, Input, Interpreter, Stdin};
@@ -298,6 +298,10 @@ fn env(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
             environment::influence(name, word.value.as_deref()) != Influence::Splitting
         });
         shell.state.splits_elsewhere &= !plain;
+        if words.is_empty() {
+            let all = Resource::new(ResourceKind::Environment, "*").with("secret", true);
+            shell.add(Effect::new(Verb::Read, all), call.range.clone());
+        }
         shell.run(words, call.range.clone());
     });
     known

@@ -4,6 +4,7 @@
 
 mod arguments;
 mod cases;
+mod shell;
 mod sql;
 mod strace;
 mod values;
