@@ -134,13 +134,14 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             return;
         }
         // A quoted tilde is a character; the one that means a folder was expanded already.
-        let text = match word.shape.strip_prefix('~') {
-            Some(_) if word.value.is_some() => format!("./{}", word.shape),
-            _ => word.shape.clone(),
-        };
+        let character = word.value.is_some() && word.shape.starts_with('~');
         let mut resources: Vec<Resource> = Vec::new();
         for directory in &self.state.directories {
             let surroundings = Surroundings { directory: directory.as_deref(), ..self.surroundings };
+            let text = match directory {
+                Some(directory) if character => format!("{directory}/{}", word.shape),
+                _ => word.shape.clone(),
+            };
             let mut resource = match word.value {
                 Some(_) => crate::path::resource(&text, &surroundings),
                 None => crate::path::unresolved(&text, &surroundings),
