@@ -1,7 +1,5 @@
 //! How long reading a command takes: `cargo bench -p portcullis-effects --bench shell`.
 
-#![expect(missing_docs, reason = "criterion's macros make public items")]
-
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};

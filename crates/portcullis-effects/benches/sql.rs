@@ -1,7 +1,5 @@
 //! How long it takes to read the effects of a query of some 300 bytes, in one dialect and where none is named.
 
-#![expect(missing_docs, reason = "criterion's macros make public items")]
-
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};

@@ -133,18 +133,12 @@ impl<'s, 'e> Interpreter<'s, 'e> {
         if word.literal() == Some(super::expand::PROCESS) {
             return;
         }
-        // A quoted tilde is a character; the one that means a folder was expanded already.
-        let character = word.value.is_some() && word.shape.starts_with('~');
         let mut resources: Vec<Resource> = Vec::new();
         for directory in &self.state.directories {
             let surroundings = Surroundings { directory: directory.as_deref(), ..self.surroundings };
-            let text = match directory {
-                Some(directory) if character => format!("{directory}/{}", word.shape),
-                _ => word.shape.clone(),
-            };
             let mut resource = match word.value {
-                Some(_) => crate::path::resource(&text, &surroundings),
-                None => crate::path::unresolved(&text, &surroundings),
+                Some(_) => crate::path::resource(&word.shape, &surroundings),
+                None => crate::path::unresolved(&word.shape, &surroundings),
             };
             if word.glob {
                 resource = resource.with("glob", true);
