@@ -1,4 +1,6 @@
-//! `portcullis tools`: what tools are, and what servers made of them since.
+//! `portcullis tools`: what tools are, how their arguments are read, and what servers made of them since.
+
+mod explain;
 
 use portcullis_core::id::Digest;
 use portcullis_gateway::api::{AcceptTool, ChangedTool, ToolWords};
@@ -12,13 +14,15 @@ use crate::out::{self, Out, clean, clean_line};
 
 const EXAMPLES: &str = "\
 Examples:
+  portcullis tools list
+  portcullis tools explain send_email --arguments '{\"recipient\": \"ann@corp.example\"}'
   portcullis tools changed
   portcullis tools accept read_file --digest 9f2b…
 
 A server can describe its tools anew at any time. What it listed first stands accepted; a tool that changed since is
 kept from the agent, and its calls are held, until a person accepts the change.";
 
-/// See what servers changed about their tools, and accept it
+/// See the registry and how arguments are read; what servers changed about their tools, and accept it
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -28,6 +32,14 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// List the tools of a bundle, with the arguments that say what a call touches
+    #[command(
+        after_help = "Examples:\n  portcullis tools list\n  portcullis tools list --bundle my-bundle --json"
+    )]
+    List(explain::ListArgs),
+    /// Show how a tool is classified, what its arguments hold and why, and the effects of a call
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(explain::ExplainArgs),
     /// Show the tools that changed since they were accepted; exits with 1 if there are any
     #[command(after_help = "Examples:\n  portcullis tools changed\n  portcullis tools changed --json")]
     Changed,
@@ -48,9 +60,18 @@ enum Command {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    match &args.command {
+        Command::List(args) => explain::list(args, global),
+        Command::Explain(args) => explain::explain(args, global),
+        command => changes(command, global),
+    }
+}
+
+/// The commands that ask the daemon.
+fn changes(command: &Command, global: &Global) -> Result<u8, Failure> {
     let daemon = Daemon::as_approver(global)?;
     let mut out = Out::new();
-    let code = match &args.command {
+    let code = match command {
         Command::Changed => {
             let changed = daemon.ask(|client| client.changed_tools())?;
             show(&mut out, &changed, global)?;
@@ -68,6 +89,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             }
             exit::YES
         }
+        // These need no daemon.
+        Command::List(_) | Command::Explain(_) => exit::YES,
     };
     out.finish()?;
     Ok(code)

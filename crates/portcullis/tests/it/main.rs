@@ -17,4 +17,6 @@ mod peers;
 #[cfg(test)]
 mod policy;
 #[cfg(test)]
+mod tools;
+#[cfg(test)]
 mod verify;
