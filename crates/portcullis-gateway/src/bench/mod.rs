@@ -6,12 +6,14 @@
 //!
 //! * [`decide()`]: the pure decision, without any I/O;
 //! * [`step()`]: a whole step of a run in memory, early and late in the run;
-//! * [`durable()`]: decisions over the socket of a real daemon, each answered when it is on the disk.
+//! * [`durable()`]: decisions over the socket of a real daemon, each answered when it is on the disk;
+//! * [`hook()`]: a coding agent's hook, process start included.
 
 mod decide;
 mod disk;
 mod distribution;
 mod durable;
+mod hook;
 mod step;
 
 use std::io;
@@ -25,6 +27,7 @@ use crate::client::ClientError;
 pub use decide::{DecideReport, DecideSize, decide};
 pub use distribution::{Bar, Distribution};
 pub use durable::{CLIENTS, CLIENTS_MAX, DurableOptions, DurablePhase, DurableReport, durable};
+pub use hook::{CALLS, CALLS_MAX, HookBenchOptions, HookReport, hook};
 pub use step::{StepReport, StepWindow, step};
 
 /// Longest time that one measurement may be asked to take, in seconds.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use portcullis_gateway::bench::{
-    self, BenchError, CLIENTS, CLIENTS_MAX, DecideReport, Distribution, DurableOptions, DurablePhase,
-    DurableReport, SECONDS_MAX, StepReport,
+    self, BenchError, CALLS, CALLS_MAX, CLIENTS, CLIENTS_MAX, DecideReport, Distribution, DurableOptions,
+    DurablePhase, DurableReport, HookBenchOptions, HookReport, SECONDS_MAX, StepReport,
 };
 use serde::Serialize;
 
@@ -47,6 +47,19 @@ enum What {
     /// Decisions over the socket of a real daemon, answered when they are on the disk
     #[command(after_help = "Example:\n  portcullis bench durable --clients 16")]
     Durable(Durable),
+    /// A coding agent's hook: a process for each call, answered when its verdict is on the disk
+    #[command(after_help = "Example:\n  portcullis bench hook --calls 1000")]
+    Hook(Hook),
+}
+
+#[derive(Debug, clap::Args)]
+struct Hook {
+    /// How many calls
+    #[arg(long, value_name = "N", default_value_t = CALLS, value_parser = clap::value_parser!(u64).range(1..=CALLS_MAX))]
+    calls: u64,
+    /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -97,6 +110,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let report = durable(args)?;
             print(&mut out, global, "bench-durable", &report, show_durable)?;
         }
+        What::Hook(args) => {
+            let report = hook(args)?;
+            print(&mut out, global, "bench-hook", &report, show_hook)?;
+        }
     }
     out.finish()?;
     Ok(exit::YES)
@@ -137,6 +154,27 @@ fn durable(args: &Durable) -> Result<DurableReport, Failure> {
         clients: usize::try_from(args.clients).unwrap_or(CLIENTS),
     };
     bench::durable(&options).map_err(failed)
+}
+
+fn hook(args: &Hook) -> Result<HookReport, Failure> {
+    let within = args.dir.clone().unwrap_or_else(std::env::temp_dir);
+    let unusable = |error| Failure::unreadable(format!("cannot measure in `{}`: {error}", within.display()));
+    let folder =
+        tempfile::Builder::new().prefix("portcullis-bench-").tempdir_in(&within).map_err(unusable)?;
+    let options = HookBenchOptions {
+        program: std::env::current_exe().map_err(unusable)?,
+        folder: folder.path().to_owned(),
+        calls: args.calls,
+    };
+    bench::hook(&options).map_err(failed)
+}
+
+fn show_hook(out: &mut Out, report: &HookReport) -> Result<(), Failure> {
+    let rate = format!("input of {} bytes, process start included", report.input_bytes);
+    show(out, "a call with the daemon running", &rate, &report.call)?;
+    show(out, "starting the program alone", "`--version`", &report.start)?;
+    show(out, "fdatasync after appending 4 KiB", "same folder, before and after", &report.fdatasync)?;
+    out.line(format_args!("the first event, which starts the daemon: {}", time(report.first_ns)))
 }
 
 fn show_decide(out: &mut Out, report: &DecideReport) -> Result<(), Failure> {
