@@ -13,8 +13,17 @@ macro_rules! shipped {
     };
 }
 
-const FILES: &[(&str, &[u8])] =
-    &shipped!["policies/developer.toml", "portcullis.toml", "tools/claude-code.toml",];
+const FILES: &[(&str, &[u8])] = &shipped![
+    "access/commands.cedar",
+    "access/files.cedar",
+    "access/network.cedar",
+    "access/services.cedar",
+    "policies/developer.toml",
+    "portcullis.toml",
+    "tests/held.md",
+    "tests/ordinary.md",
+    "tools/claude-code.toml",
+];
 
 /// The files by path with `/` between components, as
 /// [`Bundle::load`](portcullis_core::bundle::Bundle::load) takes them.

@@ -17,6 +17,20 @@ fn the_shipped_bundle_passes_its_own_tests() {
     assert_eq!(run(&["policy", "test", "--bundle", "examples/bundle"]).stdout, ran.stdout);
 }
 
+/// 150 ordinary commands raise nothing, and 40 others are held or denied by the rule that names their effect.
+#[test]
+fn the_bundle_for_a_developers_machine_passes_its_own_tests() {
+    let ran = run(&["policy", "test", "--bundle", "examples/developer", "--json"]);
+    let lines = ran.json();
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    let summary = lines.last().unwrap();
+    assert!(summary["allowed"].as_u64() >= Some(150), "{summary}");
+    let rules = summary["rules"].as_object().unwrap();
+    let held: u64 = rules.values().filter_map(serde_json::Value::as_u64).sum();
+    assert!(held >= 40 && rules.len() >= 20, "{summary}");
+    assert_eq!(run(&["policy", "lint", "--bundle", "examples/developer"]).code, 0);
+}
+
 #[test]
 fn what_fails_is_named_by_file_and_line() {
     let bundle = bundle_copy();
