@@ -12,3 +12,19 @@ pub const PATH_BYTES_MAX: usize = 4096;
 pub const LEAVES_MAX: usize = 1024;
 /// Most bytes of one action that are read, all values together.
 pub const ARGUMENTS_BYTES_MAX: usize = 1 << 20;
+/// Most operators, dots, calls and the like that an expression of agent code may hang together by.
+pub const CODE_CHAIN_MAX: usize = 256;
+/// Deepest nesting of expressions, statements and calls that agent code is followed into.
+pub const CODE_DEPTH_MAX: usize = 160;
+/// Most expressions that are evaluated in one piece of agent code, those of loops and calls counted each time.
+pub const CODE_STEPS_MAX: usize = 50_000;
+/// Most values that one variable may have at the same time before it counts as unknown.
+pub const CODE_VALUES_MAX: usize = 64;
+/// Longest text that agent code may put together, in bytes, before it counts as unknown.
+pub const CODE_STRING_BYTES_MAX: usize = 64 << 10;
+/// Most rounds of a loop that are followed before what changes in it counts as unknown.
+pub const CODE_ROUNDS_MAX: usize = 6;
+/// Longest list that a loop is followed through item by item.
+pub const CODE_UNROLL_MAX: usize = 32;
+/// Deepest nesting of calls to functions that the code itself defines.
+pub const CODE_CALLS_MAX: usize = 12;

@@ -51,7 +51,7 @@ pub(crate) fn describe(effect: &Effect) -> String {
     format!("{effect}{notes}")
 }
 
-fn bundle(beside: &Path) -> Bundle {
+pub(crate) fn bundle(beside: &Path) -> Bundle {
     let mut files: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     files.insert("portcullis.toml".into(), b"version = 1\n".to_vec());
     let policy = "[[policy]]\nname = \"p\"\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 0\n";

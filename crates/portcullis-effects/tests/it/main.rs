@@ -4,6 +4,7 @@
 
 mod arguments;
 mod cases;
+mod code;
 mod shell;
 mod sql;
 mod strace;

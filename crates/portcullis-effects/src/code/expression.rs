@@ -1,0 +1,856 @@
+//! Expressions, and the targets of assignments.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use ruff_python_ast::{
+    Comprehension, ConversionFlag, Expr, ExprBinOp, ExprCall, ExprDict, ExprFString,
+    InterpolatedStringElement, Number, Operator, Pattern, UnaryOp,
+};
+use ruff_text_size::Ranged;
+
+use super::interpreter::{Arguments, Body, Interpreter, range_of};
+use super::text::{Text, Texts, concatenate};
+use super::value::{Atom, HeapId, Object, Value};
+use crate::limits::CODE_UNROLL_MAX;
+
+/// How deep values within values are followed.
+const VALUES_DEPTH_MAX: usize = 5;
+
+impl<'a> Interpreter<'a, '_> {
+    /// What an expression may be; its effects are noted.
+    pub(super) fn eval(&mut self, expression: &'a Expr) -> Value {
+        let follow = self.enter(range_of(expression));
+        let value = if follow { self.expression(expression) } else { Value::unknown() };
+        self.leave();
+        value
+    }
+
+    fn expression(&mut self, expression: &'a Expr) -> Value {
+        let range = range_of(expression);
+        match expression {
+            Expr::StringLiteral(node) => Value::text(Text::literal(node.value.to_str(), range)),
+            Expr::NumberLiteral(node) => match &node.value {
+                Number::Int(number) => {
+                    number.as_i64().map_or_else(Value::data, |number| Atom::Integer(number).into())
+                }
+                _ => Value::data(),
+            },
+            Expr::NoneLiteral(_) => Value::nothing(),
+            Expr::BooleanLiteral(_) | Expr::EllipsisLiteral(_) | Expr::BytesLiteral(_) => Value::data(),
+            Expr::Name(node) => self.lookup(&node.id),
+            Expr::FString(node) => self.f_string(node),
+            Expr::BinOp(node) => self.binary(node),
+            Expr::BoolOp(node) => node.values.iter().fold(Value::none(), |all, part| {
+                let part = self.eval(part);
+                all.or(&part)
+            }),
+            Expr::UnaryOp(node) => {
+                let value = self.eval(&node.operand);
+                negated(node.op, &value)
+            }
+            Expr::Compare(node) => {
+                let mut any = self.eval(&node.left);
+                for part in &node.comparators {
+                    let part = self.eval(part);
+                    any = any.or(&part);
+                }
+                let per_row = any.any(|atom| matches!(atom, Atom::Series | Atom::Mask | Atom::Table(_)));
+                if per_row { Atom::Mask.into() } else { Value::data() }
+            }
+            Expr::If(node) => {
+                self.eval(&node.test);
+                let value = self.eval(&node.body);
+                let other = self.eval(&node.orelse);
+                value.or(&other)
+            }
+            Expr::Named(node) => {
+                let value = self.eval(&node.value);
+                self.assign_target(&node.target, &value);
+                value
+            }
+            Expr::Call(node) => self.call_expression(node),
+            Expr::Attribute(node) => {
+                let value = self.eval(&node.value);
+                self.attribute(&value, &node.attr.id, range)
+            }
+            Expr::Subscript(node) => {
+                let value = self.eval(&node.value);
+                let index = self.eval(&node.slice);
+                self.subscript(&value, &index, &node.slice, range)
+            }
+            Expr::List(node) => self.sequence(&node.elts, &range),
+            Expr::Tuple(node) => self.sequence(&node.elts, &range),
+            Expr::Set(node) => self.sequence(&node.elts, &range),
+            Expr::Dict(node) => self.dictionary(node),
+            Expr::ListComp(node) => self.comprehension(&node.generators, &node.elt, &range),
+            Expr::SetComp(node) => self.comprehension(&node.generators, &node.elt, &range),
+            Expr::Generator(node) => self.comprehension(&node.generators, &node.elt, &range),
+            Expr::DictComp(node) => {
+                self.dict_comprehension(node.key.as_deref(), &node.value, &node.generators, &range)
+            }
+            Expr::Lambda(node) => {
+                let start = range.start as u64;
+                let start = u32::try_from(start).unwrap_or(u32::MAX);
+                self.make_function(node.parameters.as_deref(), Body::Expression(&node.body), start)
+            }
+            Expr::Starred(node) => {
+                let value = self.eval(&node.value);
+                self.elements(&value, range)
+            }
+            Expr::Slice(node) => {
+                for part in [&node.lower, &node.upper, &node.step].into_iter().flatten() {
+                    self.eval(part);
+                }
+                Value::data()
+            }
+            Expr::Await(node) => self.eval(&node.value),
+            Expr::Yield(node) => {
+                let value = node.value.as_ref().map_or_else(Value::data, |value| self.eval(value));
+                self.yielded(&value);
+                Value::data()
+            }
+            Expr::YieldFrom(node) => {
+                let value = self.eval(&node.value);
+                let element = self.elements(&value, range);
+                self.yielded(&element);
+                Value::data()
+            }
+            Expr::TString(_) | Expr::IpyEscapeCommand(_) => {
+                self.unknown("a template or a notebook command", range);
+                Value::unknown()
+            }
+        }
+    }
+
+    fn f_string(&mut self, node: &'a ExprFString) -> Value {
+        let range = range_of(node);
+        let mut texts: Texts = vec![Rc::new(Text::literal("", range.clone()))];
+        for part in &node.value {
+            match part {
+                ruff_python_ast::FStringPart::Literal(literal) => {
+                    texts =
+                        concatenate(&texts, &vec![Rc::new(Text::literal(&*literal.value, range.clone()))]);
+                }
+                ruff_python_ast::FStringPart::FString(string) => {
+                    for element in &string.elements {
+                        let next = self.f_string_element(element, &range);
+                        texts = concatenate(&texts, &next);
+                    }
+                }
+            }
+        }
+        texts.into_iter().map(Atom::Text).collect()
+    }
+
+    fn f_string_element(&mut self, element: &'a InterpolatedStringElement, range: &Range<usize>) -> Texts {
+        match element {
+            InterpolatedStringElement::Literal(literal) => {
+                vec![Rc::new(Text::literal(&*literal.value, range.clone()))]
+            }
+            InterpolatedStringElement::Interpolation(field) => {
+                let value = self.eval(&field.expression);
+                for inner in field.format_spec.iter().flat_map(|spec| &spec.elements) {
+                    self.f_string_element(inner, range);
+                }
+                let plain = field.format_spec.is_none()
+                    && field.debug_text.is_none()
+                    && matches!(field.conversion, ConversionFlag::None | ConversionFlag::Str);
+                self.shown(&value, plain, range)
+            }
+        }
+    }
+
+    /// The strings that a value is shown as; a table that is shown is read.
+    pub(super) fn shown(&mut self, value: &Value, plain: bool, range: &Range<usize>) -> Texts {
+        self.escape(value, range.clone());
+        let mut texts = Texts::new();
+        for atom in value.atoms() {
+            let text = match atom {
+                Atom::Text(text) if plain => Rc::clone(text),
+                Atom::Integer(number) if plain => Rc::new(Text::literal(number.to_string(), range.clone())),
+                Atom::Location(text) if plain => Rc::clone(text),
+                Atom::Nothing if plain => Rc::new(Text::literal("None", range.clone())),
+                _ => Rc::new(Text::hole(range.clone())),
+            };
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        texts
+    }
+
+    /// Chains such as `a + b + c` are taken from the left without recursion.
+    fn binary(&mut self, node: &'a ExprBinOp) -> Value {
+        let mut rights = vec![node];
+        let mut left = &*node.left;
+        while let Expr::BinOp(inner) = left {
+            rights.push(inner);
+            left = &inner.left;
+        }
+        let mut value = self.eval(left);
+        for node in rights.into_iter().rev() {
+            let right = self.eval(&node.right);
+            value = self.operate(node.op, &value, &right, range_of(node));
+        }
+        value
+    }
+
+    pub(super) fn operate(
+        &mut self,
+        op: Operator,
+        left: &Value,
+        right: &Value,
+        range: Range<usize>,
+    ) -> Value {
+        let is_text = |atom: &Atom| matches!(atom, Atom::Text(_));
+        if op == Operator::Mod && left.any(is_text) {
+            return self.percent(left, right, range);
+        }
+        if op == Operator::Add && (left.any(is_text) || right.any(is_text)) {
+            let per_row = |atom: &Atom| matches!(atom, Atom::Series | Atom::Table(_));
+            if left.any(per_row) || right.any(per_row) {
+                return Atom::Series.into();
+            }
+            let (a, b) = (self.shown(left, true, &range), self.shown(right, true, &range));
+            return concatenate(&a, &b).into_iter().map(Atom::Text).collect();
+        }
+        let either = left.or(right);
+        if either.any(|atom| matches!(atom, Atom::Location(_))) {
+            return self.path_join(&[left.clone(), right.clone()], &range, true);
+        }
+        if op == Operator::Add && either.any(|atom| matches!(atom, Atom::List(_))) {
+            return self.concatenated(left, right, &range);
+        }
+        if either.any(|atom| *atom == Atom::Mask) {
+            return Atom::Mask.into();
+        }
+        if matches!(op, Operator::BitOr) && either.any(|atom| matches!(atom, Atom::Dict(_))) {
+            return either;
+        }
+        if either.any(|atom| matches!(atom, Atom::List(_) | Atom::Unknown)) {
+            // Set operations and repetition give nothing that was not there before.
+            let rest = self.elements(&either, range.clone());
+            let id = self.allocate((range.start, 10), Object::List { items: Vec::new(), exact: false, rest });
+            return either.or(&Atom::List(id).into());
+        }
+        if let (Some(Atom::Integer(a)), Some(Atom::Integer(b))) = (left.single(), right.single()) {
+            let number = match op {
+                Operator::Add => a.checked_add(*b),
+                Operator::Sub => a.checked_sub(*b),
+                Operator::Mult => a.checked_mul(*b),
+                _ => None,
+            };
+            return number.map_or_else(Value::data, |number| Atom::Integer(number).into());
+        }
+        if either.any(|atom| matches!(atom, Atom::Series)) {
+            return Atom::Series.into();
+        }
+        if either.is_tabular() {
+            self.escape(&either, range);
+        }
+        Value::data()
+    }
+
+    fn concatenated(&mut self, left: &Value, right: &Value, range: &Range<usize>) -> Value {
+        let object = match (self.exact_items(left), self.exact_items(right)) {
+            (Some(mut items), Some(more)) if items.len() + more.len() <= 4 * CODE_UNROLL_MAX => {
+                items.extend(more);
+                Object::List { items, exact: true, rest: Value::none() }
+            }
+            _ => {
+                let rest = self.elements(&left.or(right), range.clone());
+                Object::List { items: Vec::new(), exact: false, rest }
+            }
+        };
+        let id = self.allocate((range.start, 11), object);
+        Atom::List(id).into()
+    }
+
+    fn sequence(&mut self, elements: &'a [Expr], range: &Range<usize>) -> Value {
+        let mut items = Vec::new();
+        let mut rest = Value::none();
+        let mut exact = true;
+        for element in elements {
+            if let Expr::Starred(starred) = element {
+                let value = self.eval(&starred.value);
+                match self.exact_items(&value) {
+                    Some(more) => items.extend(more),
+                    None => {
+                        exact = false;
+                        rest = rest.or(&self.elements(&value, range_of(element)));
+                    }
+                }
+            } else {
+                items.push(self.eval(element));
+            }
+        }
+        if !exact {
+            rest = items.drain(..).fold(rest, |all, item| all.or(&item));
+        }
+        let id = self.allocate((range.start, 12), Object::List { items, exact, rest });
+        Atom::List(id).into()
+    }
+
+    fn dictionary(&mut self, node: &'a ExprDict) -> Value {
+        let mut entries: BTreeMap<String, Value> = BTreeMap::new();
+        let mut rest = Value::none();
+        for item in &node.items {
+            let value = self.eval(&item.value);
+            let Some(key) = &item.key else {
+                let (more, unknown) = self.entries_of(&value);
+                entries.extend(more);
+                rest = rest.or(&unknown);
+                continue;
+            };
+            let key = self.eval(key);
+            match key_of(&key) {
+                Some(key) => {
+                    entries.insert(key, value);
+                }
+                None => rest = rest.or(&value),
+            }
+        }
+        let id = self.allocate((range_of(node).start, 13), Object::Dict { entries, rest });
+        Atom::Dict(id).into()
+    }
+
+    /// The entries of a dictionary, and the values whose keys are not known.
+    pub(super) fn entries_of(&mut self, value: &Value) -> (Vec<(String, Value)>, Value) {
+        match value.single() {
+            Some(Atom::Dict(id)) => match self.object(*id) {
+                Some(Object::Dict { entries, rest }) => {
+                    (entries.iter().map(|(key, value)| (key.clone(), value.clone())).collect(), rest.clone())
+                }
+                _ => (Vec::new(), Value::unknown()),
+            },
+            Some(Atom::Data) => (Vec::new(), Value::data()),
+            _ => (Vec::new(), Value::unknown()),
+        }
+    }
+
+    fn comprehension(
+        &mut self,
+        generators: &'a [Comprehension],
+        element: &'a Expr,
+        range: &Range<usize>,
+    ) -> Value {
+        let mut made = Made::default();
+        self.generate(generators, &mut made, |this, made| {
+            let value = this.eval(element);
+            made.push(value);
+        });
+        let id = self.allocate((range.start, 14), made.into_list());
+        Atom::List(id).into()
+    }
+
+    fn dict_comprehension(
+        &mut self,
+        key: Option<&'a Expr>,
+        value: &'a Expr,
+        generators: &'a [Comprehension],
+        range: &Range<usize>,
+    ) -> Value {
+        let mut made: (BTreeMap<String, Value>, Value) = (BTreeMap::new(), Value::none());
+        let mut discarded = Made::default();
+        self.generate(generators, &mut discarded, |this, _| {
+            let key = key.map(|key| this.eval(key));
+            let value = this.eval(value);
+            match key.as_ref().and_then(key_of) {
+                Some(key) => {
+                    let known = made.0.entry(key).or_insert_with(Value::none);
+                    *known = known.or(&value);
+                }
+                None => made.1 = made.1.or(&value),
+            }
+        });
+        let id = self.allocate((range.start, 15), Object::Dict { entries: made.0, rest: made.1 });
+        Atom::Dict(id).into()
+    }
+
+    /// Follows the `for` and `if` of a comprehension, and what is made in its midst.
+    fn generate(
+        &mut self,
+        generators: &'a [Comprehension],
+        made: &mut Made,
+        mut make: impl FnMut(&mut Self, &mut Made),
+    ) {
+        let mut names = Vec::new();
+        for generator in generators {
+            target_names(&generator.target, &mut names);
+        }
+        let before: Vec<_> = names.iter().map(|name| (*name, self.local(name))).collect();
+        self.generate_from(generators, made, &mut make);
+        for (name, value) in before {
+            self.restore(name, value);
+        }
+    }
+
+    fn generate_from(
+        &mut self,
+        generators: &'a [Comprehension],
+        made: &mut Made,
+        make: &mut dyn FnMut(&mut Self, &mut Made),
+    ) {
+        let Some((generator, inner)) = generators.split_first() else {
+            make(self, made);
+            return;
+        };
+        let iterated = self.eval(&generator.iter);
+        let exact = self.exact_items(&iterated).filter(|items| items.len() <= CODE_UNROLL_MAX);
+        let items = exact.unwrap_or_else(|| {
+            made.inexact = true;
+            vec![self.elements(&iterated, range_of(&generator.iter))]
+        });
+        made.inexact |= !generator.ifs.is_empty();
+        for item in items {
+            self.assign_target(&generator.target, &item);
+            for condition in &generator.ifs {
+                self.eval(condition);
+            }
+            self.generate_from(inner, made, make);
+        }
+    }
+
+    fn call_expression(&mut self, node: &'a ExprCall) -> Value {
+        let function = self.eval(&node.func);
+        let range = range_of(node);
+        let mut arguments = Arguments::of(Vec::new(), range);
+        for argument in &node.arguments.args {
+            if let Expr::Starred(starred) = argument {
+                let value = self.eval(&starred.value);
+                match self.exact_items(&value) {
+                    Some(items) if arguments.rest.is_none() => arguments.positional.extend(items),
+                    _ => {
+                        let element = self.elements(&value, range_of(argument));
+                        arguments.rest =
+                            Some(arguments.rest.map_or(element.clone(), |rest| rest.or(&element)));
+                    }
+                }
+            } else {
+                let value = self.eval(argument);
+                match &arguments.rest {
+                    None => arguments.positional.push(value),
+                    Some(rest) => arguments.rest = Some(rest.or(&value)),
+                }
+            }
+        }
+        for keyword in &node.arguments.keywords {
+            let value = self.eval(&keyword.value);
+            match &keyword.arg {
+                Some(name) => arguments.named.push((name.id.as_str().to_owned(), value)),
+                None => {
+                    let (entries, unknown) = self.entries_of(&value);
+                    arguments.named.extend(entries);
+                    if !unknown.is_none() {
+                        arguments.rest =
+                            Some(arguments.rest.map_or(unknown.clone(), |rest| rest.or(&unknown)));
+                    }
+                }
+            }
+        }
+        self.call(&function, arguments)
+    }
+
+    // Values within values.
+
+    /// The items of a list in order, when all are known.
+    pub(super) fn exact_items(&self, value: &Value) -> Option<Vec<Value>> {
+        match value.single()? {
+            Atom::List(id) => match self.object(*id)? {
+                Object::List { items, exact: true, .. } => Some(items.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What iterating over a value gives.
+    pub(super) fn elements(&mut self, value: &Value, range: Range<usize>) -> Value {
+        let mut all = Value::none();
+        for atom in value.atoms() {
+            let element = match atom {
+                Atom::List(id) => self.items_of(*id),
+                Atom::Dict(id) => match self.object(*id) {
+                    Some(Object::Dict { entries, rest }) => {
+                        let keys = entries.keys().map(|key| match key.strip_prefix('#') {
+                            Some(_) => Value::data(),
+                            None => Value::text(Text::literal(key.clone(), range.clone())),
+                        });
+                        let start = if rest.is_none() { Value::none() } else { Value::data() };
+                        keys.fold(start, |all, key| all.or(&key))
+                    }
+                    _ => Value::unknown(),
+                },
+                Atom::Table(frame) => Atom::Row(Rc::clone(frame)).into(),
+                Atom::Row(_) => {
+                    self.escape(value, range.clone());
+                    Value::data()
+                }
+                Atom::Data | Atom::Nothing | Atom::Text(_) | Atom::Integer(_) | Atom::Series | Atom::Mask => {
+                    Value::data()
+                }
+
+                Atom::Location(_) | Atom::Client(_) => Value::data(),
+                // `data.values`, taken without being called.
+                Atom::Method(method) if method.0.atoms() == [Atom::Data] => Value::data(),
+                _ => Value::unknown(),
+            };
+            all = all.or(&element);
+        }
+        all
+    }
+
+    /// All items of a list.
+    pub(super) fn items_of(&self, id: HeapId) -> Value {
+        match self.object(id) {
+            Some(Object::List { items, rest, .. }) => {
+                items.iter().fold(rest.clone(), |all, item| all.or(item))
+            }
+            Some(Object::Dict { entries, rest }) => {
+                entries.values().fold(rest.clone(), |all, item| all.or(item))
+            }
+            None => Value::unknown(),
+        }
+    }
+
+    /// A value leaves for where it is looked at: tables and rows in it are read with all their columns.
+    pub(super) fn escape(&mut self, value: &Value, range: Range<usize>) {
+        self.escape_from(value, &range, 0);
+    }
+
+    fn escape_from(&mut self, value: &Value, range: &Range<usize>, depth: usize) {
+        if depth > VALUES_DEPTH_MAX {
+            return;
+        }
+        for atom in value.atoms() {
+            match atom {
+                Atom::Table(frame) | Atom::Row(frame) => self.read_all(&Rc::clone(frame), range.clone()),
+                Atom::List(id) | Atom::Dict(id) => {
+                    let inner = self.items_of(*id);
+                    self.escape_from(&inner, range, depth + 1);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    // Targets.
+
+    pub(super) fn assign_target(&mut self, target: &'a Expr, value: &Value) {
+        let range = range_of(target);
+        match target {
+            Expr::Name(name) => self.assign(&name.id, value.clone()),
+            Expr::Starred(starred) => {
+                let id = self.allocate(
+                    (range.start, 20),
+                    Object::List { items: Vec::new(), exact: false, rest: value.clone() },
+                );
+                self.assign_target(&starred.value, &Atom::List(id).into());
+            }
+            Expr::Tuple(node) => self.unpack(&node.elts, value, range),
+            Expr::List(node) => self.unpack(&node.elts, value, range),
+            Expr::Subscript(node) => {
+                let container = self.eval(&node.value);
+                let index = self.eval(&node.slice);
+                self.store(&container, &index, value, range);
+                self.mark_derived(&node.value, &index);
+            }
+            Expr::Attribute(node) => {
+                let object = self.eval(&node.value);
+                self.store_attribute(&object, &node.attr.id, value, range);
+            }
+            other => {
+                self.eval(other);
+            }
+        }
+    }
+
+    fn unpack(&mut self, targets: &'a [Expr], value: &Value, range: Range<usize>) {
+        let starred = targets.iter().any(Expr::is_starred_expr);
+        if !starred
+            && let Some(items) = self.exact_items(value)
+            && items.len() == targets.len()
+        {
+            for (target, item) in targets.iter().zip(&items) {
+                self.assign_target(target, item);
+            }
+            return;
+        }
+        let element = self.elements(value, range);
+        for target in targets {
+            self.assign_target(target, &element);
+        }
+    }
+
+    /// `container[index] = value`.
+    fn store(&mut self, container: &Value, index: &Value, value: &Value, range: Range<usize>) {
+        for atom in container.atoms() {
+            match atom {
+                Atom::Dict(id) => {
+                    let key = key_of(index);
+                    self.change(*id, |object| store_entry(object, key, value));
+                }
+                Atom::List(id) => self.change(*id, |object| add_item(object, value)),
+                Atom::Name(name) => self.store_in_name(&Rc::clone(name), index, range.clone()),
+                Atom::Client(kind) => self.store_in_name(&(*kind).into(), index, range.clone()),
+                _ => {}
+            }
+        }
+    }
+
+    /// `frame['new'] = …`: from here on this frame has a column of the code's own.
+    fn mark_derived(&mut self, target: &'a Expr, index: &Value) {
+        let Expr::Name(name) = target else { return };
+        let Some(column) = index.known_text() else { return };
+        let value = self.lookup(&name.id);
+        if !value.any(|atom| matches!(atom, Atom::Table(_))) {
+            return;
+        }
+        let column = column.trim().to_lowercase();
+        let marked = value.atoms().iter().map(|atom| match atom {
+            Atom::Table(frame) => {
+                let mut frame = (**frame).clone();
+                frame.derived.insert(column.clone());
+                Atom::Table(Rc::new(frame))
+            }
+            other => other.clone(),
+        });
+        let marked = marked.collect();
+        self.assign(&name.id, marked);
+    }
+
+    fn store_attribute(&mut self, object: &Value, name: &str, value: &Value, range: Range<usize>) {
+        for atom in object.atoms() {
+            match atom {
+                Atom::Object(id) | Atom::Class(id) => {
+                    if let Some(members) = self.classes.get(*id).map(|class| class.members) {
+                        self.change(members, |object| store_entry(object, Some(name.to_owned()), value));
+                    }
+                }
+                Atom::Name(module) => {
+                    self.unknown(format!("`{module}.{name}` is replaced"), range.clone());
+                }
+                Atom::Data
+                | Atom::Nothing
+                | Atom::Table(_)
+                | Atom::Row(_)
+                | Atom::Series
+                | Atom::Client(_) => {}
+                _ => self.unknown(format!("`.{name}` of something unknown is replaced"), range.clone()),
+            }
+        }
+    }
+
+    pub(super) fn augment(&mut self, node: &'a ruff_python_ast::StmtAugAssign) {
+        let range = range_of(node);
+        let old = self.eval(&node.target);
+        let value = self.eval(&node.value);
+        // `list += …` changes the list itself.
+        for atom in old.atoms() {
+            if let Atom::List(id) = atom {
+                let added = self.elements(&value, range.clone());
+                self.change(*id, |object| add_item(object, &added));
+            }
+        }
+        let new = self.operate(node.op, &old, &value, range);
+        self.assign_target(&node.target, &new);
+    }
+
+    pub(super) fn delete(&mut self, target: &'a Expr) {
+        match target {
+            Expr::Subscript(node) => {
+                let container = self.eval(&node.value);
+                let index = self.eval(&node.slice);
+                for atom in container.atoms() {
+                    if let Atom::Name(name) = atom {
+                        self.store_in_name(&Rc::clone(name), &index, range_of(target));
+                    }
+                }
+            }
+            Expr::Attribute(node) => {
+                self.eval(&node.value);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn bind_pattern(&mut self, pattern: &'a Pattern, subject: &Value, depth: usize) {
+        if depth > 32 {
+            self.unknown("a pattern is nested too deeply", range_of(pattern));
+            return;
+        }
+        let range = range_of(pattern);
+        match pattern {
+            Pattern::MatchAs(node) => {
+                if let Some(inner) = &node.pattern {
+                    self.bind_pattern(inner, subject, depth + 1);
+                }
+                if let Some(name) = &node.name {
+                    self.assign(&name.id, subject.clone());
+                }
+            }
+            Pattern::MatchStar(node) => {
+                if let Some(name) = &node.name {
+                    let element = self.elements(subject, range.clone());
+                    let object = Object::List { items: Vec::new(), exact: false, rest: element };
+                    let id = self.allocate((range.start, 21), object);
+                    self.assign(&name.id, Atom::List(id).into());
+                }
+            }
+            Pattern::MatchSequence(node) => {
+                let exact = self.exact_items(subject).filter(|items| items.len() == node.patterns.len());
+                let element = self.elements(subject, range);
+                for (at, inner) in node.patterns.iter().enumerate() {
+                    let item = exact.as_ref().and_then(|items| items.get(at)).unwrap_or(&element).clone();
+                    self.bind_pattern(inner, &item, depth + 1);
+                }
+            }
+            Pattern::MatchOr(node) => {
+                for inner in &node.patterns {
+                    self.bind_pattern(inner, subject, depth + 1);
+                }
+            }
+            Pattern::MatchMapping(node) => {
+                for (key, inner) in node.keys.iter().zip(&node.patterns) {
+                    let index = self.eval(key);
+                    let value = self.subscript(subject, &index, key, range.clone());
+                    self.bind_pattern(inner, &value, depth + 1);
+                }
+                if let Some(name) = &node.rest {
+                    self.assign(&name.id, subject.clone());
+                }
+            }
+            Pattern::MatchClass(node) => {
+                self.escape(subject, range);
+                let inner = node.arguments.patterns.iter();
+                for inner in inner.chain(node.arguments.keywords.iter().map(|keyword| &keyword.pattern)) {
+                    self.bind_pattern(inner, &Value::unknown(), depth + 1);
+                }
+            }
+            Pattern::MatchValue(_) | Pattern::MatchSingleton(_) => {}
+        }
+    }
+
+    // Imports.
+
+    pub(super) fn import(&mut self, node: &'a ruff_python_ast::StmtImport) {
+        for alias in &node.names {
+            let full = alias.name.id.as_str();
+            self.imported(full, range_of(&alias.range()));
+            match &alias.asname {
+                Some(name) => self.assign(&name.id, Value::name(full)),
+                None => {
+                    let top = full.split('.').next().unwrap_or(full);
+                    self.assign(top, Value::name(top));
+                }
+            }
+        }
+    }
+
+    pub(super) fn import_from(&mut self, node: &'a ruff_python_ast::StmtImportFrom) {
+        let range = range_of(node);
+        let module = node.module.as_ref().map_or("", |module| module.id.as_str());
+        let relative = ".".repeat(usize::try_from(node.level).unwrap_or(0));
+        self.imported(&format!("{relative}{module}"), range.clone());
+        for alias in &node.names {
+            if alias.name.id.as_str() == "*" {
+                if !super::modules::is_harmless(&format!("{module}.x")) {
+                    self.unknown(format!("all names of the module `{module}` are imported"), range.clone());
+                }
+                continue;
+            }
+            let name = alias.asname.as_ref().unwrap_or(&alias.name);
+            // A function of the bundle that is imported is the one that the bundle means.
+            let declared = self.surroundings.settings.functions.contains_key(alias.name.id.as_str());
+            let value = if declared {
+                Atom::Declared(alias.name.id.as_str().into()).into()
+            } else {
+                Value::name(&format!("{relative}{module}.{}", alias.name.id))
+            };
+            self.assign(&name.id, value);
+        }
+    }
+}
+
+/// What a comprehension makes.
+#[derive(Debug, Default)]
+struct Made {
+    items: Vec<Value>,
+    inexact: bool,
+}
+
+impl Made {
+    fn push(&mut self, value: Value) {
+        self.items.push(value);
+    }
+
+    fn into_list(self) -> Object {
+        if self.inexact || self.items.len() > 4 * CODE_UNROLL_MAX {
+            let rest = self.items.iter().fold(Value::none(), |all, item| all.or(item));
+            Object::List { items: Vec::new(), exact: false, rest }
+        } else {
+            Object::List { items: self.items, exact: true, rest: Value::none() }
+        }
+    }
+}
+
+fn target_names<'a>(target: &'a Expr, names: &mut Vec<&'a str>) {
+    let mut open = vec![target];
+    while let Some(target) = open.pop() {
+        match target {
+            Expr::Name(name) => names.push(&name.id),
+            Expr::Tuple(node) => open.extend(&node.elts),
+            Expr::List(node) => open.extend(&node.elts),
+            Expr::Starred(node) => open.push(&node.value),
+            _ => {}
+        }
+    }
+}
+
+fn negated(op: UnaryOp, value: &Value) -> Value {
+    match (op, value.single()) {
+        (UnaryOp::USub, Some(Atom::Integer(number))) => {
+            number.checked_neg().map_or_else(Value::data, |number| Atom::Integer(number).into())
+        }
+        (UnaryOp::Invert, _) if value.any(|atom| matches!(atom, Atom::Mask | Atom::Series)) => {
+            Atom::Mask.into()
+        }
+        (UnaryOp::Not, _) => Value::data(),
+        (_, Some(Atom::Series)) => Atom::Series.into(),
+        _ => Value::data(),
+    }
+}
+
+/// The key under which a dictionary keeps a value, when it is known.
+pub(super) fn key_of(key: &Value) -> Option<String> {
+    match key.single()? {
+        Atom::Text(text) => text.known().map(str::to_owned),
+        Atom::Integer(number) => Some(format!("#{number}")),
+        _ => None,
+    }
+}
+
+/// Adds an entry to what was under the key before.
+pub(super) fn store_entry(object: &mut Object, key: Option<String>, value: &Value) {
+    match (object, key) {
+        (Object::Dict { entries, .. }, Some(key)) => {
+            let joined = entries.get(&key).map_or_else(|| value.clone(), |known| known.or(value));
+            entries.insert(key, joined);
+        }
+        (Object::Dict { rest, .. }, None) => *rest = rest.or(value),
+        (list, _) => add_item(list, value),
+    }
+}
+
+/// Adds an item to a list; from then on its order is not known.
+pub(super) fn add_item(object: &mut Object, value: &Value) {
+    match object {
+        Object::List { items, exact, rest } => {
+            *rest = items.drain(..).fold(rest.or(value), |all, item| all.or(&item));
+            *exact = false;
+        }
+        Object::Dict { rest, .. } => *rest = rest.or(value),
+    }
+}
