@@ -163,6 +163,7 @@ fn code_host(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
             call.act(WRITE, &folder, shell);
         }
         ("release", "upload" | "create") | ("gist", "create" | "edit") => {
+            let place = if call.operand(0) == "gist" { call.literal("gist") } else { place };
             let files = call.rest(if call.operand(0) == "gist" { 2 } else { 3 });
             call.act_on_each(Act::Upload, files, shell);
             call.act_plainly(
