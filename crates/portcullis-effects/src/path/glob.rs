@@ -160,8 +160,10 @@ pub(super) fn may_be(component: &str, secret: &str, strict: bool) -> bool {
     expanded.iter().any(|name| {
         let Some(agreed) = agreement(&tokens(name), &secret_tokens) else { return false };
         let any_match_will_do = match (name.starts_with('.'), secret.starts_with('.')) {
-            // `.*` and the like: all hidden names.
-            (true, true) if strict => !name.contains(char::is_alphanumeric),
+            // `.*`, `.[a-z]*` and the like: all hidden names.
+            (true, true) if strict => {
+                !tokens(name).iter().any(|token| matches!(token, Token::One(c) if *c != '.'))
+            }
             (true, true) => true,
             (false, true) => false,
             _ => !strict,
