@@ -29,12 +29,14 @@ pub struct GrantedEffects {
 
 impl GrantedEffects {
     /// What would have to be granted so that a finding no longer holds a call; none where it does not name all that
-    /// it rests on, or names something that means another thing the next time.
+    /// it rests on, or names something that means another thing the next time, or where no policy asked for it: what
+    /// merely nobody permitted may be any kind of effect.
     pub fn of(finding: &Finding) -> Option<Self> {
         let certain =
             |resource: &String| resource.len() + char::MAX.len_utf8() <= NAME_BYTES_MAX && is_fixed(resource);
         let resources = &finding.resources;
         let whole = !resources.is_empty() && resources.len() < FINDING_RESOURCES_MAX;
+        let whole = whole && !finding.policies.is_empty();
         (whole && resources.iter().all(certain))
             .then(|| Self { rule: finding.rule.to_string(), resources: resources.clone() })
     }
@@ -65,6 +67,7 @@ mod tests {
     fn finding(rule: &str, resources: &[&str]) -> Finding {
         Finding::new(rule.to_owned(), Verdict::Review, "held")
             .against(resources.iter().map(|r| (*r).to_owned()))
+            .by_policies(["p".to_owned()])
     }
 
     #[test]
@@ -90,7 +93,9 @@ mod tests {
             assert_eq!(GrantedEffects::of(&finding("r/x", &["path /a", resource])), None, "{resource}");
         }
         let many: Vec<String> = (0..=FINDING_RESOURCES_MAX).map(|number| format!("path /{number}")).collect();
-        let finding = Finding::new("r/x", Verdict::Review, "held").against(many);
-        assert_eq!(GrantedEffects::of(&finding), None, "some may have been left out");
+        let many = finding("r/x", &[]).against(many);
+        assert_eq!(GrantedEffects::of(&many), None, "some may have been left out");
+        let default = Finding::new("r/x", Verdict::Review, "held").against(["path /a".to_owned()]);
+        assert_eq!(GrantedEffects::of(&default), None, "no policy says which effect it is about");
     }
 }

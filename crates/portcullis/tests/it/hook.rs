@@ -200,6 +200,39 @@ fn what_nobody_classified_is_held_until_a_person_decides() {
 }
 
 #[test]
+fn a_grant_for_effects_covers_what_held_the_call_and_nothing_else() {
+    let client = Client::new();
+    let bundle = quick_bundle(client.folder.path());
+    let args = ["--bundle", bundle.to_str().unwrap()];
+    let shell = |command: &str, id: &str| {
+        let call = input("pre-bash", |input| {
+            input["tool_input"] = json!({ "command": command });
+            input["tool_use_id"] = id.into();
+        });
+        client.answer(&args, &call)
+    };
+    let held = shell("cp dist/app /srv/app", "t1");
+    assert_eq!(decision(&held), "deny");
+    assert!(reason(&held).contains("access/developer/outside-write"), "{}", reason(&held));
+    assert!(reason(&held).contains("path /srv/app (`/srv/app`)"), "the effect is named: {}", reason(&held));
+    let [approval] = client.run(&["approvals", "list", "--json"]).json().try_into().unwrap();
+    let wanted = json!([{"rule": "access/developer/outside-write", "resources": ["path /srv/app"]}]);
+    assert_eq!(approval["effects"], wanted);
+    let id = approval["approval"].as_str().unwrap();
+    assert_eq!(client.run(&["approvals", "grant", id, "--effects"]).code, 0);
+    assert_eq!(decision(&shell("cp dist/app /srv/app", "t2")), "allow");
+    assert_eq!(decision(&shell("echo new > /srv/app", "t3")), "allow", "another spelling of the same effect");
+    assert_eq!(decision(&shell("cp dist/app /srv/other", "t4")), "deny", "another path");
+    assert_eq!(decision(&shell("rm /srv/app", "t5")), "deny", "another effect");
+    assert_eq!(
+        decision(&shell("cp dist/app /srv/app && git push", "t6")),
+        "deny",
+        "not all of it is granted"
+    );
+    assert_eq!(decision(&shell("echo new > /srv/app", "t7")), "allow");
+}
+
+#[test]
 fn with_ask_the_clients_prompt_decides_and_the_record_says_so() {
     let client = Client::new();
     let bundle = quick_bundle(client.folder.path());
