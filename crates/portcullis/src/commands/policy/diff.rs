@@ -12,6 +12,7 @@ use portcullis_ledger::{ExportOptions, Reader, RunFilter};
 use portcullis_sim::replay::{self, Item, Options, Row, Source};
 use serde_json::json;
 
+use super::prove;
 use crate::bundle::{self, Opened};
 use crate::cli::Global;
 use crate::exit;
@@ -23,12 +24,17 @@ Examples:
   portcullis policy diff old-bundle new-bundle traces.jsonl
   portcullis policy diff old-bundle new-bundle --runs 200
   portcullis policy diff old-bundle new-bundle run.export --json
+  portcullis policy diff old-bundle new-bundle --prove
 
 Judges recorded runs under both bundles and shows every call whose verdict differs: OpenAI chat messages, exports, or \
 the latest runs of the state folder's store. Runs that the gate recorded are judged with the principals, approvals \
 and places that they had.
 
-Exit codes: 0 no verdict changes, 1 some do, 2 there was no call to judge.";
+With --prove nothing is replayed: an SMT solver (`cvc5`, a package of most systems) shows that the access policies of \
+NEW permit nothing that OLD denied, or gives a request that they do.
+
+Exit codes: 0 no verdict changes, 1 some do, 2 there was no call to judge. With --prove: 0 proved, 1 there is a \
+counterexample, 2 neither could be found, or there is no solver.";
 
 /// Show which verdicts change from one bundle to another, over recorded runs
 #[derive(Debug, clap::Args)]
@@ -46,6 +52,12 @@ pub(super) struct Args {
     /// How many runs of the store to take
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "traces")]
     runs: u32,
+    /// Prove that the new access policies permit nothing that the old ones did not, instead of judging runs
+    #[arg(long, conflicts_with_all = ["traces", "runs", "policy"])]
+    prove: bool,
+    /// The SMT solver for --prove
+    #[arg(long, value_name = "PROGRAM", default_value = portcullis_prove::SOLVER, requires = "prove")]
+    solver: PathBuf,
     /// Name of the runtime policy in both bundles; the default of each if left out
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
@@ -54,6 +66,9 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let old = bundle::open(&args.old)?;
     let new = bundle::open(&args.new)?;
+    if args.prove {
+        return prove::run(&old, &new, &args.solver, global);
+    }
     for opened in [&old, &new] {
         bundle::check_policy(&opened.bundle, args.policy.as_deref())?;
     }

@@ -2,6 +2,7 @@
 
 mod diff;
 mod lint;
+mod prove;
 mod schema;
 mod test;
 

@@ -1,0 +1,60 @@
+//! `portcullis policy diff --prove`: that a change of access policies permits nothing new, or a request that it does.
+
+use std::path::Path;
+
+use portcullis_prove::{Proof, Times, prove_narrowing};
+use serde_json::json;
+
+use crate::bundle::Opened;
+use crate::cli::Global;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{self, Out, clean, clean_line, count};
+
+pub(super) fn run(old: &Opened, new: &Opened, solver: &Path, global: &Global) -> Result<u8, Failure> {
+    let proof = prove_narrowing(&old.bundle, &new.bundle, solver, Times::default());
+    let mut out = Out::new();
+    let (result, code) = match &proof {
+        Proof::Proved { .. } => ("proved", exit::YES),
+        Proof::Counterexample { .. } => ("counterexample", exit::NO),
+        Proof::Unknown { .. } => ("unknown", exit::INCOMPLETE),
+        Proof::SolverMissing { .. } => ("solver-missing", exit::INCOMPLETE),
+    };
+    if global.json {
+        let (mut request, mut policies, mut why, mut questions) = (None, None, None, None);
+        match &proof {
+            Proof::Proved { questions: asked } => questions = Some(asked),
+            Proof::Counterexample { request: found, policies: by } => (request, policies) = (Some(found), Some(by)),
+            Proof::Unknown { why: reason } | Proof::SolverMissing { why: reason } => why = Some(reason),
+        }
+        out.json(&json!({
+            "record": "proof", "result": result, "questions": questions, "request": request,
+            "policies": policies, "why": why, "old": old.bundle.digest(), "new": new.bundle.digest(),
+        }))?;
+    } else {
+        show(&mut out, &proof)?;
+    }
+    out.finish()?;
+    Ok(code)
+}
+
+fn show(out: &mut Out, proof: &Proof) -> Result<(), Failure> {
+    let (good, bad, notice) = (out::GOOD, out::BAD, out::NOTICE);
+    match proof {
+        Proof::Proved { questions } => {
+            let questions = count(*questions, "question", "questions");
+            out.line(format_args!(
+                "{good}proved{good:#}: the new access policies permit nothing that the old ones did not ({questions})"
+            ))
+        }
+        Proof::Counterexample { request, policies } => {
+            out.line(format_args!("{bad}not narrower{bad:#}: this passes now and did not before"))?;
+            for line in request.lines() {
+                out.line(format_args!("  {}", clean(line)))?;
+            }
+            out.line(format_args!("  permitted by {}", clean_line(&policies.join(", "))))
+        }
+        Proof::Unknown { why } => out.line(format_args!("{notice}not proved{notice:#}: {}", clean_line(why))),
+        Proof::SolverMissing { why } => out.line(format_args!("{notice}no solver{notice:#}: {}", clean_line(why))),
+    }
+}
