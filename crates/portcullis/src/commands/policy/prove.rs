@@ -24,7 +24,9 @@ pub(super) fn run(old: &Opened, new: &Opened, solver: &Path, global: &Global) ->
         let (mut request, mut policies, mut why, mut questions) = (None, None, None, None);
         match &proof {
             Proof::Proved { questions: asked } => questions = Some(asked),
-            Proof::Counterexample { request: found, policies: by } => (request, policies) = (Some(found), Some(by)),
+            Proof::Counterexample { request: found, policies: by } => {
+                (request, policies) = (Some(found), Some(by))
+            }
             Proof::Unknown { why: reason } | Proof::SolverMissing { why: reason } => why = Some(reason),
         }
         out.json(&json!({
@@ -55,6 +57,8 @@ fn show(out: &mut Out, proof: &Proof) -> Result<(), Failure> {
             out.line(format_args!("  permitted by {}", clean_line(&policies.join(", "))))
         }
         Proof::Unknown { why } => out.line(format_args!("{notice}not proved{notice:#}: {}", clean_line(why))),
-        Proof::SolverMissing { why } => out.line(format_args!("{notice}no solver{notice:#}: {}", clean_line(why))),
+        Proof::SolverMissing { why } => {
+            out.line(format_args!("{notice}no solver{notice:#}: {}", clean_line(why)))
+        }
     }
 }

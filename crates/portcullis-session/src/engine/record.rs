@@ -1,0 +1,113 @@
+//! What is recorded without being judged: the beginning and the end of a run, what was said, what people and servers
+//! did.
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{
+    Actor, ClosedState, ConfigChange, Control, EventBody, ListedTool, Mode, RunOpened,
+};
+use portcullis_core::id::Digest;
+use portcullis_core::label::Label;
+
+use super::{Engine, LAPSES_PER_CLOSE_MAX, TEXT};
+use crate::batch::Batch;
+use crate::env::Env;
+
+impl Engine {
+    /// The first event of a run.
+    pub fn open(&self, env: &mut dyn Env, opened: RunOpened) -> Batch {
+        let mut batch = self.builder(env);
+        batch.push(Actor::gate(), None, EventBody::RunOpened(opened));
+        batch.finish()
+    }
+
+    /// The first events of a further segment.
+    pub fn resume(&self, env: &mut dyn Env, parent: ClosedState, mode: Mode) -> Batch {
+        let mut batch = self.builder(env);
+        batch.push(Actor::gate(), None, EventBody::Config(ConfigChange::Resumed { parent }));
+        let policy = self.state.policy().to_owned();
+        let bundle = self.bundle.digest();
+        let change = ConfigChange::BundleLoaded { bundle, policy, mode };
+        batch.push(Actor::gate(), None, EventBody::Config(change));
+        batch.finish()
+    }
+
+    /// A new bundle reaches the run.
+    pub fn reload(&self, env: &mut dyn Env, bundle: &Bundle) -> Batch {
+        let mut batch = self.builder(env);
+        let policy = self.state.policy().to_owned();
+        let change = ConfigChange::BundleLoaded { bundle: bundle.digest(), policy, mode: bundle.mode };
+        batch.push(Actor::gate(), None, EventBody::Config(change));
+        batch.finish()
+    }
+
+    /// A server listed its tools.
+    pub fn tools_listed(&self, env: &mut dyn Env, server: &str, tools: Vec<ListedTool>) -> Batch {
+        let mut batch = self.builder(env);
+        let change = ConfigChange::ToolsListed { server: server.to_owned(), tools };
+        batch.push(Actor::gate(), None, EventBody::Config(change));
+        batch.finish()
+    }
+
+    /// A person accepted a tool as its server describes it now.
+    pub fn tool_accepted(
+        &self,
+        env: &mut dyn Env,
+        server: &str,
+        tool: &str,
+        digest: Digest,
+        approver: &str,
+    ) -> Batch {
+        let mut batch = self.builder(env);
+        let change = ConfigChange::ToolAccepted { server: server.to_owned(), tool: tool.to_owned(), digest };
+        batch.push(Actor::approver(approver), None, EventBody::Config(change));
+        batch.finish()
+    }
+
+    /// Something that bears on the run and is neither said, done nor seen by the agent, as its surface tells it.
+    pub fn evidence(&self, env: &mut dyn Env, name: String, digest: Digest) -> Batch {
+        let mut batch = self.builder(env);
+        batch.push(Actor::agent(self.principal()), None, EventBody::Evidence { name, digest });
+        batch.finish()
+    }
+
+    /// The user or the operator says something.
+    pub fn input(&self, env: &mut dyn Env, text: String, label: Label) -> Batch {
+        let mut batch = self.builder(env);
+        let actor = if label == Label::User { Actor::user() } else { Actor::gate() };
+        let payload = ("text", TEXT, text.into_bytes());
+        batch.push_with(actor, None, EventBody::Input { label }, [Some(payload)]);
+        batch.finish()
+    }
+
+    /// The agent replies.
+    pub fn output(&self, env: &mut dyn Env, text: String) -> Batch {
+        let mut batch = self.builder(env);
+        let payload = ("text", TEXT, text.into_bytes());
+        batch.push_with(Actor::agent(self.principal()), None, EventBody::Output {}, [Some(payload)]);
+        batch.finish()
+    }
+
+    /// A person takes hold of the run.
+    pub fn control(
+        &self,
+        env: &mut dyn Env,
+        control: Control,
+        approver: &str,
+        note: Option<String>,
+    ) -> Batch {
+        let mut batch = self.builder(env);
+        batch.push(Actor::approver(approver), None, EventBody::Control { control, note });
+        batch.finish()
+    }
+
+    /// The last events of the segment. Nobody is left for what waits for an approver, so that lapses.
+    pub fn close(&self, env: &mut dyn Env, state: ClosedState) -> Batch {
+        let mut batch = self.builder(env);
+        for (approval, action) in self.state.pending_approvals().into_iter().take(LAPSES_PER_CLOSE_MAX) {
+            self.expire(&mut batch, approval, action);
+        }
+        let count = batch.seq() + 1;
+        batch.push(Actor::gate(), None, EventBody::RunClosed { state, count, successor: None });
+        batch.finish()
+    }
+}

@@ -1,0 +1,97 @@
+//! What concerns all live runs: changes of policy and of tools that reach them, and the end of a daemon.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_core::event::ClosedState;
+use portcullis_core::id::{Digest, RunId};
+
+use super::{Gate, settle};
+use crate::bundles::Source;
+use crate::error::SessionError;
+use crate::run::Run;
+
+impl Gate {
+    /// Closes all live runs, since the process is about to end: in good order, except those whose last surface
+    /// has just left otherwise.
+    pub async fn close_all(&self) {
+        let runs: Vec<(RunId, Option<ClosedState>)> =
+            self.lock().by_id.iter().map(|(id, entry)| (*id, entry.left)).collect();
+        for (id, left) in runs {
+            // What cannot be closed now is closed as abandoned by whoever opens the store next.
+            let _ = self.close(id, left.unwrap_or(ClosedState::Closed)).await;
+        }
+    }
+
+    /// Closes runs that nobody uses any more.
+    pub async fn close_idle(&self, idle: Duration) {
+        let ids: Vec<RunId> = self
+            .lock()
+            .by_id
+            .iter()
+            .filter(|(_, entry)| entry.attached == 0 && entry.last_used.elapsed() >= idle)
+            .map(|(id, _)| *id)
+            .collect();
+        for id in ids {
+            self.close_when_left(id, ClosedState::Abandoned, Duration::ZERO).await;
+        }
+    }
+
+    /// A person accepted a tool as its server describes it now: tells all live runs. Returns how many.
+    pub async fn tool_accepted(
+        &self,
+        server: &str,
+        tool: &str,
+        digest: Digest,
+        approver: &str,
+    ) -> Result<usize, SessionError> {
+        let _opening = self.opening.lock().await;
+        let runs: Vec<Arc<Run>> = self.lock().by_id.values().map(|entry| Arc::clone(&entry.run)).collect();
+        let mut told = 0;
+        for run in runs {
+            if run.with_state(|state, _| state.tool_changed(tool)).await {
+                run.tool_accepted(server, tool, digest, approver).await?;
+                told += 1;
+            }
+        }
+        Ok(told)
+    }
+
+    /// Reads the bundles' folders again and puts what changed in force, in live runs too. A bundle that lacks
+    /// the policy of a live run is refused as a whole. With `settled` a change counts only once two looks agree,
+    /// so that files half-way through being written are not taken for policy.
+    ///
+    /// Gives the runs that could not record the change; they go on under the old bundle and are tried again at
+    /// the next reload.
+    pub async fn reload(&self, settled: bool) -> Vec<(RunId, SessionError)> {
+        // No run is opened meanwhile, so none can miss the change.
+        let _opening = self.opening.lock().await;
+        for changed in self.bundles.changed(settled) {
+            let lacking = self.lock().by_id.values().find_map(|entry| {
+                let lacks = entry.source == changed.source && changed.bundle.policy(&entry.policy).is_none();
+                lacks.then(|| (entry.run.id(), entry.policy.clone()))
+            });
+            match lacking {
+                Some((run, policy)) => {
+                    let why =
+                        format!("run {run} is governed by the policy `{policy}`, which the new bundle lacks");
+                    self.bundles.set_refused(&changed.source, Some(why));
+                }
+                None => self.bundles.accept(changed),
+            }
+        }
+        let governed: Vec<(Arc<Run>, Source)> =
+            self.lock().by_id.values().map(|entry| (Arc::clone(&entry.run), entry.source.clone())).collect();
+        let mut failed = Vec::new();
+        for (run, source) in governed {
+            let Ok((_, bundle)) = self.bundles.get(source.as_deref()) else { continue };
+            if run.with_state(|_, current| current.digest() != bundle.digest()).await {
+                let id = run.id();
+                if let Err(error) = settle(async move { run.reload(bundle).await }).await {
+                    failed.push((id, error));
+                }
+            }
+        }
+        failed
+    }
+}
