@@ -12,12 +12,14 @@
 //! | [`report`] | figures beside the published ones, for people and for programs |
 //! | [`predictions`] | one line a record, so that anyone can score what was decided |
 //!
-//! Suites: [`mind2web_sc`].
+//! Suites: [`eicu_ac`], judged by [`health_records`] unless told otherwise; [`mind2web_sc`], by [`web_rules`].
 //!
 //! No suite holds data: each is given a path. Labels are read for scoring only; nothing of them reaches the
 //! pipeline.
 
 pub mod data;
+pub mod eicu_ac;
+pub mod health_records;
 pub mod interval;
 pub mod metrics;
 pub mod mind2web_sc;

@@ -10,7 +10,7 @@ use portcullis_eval::data::Data;
 use portcullis_eval::predictions::Predictions;
 use portcullis_eval::report::Report;
 use portcullis_eval::suite::{EvalError, Job};
-use portcullis_eval::{mind2web_sc, web_rules};
+use portcullis_eval::{eicu_ac, health_records, mind2web_sc, web_rules};
 
 use crate::bundle::{BundleArg, Opened};
 use crate::cli::Json;
@@ -20,6 +20,7 @@ use crate::out::{self, Out};
 
 const EXAMPLES: &str = "\
 Examples:
+  portcullis eval eicu-ac --data eicu_ac/ --from code
   portcullis eval mind2web-sc --data mind2web_sc.jsonl
   portcullis eval mind2web-sc --data sets/ --bundle my-bundle --json report.json --predictions out.jsonl
 
@@ -38,10 +39,29 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Suite {
+    /// Roles over health records, for an agent that answers questions with code
+    #[command(name = eicu_ac::NAME)]
+    #[command(after_help = "Example:\n  portcullis eval eicu-ac --data eicu_ac/ --from code")]
+    EicuAc {
+        #[command(flatten)]
+        common: Common,
+        /// What is judged: the columns that the record says are needed, or the last code of the agent's log
+        #[arg(long, value_enum, default_value_t = From::Code)]
+        from: From,
+    },
     /// Rules about a user's profile for a web agent
     #[command(name = mind2web_sc::NAME)]
     #[command(after_help = "Example:\n  portcullis eval mind2web-sc --data mind2web_sc.jsonl")]
     Mind2WebSc(Common),
+}
+
+/// What a record of eICU-AC is judged by.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum From {
+    /// The columns that the record says are needed
+    Access,
+    /// The last code of the agent's log
+    Code,
 }
 
 /// What every suite understands.
@@ -62,6 +82,12 @@ pub(crate) struct Common {
 
 pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     match &args.suite {
+        Suite::EicuAc { common, from: From::Access } => {
+            common.run(eicu_ac::NAME, health_records::files, eicu_ac::run_access)
+        }
+        Suite::EicuAc { common, from: From::Code } => {
+            common.run(eicu_ac::NAME, health_records::files, eicu_ac::run_code)
+        }
         Suite::Mind2WebSc(common) => common.run(mind2web_sc::NAME, web_rules::files, mind2web_sc::run),
     }
 }
