@@ -4,6 +4,10 @@
 //! where the list is known; functions at every call. Every part is bounded: by steps, depth and rounds; what is
 //! cut off is noted as unknown. Statements behind a `return` or `break` are not reached and not read.
 
+mod state;
+
+mod functions;
+
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -12,9 +16,11 @@ use portcullis_core::effect::{Effect, Resource};
 use ruff_python_ast::{ExceptHandler, Expr, Parameters, Stmt};
 use ruff_text_size::Ranged;
 
+use state::{join, join_into, same, widen};
+
 use super::ToolCall;
 use super::value::{Atom, HeapId, Object, Value};
-use crate::limits::{CODE_CALLS_MAX, CODE_DEPTH_MAX, CODE_ROUNDS_MAX, CODE_STEPS_MAX, CODE_UNROLL_MAX};
+use crate::limits::{CODE_DEPTH_MAX, CODE_ROUNDS_MAX, CODE_STEPS_MAX, CODE_UNROLL_MAX};
 use crate::{Sink, Surroundings};
 
 /// Variables of the module or of one call.
@@ -262,134 +268,7 @@ impl<'a, 'e> Interpreter<'a, 'e> {
 
     // Variables.
 
-    pub(super) fn lookup(&self, name: &str) -> Value {
-        let mut scope = Some(self.current);
-        while let Some(at) = scope.and_then(|at| self.state.get(at)) {
-            if let Some(value) = at.variables.get(name) {
-                return value.clone();
-            }
-            scope = at.parent;
-        }
-        if self.surroundings.settings.functions.contains_key(name) {
-            return Atom::Declared(name.into()).into();
-        }
-        if super::modules::is_builtin(name) {
-            return Value::name(&format!("builtins.{name}"));
-        }
-        Value::unknown()
-    }
-
-    pub(super) fn assign(&mut self, name: &'a str, value: Value) {
-        let current = self.current;
-        let at = self.state.get(current).and_then(|scope| scope.elsewhere.get(name)).copied();
-        self.assign_in(at.unwrap_or(current), name, value);
-    }
-
-    fn assign_in(&mut self, scope: usize, name: &'a str, value: Value) {
-        // A function that has effects and is only perhaps replaced is still the other one as well.
-        let declared = self.surroundings.settings.functions.contains_key(name);
-        let value = if declared {
-            value.or(&Atom::Declared(name.into()).into())
-        } else if super::modules::is_weighty_builtin(name) {
-            value.or(&Value::name(&format!("builtins.{name}")))
-        } else {
-            value
-        };
-        for recorder in &mut self.recorders {
-            recorder.push((scope, name, value.clone()));
-        }
-        if let Some(scope) = self.state.get_mut(scope) {
-            Rc::make_mut(&mut scope.variables).insert(name, value);
-        }
-    }
-
-    /// Puts back what a name meant before, as at the end of a comprehension.
-    pub(super) fn restore(&mut self, name: &'a str, before: Option<Value>) {
-        let current = self.current;
-        if let Some(scope) = self.state.get_mut(current) {
-            let variables = Rc::make_mut(&mut scope.variables);
-            match before {
-                Some(value) => variables.insert(name, value),
-                None => variables.remove(name),
-            };
-        }
-    }
-
-    /// What a name means in the innermost scope.
-    pub(super) fn local(&self, name: &str) -> Option<Value> {
-        self.state.get(self.current)?.variables.get(name).cloned()
-    }
-
-    /// Anything may have happened to every variable.
-    pub(super) fn forget_variables(&mut self) {
-        for scope in &mut self.state {
-            for value in Rc::make_mut(&mut scope.variables).values_mut() {
-                *value = value.or(&Value::unknown());
-            }
-        }
-    }
-
     // The heap.
-
-    /// The object made at a place of the code; made again there, it may be either.
-    pub(super) fn allocate(&mut self, site: (usize, u16), object: Object) -> HeapId {
-        if let Some(id) = self.sites.get(&site).copied() {
-            self.merge(id, object);
-            return id;
-        }
-        let id = HeapId(self.heap.len());
-        self.heap.push(object);
-        self.heap_version += 1;
-        self.sites.insert(site, id);
-        id
-    }
-
-    fn merge(&mut self, id: HeapId, object: Object) {
-        let Some(known) = self.heap.get_mut(id.0) else { return };
-        if *known == object {
-            return;
-        }
-        let joined = match (&*known, &object) {
-            (Object::List { items: a, exact: true, rest }, Object::List { items: b, exact: true, .. })
-                if a.len() == b.len() =>
-            {
-                let items = a.iter().zip(b).map(|(a, b)| a.or(b)).collect();
-                Object::List { items, exact: true, rest: rest.clone() }
-            }
-            (Object::List { items: a, rest: x, .. }, Object::List { items: b, rest: y, .. }) => {
-                let rest = a.iter().chain(b).fold(x.or(y), |all, item| all.or(item));
-                Object::List { items: Vec::new(), exact: false, rest }
-            }
-            (Object::Dict { entries: a, rest: x }, Object::Dict { entries: b, rest: y }) => {
-                let mut entries = a.clone();
-                for (key, value) in b {
-                    let joined = entries.get(key).map_or_else(|| value.clone(), |known| known.or(value));
-                    entries.insert(key.clone(), joined);
-                }
-                Object::Dict { entries, rest: x.or(y) }
-            }
-            (known, _) => known.clone(),
-        };
-        if *known != joined {
-            *known = joined;
-            self.heap_version += 1;
-        }
-    }
-
-    pub(super) fn object(&self, id: HeapId) -> Option<&Object> {
-        self.heap.get(id.0)
-    }
-
-    /// Changes an object in place.
-    pub(super) fn change(&mut self, id: HeapId, change: impl FnOnce(&mut Object)) {
-        if let Some(object) = self.heap.get_mut(id.0) {
-            let before = object.clone();
-            change(object);
-            if *object != before {
-                self.heap_version += 1;
-            }
-        }
-    }
 
     // Statements.
 
@@ -476,29 +355,6 @@ impl<'a, 'e> Interpreter<'a, 'e> {
             Stmt::IpyEscapeCommand(_) => self.unknown("a notebook command", range_of(statement)),
         }
         true
-    }
-
-    fn enclosing(&self, name: &str) -> usize {
-        let mut scope = self.state.get(self.current).and_then(|scope| scope.parent);
-        while let Some((at, found)) = scope.and_then(|at| Some((at, self.state.get(at)?))) {
-            if found.variables.contains_key(name) {
-                return at;
-            }
-            scope = found.parent;
-        }
-        0
-    }
-
-    fn elsewhere(&mut self, names: impl Iterator<Item = &'a str>, find: impl Fn(&Self, &str) -> usize) {
-        let current = self.current;
-        for name in names {
-            let at = find(self, name);
-            if at != current
-                && let Some(scope) = self.state.get_mut(current)
-            {
-                Rc::make_mut(&mut scope.elsewhere).insert(name, at);
-            }
-        }
     }
 
     fn branches(&mut self, node: &'a ruff_python_ast::StmtIf) -> bool {
@@ -613,25 +469,6 @@ impl<'a, 'e> Interpreter<'a, 'e> {
         }
     }
 
-    fn widen_heap(&mut self) {
-        for object in &mut self.heap {
-            match object {
-                Object::List { items, exact, rest } => {
-                    items.clear();
-                    *exact = false;
-                    *rest = rest.or(&Value::unknown());
-                }
-                Object::Dict { entries, rest } => {
-                    for value in entries.values_mut() {
-                        *value = value.or(&Value::unknown());
-                    }
-                    *rest = rest.or(&Value::unknown());
-                }
-            }
-        }
-        self.heap_version += 1;
-    }
-
     fn try_block(&mut self, node: &'a ruff_python_ast::StmtTry) -> bool {
         let before = self.state.clone();
         self.recorders.push(Vec::new());
@@ -697,256 +534,4 @@ impl<'a, 'e> Interpreter<'a, 'e> {
     }
 
     // Functions and classes.
-
-    pub(super) fn make_function(
-        &mut self,
-        parameters: Option<&'a Parameters>,
-        body: Body<'a>,
-        start: u32,
-    ) -> Value {
-        let mut defaults = Vec::new();
-        for parameter in parameters.into_iter().flat_map(|parameters| parameters.iter_non_variadic_params()) {
-            if let Some(default) = &parameter.default {
-                defaults.push((parameter.parameter.name.id.as_str(), self.eval(default)));
-            }
-        }
-        let site = (start, self.current);
-        let known = self.functions.iter().position(|known| known.site == site && known.defaults == defaults);
-        let id = known.unwrap_or_else(|| {
-            self.functions.push(Function { site, parameters, body, scope: self.current, defaults });
-            self.functions.len() - 1
-        });
-        Atom::Function(id).into()
-    }
-
-    fn define_function(&mut self, node: &'a ruff_python_ast::StmtFunctionDef) {
-        let start = node.name.range().start().to_u32();
-        let mut value = self.make_function(Some(&node.parameters), Body::Statements(&node.body), start);
-        for decorator in node.decorator_list.iter().rev() {
-            let wrapper = self.eval(&decorator.expression);
-            value = self.decorated(&wrapper, value, range_of(&decorator.expression));
-        }
-        self.assign(&node.name.id, value);
-    }
-
-    fn decorated(&mut self, wrapper: &Value, function: Value, range: Range<usize>) -> Value {
-        let harmless = wrapper.atoms().iter().all(|atom| {
-            matches!(atom, Atom::Name(name) if super::modules::keeps_function(name)) || *atom == Atom::Data
-        });
-        if harmless { function } else { self.call(wrapper, Arguments::of(vec![function], range)) }
-    }
-
-    fn define_class(&mut self, node: &'a ruff_python_ast::StmtClassDef) {
-        let site = node.name.range().start().to_u32();
-        let mut bases = Vec::new();
-        for argument in node.arguments.iter().flat_map(|arguments| arguments.args.iter()) {
-            bases.push(self.eval(argument));
-        }
-        // The body has a scope of its own, which methods do not see.
-        let outer = self.current;
-        let parent = Some(outer);
-        self.state.push(Scope { parent, variables: Rc::default(), elsewhere: Rc::default() });
-        self.current = self.state.len() - 1;
-        self.block(&node.body);
-        let inner = self.state.get(self.current).map(|scope| Rc::clone(&scope.variables)).unwrap_or_default();
-        let class_scope = self.current;
-        self.current = outer;
-        for function in &mut self.functions {
-            if function.scope == class_scope {
-                function.scope = outer;
-            }
-        }
-        let entries = inner.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-        let members = self.allocate((site as usize, 1), Object::Dict { entries, rest: Value::none() });
-        let known = self.classes.iter().position(|class| class.site == site);
-        let id = known.unwrap_or_else(|| {
-            self.classes.push(Class { site, members, bases, started: false });
-            self.classes.len() - 1
-        });
-        let mut value: Value = Atom::Class(id).into();
-        for decorator in node.decorator_list.iter().rev() {
-            let wrapper = self.eval(&decorator.expression);
-            value = self.decorated(&wrapper, value, range_of(&decorator.expression));
-        }
-        self.assign(&node.name.id, value);
-    }
-
-    /// Calls a function that the code defines.
-    pub(super) fn call_function(&mut self, id: usize, arguments: &Arguments) -> Value {
-        let Some(function) = self.functions.get(id).cloned() else { return Value::unknown() };
-        // A function that calls itself with ever different numbers is followed as for any number.
-        let calls_itself = self.returns.iter().filter(|open| open.function == id).count() > 1;
-        let arguments = &if calls_itself { numberless(arguments) } else { arguments.clone() };
-        if self.returns.iter().any(|open| open.function == id && open.arguments == *arguments) {
-            return Value::unknown();
-        }
-        if self.returns.len() >= CODE_CALLS_MAX {
-            self.unknown(format!("calls nest deeper than {CODE_CALLS_MAX}"), arguments.range.clone());
-            return Value::unknown();
-        }
-        let made = self.functions.len();
-        let before = self.current;
-        let parent = Some(function.scope);
-        self.state.push(Scope { parent, variables: Rc::default(), elsewhere: Rc::default() });
-        self.current = self.state.len() - 1;
-        let scope = self.current;
-        self.bind_parameters(&function, arguments);
-        let open = Returns {
-            function: id,
-            arguments: arguments.clone(),
-            value: Value::none(),
-            yielded: Value::none(),
-            state: None,
-        };
-        self.returns.push(open);
-        let loops = std::mem::take(&mut self.loops);
-        let mut result = Value::none();
-        let goes_on = match function.body {
-            Body::Statements(body) => self.block(body),
-            Body::Expression(body) => {
-                result = self.eval(body);
-                true
-            }
-        };
-        self.loops = loops;
-        if let Some(returns) = self.returns.pop() {
-            let mut after = returns.state;
-            if goes_on {
-                join_into(&mut after, self.state.clone());
-                if matches!(function.body, Body::Statements(_)) {
-                    result = result.or(&Value::nothing());
-                }
-            }
-            result = result.or(&returns.value);
-            if !returns.yielded.is_none() {
-                let object = Object::List { items: Vec::new(), exact: false, rest: returns.yielded };
-                let made_of = self.allocate((function.site.0 as usize, 2), object);
-                result = Atom::List(made_of).into();
-            }
-            // A call that never returns leaves everything as it was.
-            if let Some(after) = after {
-                self.state = after;
-            }
-        }
-        self.current = before;
-        if made == self.functions.len() && self.state.len() == scope + 1 {
-            self.state.pop();
-        }
-        result
-    }
-
-    pub(super) fn yielded(&mut self, value: &Value) {
-        if let Some(open) = self.returns.last_mut() {
-            open.yielded = open.yielded.or(value);
-        }
-    }
-
-    fn bind_parameters(&mut self, function: &Function<'a>, arguments: &Arguments) {
-        let Some(parameters) = function.parameters else { return };
-        let positional = parameters.posonlyargs.len() + parameters.args.len();
-        for (position, parameter) in parameters.iter_non_variadic_params().enumerate() {
-            let name = parameter.parameter.name.id.as_str();
-            let given = if position < positional { arguments.positional.get(position) } else { None };
-            let given = given.or_else(|| arguments.named(name)).or(arguments.rest.as_ref());
-            let default =
-                || function.defaults.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
-            let value = given.or_else(default).cloned().unwrap_or_else(Value::unknown);
-            self.assign(name, value);
-        }
-        let site = function.site.0 as usize;
-        if let Some(parameter) = &parameters.vararg {
-            let items: Vec<Value> = arguments.positional.iter().skip(positional).cloned().collect();
-            let object = match &arguments.rest {
-                None => Object::List { items, exact: true, rest: Value::none() },
-                Some(rest) => {
-                    let rest = items.iter().fold(rest.clone(), |all, item| all.or(item));
-                    Object::List { items: Vec::new(), exact: false, rest }
-                }
-            };
-            let id = self.allocate((site, 3), object);
-            self.assign(&parameter.name.id, Atom::List(id).into());
-        }
-        if let Some(parameter) = &parameters.kwarg {
-            let taken: Vec<&str> =
-                parameters.iter_non_variadic_params().map(|known| known.parameter.name.id.as_str()).collect();
-            let entries = arguments.named.iter().filter(|(name, _)| !taken.contains(&name.as_str())).cloned();
-            let rest = arguments.rest.clone().unwrap_or_else(Value::none);
-            let id = self.allocate((site, 4), Object::Dict { entries: entries.collect(), rest });
-            self.assign(&parameter.name.id, Atom::Dict(id).into());
-        }
-    }
-}
-
-fn join_into<'a>(into: &mut Option<State<'a>>, state: State<'a>) {
-    *into = Some(match into.take() {
-        Some(known) => join(known, state),
-        None => state,
-    });
-}
-
-/// Either of two states.
-fn join<'a>(mut a: State<'a>, b: State<'a>) -> State<'a> {
-    for (at, scope) in b.into_iter().enumerate() {
-        let Some(known) = a.get_mut(at) else {
-            a.push(scope);
-            continue;
-        };
-        if Rc::ptr_eq(&known.variables, &scope.variables) {
-            continue;
-        }
-        let changed: Vec<_> = scope
-            .variables
-            .iter()
-            .filter(|(name, value)| known.variables.get(*name) != Some(value))
-            .map(|(name, value)| (*name, value.clone()))
-            .collect();
-        if !changed.is_empty() {
-            let variables = Rc::make_mut(&mut known.variables);
-            for (name, value) in changed {
-                let joined = variables.get(name).map_or_else(|| value.clone(), |known| known.or(&value));
-                variables.insert(name, joined);
-            }
-        }
-    }
-    a
-}
-
-fn same(a: &State<'_>, b: &State<'_>) -> bool {
-    a.len() == b.len()
-        && a.iter().zip(b).all(|(a, b)| Rc::ptr_eq(&a.variables, &b.variables) || a.variables == b.variables)
-}
-
-/// Makes unknown what differs between two rounds.
-fn widen(before: &State<'_>, after: &mut State<'_>) {
-    for (at, scope) in after.iter_mut().enumerate() {
-        let Some(before) = before.get(at) else { continue };
-        if before.variables == scope.variables {
-            continue;
-        }
-        for (name, value) in Rc::make_mut(&mut scope.variables) {
-            if before.variables.get(name) != Some(value) {
-                *value = widened(value);
-            }
-        }
-    }
-}
-
-/// Arguments with any number for each that is known.
-fn numberless(arguments: &Arguments) -> Arguments {
-    let forget = |value: &Value| -> Value {
-        let atoms = value.atoms().iter();
-        atoms.map(|atom| if matches!(atom, Atom::Integer(_)) { Atom::Data } else { atom.clone() }).collect()
-    };
-    Arguments {
-        positional: arguments.positional.iter().map(forget).collect(),
-        named: arguments.named.iter().map(|(name, value)| (name.clone(), forget(value))).collect(),
-        rest: arguments.rest.as_ref().map(forget),
-        range: arguments.range.clone(),
-    }
-}
-
-/// Strings and numbers that keep growing become any data; other things become unknown.
-fn widened(value: &Value) -> Value {
-    let growing = |atom: &Atom| matches!(atom, Atom::Text(_) | Atom::Integer(_) | Atom::Data | Atom::Nothing);
-    if value.any(|atom| !growing(atom)) { value.or(&Value::unknown()) } else { Value::data() }
 }
