@@ -303,7 +303,10 @@ impl Words<'_> {
             let effect = self.effect(&words_of(name), property, verb)?;
             Some(EffectArgument { argument: (*name).to_owned(), effect: effect.to_owned() })
         });
-        found.collect()
+        let mut found: Vec<EffectArgument> = found.collect();
+        // The order of a schema's properties means nothing.
+        found.sort_by(|a, b| a.argument.cmp(&b.argument));
+        found
     }
 
     /// What an argument holds, by its format, its last word, and what the tool is about.

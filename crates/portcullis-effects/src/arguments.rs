@@ -145,6 +145,8 @@ pub fn of_call(tool: Option<&Tool>, name: &str, arguments: &Map<String, Value>) 
                     found.push((key.clone(), holds));
                 }
             }
+            // The order of JSON's keys means nothing.
+            found.sort_by(|a, b| a.0.cmp(&b.0));
             found
         }
     }

@@ -228,7 +228,7 @@ mod tests {
               {"type":"resource_link","uri":"u","name":"n","description":"four"},
               {"type":"novel","payload":"f\u0069ve"}],"structuredContent":{"s":"s\u0069x"}}"#);
         let read = read_tool_result(&result).unwrap();
-        let expected = "one\ntwo\nfile:///a\nthree\nu\nn\nfour\n{\"payload\":\"five\",\"type\":\"novel\"}\n{\"s\":\"six\"}";
+        let expected = "one\ntwo\nfile:///a\nthree\nu\nn\nfour\n{\"type\":\"novel\",\"payload\":\"five\"}\n{\"s\":\"six\"}";
         assert_eq!((read.text.as_str(), read.text_truncated), (expected, false));
         assert_eq!(read.structured.unwrap().get(), r#"{"s":"s\u0069x"}"#);
         assert_eq!(read.raw.get(), result.get());
