@@ -116,7 +116,7 @@ fn push_tool(tool: &ListedTool, text: &mut String, rendering: &mut Rendering) ->
     };
     rendering.warnings.extend(notes.iter().map(|note| format!("`{}`: {note}", comment(&tool.name))));
     let example = args.as_ref().and_then(|args| {
-        let arguments = sample::arguments(&ArgsSchema::compile(args).ok()?)?;
+        let arguments = sample::arguments(&ArgsSchema::compile(args).ok()?, &inferred.effects)?;
         Some(Example { tool: tool.name.clone(), arguments, held: inferred.side_effecting })
     });
     let effects = inferred.effects.iter().map(|e| (e.argument.as_str(), e.effect.as_str())).collect();

@@ -1,17 +1,49 @@
 //! Arguments that fit a schema, for an example. Best effort: what does not fit is not used.
 
+use portcullis_core::infer::EffectArgument;
 use portcullis_core::tool::ArgsSchema;
 use serde_json::{Map, Value, json};
 
+/// What a text says about which nothing is known.
+const EXAMPLE: &str = "example";
 /// Deepest schema that is followed.
 const DEPTH_MAX: usize = 8;
 /// Longest text and array that is made up.
 const LENGTH_MAX: u64 = 64;
 
-/// Arguments that `schema` accepts, if any were found.
-pub(super) fn arguments(schema: &ArgsSchema) -> Option<Value> {
-    let sample = value(schema.as_value(), 0)?;
-    (sample.is_object() && schema.check(&sample).is_ok()).then_some(sample)
+/// Arguments that `schema` accepts, if any were found. What an argument holds is followed where the schema lets it:
+/// an example that cannot be read for its effects would be held for that reason alone.
+pub(super) fn arguments(schema: &ArgsSchema, effects: &[EffectArgument]) -> Option<Value> {
+    let plain = value(schema.as_value(), 0)?;
+    let mut fitting = plain.clone();
+    for EffectArgument { argument, effect } in effects {
+        let Some(held) = fitting.get_mut(argument) else { continue };
+        let example = example_of(effect);
+        match held {
+            Value::String(text) if text.starts_with(EXAMPLE) => *text = example.to_owned(),
+            Value::Array(items) => items.iter_mut().for_each(|item| {
+                if item.as_str().is_some_and(|text| text.starts_with(EXAMPLE)) {
+                    *item = json!(example);
+                }
+            }),
+            _ => {}
+        }
+    }
+    [fitting, plain].into_iter().find(|sample| sample.is_object() && schema.check(sample).is_ok())
+}
+
+/// A text that can be read for what it touches, by what the argument holds.
+fn example_of(effect: &str) -> &'static str {
+    match effect {
+        "email" => "someone@example.com",
+        "url" => "https://example.com/",
+        "path" => "example.txt",
+        "sql" => "select 1",
+        "shell" => "true",
+        "code" => "1 + 1",
+        "money" => "1.00",
+        _ => EXAMPLE,
+    }
 }
 
 fn value(schema: &Value, depth: usize) -> Option<Value> {
@@ -82,10 +114,13 @@ mod tests {
             "c": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["x"],
                   "properties": {"x": {"type": ["integer", "null"], "minimum": 5}}}},
             "d": {"anyOf": [{"type": "boolean"}, {"type": "string"}]}, "optional": {"type": "string"}}});
-        let sample = arguments(&ArgsSchema::compile(&schema).unwrap());
+        let sample = arguments(&ArgsSchema::compile(&schema).unwrap(), &[]);
         assert_eq!(sample, Some(json!({"a": "examplexx", "b": 3, "c": [{"x": 5}], "d": false})));
         let never =
             json!({"type": "object", "required": ["a"], "properties": {"a": {"pattern": "^[0-9]+$"}}});
-        assert_eq!(arguments(&ArgsSchema::compile(&never).unwrap()), None);
+        assert_eq!(arguments(&ArgsSchema::compile(&never).unwrap(), &[]), None);
+        let mail = ArgsSchema::compile(&json!({"to": {"type": "string"}})).unwrap();
+        let to = EffectArgument { argument: "to".into(), effect: "email".into() };
+        assert_eq!(arguments(&mail, &[to]), Some(json!({"to": "someone@example.com"})));
     }
 }

@@ -40,6 +40,29 @@ pub(super) fn run(old: &Opened, new: &Opened, solver: &Path, global: &Global) ->
     Ok(code)
 }
 
+/// The request with those of its entities that it is about: the principal and the resource. Solvers list every entity
+/// that any policy names; `--json` has them all.
+fn concerned(request: &str) -> Vec<&str> {
+    let resource = request.lines().find_map(|line| Some(line.split_once("resource: ")?.1));
+    let mut shown = Vec::new();
+    let mut keep = true;
+    for line in request.lines() {
+        let entity = line.strip_prefix("  ").filter(|rest| !rest.starts_with([' ', ']', '}']));
+        if let Some(entity) = entity.filter(|_| shown.iter().any(|line: &&str| line.starts_with("entities:")))
+        {
+            let named =
+                |name: &str| entity.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', ',']));
+            keep = entity.starts_with("Principal::") || resource.is_some_and(named);
+        } else if !line.starts_with(' ') {
+            keep = true;
+        }
+        if keep {
+            shown.push(line);
+        }
+    }
+    shown
+}
+
 fn show(out: &mut Out, proof: &Proof) -> Result<(), Failure> {
     let (good, bad, notice) = (out::GOOD, out::BAD, out::NOTICE);
     match proof {
@@ -51,7 +74,7 @@ fn show(out: &mut Out, proof: &Proof) -> Result<(), Failure> {
         }
         Proof::Counterexample { request, policies } => {
             out.line(format_args!("{bad}not narrower{bad:#}: this passes now and did not before"))?;
-            for line in request.lines() {
+            for line in concerned(request) {
                 out.line(format_args!("  {}", clean(line)))?;
             }
             out.line(format_args!("  permitted by {}", clean_line(&policies.join(", "))))
