@@ -24,6 +24,9 @@ const PROGRAMS: &str = "awk base64 basename bash cat chmod chown cmp comm cp cut
     readlink realpath rm rmdir sed seq setsid sh shred sleep sort split stat stdbuf sync tac tail tar tee test timeout \
     touch tr true truncate uname uniq unlink wc whoami xargs yes";
 
+/// Programs that others start for their own work.
+const HELPERS: [&str; 2] = ["sh", "gzip"];
+
 const SETUP: &str = r#"set -e
 root=$1; shift
 mkdir -p "$root"/usr/bin "$root"/usr/lib "$root"/usr/lib64 "$root"/{dev,proc,etc,tmp,var/tmp,root,srv}
@@ -182,18 +185,54 @@ fn paths(arguments: &str, current: &str, prefix: &str) -> Vec<String> {
         let after = rest.get(at..).unwrap();
         let opener = after.chars().next().unwrap();
         let body = after.get(1..).unwrap();
-        let Some(end) = body.find(if opener == '<' { '>' } else { '"' }) else { break };
+        let closer = if opener == '<' { '>' } else { '"' };
+        let mut escaped = false;
+        let end = body.char_indices().find(|(_, c)| {
+            let found = *c == closer && !escaped;
+            escaped = *c == '\\' && !escaped;
+            found
+        });
+        let Some((end, _)) = end else { break };
         let text = body.get(..end).unwrap();
         if opener == '<' {
             folder = text.to_owned();
         } else {
-            let whole = if text.starts_with('/') { text.to_owned() } else { format!("{folder}/{text}") };
+            let text = unescaped(text);
+            let whole = if text.starts_with('/') { text.clone() } else { format!("{folder}/{text}") };
             let inside = whole.strip_prefix(prefix).unwrap_or(&whole);
             found.push(normal(inside));
         }
         rest = body.get(end + 1..).unwrap();
     }
     found
+}
+
+/// Text as strace quotes it: C's escapes.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        match rest.next() {
+            Some(b'n') => bytes.push(b'\n'),
+            Some(b't') => bytes.push(b'\t'),
+            Some(b'r') => bytes.push(b'\r'),
+            Some(first @ b'0'..=b'7') => {
+                let mut value = u32::from(first - b'0');
+                for _ in 0..2 {
+                    let Some(digit) = rest.next_if(|digit| (b'0'..=b'7').contains(digit)) else { break };
+                    value = value * 8 + u32::from(digit - b'0');
+                }
+                bytes.push(value as u8);
+            }
+            Some(other) => bytes.push(other),
+            None => {}
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn normal(path: &str) -> String {
@@ -218,6 +257,10 @@ fn covers(effect: &Effect, done: &Done) -> bool {
             return false;
         }
         let name = normal(&resource.name);
+        // What a variable names can be anything.
+        if resource.attributes.get("resolved") == Some(&Attribute::Boolean(false)) {
+            return true;
+        }
         let known = match resource.name.find(['*', '?', '[', '{']) {
             Some(at) => return path.starts_with(resource.name.get(..at).unwrap()),
             None => name.as_str(),
@@ -255,6 +298,8 @@ fn anything(effects: &Effects) -> bool {
 fn harmless(done: &Done) -> bool {
     match done {
         Done::Wrote(at) => at.starts_with("/dev/") || at.starts_with("/proc/self/fd/"),
+        // What `tar`, `awk`, `sed` and the like start to do their own work; what that does is seen by itself.
+        Done::Started(name) => HELPERS.contains(&name.as_str()),
         _ => false,
     }
 }

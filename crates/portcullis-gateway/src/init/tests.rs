@@ -44,9 +44,9 @@ fn a_draft_loads_and_its_test_holds() {
     let text = &rendering.files["tools/secure-files-server.toml"];
     assert!(text.contains("\n# the name says `read`\n[[tool]]\nname = \"read_file\"\n"), "{text}");
     let test = &rendering.files["tests/example.md"];
-    assert!(test.contains("call \"read_file\" {\"path\":\"example\"} => allow\n"), "{test}");
+    assert!(test.contains("call \"read_file\" {\"path\":\"example.txt\"} => allow\n"), "{test}");
     assert!(
-        test.contains("call \"write_file\" {\"path\":\"example\"} => review runtime-policy/approval\n"),
+        test.contains("call \"write_file\" {\"path\":\"example.txt\"} => review runtime-policy/approval\n"),
         "{test}"
     );
 }
