@@ -118,6 +118,8 @@ pub enum Subject<'a> {
     Action(&'a Action),
     /// A tool's result.
     Observation {
+        /// The action that it answers, where that is known.
+        action: Option<ActionId>,
         /// The words, or the JSON text.
         text: &'a str,
         /// Where they came from.
@@ -138,6 +140,14 @@ impl<'a> Subject<'a> {
             Self::Action(_) => Hook::Action,
             Self::Observation { .. } => Hook::Observation,
             Self::Output { .. } => Hook::Output,
+        }
+    }
+
+    /// What was said or seen, when it is a text.
+    pub fn text(&self) -> Option<&'a str> {
+        match self {
+            Self::Action(_) => None,
+            Self::Input { text, .. } | Self::Observation { text, .. } | Self::Output { text } => Some(text),
         }
     }
 

@@ -28,8 +28,9 @@ pub struct Denial {
     pub approval: Option<ApprovalId>,
     /// The run, for whoever looks into it.
     pub run: RunId,
-    /// The action.
-    pub action: ActionId,
+    /// The action; none where an input or a reply is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionId>,
 }
 
 /// The kinds of "no".

@@ -1,5 +1,5 @@
-//! Applies span edits to arguments. All edits refer to the original; their union is applied at once, and edits
-//! that overlap without being equal are a conflict.
+//! Applies span edits to arguments, or to a text. All edits refer to the original; their union is applied at once, and
+//! edits that overlap without being equal are a conflict.
 
 use serde_json::Value;
 
@@ -7,6 +7,8 @@ use crate::finding::SpanEdit;
 
 /// Pointer prefix of spans within the arguments of an action.
 pub const ARGUMENTS: &str = "/arguments";
+/// Pointer of spans within an input, observation or output.
+pub const TEXT: &str = "/text";
 
 /// Edits that cannot be applied together, or at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +38,22 @@ pub fn apply_to_arguments<'e>(
     arguments: &Value,
     edits: impl IntoIterator<Item = &'e SpanEdit>,
 ) -> Result<Value, EditError> {
+    apply(ARGUMENTS, arguments.clone(), edits)
+}
+
+/// A text with all edits applied, as a JSON string.
+pub fn apply_to_text<'e>(
+    text: &str,
+    edits: impl IntoIterator<Item = &'e SpanEdit>,
+) -> Result<Value, EditError> {
+    apply(TEXT, Value::String(text.to_owned()), edits)
+}
+
+fn apply<'e>(
+    root: &str,
+    mut edited: Value,
+    edits: impl IntoIterator<Item = &'e SpanEdit>,
+) -> Result<Value, EditError> {
     let mut edits: Vec<&SpanEdit> = edits.into_iter().collect();
     edits.sort();
     edits.dedup();
@@ -47,13 +65,12 @@ pub fn apply_to_arguments<'e>(
             return Err(EditError::Conflict { pointer: b.span.pointer.clone(), at: b.span.start });
         }
     }
-    let mut edited = arguments.clone();
     // From the back, so that earlier offsets stay those of the original.
     for edit in edits.into_iter().rev() {
         let span = &edit.span;
         let missing =
             || EditError::NoSuchSpan { pointer: span.pointer.clone(), start: span.start, end: span.end };
-        let pointer = span.pointer.strip_prefix(ARGUMENTS).ok_or_else(missing)?;
+        let pointer = span.pointer.strip_prefix(root).ok_or_else(missing)?;
         let Some(Value::String(text)) = edited.pointer_mut(pointer) else { return Err(missing()) };
         if text.get(span.start..span.end).is_none() {
             return Err(missing());

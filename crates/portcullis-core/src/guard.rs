@@ -9,11 +9,14 @@
 //! A guard that fails, panics or lacks a fact is a denial with a reserved reason. There is no switch that makes
 //! a failure pass.
 
+use std::any::Any;
+
 use crate::action::{Hook, Pending};
 use crate::bundle::{Bundle, PolicyRef};
 use crate::effect::{Effect, LazyEffects};
 use crate::fact::{FactRequest, Facts};
 use crate::finding::Finding;
+use crate::memory::{LazyReading, Memory, Reading};
 use crate::state::RunState;
 
 /// What is known of a guard without running it.
@@ -50,12 +53,13 @@ pub struct Context<'a> {
     /// What happened so far.
     pub run: &'a RunState,
     effects: Option<&'a LazyEffects<'a>>,
+    reading: Option<&'a LazyReading<'a>>,
 }
 
 impl<'a> Context<'a> {
     /// The context of a run.
     pub fn new(bundle: &'a Bundle, policy: PolicyRef<'a>, run: &'a RunState) -> Self {
-        Self { bundle, policy, run, effects: None }
+        Self { bundle, policy, run, effects: None, reading: None }
     }
 
     /// The same with the effects of what is pending.
@@ -68,6 +72,33 @@ impl<'a> Context<'a> {
     /// *nothing*.
     pub fn effects(&self) -> &'a [Effect] {
         self.effects.map_or(&[], |effects| effects.get())
+    }
+
+    /// The same with what is remembered of the run and read in what is pending.
+    #[must_use]
+    pub fn with_reading(self, reading: &'a LazyReading<'a>) -> Self {
+        Self { reading: Some(reading), ..self }
+    }
+
+    /// What is remembered of the run.
+    ///
+    /// # Errors
+    /// The run has no memory of this type. A guard that needs one cannot judge then, which is a denial.
+    pub fn memory<M: Memory>(&self) -> Result<&'a M, GuardFailure> {
+        let memory: Option<&'a dyn Any> =
+            self.reading.and_then(LazyReading::memory).map(|memory| memory as _);
+        memory
+            .and_then(<dyn Any>::downcast_ref)
+            .ok_or_else(|| GuardFailure("the run has no memory".to_owned()))
+    }
+
+    /// What the run's memory read in what is pending. The first guard that asks pays for it.
+    ///
+    /// # Errors
+    /// As [`Self::memory`].
+    pub fn reading<R: Any>(&self) -> Result<&'a R, GuardFailure> {
+        let reading = self.reading.and_then(LazyReading::get).and_then(Reading::get);
+        reading.ok_or_else(|| GuardFailure("nothing was read in what is pending".to_owned()))
     }
 
     /// Whether a call of the tool counts as a side effect. Nobody classified an unknown tool, so it does, unless

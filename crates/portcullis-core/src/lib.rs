@@ -20,6 +20,7 @@ pub mod keywords;
 pub mod label;
 pub mod lexicon;
 pub mod limits;
+pub mod memory;
 pub mod normalise;
 pub mod pipeline;
 pub mod policy;

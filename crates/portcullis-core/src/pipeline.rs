@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
-use crate::action::Pending;
+use crate::action::{Pending, Subject};
 use crate::edit;
 use crate::effect::{EffectReader, LazyEffects};
 use crate::event::VerdictRecord;
@@ -15,6 +15,7 @@ use crate::fact::{FactAnswer, FactRequest, Facts};
 use crate::finding::Finding;
 use crate::guard::{Context, Guard};
 use crate::limits::FINDINGS_MAX;
+use crate::memory::{Memory, Remember};
 use crate::verdict::Verdict;
 
 /// Reserved rules: reasons of the gate itself, which no guard uses.
@@ -36,6 +37,7 @@ pub mod reserved {
 pub struct Pipeline {
     guards: Vec<Box<dyn Guard>>,
     effects: Option<Box<dyn EffectReader>>,
+    memory: Option<Box<dyn Remember>>,
 }
 
 /// The outcome of judging one pending thing.
@@ -45,7 +47,7 @@ pub struct Decision {
     pub verdict: Verdict,
     /// All reasons in declared order.
     pub findings: Vec<Finding>,
-    /// For `modify`: the arguments with the edits applied.
+    /// For `modify`: the arguments, or the text as a JSON string, with the edits applied.
     pub modified: Option<Value>,
 }
 
@@ -79,13 +81,24 @@ impl Decision {
 impl Pipeline {
     /// A pipeline of the given guards, whose order is the order of the reasons.
     pub fn new(guards: Vec<Box<dyn Guard>>) -> Self {
-        Self { guards, effects: None }
+        Self { guards, effects: None, memory: None }
     }
 
     /// The same with a reader of effects, for guards that ask what an action would touch.
     #[must_use]
     pub fn with_effects(self, reader: Box<dyn EffectReader>) -> Self {
         Self { effects: Some(reader), ..self }
+    }
+
+    /// The same with a memory of what is said in a run, for guards that ask for it.
+    #[must_use]
+    pub fn with_memory(self, memory: Box<dyn Remember>) -> Self {
+        Self { memory: Some(memory), ..self }
+    }
+
+    /// The memory of a run that begins; none where no guard needs one.
+    pub fn begin_memory(&self) -> Option<Box<dyn Memory>> {
+        self.memory.as_ref().map(|memory| memory.begin())
     }
 
     fn effects<'a>(&'a self, context: &Context<'a>, pending: &Pending<'a>) -> LazyEffects<'a> {
@@ -179,11 +192,16 @@ fn apply_edits(
     findings: &[Finding],
     pending: &Pending<'_>,
 ) -> Result<Option<Value>, edit::EditError> {
-    let Some(action) = pending.subject.action().filter(|_| verdict == Verdict::Modify) else {
+    if verdict != Verdict::Modify {
         return Ok(None);
-    };
+    }
     let edits = findings.iter().filter(|finding| finding.verdict == Verdict::Modify).flat_map(|f| &f.edits);
-    edit::apply_to_arguments(&action.arguments, edits).map(Some)
+    match pending.subject {
+        Subject::Action(action) => edit::apply_to_arguments(&action.arguments, edits).map(Some),
+        Subject::Input { text, .. } | Subject::Observation { text, .. } | Subject::Output { text } => {
+            edit::apply_to_text(text, edits).map(Some)
+        }
+    }
 }
 
 /// Keeps at most [`FINDINGS_MAX`] findings, the headline among them.

@@ -253,8 +253,25 @@ pub struct ObservationAnswer {
     /// Why not.
     #[serde(default)]
     pub denial: Option<Denial>,
+    /// With `enforced` `replaced`: what the agent gets instead of the content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// The stretches of the content that were replaced, as bytes `[from, to)`, with what stands there now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<TextEdit>,
     /// Number of the last event written for it.
     pub seq: u64,
+}
+
+/// One stretch of a text that is replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextEdit {
+    /// First byte of the stretch in the original.
+    pub start: usize,
+    /// One past its last byte.
+    pub end: usize,
+    /// What stands there instead.
+    pub replacement: String,
 }
 
 /// Reports what was said to the agent.
@@ -302,6 +319,11 @@ pub struct TextAnswer {
     pub seq: u64,
     /// The join of all findings.
     pub verdict: Verdict,
+    /// What is done about it.
+    pub enforced: Enforced,
+    /// Why it does not pass.
+    #[serde(default)]
+    pub denial: Option<Denial>,
 }
 
 /// Takes hold of a run. Needs the approver's credential.

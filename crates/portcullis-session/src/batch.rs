@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef};
+use portcullis_core::memory::{Reading, Texts};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{Refusal, StoredPayload};
 
@@ -15,8 +16,19 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// Their payloads.
     pub payloads: Vec<StoredPayload>,
+    /// What the run's memory will be told, by the number of the event.
+    pub said: BTreeMap<u64, Said>,
     /// Set when a payload cannot be stored; the batch must not be made durable then.
     pub refusal: Option<Refusal>,
+}
+
+/// The texts of one event, and what was read in them.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// The texts.
+    pub texts: Texts,
+    /// What was read when the text was judged.
+    pub reading: Option<Reading>,
 }
 
 /// Builds a [`Batch`], numbering events from where the run stands.
@@ -64,6 +76,10 @@ impl<'e> BatchBuilder<'e> {
         for (name, media_type, bytes) in payloads.into_iter().flatten() {
             let salt = self.env.salt();
             let length = bytes.len() as u64;
+            if let Ok(text) = str::from_utf8(&bytes) {
+                let said = self.batch.said.entry(self.seq).or_default();
+                said.texts.insert(name.to_owned(), text.to_owned());
+            }
             match StoredPayload::new(salt, media_type, bytes) {
                 Ok(payload) => {
                     let commitment = payload.commitment();
@@ -84,6 +100,11 @@ impl<'e> BatchBuilder<'e> {
             body,
         });
         self.seq
+    }
+
+    /// Keeps what was read in the texts of an event.
+    pub(crate) fn keep_reading(&mut self, seq: u64, reading: Option<Reading>) {
+        self.batch.said.entry(seq).or_default().reading = reading;
     }
 
     pub(crate) fn finish(self) -> Batch {

@@ -1,8 +1,10 @@
 //! From a decision to the typed denial that the agent gets.
 
-use portcullis_core::action::Action;
+use portcullis_core::action::{Action, Subject};
 use portcullis_core::denial::{Denial, DenialClass, Retry};
+use portcullis_core::finding::Finding;
 use portcullis_core::id::RunId;
+use portcullis_core::label::Label;
 use portcullis_core::pipeline::Decision;
 use portcullis_core::state::RunState;
 use portcullis_core::verdict::Verdict;
@@ -36,22 +38,68 @@ pub(crate) fn explain(state: &RunState, run: RunId, action: &Action, decision: &
             Retry::Never { left: DENIALS_BEFORE_BREAK.saturating_sub(denied) }
         }
     };
-    let question = headline.and_then(|finding| finding.question.as_deref());
-    let message = match (headline, question) {
-        (Some(finding), Some(question)) => format!("{}: {question}", finding.message),
-        (Some(finding), None) => finding.message.clone(),
-        (None, _) => String::new(),
-    };
     Denial {
         class,
         verdict: decision.verdict,
         rule: rule.to_owned(),
         target: action.tool.clone().unwrap_or_else(|| "thinking step".to_owned()),
-        message,
+        message: said(headline),
         instead: headline.and_then(|finding| finding.instead.clone()),
         retry,
         approval: None,
         run,
-        action: action.id,
+        action: Some(action.id),
+    }
+}
+
+/// Explains a decision that withholds an input, a tool's result or a reply.
+pub(crate) fn explain_text(run: RunId, subject: &Subject<'_>, decision: &Decision) -> Denial {
+    let headline = decision.headline();
+    let (class, target, action) = match subject {
+        Subject::Observation { action, label, .. } => {
+            let target = match label {
+                Label::Tool(tool) => tool.clone(),
+                other => other.to_string(),
+            };
+            (DenialClass::ResultWithheld, target, *action)
+        }
+        Subject::Input { .. } => (class_of(decision.verdict), "input".to_owned(), None),
+        Subject::Output { .. } => (class_of(decision.verdict), "reply".to_owned(), None),
+        Subject::Action(action) => (class_of(decision.verdict), String::new(), Some(action.id)),
+    };
+    let retry = match class {
+        DenialClass::ClarificationNeeded | DenialClass::Paused => Retry::AfterInput,
+        _ => Retry::Never { left: 0 },
+    };
+    Denial {
+        class,
+        verdict: decision.verdict,
+        rule: headline.map_or_else(String::new, |finding| finding.rule.to_string()),
+        target,
+        message: said(headline),
+        instead: headline.and_then(|finding| finding.instead.clone()),
+        retry,
+        approval: None,
+        run,
+        action,
+    }
+}
+
+fn class_of(verdict: Verdict) -> DenialClass {
+    match verdict {
+        Verdict::Clarify => DenialClass::ClarificationNeeded,
+        Verdict::Pause => DenialClass::Paused,
+        Verdict::Halt => DenialClass::Halted,
+        _ => DenialClass::Denied,
+    }
+}
+
+/// The reason for people, with the question that goes with it.
+fn said(headline: Option<&Finding>) -> String {
+    let question = headline.and_then(|finding| finding.question.as_deref());
+    match (headline, question) {
+        (Some(finding), Some(question)) => format!("{}: {question}", finding.message),
+        (Some(finding), None) => finding.message.clone(),
+        (None, _) => String::new(),
     }
 }

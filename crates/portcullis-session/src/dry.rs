@@ -12,7 +12,7 @@ use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 
 use crate::batch::Batch;
-use crate::engine::{Answer, AnswerError, Engine, Judgement, Proposal, Teller};
+use crate::engine::{Answer, AnswerError, Engine, Judgement, Proposal, Teller, TextJudgement};
 use crate::env::{CountingEnv, Env};
 
 /// See the [module documentation](self).
@@ -71,7 +71,7 @@ impl DryRun {
             mode: bundle.mode,
             place,
         };
-        let engine = Engine::new(run, bundle, pipeline, RunState::new());
+        let engine = Engine::new(run, bundle, pipeline);
         let mut dry = Self { engine, env, events: None };
         let batch = dry.engine.open(&mut dry.env, opened);
         dry.commit(batch);
@@ -96,7 +96,7 @@ impl DryRun {
     }
 
     fn commit(&mut self, batch: Batch) {
-        self.engine.commit(&batch);
+        self.engine.commit(&batch.events, batch.said);
         if let Some(events) = &mut self.events {
             events.extend(batch.events);
         }
@@ -109,18 +109,25 @@ impl DryRun {
         judgement
     }
 
-    /// Notes what became of an action.
-    pub fn outcome(&mut self, action: ActionId, status: OutcomeStatus, content: Option<String>) {
+    /// Notes what became of an action, and judges what the agent would see of it.
+    pub fn outcome(
+        &mut self,
+        action: ActionId,
+        status: OutcomeStatus,
+        content: Option<String>,
+    ) -> Option<TextJudgement> {
         // Here the driver is the gate, and knows what was never sent.
         let teller = if status == OutcomeStatus::NotExecuted { Teller::Gate } else { Teller::Surface };
-        let batch = self.engine.outcome(&mut self.env, action, status, content, teller);
+        let (batch, judgement) = self.engine.outcome(&mut self.env, action, status, content, teller);
         self.commit(batch);
+        judgement
     }
 
-    /// Notes what was said to the agent.
-    pub fn input(&mut self, text: &str, label: Label) {
-        let batch = self.engine.input(&mut self.env, text.to_owned(), label);
+    /// Judges what was said to the agent.
+    pub fn input(&mut self, text: &str, label: Label) -> TextJudgement {
+        let (batch, judgement) = self.engine.input(&mut self.env, text.to_owned(), label);
         self.commit(batch);
+        judgement
     }
 
     /// Notes what a server lists.
@@ -135,10 +142,11 @@ impl DryRun {
         self.commit(batch);
     }
 
-    /// Notes the agent's reply.
-    pub fn output(&mut self, text: &str) {
-        let batch = self.engine.output(&mut self.env, text.to_owned());
+    /// Judges the agent's reply.
+    pub fn output(&mut self, text: &str) -> TextJudgement {
+        let (batch, judgement) = self.engine.output(&mut self.env, text.to_owned());
         self.commit(batch);
+        judgement
     }
 
     /// A person answers.

@@ -5,7 +5,9 @@
 //! fails, the batch is dropped and the run stands where it stood.
 
 mod record;
+mod texts;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::action::{Action, Grant, Pending, Subject};
@@ -20,12 +22,14 @@ use portcullis_core::guard::Context;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::Label;
 use portcullis_core::limits::{ARGUMENTS_BYTES_MAX, OPEN_ACTIONS_MAX, PLANNED_BYTES_MAX};
+use portcullis_core::memory::{LazyReading, Memory, Texts};
 use portcullis_core::pipeline::{Decision, Pipeline, reserved};
 use portcullis_core::state::{ApprovalState, RunState};
 use portcullis_core::verdict::Verdict;
 use serde_json::Value;
 
-use crate::batch::{Batch, BatchBuilder};
+pub use self::texts::TextJudgement;
+use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
 
@@ -138,12 +142,23 @@ pub struct Engine {
     bundle: Arc<Bundle>,
     pipeline: Arc<Pipeline>,
     state: RunState,
+    memory: Option<Box<dyn Memory>>,
 }
 
 impl Engine {
-    /// The engine of a run that has the given state: empty for a new run.
-    pub fn new(run: RunId, bundle: Arc<Bundle>, pipeline: Arc<Pipeline>, state: RunState) -> Self {
-        Self { run, bundle, pipeline, state }
+    /// The engine of a run of which nothing is known yet. A run that is taken up again is told its events by
+    /// [`Self::recall`].
+    pub fn new(run: RunId, bundle: Arc<Bundle>, pipeline: Arc<Pipeline>) -> Self {
+        let memory = pipeline.begin_memory();
+        Self { run, bundle, pipeline, state: RunState::new(), memory }
+    }
+
+    /// Takes a stored event of the run into account, with those of its texts that are still there.
+    pub fn recall(&mut self, event: &Event, texts: &Texts) {
+        self.state.apply(event);
+        if let Some(memory) = &mut self.memory {
+            memory.record(&self.bundle, event, texts, None);
+        }
     }
 
     /// The run.
@@ -161,15 +176,15 @@ impl Engine {
         &self.bundle
     }
 
-    /// Takes events that are now durable into account.
-    pub fn commit(&mut self, batch: &Batch) {
-        for event in &batch.events {
-            self.commit_event(event);
+    /// Takes events that are now durable into account, with what was said in them.
+    pub fn commit(&mut self, events: &[Event], mut said: BTreeMap<u64, Said>) {
+        for event in events {
+            self.state.apply(event);
+            if let Some(memory) = &mut self.memory {
+                let Said { texts, reading } = said.remove(&event.seq).unwrap_or_default();
+                memory.record(&self.bundle, event, &texts, reading);
+            }
         }
-    }
-
-    pub(crate) fn commit_event(&mut self, event: &Event) {
-        self.state.apply(event);
     }
 
     /// Puts another bundle in force. Call only with the committed batch of [`Self::reload`].
@@ -179,6 +194,14 @@ impl Engine {
 
     fn builder<'e>(&self, env: &'e mut dyn Env) -> BatchBuilder<'e> {
         BatchBuilder::new(env, self.state.seq())
+    }
+
+    /// What is read in something pending, once for all who ask.
+    fn reading<'a>(&'a self, pending: Pending<'a>) -> LazyReading<'a> {
+        match &self.memory {
+            Some(memory) => LazyReading::of(memory.as_ref(), &self.bundle, pending),
+            None => LazyReading::none(),
+        }
     }
 
     fn principal(&self) -> &str {
@@ -234,7 +257,8 @@ impl Engine {
                     self.expire(batch, id, approval.action);
                     return None;
                 }
-                let decision = self.decide(batch, &held, None).1;
+                let reading = self.reading(pending(batch, &held));
+                let decision = self.decide(batch, &held, None, &reading).1;
                 Some(self.held(held, open.step, decision, id))
             }
             ApprovalState::Granted { .. } => {
@@ -308,7 +332,9 @@ impl Engine {
         grant: Option<Grant>,
     ) -> Judgement {
         let Standing { step, cause, bound_to, call, ask } = standing;
-        let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant);
+        let reading = self.reading(pending(batch, &action));
+        let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant, &reading);
+        batch.keep_reading(cause, reading.into_reading());
         let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
         let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
         let mut verdict = cause;
@@ -354,12 +380,13 @@ impl Engine {
         batch: &BatchBuilder<'_>,
         action: &Action,
         grant: Option<Grant>,
+        reading: &LazyReading<'_>,
     ) -> (Facts, Decision, Option<Grant>) {
-        let (facts, decision) = self.decide(batch, action, grant.as_ref());
+        let (facts, decision) = self.decide(batch, action, grant.as_ref(), reading);
         if decision.verdict == Verdict::Review && grant.is_none() {
             let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
             for grant in self.state.effect_grants(batch.at(), ttl) {
-                let (facts, decision) = self.decide(batch, action, Some(&grant));
+                let (facts, decision) = self.decide(batch, action, Some(&grant), reading);
                 if decision.verdict.permits() {
                     return (facts, decision, Some(grant));
                 }
@@ -368,8 +395,14 @@ impl Engine {
         (facts, decision, grant)
     }
 
-    fn decide(&self, batch: &BatchBuilder<'_>, action: &Action, grant: Option<&Grant>) -> (Facts, Decision) {
-        let Some(context) = self.context() else {
+    fn decide(
+        &self,
+        batch: &BatchBuilder<'_>,
+        action: &Action,
+        grant: Option<&Grant>,
+        reading: &LazyReading<'_>,
+    ) -> (Facts, Decision) {
+        let Some(context) = self.context().map(|context| context.with_reading(reading)) else {
             let message = format!("the bundle has no runtime policy `{}` any more", self.state.policy());
             return (Facts::none(), denied(reserved::LIMIT, message));
         };
@@ -483,34 +516,6 @@ impl Engine {
         batch.push(Actor::approver(&answer.approver), cause, body);
         Ok(batch.finish())
     }
-
-    /// What became of an action, and what the agent will see of it. `content` is the text or JSON text of the
-    /// tool's answer.
-    pub fn outcome(
-        &self,
-        env: &mut dyn Env,
-        action: ActionId,
-        status: OutcomeStatus,
-        content: Option<String>,
-        teller: Teller,
-    ) -> Batch {
-        let open = self.state.awaits_outcome(action);
-        let cause = open.map(|open| open.last_event);
-        let tool = open.and_then(|open| open.tool.clone());
-        let mut batch = self.builder(env);
-        let actor = match (teller, tool.as_deref()) {
-            (Teller::Surface, Some(tool)) => Actor::tool(tool),
-            (Teller::Surface, None) => Actor::agent(self.principal()),
-            (Teller::Gate, _) => Actor::gate(),
-        };
-        let outcome = batch.push(actor.clone(), cause, EventBody::Outcome { action, status });
-        if let Some(content) = content {
-            let label = tool.map_or(Label::Unknown, Label::Tool);
-            let body = EventBody::Observation { action: Some(action), label };
-            batch.push_with(actor, Some(outcome), body, [Some(("content", TEXT, content.into_bytes()))]);
-        }
-        batch.finish()
-    }
 }
 
 /// Whether a decision rests on a limit or failure of the gate itself, or on a person's hold on the run.
@@ -519,6 +524,11 @@ fn binds_always(decision: &Decision) -> bool {
         finding.effective() == decision.verdict
             && (finding.rule == reserved::LIMIT || finding.rule.starts_with("run/phase/"))
     })
+}
+
+/// An action as what waits for a verdict, whoever approved it.
+fn pending<'a>(batch: &BatchBuilder<'_>, action: &'a Action) -> Pending<'a> {
+    Pending { at: batch.at(), subject: Subject::Action(action), grant: None }
 }
 
 fn denied(rule: &'static str, message: String) -> Decision {

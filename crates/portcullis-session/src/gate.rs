@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, Place, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
+use portcullis_core::memory::Texts;
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::state::RunState;
 use portcullis_ledger::{Ledger, NewSegment, SegmentState};
@@ -289,7 +290,7 @@ impl Gate {
                 opened: env.now(),
             })
             .await?;
-        let engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline), RunState::new());
+        let engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline));
         let run = Run::new(engine, env, Arc::clone(&self.ledger), opened.head, principal.clone());
         let first = RunOpened {
             principal,
@@ -325,12 +326,15 @@ impl Gate {
             })
             .await?;
         // Read only now: opening may have closed what a dead writer left behind.
-        let state = self.read_state(id)?;
+        let mut engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline));
+        self.each_event(id, |event| {
+            engine.recall(event, &self.texts_of(id, event)?);
+            Ok(())
+        })?;
         let parent = match opened.parent {
             Some(SegmentState::Closed) => ClosedState::Closed,
             _ => ClosedState::Abandoned,
         };
-        let engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline), state);
         let run = Run::new(engine, env, Arc::clone(&self.ledger), opened.head, principal);
         let mode = bundle.mode;
         run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
@@ -350,18 +354,46 @@ impl Gate {
     /// Folds the stored events of a run.
     pub fn read_state(&self, id: RunId) -> Result<RunState, SessionError> {
         let mut state = RunState::new();
+        self.each_event(id, |event| {
+            state.apply(event);
+            Ok(())
+        })?;
+        Ok(state)
+    }
+
+    /// Shows the stored events of a run in order, all of them or none the last.
+    fn each_event(
+        &self,
+        id: RunId,
+        mut show: impl FnMut(&Event) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
+        let mut seen = 0;
         loop {
-            let page = self.ledger.read(|reader| reader.events(id, state.seq(), RESUME_PAGE))?;
-            let Some(last) = page.last() else { return Ok(state) };
-            let last = last.seq;
+            let page = self.ledger.read(|reader| reader.events(id, seen, RESUME_PAGE))?;
+            if page.is_empty() {
+                return Ok(());
+            }
             for stored in &page {
                 let event = Event::from_line(&stored.line).map_err(|_| SessionError::OutOfStep(id))?;
-                state.apply(&event);
-            }
-            if state.seq() != last {
-                return Err(SessionError::OutOfStep(id));
+                if event.seq != stored.seq || event.seq <= seen {
+                    return Err(SessionError::OutOfStep(id));
+                }
+                seen = event.seq;
+                show(&event)?;
             }
         }
+    }
+
+    /// The texts of a stored event that are still there.
+    fn texts_of(&self, id: RunId, event: &Event) -> Result<Texts, SessionError> {
+        let mut texts = Texts::new();
+        for (name, payload) in &event.payloads {
+            let stored = self.ledger.read(|reader| reader.payload(id, payload.commitment))?;
+            if let Some(text) = stored.and_then(|stored| String::from_utf8(stored.bytes().to_vec()).ok()) {
+                texts.insert(name.clone(), text);
+            }
+        }
+        Ok(texts)
     }
 
     /// Judges an action; a held one waits up to `wait` for a person's decision. Dropping the future gives up

@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, Notify};
 
 use crate::batch::Batch;
-use crate::engine::{Answer, Engine, Judgement, Proposal, Teller};
+use crate::engine::{Answer, Engine, Judgement, Proposal, Teller, TextJudgement};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
 use crate::permit::Permit;
@@ -130,14 +130,15 @@ impl Run {
         self.write(|engine, env| Ok(engine.answer(env, approval, answer)?)).await
     }
 
-    /// Records what became of an action, and what the agent will see of it.
+    /// Records what became of an action, and judges what the agent would see of it. Returns the number of the last
+    /// event, and the judgement where there was something to see.
     pub async fn outcome(
         &self,
         action: ActionId,
         status: OutcomeStatus,
         content: Option<String>,
-    ) -> Result<u64, SessionError> {
-        self.write(|engine, env| {
+    ) -> Result<(u64, Option<TextJudgement>), SessionError> {
+        self.write_judged(|engine, env| {
             if engine.state().awaits_outcome(action).is_none() {
                 return Err(SessionError::NotExecuting(action));
             }
@@ -149,19 +150,19 @@ impl Run {
     /// Records that a permit reached nobody, so that its action did not happen.
     pub(crate) async fn not_executed(&self, action: ActionId) -> Result<u64, SessionError> {
         self.write(|engine, env| {
-            Ok(engine.outcome(env, action, OutcomeStatus::NotExecuted, None, Teller::Gate))
+            Ok(engine.outcome(env, action, OutcomeStatus::NotExecuted, None, Teller::Gate).0)
         })
         .await
     }
 
-    /// Records what was said to the agent.
-    pub async fn input(&self, text: String, label: Label) -> Result<u64, SessionError> {
-        self.write(|engine, env| Ok(engine.input(env, text, label))).await
+    /// Records and judges what is said to the agent.
+    pub async fn input(&self, text: String, label: Label) -> Result<TextJudgement, SessionError> {
+        Ok(self.write_judged(|engine, env| Ok(engine.input(env, text, label))).await?.1)
     }
 
-    /// Records the agent's reply.
-    pub async fn output(&self, text: String) -> Result<u64, SessionError> {
-        self.write(|engine, env| Ok(engine.output(env, text))).await
+    /// Records and judges the agent's reply.
+    pub async fn output(&self, text: String) -> Result<TextJudgement, SessionError> {
+        Ok(self.write_judged(|engine, env| Ok(engine.output(env, text))).await?.1)
     }
 
     /// Records that a person accepted a tool as its server describes it now.
@@ -214,7 +215,7 @@ impl Run {
         let dangling = live.engine.state().executing_actions();
         for action in dangling {
             let Live { engine, env, .. } = &mut *live;
-            let batch = engine.outcome(env, action, OutcomeStatus::Unknown, None, Teller::Gate);
+            let (batch, _) = engine.outcome(env, action, OutcomeStatus::Unknown, None, Teller::Gate);
             live.commit(batch).await?;
         }
         let Live { engine, env, .. } = &mut *live;
@@ -230,14 +231,23 @@ impl Run {
         &self,
         build: impl FnOnce(&Engine, &mut dyn Env) -> Result<Batch, SessionError> + Send,
     ) -> Result<u64, SessionError> {
+        let (seq, ()) = self.write_judged(|engine, env| Ok((build(engine, env)?, ()))).await?;
+        Ok(seq)
+    }
+
+    /// Makes a batch durable, and only then gives out what was judged with it.
+    async fn write_judged<T>(
+        &self,
+        build: impl FnOnce(&Engine, &mut dyn Env) -> Result<(Batch, T), SessionError> + Send,
+    ) -> Result<(u64, T), SessionError> {
         let mut live = self.live.lock().await;
         live.check_open()?;
         let Live { engine, env, .. } = &mut *live;
-        let batch = build(engine, env)?;
+        let (batch, judged) = build(engine, env)?;
         let seq = live.commit(batch).await?;
         drop(live);
         self.changed.notify_waiters();
-        Ok(seq)
+        Ok((seq, judged))
     }
 }
 
@@ -268,9 +278,7 @@ impl Live {
         self.ledger.append(append).await?;
         self.in_doubt = false;
         self.head = head;
-        for event in &batch.events {
-            self.engine.commit_event(event);
-        }
+        self.engine.commit(&batch.events, batch.said);
         Ok(head.count)
     }
 

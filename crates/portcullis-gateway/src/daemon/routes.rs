@@ -14,11 +14,13 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::body::Frame;
 use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope};
+use portcullis_core::finding::SpanEdit;
 use portcullis_core::id::ApprovalId;
 use portcullis_core::label::Label;
+use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::verdict::Verdict;
-use portcullis_session::engine::{Answer, Judgement, Proposal};
+use portcullis_session::engine::{Answer, Judgement, Proposal, TextJudgement};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Attachment, OpenRun as GateOpenRun};
 use portcullis_session::permit::Permit;
@@ -253,13 +255,47 @@ async fn outcome(
         }
         _ => return Err(Failure::bad_request("say which action, by `action` or by `call`")),
     };
-    let seq = settle(async move { run.outcome(action, request.status, request.content).await }).await?;
-    Ok(Json(api::ObservationAnswer {
-        verdict: Verdict::Allow,
-        enforced: Enforced::Executed,
-        denial: None,
-        seq,
+    let (seq, judged) =
+        settle(async move { run.outcome(action, request.status, request.content).await }).await?;
+    Ok(Json(match judged {
+        Some(judged) => api::ObservationAnswer {
+            verdict: judged.decision.verdict,
+            enforced: judged.enforced,
+            denial: judged.denial,
+            edits: if judged.shown.is_some() { edits_of(&judged.decision) } else { Vec::new() },
+            shown: judged.shown,
+            seq,
+        },
+        None => api::ObservationAnswer {
+            verdict: Verdict::Allow,
+            enforced: Enforced::Executed,
+            denial: None,
+            shown: None,
+            edits: Vec::new(),
+            seq,
+        },
     }))
+}
+
+fn text_answer(judged: TextJudgement) -> api::TextAnswer {
+    let TextJudgement { decision, enforced, denial, seq, .. } = judged;
+    api::TextAnswer { seq, verdict: decision.verdict, enforced, denial }
+}
+
+/// The edits of a text, in its order and each once.
+fn edits_of(decision: &Decision) -> Vec<api::TextEdit> {
+    let edits = decision.findings.iter().filter(|finding| finding.verdict == Verdict::Modify);
+    let mut edits: Vec<&SpanEdit> = edits.flat_map(|finding| &finding.edits).collect();
+    edits.sort();
+    edits.dedup();
+    edits
+        .into_iter()
+        .map(|edit| api::TextEdit {
+            start: edit.span.start,
+            end: edit.span.end,
+            replacement: edit.replacement.clone(),
+        })
+        .collect()
 }
 
 async fn input(
@@ -277,8 +313,8 @@ async fn input(
         api::Role::User => Label::User,
         api::Role::Operator => Label::Operator,
     };
-    let seq = settle(async move { run.input(request.text, label).await }).await?;
-    Ok(Json(api::TextAnswer { seq, verdict: Verdict::Allow }))
+    let judged = settle(async move { run.input(request.text, label).await }).await?;
+    Ok(Json(text_answer(judged)))
 }
 
 async fn output(
@@ -288,8 +324,8 @@ async fn output(
     JsonBody(request): JsonBody<api::ReportOutput>,
 ) -> Result<Json<api::TextAnswer>, Failure> {
     let run = live_run(&shared, &caller, &run).await?;
-    let seq = settle(async move { run.output(request.text).await }).await?;
-    Ok(Json(api::TextAnswer { seq, verdict: Verdict::Allow }))
+    let judged = settle(async move { run.output(request.text).await }).await?;
+    Ok(Json(text_answer(judged)))
 }
 
 async fn evidence(
@@ -304,7 +340,7 @@ async fn evidence(
     }
     let run = live_run(&shared, &caller, &run).await?;
     let seq = settle(async move { run.evidence(request.name, request.digest).await }).await?;
-    Ok(Json(api::TextAnswer { seq, verdict: Verdict::Allow }))
+    Ok(Json(api::TextAnswer { seq, verdict: Verdict::Allow, enforced: Enforced::Executed, denial: None }))
 }
 
 async fn close(

@@ -46,6 +46,6 @@ pub(super) fn withheld(
         retry: Retry::Never { left: 0 },
         approval: None,
         run,
-        action,
+        action: Some(action),
     }
 }

@@ -77,6 +77,8 @@ pub enum StepKind {
     Changed(String),
     /// A person accepts the tool as it is now.
     Accepted(String),
+    /// What the agent gets to see of the last result.
+    Sees(String),
 }
 
 /// What must stand after `=>`.
@@ -205,6 +207,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         ),
         "changed" => StepKind::Changed(rest.string()?),
         "accepted" => StepKind::Accepted(rest.string()?),
+        "sees" => StepKind::Sees(rest.string()?),
         "pause" => StepKind::Control(Control::Pause),
         "halt" => StepKind::Control(Control::Halt),
         "resume" => StepKind::Control(Control::Resume),
@@ -227,14 +230,23 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
                 "place",
                 "changed",
                 "accepted",
+                "sees",
             ];
             let hint = portcullis_core::bundle::nearest(other, &words).unwrap_or("call");
             return Err(format!("`{other}` is not a step (did you mean `{hint}`?)"));
         }
     };
     let expect = rest.expectation()?;
-    if expect.is_some() && !matches!(kind, StepKind::Call { .. } | StepKind::Think(_)) {
-        return Err("only `call` and `think` get a verdict".into());
+    let judged = matches!(
+        kind,
+        StepKind::Call { .. }
+            | StepKind::Think(_)
+            | StepKind::Input(_)
+            | StepKind::Result(..)
+            | StepKind::Output(_)
+    );
+    if expect.is_some() && !judged {
+        return Err("only `call`, `think`, `input`, `result` and `output` get a verdict".into());
     }
     Ok((kind, expect))
 }
@@ -329,7 +341,7 @@ mod tests {
                 "call x => no",
                 "line 2: `no` is not a verdict: allow, warn, modify, clarify, pause, review, deny, halt",
             ),
-            ("grant => allow", "line 2: only `call` and `think` get a verdict"),
+            ("grant => allow", "line 2: only `call`, `think`, `input`, `result` and `output` get a verdict"),
             ("call", "line 2: `call` needs the name or id of a tool"),
         ] {
             let error = CaseFile::parse(&format!("```run\n{step}\n```\n")).unwrap_err();

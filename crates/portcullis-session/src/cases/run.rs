@@ -7,13 +7,13 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ApprovalDecision, GrantScope, ListedTool, OutcomeStatus};
 use portcullis_core::id::{ApprovalId, Digest};
 use portcullis_core::label::Label;
-use portcullis_core::pipeline::Pipeline;
+use portcullis_core::pipeline::{Decision, Pipeline};
 use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
 
 use super::parse::{Case, CaseFile, Expectation, Step, StepKind};
 use crate::dry::DryRun;
-use crate::engine::{Answer, Judgement, Proposal};
+use crate::engine::{Answer, Judgement, Proposal, TextJudgement};
 use crate::policy;
 
 /// What running a file showed.
@@ -76,6 +76,8 @@ struct Runner<'r> {
     last: Option<Judgement>,
     held: Option<(ApprovalId, String)>,
     directory: Option<String>,
+    /// What the agent saw of the last result.
+    seen: Option<String>,
 }
 
 fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report: &mut Report) {
@@ -96,7 +98,8 @@ fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report:
     let directory = place.as_ref().and_then(|place| place.workspace.clone());
     match DryRun::open_as(Arc::clone(bundle), Arc::clone(pipeline), policy, principal, place) {
         Ok(dry) => {
-            let mut runner = Runner { case, dry, report, planned: None, last: None, held: None, directory };
+            let mut runner =
+                Runner { case, dry, report, planned: None, last: None, held: None, directory, seen: None };
             for step in &case.steps {
                 runner.step(step);
             }
@@ -114,7 +117,7 @@ impl Runner<'_> {
     }
 
     fn step(&mut self, step: &Step) {
-        if !matches!(step.kind, StepKind::Result(..)) {
+        if !matches!(step.kind, StepKind::Result(..) | StepKind::Sees(_)) {
             self.finish_last(OutcomeStatus::Ok, String::new());
         }
         match &step.kind {
@@ -132,8 +135,14 @@ impl Runner<'_> {
                 self.dry.tools_listed("tester", vec![listed]);
             }
             StepKind::Accepted(tool) => self.dry.tool_accepted("tester", tool, changed_digest()),
-            StepKind::Input(text) => self.dry.input(text, Label::User),
-            StepKind::Output(text) => self.dry.output(text),
+            StepKind::Input(text) => {
+                let judgement = self.dry.input(text, Label::User);
+                self.check(step, &judgement.decision);
+            }
+            StepKind::Output(text) => {
+                let judgement = self.dry.output(text);
+                self.check(step, &judgement.decision);
+            }
             StepKind::Plan(text) => self.planned = Some(text.clone()),
             StepKind::Call { tool, arguments } => {
                 self.propose(step, Some(tool.clone()), arguments.clone());
@@ -146,7 +155,21 @@ impl Runner<'_> {
                 if self.last.is_none() {
                     self.complain(step.line, "there is no executed call for this result");
                 }
-                self.finish_last(*status, content.clone());
+                if let Some(judgement) = self.finish_last(*status, content.clone()) {
+                    self.check(step, &judgement.decision);
+                    self.seen = match judgement.enforced.proceeds() {
+                        true => judgement.shown.or_else(|| Some(content.clone())),
+                        false => None,
+                    };
+                }
+            }
+            StepKind::Sees(text) if self.seen.as_ref() == Some(text) => {}
+            StepKind::Sees(_) => {
+                let message = match &self.seen {
+                    Some(seen) => format!("the agent sees {seen:?}"),
+                    None => "the agent sees nothing".to_owned(),
+                };
+                self.complain(step.line, message);
             }
             StepKind::Grant(tool) => self.answer(step.line, ApprovalDecision::Granted, *tool),
             StepKind::Refuse => self.answer(step.line, ApprovalDecision::Refused, false),
@@ -159,19 +182,7 @@ impl Runner<'_> {
         let (name, directory) = (tool.clone().unwrap_or_default(), self.directory.clone());
         let judgement =
             self.dry.propose(Proposal { tool, arguments, planned, directory, ..Proposal::default() });
-        for finding in &judgement.decision.findings {
-            self.report.policies.extend(finding.policies.iter().cloned());
-        }
-        if let Some(headline) = judgement.decision.headline() {
-            *self.report.rules.entry(headline.rule.to_string()).or_default() += 1;
-        } else if step.expect.as_ref().is_some_and(|expect| expect.verdict == Verdict::Allow) {
-            self.report.allowed += 1;
-        }
-        if let Some(expect) = &step.expect
-            && let Err(message) = compare(expect, &judgement)
-        {
-            self.complain(step.line, message);
-        }
+        self.check(step, &judgement.decision);
         if let Some(approval) = judgement.approval {
             self.held = Some((approval, name));
         }
@@ -180,10 +191,26 @@ impl Runner<'_> {
         }
     }
 
-    fn finish_last(&mut self, status: OutcomeStatus, content: String) {
-        if let Some(last) = self.last.take() {
-            self.dry.outcome(last.action.id, status, Some(content));
+    /// Holds a decision to what the step expects, and counts what it rests on.
+    fn check(&mut self, step: &Step, decision: &Decision) {
+        for finding in &decision.findings {
+            self.report.policies.extend(finding.policies.iter().cloned());
         }
+        if let Some(headline) = decision.headline() {
+            *self.report.rules.entry(headline.rule.to_string()).or_default() += 1;
+        } else if step.expect.as_ref().is_some_and(|expect| expect.verdict == Verdict::Allow) {
+            self.report.allowed += 1;
+        }
+        if let Some(expect) = &step.expect
+            && let Err(message) = compare(expect, decision)
+        {
+            self.complain(step.line, message);
+        }
+    }
+
+    fn finish_last(&mut self, status: OutcomeStatus, content: String) -> Option<TextJudgement> {
+        let last = self.last.take()?;
+        self.dry.outcome(last.action.id, status, Some(content))
     }
 
     fn answer(&mut self, line: usize, decision: ApprovalDecision, tool: bool) {
@@ -203,17 +230,15 @@ fn changed_digest() -> Digest {
     Digest::from_bytes([1; 32])
 }
 
-fn compare(expect: &Expectation, judgement: &Judgement) -> Result<(), String> {
-    let headline = judgement.decision.headline();
+fn compare(expect: &Expectation, decision: &Decision) -> Result<(), String> {
+    let headline = decision.headline();
     let rule = headline.map(|finding| finding.rule.as_ref());
     let got = || match headline {
-        Some(finding) => format!("{} {} ({})", judgement.decision.verdict, finding.rule, finding.message),
-        None => judgement.decision.verdict.to_string(),
+        Some(finding) => format!("{} {} ({})", decision.verdict, finding.rule, finding.message),
+        None => decision.verdict.to_string(),
     };
     let wanted = expect.rule.as_deref().map_or_else(String::new, |rule| format!(" {rule}"));
-    if judgement.decision.verdict != expect.verdict
-        || (expect.rule.is_some() && expect.rule.as_deref() != rule)
-    {
+    if decision.verdict != expect.verdict || (expect.rule.is_some() && expect.rule.as_deref() != rule) {
         return Err(format!("expected {}{wanted}, got {}", expect.verdict, got()));
     }
     let spans = headline.map(|finding| finding.spans.as_slice()).unwrap_or_default();

@@ -1,14 +1,12 @@
-//! What is recorded without being judged: the beginning and the end of a run, what was said, what people and servers
-//! did.
+//! What is recorded without being judged: the beginning and the end of a run, what people and servers did.
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
     Actor, ClosedState, ConfigChange, Control, EventBody, ListedTool, Mode, RunOpened,
 };
 use portcullis_core::id::Digest;
-use portcullis_core::label::Label;
 
-use super::{Engine, LAPSES_PER_CLOSE_MAX, TEXT};
+use super::{Engine, LAPSES_PER_CLOSE_MAX};
 use crate::batch::Batch;
 use crate::env::Env;
 
@@ -67,23 +65,6 @@ impl Engine {
     pub fn evidence(&self, env: &mut dyn Env, name: String, digest: Digest) -> Batch {
         let mut batch = self.builder(env);
         batch.push(Actor::agent(self.principal()), None, EventBody::Evidence { name, digest });
-        batch.finish()
-    }
-
-    /// The user or the operator says something.
-    pub fn input(&self, env: &mut dyn Env, text: String, label: Label) -> Batch {
-        let mut batch = self.builder(env);
-        let actor = if label == Label::User { Actor::user() } else { Actor::gate() };
-        let payload = ("text", TEXT, text.into_bytes());
-        batch.push_with(actor, None, EventBody::Input { label }, [Some(payload)]);
-        batch.finish()
-    }
-
-    /// The agent replies.
-    pub fn output(&self, env: &mut dyn Env, text: String) -> Batch {
-        let mut batch = self.builder(env);
-        let payload = ("text", TEXT, text.into_bytes());
-        batch.push_with(Actor::agent(self.principal()), None, EventBody::Output {}, [Some(payload)]);
         batch.finish()
     }
 

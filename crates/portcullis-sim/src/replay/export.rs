@@ -215,7 +215,9 @@ impl Rerun<'_> {
                 let text = self.export.text(event, "text").unwrap_or_default();
                 self.dry.input(&text, label.clone());
             }
-            EventBody::Output {} => self.dry.output(&self.export.text(event, "text").unwrap_or_default()),
+            EventBody::Output {} => {
+                self.dry.output(&self.export.text(event, "text").unwrap_or_default());
+            }
             EventBody::Control { control, .. } => self.dry.control(*control),
             EventBody::Config(ConfigChange::ToolsListed { server, tools }) => {
                 self.dry.tools_listed(server, tools.clone());

@@ -1,0 +1,136 @@
+//! What is said and seen: inputs, results of tools, replies. Each is recorded as it came, judged, and shown to its
+//! reader whole, with stretches replaced, or not at all.
+//!
+//! A text against which nothing was found leaves no verdict in the record: having been recorded at all, it was judged.
+
+use portcullis_core::action::{Pending, Subject};
+use portcullis_core::denial::Denial;
+use portcullis_core::event::{Actor, Enforced, EventBody, Mode, OutcomeStatus};
+use portcullis_core::fact::Facts;
+use portcullis_core::id::ActionId;
+use portcullis_core::label::Label;
+use portcullis_core::memory::Reading;
+use portcullis_core::pipeline::{Decision, reserved};
+use portcullis_core::verdict::Verdict;
+use serde_json::Value;
+
+use super::{Engine, TEXT, Teller, binds_always, denied};
+use crate::batch::{Batch, BatchBuilder};
+use crate::denial::explain_text;
+use crate::env::Env;
+
+/// What the gate says to something that was said or seen.
+#[derive(Debug, Clone)]
+pub struct TextJudgement {
+    /// The verdict with all reasons.
+    pub decision: Decision,
+    /// What is done about it: executed (it passes as it is), replaced, let-pass or withheld.
+    pub enforced: Enforced,
+    /// What its reader gets instead, where stretches were replaced.
+    pub shown: Option<String>,
+    /// Why it does not pass.
+    pub denial: Option<Denial>,
+    /// Number of the last event about it.
+    pub seq: u64,
+}
+
+impl Engine {
+    /// The user or the operator says something.
+    pub fn input(&self, env: &mut dyn Env, text: String, label: Label) -> (Batch, TextJudgement) {
+        let mut batch = self.builder(env);
+        let actor = if label == Label::User { Actor::user() } else { Actor::gate() };
+        let payload = ("text", TEXT, text.clone().into_bytes());
+        let said = batch.push_with(actor, None, EventBody::Input { label: label.clone() }, [Some(payload)]);
+        let judgement = self.judge_text(&mut batch, Subject::Input { text: &text, label: &label }, said);
+        (batch.finish(), judgement)
+    }
+
+    /// The agent replies.
+    pub fn output(&self, env: &mut dyn Env, text: String) -> (Batch, TextJudgement) {
+        let mut batch = self.builder(env);
+        let payload = ("text", TEXT, text.clone().into_bytes());
+        let actor = Actor::agent(self.principal());
+        let said = batch.push_with(actor, None, EventBody::Output {}, [Some(payload)]);
+        let judgement = self.judge_text(&mut batch, Subject::Output { text: &text }, said);
+        (batch.finish(), judgement)
+    }
+
+    /// What became of an action, and what the agent would see of it. `content` is the text or JSON text of the tool's
+    /// answer; without one there is nothing to judge.
+    pub fn outcome(
+        &self,
+        env: &mut dyn Env,
+        action: ActionId,
+        status: OutcomeStatus,
+        content: Option<String>,
+        teller: Teller,
+    ) -> (Batch, Option<TextJudgement>) {
+        let open = self.state.awaits_outcome(action);
+        let cause = open.map(|open| open.last_event);
+        let tool = open.and_then(|open| open.tool.clone());
+        let mut batch = self.builder(env);
+        let actor = match (teller, tool.as_deref()) {
+            (Teller::Surface, Some(tool)) => Actor::tool(tool),
+            (Teller::Surface, None) => Actor::agent(self.principal()),
+            (Teller::Gate, _) => Actor::gate(),
+        };
+        let outcome = batch.push(actor.clone(), cause, EventBody::Outcome { action, status });
+        let judgement = content.map(|content| {
+            let label = tool.map_or(Label::Unknown, Label::Tool);
+            let body = EventBody::Observation { action: Some(action), label: label.clone() };
+            let payload = ("content", TEXT, content.clone().into_bytes());
+            let seen = batch.push_with(actor, Some(outcome), body, [Some(payload)]);
+            let subject = Subject::Observation { action: Some(action), text: &content, label: &label };
+            self.judge_text(&mut batch, subject, seen)
+        });
+        (batch.finish(), judgement)
+    }
+
+    /// Judges a text that was recorded as event `said`.
+    fn judge_text(&self, batch: &mut BatchBuilder<'_>, subject: Subject<'_>, said: u64) -> TextJudgement {
+        let pending = Pending { at: batch.at(), subject, grant: None };
+        let (facts, decision, reading) = self.decide_text(&pending);
+        batch.keep_reading(said, reading);
+        let enforced = self.enforced_text(&decision);
+        if !decision.findings.is_empty() {
+            let mut last = said;
+            if let Some(context) = self.context() {
+                let record = decision.record(&context, &pending, &facts);
+                last = batch.push(Actor::gate(), Some(said), EventBody::Verdict(record));
+            }
+            let body = EventBody::Enforcement { action: None, enforced, call: None };
+            batch.push(Actor::gate(), Some(last), body);
+        }
+        let shown = match (&decision.modified, enforced) {
+            (Some(Value::String(text)), Enforced::Replaced) => Some(text.clone()),
+            _ => None,
+        };
+        let denial = (!enforced.proceeds()).then(|| explain_text(self.run, &subject, &decision));
+        TextJudgement { decision, enforced, shown, denial, seq: batch.seq() }
+    }
+
+    fn decide_text(&self, pending: &Pending<'_>) -> (Facts, Decision, Option<Reading>) {
+        let reading = self.reading(*pending);
+        let Some(context) = self.context() else {
+            let message = format!("the bundle has no runtime policy `{}` any more", self.state.policy());
+            return (Facts::none(), denied(reserved::LIMIT, message), None);
+        };
+        let context = context.with_reading(&reading);
+        let facts = self.gather(&context, pending);
+        let decision = self.pipeline.decide(&context, pending, &facts);
+        (facts, decision, reading.into_reading())
+    }
+
+    /// As for actions, but nothing is held: a text that a person would have to look at first is withheld.
+    fn enforced_text(&self, decision: &Decision) -> Enforced {
+        match decision.verdict {
+            Verdict::Allow | Verdict::Warn => Enforced::Executed,
+            _ if self.state.mode() == Mode::Observe && !binds_always(decision) => Enforced::LetPass,
+            Verdict::Modify if decision.modified.is_some() => Enforced::Replaced,
+            Verdict::Modify => Enforced::Executed,
+            Verdict::Review | Verdict::Clarify | Verdict::Pause | Verdict::Deny | Verdict::Halt => {
+                Enforced::Withheld
+            }
+        }
+    }
+}
