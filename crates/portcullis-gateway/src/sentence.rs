@@ -62,7 +62,7 @@ mod tests {
             retry: Retry::After { seconds: 10 },
             approval: Some(ApprovalId::from_bytes([0xab; 16])),
             run: RunId::from_bytes([1; 16]),
-            action: ActionId::from_bytes([2; 16]),
+            action: Some(ActionId::from_bytes([2; 16])),
         };
         let id = "ab".repeat(16);
         assert_eq!(
