@@ -8,6 +8,7 @@
 //! Only tool calls, tool lists, tool results and the tasks that calls go on as are taken apart; all else passes as bytes.
 
 pub mod call;
+pub mod excise;
 pub mod list;
 pub mod result;
 pub mod task;

@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use portcullis_core::denial::Denial;
-use portcullis_core::event::OutcomeStatus;
+use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, Message, error_response, peek};
+use portcullis_wire::mcp::excise::{Piece, Replacement, replace_in_message};
 use portcullis_wire::mcp::list::{ListedTool, hide_tools, listed_tools};
 use portcullis_wire::mcp::result::{RESULT_TEXT_BYTES_MAX, ResultKind, error_text, read_tool_result};
 use portcullis_wire::mcp::task::read_task_state;
@@ -21,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use super::answers::{NOT_RECORDED, RESULT_TOO_LONG, UNREADABLE_RESULT, WITHHELD, denied, withheld};
 use super::calls::{Call, Open};
 use super::gate::{Gate, is_blank, shown};
-use crate::api::{ReportOutcome, ReportTools, ReportedTool};
+use crate::api::{ReportOutcome, ReportTools, ReportedTool, TextEdit};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -152,9 +153,9 @@ async fn respond(gate: &Gate, line: &[u8], open: Open) -> Option<Vec<u8>> {
                 }
                 let why = "too many tasks are open, or this one is known already".to_owned();
                 let seen = Seen { complaint: Some((NOT_RECORDED, why)), ..seen };
-                return conclude(gate, &call, action, seen).await;
+                return conclude(gate, line, &call, action, seen).await;
             }
-            conclude(gate, &call, action, seen).await
+            conclude(gate, line, &call, action, seen).await
         }
         Open::Task { request, task, action, nested } => {
             let came = match result {
@@ -165,7 +166,7 @@ async fn respond(gate: &Gate, line: &[u8], open: Open) -> Option<Vec<u8>> {
             };
             match came {
                 Ok(None) => None,
-                Ok(Some(came)) => task_result(gate, &request, &task, action, came).await,
+                Ok(Some(came)) => task_result(gate, line, &request, &task, action, came).await,
                 Err(why) => Some(unreadable(gate, &request, action, why)),
             }
         }
@@ -239,11 +240,13 @@ struct Seen {
     complaint: Option<(&'static str, String)>,
     /// The call goes on as this task.
     task: Option<String>,
+    /// Where the content stands in the message.
+    pieces: Vec<Piece>,
 }
 
 impl Seen {
     fn of(result: Option<&RawValue>, error: Option<&RawValue>) -> Self {
-        let (status, content, truncated, task) = match (result.map(read_tool_result), error) {
+        let (status, content, truncated, task, pieces) = match (result.map(read_tool_result), error) {
             (Some(Err(error)), _) => return Self::unreadable(error.to_string()),
             (Some(Ok(read)), _) => {
                 let status = match read.kind {
@@ -252,11 +255,11 @@ impl Seen {
                     ResultKind::InputRequired => OutcomeStatus::InputRequired,
                     ResultKind::TaskCreated | ResultKind::Other(_) => OutcomeStatus::Unknown,
                 };
-                (status, read.text, read.text_truncated, read.task_id)
+                (status, read.text, read.text_truncated, read.task_id, read.pieces)
             }
             (None, Some(error)) => {
                 let (text, truncated) = error_text(error);
-                (OutcomeStatus::Error, text, truncated, None)
+                (OutcomeStatus::Error, text, truncated, None, Vec::new())
             }
             (None, None) => return Self::unreadable("it has neither result nor error".to_owned()),
         };
@@ -267,7 +270,7 @@ impl Seen {
             )
         });
         let content = if truncated { content + CUT_MARK } else { content };
-        Self { status, content: Some(content), complaint, task }
+        Self { status, content: Some(content), complaint, task, pieces }
     }
 
     fn unreadable(why: String) -> Self {
@@ -276,19 +279,28 @@ impl Seen {
             content: None,
             complaint: Some((UNREADABLE_RESULT, format!("it cannot be read with certainty: {why}"))),
             task: None,
+            pieces: Vec::new(),
         }
     }
 }
 
-/// Records a result and has it judged; returns what the client gets instead, if it must not pass.
-async fn conclude(gate: &Gate, call: &Call, action: ActionId, seen: Seen) -> Option<Vec<u8>> {
-    let Seen { status, content, complaint, .. } = seen;
-    let outcome = ReportOutcome::of(action, status, content);
+/// Records a result and has it judged; returns what the client gets instead, if it must not pass as it is.
+async fn conclude(gate: &Gate, line: &[u8], call: &Call, action: ActionId, seen: Seen) -> Option<Vec<u8>> {
+    let Seen { status, content, complaint, pieces, .. } = seen;
+    let outcome = ReportOutcome::of(action, status, content.clone());
     let recorded = gate.run.outcome(&outcome).await;
     let own = |rule, why| withheld(gate.run.id(), action, &call.tool, rule, why);
     let denial: Denial = match (recorded, complaint) {
         (Err(error), _) => own(NOT_RECORDED, format!("it could not be recorded ({error})")),
         (Ok(_), Some((rule, why))) => own(rule, why),
+        (Ok(judged), None) if judged.enforced == Enforced::Replaced => {
+            match excised(line, &pieces, content.as_deref().unwrap_or_default(), &judged.edits) {
+                Some(excised) => return Some(excised),
+                None => {
+                    own(WITHHELD, "what is to be cut out of it cannot be told apart from the rest".into())
+                }
+            }
+        }
         (Ok(judged), None) if judged.enforced.proceeds() => return None,
         (Ok(judged), None) => match judged.denial {
             Some(denial) => denial,
@@ -297,6 +309,15 @@ async fn conclude(gate: &Gate, call: &Call, action: ActionId, seen: Seen) -> Opt
     };
     tracing::warn!("the result of call {} is withheld: {}", call.id_raw, denial.message);
     Some(denied(call, &denial))
+}
+
+/// The message with the stretches of its result replaced that the verdict names.
+fn excised(line: &[u8], pieces: &[Piece], text: &str, edits: &[TextEdit]) -> Option<Vec<u8>> {
+    let replacements: Vec<Replacement<'_>> = edits
+        .iter()
+        .map(|edit| Replacement { start: edit.start, end: edit.end, with: &edit.replacement })
+        .collect();
+    replace_in_message(line, pieces, text, &replacements)
 }
 
 fn unreadable(gate: &Gate, call: &Call, action: ActionId, why: String) -> Vec<u8> {
@@ -326,7 +347,9 @@ impl Came {
             .part(b"failed")
             .part(message.unwrap_or_default().as_bytes())
             .finish();
-        Self { seen: Seen { status: OutcomeStatus::Error, content, complaint: None, task: None }, digest }
+        let seen =
+            Seen { status: OutcomeStatus::Error, content, complaint: None, task: None, pieces: Vec::new() };
+        Self { seen, digest }
     }
 }
 
@@ -356,6 +379,7 @@ fn state_of_task(gate: &Gate, request: &Call, task: &str, answer: &RawValue) -> 
 /// The result of an action that went on as a task. The first one is its outcome; only the same passes again.
 async fn task_result(
     gate: &Gate,
+    line: &[u8],
     request: &Call,
     task: &str,
     action: ActionId,
@@ -366,7 +390,7 @@ async fn task_result(
         Some(recorded) if recorded == digest => None,
         Some(_) => Some(unreadable(gate, request, action, "the task has given another result before".into())),
         None => {
-            let changed = conclude(gate, request, action, seen).await;
+            let changed = conclude(gate, line, request, action, seen).await;
             if changed.is_none() {
                 gate.calls.task_done(task, digest);
             }

@@ -282,6 +282,38 @@ async fn replaced_arguments_are_spliced_in() {
 }
 
 #[tokio::test]
+async fn stretches_of_a_result_are_cut_out_where_they_stand() {
+    let mut stage = stage(|path, body| {
+        if path.ends_with("/outcomes") {
+            let note = json!([{"start": 2, "end": 6, "replacement": "[cut]"}]);
+            return now(
+                200,
+                json!({"verdict": "modify", "enforced": "replaced", "denial": null, "seq": 6,
+                       "shown": "é [cut] ok", "edits": note}),
+            );
+        }
+        kind(path, body)
+    })
+    .await;
+    let answer = |text: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0", "id":1,"result":{{"x":[1, 2],"content":[{{"text":{text}, "type":"text"}}]}}}}"#
+        )
+    };
+    stage.client.send(&call("1", "t")).await;
+    stage.server.expect(&call("1", "t")).await;
+    stage.server.send(&answer(r#""\u00e9bad! ok""#)).await;
+    stage.client.expect(&answer("\"é[cut] ok\"")).await;
+    // What cannot be cut out exactly does not pass at all.
+    stage.client.send(&call("1", "t")).await;
+    stage.server.expect(&call("1", "t")).await;
+    stage.server.send(&answer(r#""abc""#)).await;
+    let withheld = stage.client.json().await;
+    assert_eq!(withheld["result"]["structuredContent"]["rule"], answers::WITHHELD);
+    stage.leave().await.0.unwrap();
+}
+
+#[tokio::test]
 async fn smuggled_and_broken_messages_of_the_client_reach_nobody() {
     let mut stage = stage(kind).await;
     let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":"{}"}}"#, "x".repeat(17 << 20));

@@ -1,8 +1,12 @@
 //! The result of a tool call: what kind it is, and the text in it that a model will read.
 
+use std::ops::Range;
+
 use crate::fields::{self, FieldError};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use super::excise::Piece;
 
 /// Most text taken out of one result, in bytes: 1 MiB. The result itself passes whole.
 pub const RESULT_TEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -33,6 +37,8 @@ pub struct ToolResult<'a> {
     /// `structuredContent` as JSON, the questions of an `input_required` result, blocks of unknown type as
     /// JSON. One piece a line, at most [`RESULT_TEXT_BYTES_MAX`].
     pub text: String,
+    /// What the text was put together from, in its order.
+    pub pieces: Vec<Piece>,
     /// Text was left out because of the limit: what is in [`text`](Self::text) is not all.
     pub text_truncated: bool,
     /// `structuredContent` as sent.
@@ -100,6 +106,7 @@ pub fn read_tool_result(result: &RawValue) -> Result<ToolResult<'_>, FieldError>
     Ok(ToolResult {
         kind,
         text: text.text,
+        pieces: text.pieces,
         text_truncated: text.truncated,
         structured,
         request_state: fields::present(request_state),
@@ -118,7 +125,9 @@ pub fn error_text(error: &RawValue) -> (String, bool) {
             text.push_string(message);
             text.push_json(fields::present(data));
         }
-        Err(_) => text.push(error.get()),
+        Err(_) => {
+            text.push(error.get());
+        }
     }
     (text.text, text.truncated)
 }
@@ -126,13 +135,15 @@ pub fn error_text(error: &RawValue) -> (String, bool) {
 #[derive(Default)]
 struct Text {
     text: String,
+    pieces: Vec<Piece>,
     truncated: bool,
 }
 
 impl Text {
-    fn push(&mut self, piece: &str) {
+    /// Adds a piece; returns its place.
+    fn push(&mut self, piece: &str) -> Range<usize> {
         if piece.is_empty() {
-            return;
+            return self.text.len()..self.text.len();
         }
         let gap = usize::from(!self.text.is_empty());
         let room = RESULT_TEXT_BYTES_MAX.saturating_sub(self.text.len() + gap);
@@ -144,11 +155,15 @@ impl Text {
             }
             self.text.push_str(piece.get(..end).unwrap_or_default());
         }
+        self.text.len().saturating_sub(end)..self.text.len()
     }
 
     fn push_string(&mut self, raw: Option<&RawValue>) {
         match raw.map(|raw| (fields::string(raw), raw)) {
-            Some((Some(text), _)) => self.push(&text),
+            Some((Some(text), raw)) => {
+                let place = self.push(&text);
+                self.pieces.push(Piece::of_string(place, raw));
+            }
             Some((None, raw)) => self.push_json(fields::present(Some(raw))),
             None => {}
         }
@@ -157,10 +172,11 @@ impl Text {
     /// Written anew, so that no letter hides behind an escape; what is too deep for that is taken as sent.
     fn push_json(&mut self, raw: Option<&RawValue>) {
         if let Some(raw) = raw {
-            match serde_json::from_str::<Value>(raw.get()) {
+            let place = match serde_json::from_str::<Value>(raw.get()) {
                 Ok(value) => self.push(&value.to_string()),
                 Err(_) => self.push(raw.get()),
-            }
+            };
+            self.pieces.push(Piece::of_json(place, raw));
         }
     }
 

@@ -1,0 +1,173 @@
+//! Replaces stretches of a result's text where they stand in the message, and leaves every other byte as it came.
+//!
+//! Guards judge the text of a result as one piece a line; what they want replaced is given in bytes of that text. Here
+//! it is brought back to the JSON strings that the text was read from. What cannot be brought back with certainty is
+//! refused, and the caller withholds the result as a whole.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// One piece of the text of a result, and the JSON that it was read from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Its place in the text.
+    pub text: Range<usize>,
+    /// The address of the JSON value, to be compared with that of a text that holds it.
+    address: usize,
+    /// Length of the JSON value.
+    bytes: usize,
+    kind: PieceKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PieceKind {
+    /// The decoded value of a JSON string.
+    String,
+    /// A JSON value, written anew.
+    Json,
+}
+
+impl Piece {
+    pub(super) fn of_string(text: Range<usize>, raw: &RawValue) -> Self {
+        Self::new(text, raw, PieceKind::String)
+    }
+
+    pub(super) fn of_json(text: Range<usize>, raw: &RawValue) -> Self {
+        Self::new(text, raw, PieceKind::Json)
+    }
+
+    fn new(text: Range<usize>, raw: &RawValue, kind: PieceKind) -> Self {
+        Self { text, address: raw.get().as_ptr().addr(), bytes: raw.get().len(), kind }
+    }
+
+    /// Where the JSON value stands in a message that it was read from.
+    fn place_in(&self, message: &str) -> Option<Range<usize>> {
+        let start = self.address.checked_sub(message.as_ptr().addr())?;
+        let end = start.checked_add(self.bytes)?;
+        message.get(start..end).map(|_| start..end)
+    }
+}
+
+/// A stretch of the text of a result, and what is to stand there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replacement<'a> {
+    /// First byte in the text.
+    pub start: usize,
+    /// One past the last.
+    pub end: usize,
+    /// What stands there instead.
+    pub with: &'a str,
+}
+
+/// The message with stretches of its result's text replaced; `pieces` are those that were read from this very message,
+/// `text` is all of its text. Replacements must be in order and apart.
+///
+/// None where a stretch does not lie within one piece, or cannot be brought back to the message.
+#[must_use]
+pub fn replace_in_message(
+    message: &[u8],
+    pieces: &[Piece],
+    text: &str,
+    replacements: &[Replacement<'_>],
+) -> Option<Vec<u8>> {
+    let message = str::from_utf8(message).ok()?;
+    let mut changes: Vec<(Range<usize>, String)> = Vec::new();
+    let mut left = replacements;
+    for piece in pieces {
+        let count = left.iter().take_while(|next| next.end <= piece.text.end).count();
+        let (here, rest) = left.split_at_checked(count)?;
+        left = rest;
+        if here.is_empty() {
+            continue;
+        }
+        let place = piece.place_in(message)?;
+        let original = text.get(piece.text.clone())?;
+        let edited = edit(original, piece.text.start, here)?;
+        let json = match piece.kind {
+            PieceKind::String => Value::String(edited).to_string(),
+            PieceKind::Json => {
+                // The edits lie within strings of it, so it must still be JSON of the same shape.
+                serde_json::from_str::<Value>(&edited).ok()?;
+                edited
+            }
+        };
+        changes.push((place, json));
+    }
+    if !left.is_empty() {
+        return None;
+    }
+    changes.sort_by_key(|(place, _)| place.start);
+    let mut written = String::with_capacity(message.len());
+    let mut from = 0;
+    for (place, json) in &changes {
+        written.push_str(message.get(from..place.start)?);
+        written.push_str(json);
+        from = place.end;
+    }
+    written.push_str(message.get(from..)?);
+    Some(written.into_bytes())
+}
+
+/// A piece with replacements applied whose places count from `base`.
+fn edit(original: &str, base: usize, replacements: &[Replacement<'_>]) -> Option<String> {
+    let mut edited = String::with_capacity(original.len());
+    let mut from = 0;
+    for replacement in replacements {
+        let (start, end) = (replacement.start.checked_sub(base)?, replacement.end.checked_sub(base)?);
+        edited.push_str(original.get(from..start)?);
+        original.get(start..end)?;
+        edited.push_str(replacement.with);
+        from = end;
+    }
+    edited.push_str(original.get(from..)?);
+    Some(edited)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::result::read_tool_result;
+    use super::*;
+
+    fn excise(result: &str, stretches: &[&str]) -> Option<String> {
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1, "result":{result}}}"#);
+        #[derive(serde::Deserialize)]
+        struct Response<'a> {
+            #[serde(borrow)]
+            result: &'a RawValue,
+        }
+        let response: Response<'_> = serde_json::from_str(&message).unwrap();
+        let read = read_tool_result(response.result).unwrap();
+        let replacements: Vec<Replacement<'_>> = stretches
+            .iter()
+            .map(|stretch| {
+                let start = read.text.find(stretch).unwrap();
+                Replacement { start, end: start + stretch.len(), with: "[\"cut\"]" }
+            })
+            .collect();
+        let written = replace_in_message(message.as_bytes(), &read.pieces, &read.text, &replacements)?;
+        let written = String::from_utf8(written).unwrap();
+        let head = r#"{"jsonrpc":"2.0","id":1, "result":"#;
+        Some(written.strip_prefix(head).unwrap().strip_suffix('}').unwrap().to_owned())
+    }
+
+    #[test]
+    fn a_stretch_is_replaced_where_it_stands_and_nothing_else_is() {
+        assert_eq!(
+            excise(r#"{ "content":[{"type":"text","text":"a b"},{"type":"text", "text":"c \"bad\" \u00e9 d"}] , "x":1}"#, &["\"bad\" é"]),
+            Some(r#"{ "content":[{"type":"text","text":"a b"},{"type":"text", "text":"c [\"cut\"] d"}] , "x":1}"#.to_owned())
+        );
+        let two = excise(r#"{"content":[{"type":"text","text":"one two three"}]}"#, &["one", "three"]);
+        assert_eq!(two, Some(r#"{"content":[{"type":"text","text":"[\"cut\"] two [\"cut\"]"}]}"#.to_owned()));
+    }
+
+    #[test]
+    fn what_cannot_be_brought_back_is_refused() {
+        // Across two pieces.
+        let across = r#"{"content":[{"type":"text","text":"a b"},{"type":"text","text":"c d"}]}"#;
+        assert_eq!(excise(across, &["b\nc"]), None);
+        // Structured content would be no JSON any more.
+        assert_eq!(excise(r#"{"content":[],"structuredContent":{"k":"v"}}"#, &["\"k\":"]), None);
+    }
+}
