@@ -9,7 +9,7 @@
 //! `resolved` to false, and what is not resolved is neither inside the workspace nor temporary. `secret` is the
 //! other way round: it is set if any reading of the text could name a place where credentials are kept.
 
-mod glob;
+pub(crate) mod glob;
 mod secret;
 
 use std::borrow::Cow;
@@ -22,6 +22,8 @@ use crate::{Sink, Surroundings};
 /// Folders for temporary files on Linux and macOS.
 const TEMPORARY: [&str; 6] =
     ["/tmp", "/var/tmp", "/dev/shm", "/private/tmp", "/private/var/tmp", "/private/var/folders"];
+/// Names in the longest path of a link of `/proc` that is followed.
+const PROCESS_LINK_PARTS_MAX: usize = 4;
 /// Devices from which and to which anything may be copied.
 const DEVICES: [&str; 8] = [
     "/dev/null",
@@ -101,11 +103,17 @@ struct Normal {
     absolute: bool,
     /// Whether the components are all there is to say.
     exact: bool,
+    braces: glob::Expansion,
 }
 
 impl Normal {
     fn of(text: &str, surroundings: &Surroundings<'_>) -> Self {
-        let mut normal = Self { components: Vec::new(), absolute: false, exact: true };
+        let mut normal = Self {
+            components: Vec::new(),
+            absolute: false,
+            exact: true,
+            braces: glob::Expansion::of_a_path(),
+        };
         let file = without_file_scheme(text);
         let text = match &file {
             Some(file) => {
@@ -150,7 +158,7 @@ impl Normal {
                 "" | "." => {}
                 ".." => self.up(),
                 _ => {
-                    self.exact &= !glob::may_leave(part);
+                    self.exact &= !glob::may_leave(part, &mut self.braces);
                     self.components.push(part.to_owned());
                     self.follow_process_links(directory);
                 }
@@ -172,7 +180,7 @@ impl Normal {
 
     /// `/proc` has links that are known without asking the file system.
     fn follow_process_links(&mut self, directory: Option<&str>) {
-        if !self.absolute {
+        if !self.absolute || self.components.len() > PROCESS_LINK_PARTS_MAX {
             return;
         }
         let parts: Vec<&str> = self.components.iter().map(String::as_str).collect();

@@ -12,6 +12,8 @@ use crate::limits::EMBEDDING_MAX;
 pub struct Sink<'e> {
     effects: &'e mut Effects,
     pointer: String,
+    /// Where the text that is being read begins in the text at the pointer.
+    offset: usize,
     /// Set while a text within the text is read: its own offsets mean nothing outside.
     within: Option<Range<usize>>,
     depth: usize,
@@ -22,12 +24,20 @@ pub struct Sink<'e> {
 impl<'e> Sink<'e> {
     /// A sink for the text at `pointer`: `/arguments` and a JSON pointer.
     pub fn new(effects: &'e mut Effects, pointer: impl Into<String>) -> Self {
-        Self { effects, pointer: pointer.into(), within: None, depth: 0, privileged: false, remote: false }
+        Self {
+            effects,
+            pointer: pointer.into(),
+            offset: 0,
+            within: None,
+            depth: 0,
+            privileged: false,
+            remote: false,
+        }
     }
 
     /// Adds an effect found at `range` of the text that is being read.
     pub fn add(&mut self, effect: Effect, range: Range<usize>) {
-        let range = self.within.clone().unwrap_or(range);
+        let range = self.placed(range);
         let span = Span { pointer: self.pointer.clone(), start: range.start, end: range.end };
         let mut effect = Effect { span: Some(span), ..effect };
         if self.privileged {
@@ -45,11 +55,22 @@ impl<'e> Sink<'e> {
         self.add(Effect::new(Verb::Execute, resource), range);
     }
 
+    /// Where a range of the text that is being read stands in the text at the pointer.
+    fn placed(&self, range: Range<usize>) -> Range<usize> {
+        self.within.clone().unwrap_or(range.start + self.offset..range.end + self.offset)
+    }
+
     /// A sink for the same text, for a reader that keeps it.
     pub fn again(&mut self) -> Sink<'_> {
+        self.part(0)
+    }
+
+    /// A sink for a reader that is given only the part of the text that begins at `start`, as it stands there.
+    pub fn part(&mut self, start: usize) -> Sink<'_> {
         Sink {
             effects: self.effects,
             pointer: self.pointer.clone(),
+            offset: self.offset + start,
             within: self.within.clone(),
             depth: self.depth,
             privileged: self.privileged,
@@ -73,10 +94,11 @@ impl<'e> Sink<'e> {
             );
             return None;
         }
-        let within = self.within.clone().unwrap_or(range);
+        let within = self.placed(range);
         Some(Sink {
             effects: self.effects,
             pointer: self.pointer.clone(),
+            offset: 0,
             within: Some(within),
             depth: self.depth + 1,
             privileged: self.privileged,

@@ -33,10 +33,12 @@ pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
 /// Reads `text` as a URL to whose host `verb` is done. `file:` URLs are paths, `mailto:` is mail.
 pub fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
     let whole = 0..text.len();
-    let trimmed = text.trim_matches(|c: char| c <= ' ');
+    let padding = |c: char| c <= ' ';
+    let trimmed = text.trim_matches(padding);
+    let begins = text.len() - text.trim_start_matches(padding).len();
     let scheme = scheme_of(trimmed).unwrap_or_default().to_ascii_lowercase();
     match scheme.as_str() {
-        "file" => return crate::path::read_as(verb, trimmed, surroundings, sink),
+        "file" => return crate::path::read_as(verb, trimmed, surroundings, &mut sink.part(begins)),
         "mailto" => return crate::mail::read(text, surroundings, sink),
         _ => {}
     }
@@ -46,7 +48,7 @@ pub fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &m
             sink.unknown("url", unreadable(trimmed), whole.clone());
             // Tools that fetch often take a path as well.
             if trimmed.starts_with(['/', '.', '~']) && !trimmed.starts_with("//") {
-                crate::path::read_as(verb, trimmed, surroundings, sink);
+                crate::path::read_as(verb, trimmed, surroundings, &mut sink.part(begins));
             }
         }
     }
@@ -60,7 +62,7 @@ pub fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &m
         match resource(token, surroundings) {
             Some(host) => sink.add(Effect::new(verb, host), start..from),
             None if token.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("file:")) => {
-                crate::path::read_as(verb, token, surroundings, sink);
+                crate::path::read_as(verb, token, surroundings, &mut sink.part(start));
             }
             None => sink.unknown("url", unreadable(token), start..from),
         }

@@ -3,8 +3,10 @@
 //! Questions asked of them are *may* questions: may the pattern match a name that another pattern matches? A
 //! bracket expression counts as any character, a brace group that has too many expansions as any text.
 
-/// Most expansions of braces that are looked at.
+/// Most expansions of braces that are looked at in one component.
 const EXPANSIONS_MAX: usize = 64;
+/// Most bytes that the braces of one path expand to, steps in between included.
+const EXPANDED_BYTES_MAX: usize = 8 << 10;
 /// Longest component that is matched as a pattern, in characters; file systems take 255.
 const COMPONENT_MAX: usize = 256;
 
@@ -14,7 +16,7 @@ pub(super) fn is_glob(component: &str) -> bool {
 }
 
 /// Whether the pattern may match `..`, or is a piece of a pattern that holds a slash.
-pub(super) fn may_leave(component: &str) -> bool {
+pub(super) fn may_leave(component: &str, left: &mut Expansion) -> bool {
     if !is_glob(component) {
         return false;
     }
@@ -22,9 +24,14 @@ pub(super) fn may_leave(component: &str) -> bool {
     extended
         || !is_balanced(component)
         || has_range_of_signs(component)
-        || expansions(component).is_none_or(|all| {
+        || left.expand(component).is_none_or(|all| {
             all.iter().any(|name| name.starts_with('.') && may_match(&tokens(name), &tokens("..")))
         })
+}
+
+/// Whether some name may be matched by both patterns; braces are letters.
+pub(crate) fn overlap(a: &str, b: &str) -> bool {
+    may_match(&tokens(a), &tokens(b))
 }
 
 fn is_balanced(component: &str) -> bool {
@@ -46,24 +53,38 @@ fn has_range_of_signs(component: &str) -> bool {
     })
 }
 
-/// The component with its braces expanded; none if there are too many.
-fn expansions(component: &str) -> Option<Vec<String>> {
-    let mut done = Vec::new();
-    let mut open = vec![component.to_owned()];
-    while let Some(text) = open.pop() {
-        if done.len() + open.len() >= EXPANSIONS_MAX {
-            return None;
-        }
-        match innermost(&text) {
-            Some((before, group, after)) => {
-                for choice in group.split(',') {
-                    open.push(format!("{before}{choice}{after}"));
-                }
-            }
-            None => done.push(text),
-        }
+/// How much more the braces of a path may expand to.
+#[derive(Debug)]
+pub(super) struct Expansion {
+    bytes: usize,
+}
+
+impl Expansion {
+    /// For one path.
+    pub(super) fn of_a_path() -> Self {
+        Self { bytes: EXPANDED_BYTES_MAX }
     }
-    Some(done)
+
+    /// The component with its braces expanded; none if that is too much.
+    fn expand(&mut self, component: &str) -> Option<Vec<String>> {
+        let mut done = Vec::new();
+        let mut open = vec![component.to_owned()];
+        while let Some(text) = open.pop() {
+            let Some((before, group, after)) = innermost(&text) else {
+                done.push(text);
+                continue;
+            };
+            for choice in group.split(',') {
+                let bytes = before.len() + choice.len() + after.len();
+                self.bytes = self.bytes.checked_sub(bytes)?;
+                if done.len() + open.len() >= EXPANSIONS_MAX {
+                    return None;
+                }
+                open.push(format!("{before}{choice}{after}"));
+            }
+        }
+        Some(done)
+    }
 }
 
 /// The first group without groups in it.
@@ -87,6 +108,8 @@ enum Token {
 fn tokens(pattern: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = pattern;
+    // Once a bracket stays open, so do all after it.
+    let mut closes = true;
     while let Some(c) = rest.chars().next() {
         rest = rest.get(c.len_utf8()..).unwrap_or_default();
         match c {
@@ -94,12 +117,15 @@ fn tokens(pattern: &str) -> Vec<Token> {
             '*' => tokens.push(Token::Any),
             '?' => tokens.push(Token::AnyOne),
             // A closing bracket right after the opening one belongs to the set.
-            '[' => match rest.char_indices().skip(1).find(|&(_, c)| c == ']') {
+            '[' if closes => match rest.char_indices().skip(1).find(|&(_, c)| c == ']') {
                 Some((at, _)) => {
                     tokens.push(Token::AnyOne);
                     rest = rest.get(at + 1..).unwrap_or_default();
                 }
-                None => tokens.push(Token::One('[')),
+                None => {
+                    closes = false;
+                    tokens.push(Token::One('['));
+                }
             },
             c => tokens.push(Token::One(c)),
         }
@@ -118,16 +144,19 @@ fn agreement(a: &[Token], b: &[Token]) -> Option<usize> {
     if a.len() > COMPONENT_MAX || b.len() > COMPONENT_MAX {
         return Some(b.len());
     }
+    let differ = |pair: (Option<&Token>, Option<&Token>)| matches!(pair, (Some(Token::One(a)), Some(Token::One(b))) if a != b);
+    if differ((a.first(), b.first())) || differ((a.last(), b.last())) {
+        return None;
+    }
     // Row by row: the agreement of the first tokens of `a` with the first tokens of `b`.
-    let mut row: Vec<Option<usize>> = Vec::new();
-    for i in 0..=a.len() {
-        let left = i.checked_sub(1).and_then(|i| a.get(i)).copied();
-        let mut next: Vec<Option<usize>> = Vec::with_capacity(b.len() + 1);
-        for j in 0..=b.len() {
-            let right = j.checked_sub(1).and_then(|j| b.get(j)).copied();
+    let mut row: Vec<Option<usize>> = Vec::with_capacity(b.len() + 1);
+    let mut next: Vec<Option<usize>> = Vec::with_capacity(b.len() + 1);
+    for left in std::iter::once(None).chain(a.iter().copied().map(Some)) {
+        next.clear();
+        let mut both = None;
+        for (j, right) in std::iter::once(None).chain(b.iter().copied().map(Some)).enumerate() {
             let above = row.get(j).copied().flatten();
             let before = next.last().copied().flatten();
-            let both = j.checked_sub(1).and_then(|j| row.get(j)).copied().flatten();
             let any = left == Some(Token::Any) || right == Some(Token::Any);
             next.push(match (left, right) {
                 (None, None) => Some(0),
@@ -139,35 +168,102 @@ fn agreement(a: &[Token], b: &[Token]) -> Option<usize> {
                 (Some(Token::One(a)), Some(Token::One(b))) => both.filter(|_| a == b).map(|score| score + 1),
                 _ => both,
             });
+            both = above;
         }
-        row = next;
+        std::mem::swap(&mut row, &mut next);
     }
     row.last().copied().flatten()
 }
 
-/// Whether a component of a path may be one that `secret` describes; both in lower case.
-///
-/// A pattern in the path has to show that it is meant: `*.json` may match `credentials.json` and is not about
-/// it, `cred*.json` is. It is meant if half of the secret's letters stand in it. In a folder that is named
-/// (not `strict`) any match will do, except that names with a leading dot need a pattern with one.
-pub(super) fn may_be(component: &str, secret: &str, strict: bool) -> bool {
-    if !is_glob(component) {
-        return component == secret || is_glob(secret) && may_match(&tokens(component), &tokens(secret));
+/// A name in a description of secrets.
+#[derive(Debug)]
+pub(super) struct Secret {
+    text: String,
+    pattern: Pattern,
+}
+
+impl Secret {
+    /// Takes a name or pattern apart, which is in lower case and has no braces.
+    pub(super) fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), pattern: Pattern::new(text) }
     }
-    let Some(expanded) = expansions(component) else { return true };
-    let secret_tokens = tokens(secret);
-    let letters = secret_tokens.iter().filter(|token| matches!(token, Token::One(_))).count();
-    expanded.iter().any(|name| {
-        let Some(agreed) = agreement(&tokens(name), &secret_tokens) else { return false };
-        let any_match_will_do = match (name.starts_with('.'), secret.starts_with('.')) {
+
+    /// Whether it is that text.
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.text == text
+    }
+}
+
+/// A component of a path, ready to be asked about many secrets.
+#[derive(Debug)]
+pub(super) struct Component {
+    text: String,
+    /// What its braces expand to; none if that is too much. A plain name is one pattern.
+    patterns: Option<Vec<Pattern>>,
+    glob: bool,
+}
+
+impl Component {
+    /// Takes a component apart; letters become small.
+    pub(super) fn new(text: &str, left: &mut Expansion) -> Self {
+        let text = text.to_lowercase();
+        let glob = is_glob(&text);
+        let patterns = match glob {
+            true => left.expand(&text).map(|all| all.iter().map(|name| Pattern::new(name)).collect()),
+            false => Some(vec![Pattern::new(&text)]),
+        };
+        Self { text, patterns, glob }
+    }
+
+    /// The text in small letters.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the component may be one that `secret` describes.
+    ///
+    /// A pattern in the path has to show that it is meant: `*.json` may match `credentials.json` and is not about
+    /// it, `cred*.json` is. It is meant if half of the secret's letters stand in it. In a folder that is named
+    /// (not `strict`) any match will do, except that names with a leading dot need a pattern with one.
+    pub(super) fn may_be(&self, secret: &Secret, strict: bool) -> bool {
+        let Some(patterns) = &self.patterns else { return true };
+        if !self.glob {
+            let matches = |name: &Pattern| may_match(&name.tokens, &secret.pattern.tokens);
+            return self.text == secret.text || secret.pattern.glob && patterns.iter().any(matches);
+        }
+        patterns.iter().any(|name| name.means(&secret.pattern, strict))
+    }
+}
+
+/// A pattern without braces.
+#[derive(Debug)]
+struct Pattern {
+    tokens: Vec<Token>,
+    /// How many of the tokens are letters.
+    letters: usize,
+    /// Whether it begins with a dot.
+    hidden: bool,
+    /// Whether it has letters that are no dots.
+    named: bool,
+    glob: bool,
+}
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        let tokens = tokens(text);
+        let letters = tokens.iter().filter(|token| matches!(token, Token::One(_))).count();
+        let named = tokens.iter().any(|token| matches!(token, Token::One(c) if *c != '.'));
+        Self { letters, hidden: text.starts_with('.'), named, glob: is_glob(text), tokens }
+    }
+
+    fn means(&self, secret: &Self, strict: bool) -> bool {
+        let Some(agreed) = agreement(&self.tokens, &secret.tokens) else { return false };
+        let any_match_will_do = match (self.hidden, secret.hidden) {
             // `.*`, `.[a-z]*` and the like: all hidden names.
-            (true, true) if strict => {
-                !tokens(name).iter().any(|token| matches!(token, Token::One(c) if *c != '.'))
-            }
-            (true, true) => true,
+            (true, true) => !strict || !self.named,
             (false, true) => false,
             _ => !strict,
         };
-        any_match_will_do || agreed * 2 >= letters
-    })
+        any_match_will_do || agreed * 2 >= secret.letters
+    }
 }

@@ -4,7 +4,9 @@
 //! names anywhere, one that begins with `/` or `~/` a place. What lies below a secret folder is secret.
 //! Letters match in both cases, because some file systems do not tell them apart.
 
-use super::glob::{is_glob, may_be};
+use std::sync::LazyLock;
+
+use super::glob::{Component, Expansion, Secret, is_glob};
 use crate::Surroundings;
 
 /// Names of files and folders, sorted.
@@ -165,75 +167,100 @@ fn is_shared(name: &str) -> bool {
     example || public || matches!(name, ".env.d.ts" | "example.env" | "sample.env" | "template.env")
 }
 
+static NAMES_AND_PATTERNS: LazyLock<Vec<Secret>> = LazyLock::new(|| {
+    NAMES.iter().chain(&NAME_PATTERNS).chain(&HISTORIES).map(|name| Secret::new(name)).collect()
+});
+static PATTERNS: LazyLock<Vec<Secret>> =
+    LazyLock::new(|| NAME_PATTERNS.iter().map(|name| Secret::new(name)).collect());
+static TAKEN_APART: LazyLock<Vec<Place>> =
+    LazyLock::new(|| PLACES.iter().map(|place| Place::new(place, None)).collect());
+
 /// Whether the path is, or lies in, a place where credentials are kept.
 pub(super) fn is_secret(components: &[String], absolute: bool, surroundings: &Surroundings<'_>) -> bool {
-    let components: Vec<String> = components.iter().map(|component| component.to_lowercase()).collect();
-    if components.last().is_some_and(|name| is_shared(name)) {
+    let mut left = Expansion::of_a_path();
+    let components: Vec<Component> =
+        components.iter().map(|component| Component::new(component, &mut left)).collect();
+    if components.last().is_some_and(|name| is_shared(name.text())) {
         return false;
     }
-    components.iter().any(|name| is_secret_name(name))
-        || PLACES.iter().any(|place| is_in(&components, absolute, place, None))
-        || surroundings
-            .settings
-            .secrets
-            .iter()
-            .any(|pattern| is_in(&components, absolute, &pattern.to_lowercase(), surroundings.home))
+    components.iter().any(is_secret_name)
+        || TAKEN_APART.iter().any(|place| place.holds(&components, absolute))
+        || surroundings.settings.secrets.iter().any(|pattern| {
+            Place::new(&pattern.to_lowercase(), surroundings.home).holds(&components, absolute)
+        })
 }
 
-fn is_secret_name(name: &str) -> bool {
-    if is_glob(name) {
-        return NAMES.iter().chain(&NAME_PATTERNS).chain(&HISTORIES).any(|secret| may_be(name, secret, true));
+fn is_secret_name(name: &Component) -> bool {
+    if is_glob(name.text()) {
+        return NAMES_AND_PATTERNS.iter().any(|secret| name.may_be(secret, true));
     }
-    NAMES.binary_search(&name).is_ok()
-        || HISTORIES.contains(&name)
-        || NAME_PATTERNS.iter().any(|pattern| may_be(name, pattern, true))
+    NAMES.binary_search(&name.text()).is_ok()
+        || HISTORIES.contains(&name.text())
+        || PATTERNS.iter().any(|pattern| name.may_be(pattern, true))
 }
 
-/// Whether the path matches the pattern or lies below something that does. Steps through the path with the set
-/// of places in the pattern that have been reached; `**` stands for any number of folders.
-fn is_in(components: &[String], absolute: bool, pattern: &str, home: Option<&str>) -> bool {
-    let from_home =
-        pattern.strip_prefix("~/").map(|rest| format!("{}/{rest}", home.unwrap_or("~").to_lowercase()));
-    let pattern = from_home.as_deref().unwrap_or(pattern);
-    let anchored = pattern.starts_with('/');
-    if anchored && !absolute {
-        return false;
+/// A description of secrets, taken apart.
+#[derive(Debug)]
+struct Place {
+    parts: Vec<Secret>,
+    /// Whether the path has to begin with it.
+    anchored: bool,
+}
+
+impl Place {
+    /// Takes a description apart, which is in lower case.
+    fn new(pattern: &str, home: Option<&str>) -> Self {
+        let from_home =
+            pattern.strip_prefix("~/").map(|rest| format!("{}/{rest}", home.unwrap_or("~").to_lowercase()));
+        let pattern = from_home.as_deref().unwrap_or(pattern);
+        let parts = pattern.split('/').filter(|part| !part.is_empty()).map(Secret::new).collect();
+        Self { parts, anchored: pattern.starts_with('/') }
     }
-    let wanted: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
-    if wanted.is_empty() {
-        return false;
-    }
-    // Names alone ask more of a pattern in the path than places do.
-    let strict = wanted.len() == 1;
-    let mut reached = vec![false; wanted.len() + 1];
-    if let Some(start) = reached.first_mut() {
-        *start = true;
-    }
-    for component in components {
-        skip_any_folders(&wanted, &mut reached);
-        let mut next = vec![false; wanted.len() + 1];
-        for (at, part) in wanted.iter().enumerate().filter(|&(at, _)| reached.get(at) == Some(&true)) {
-            let to = if *part == "**" { at } else { at + 1 };
-            if *part == "**" || may_be(component, part, strict) {
-                next.get_mut(to).into_iter().for_each(|place| *place = true);
+
+    /// Whether the path matches the description or lies below something that does. Steps through the path with the
+    /// set of parts that have been reached; `**` stands for any number of folders.
+    fn holds(&self, components: &[Component], absolute: bool) -> bool {
+        if self.parts.is_empty() || self.anchored && !absolute {
+            return false;
+        }
+        // Names alone ask more of a pattern in the path than places do.
+        let strict = self.parts.len() == 1;
+        let mut reached = vec![false; self.parts.len() + 1];
+        let mut next = reached.clone();
+        if let Some(start) = reached.first_mut() {
+            *start = true;
+        }
+        for component in components {
+            self.skip_any_folders(&mut reached);
+            next.fill(false);
+            for (at, part) in self.parts.iter().enumerate().filter(|&(at, _)| reached.get(at) == Some(&true))
+            {
+                let any = part.is("**");
+                if any || component.may_be(part, strict) {
+                    let to = if any { at } else { at + 1 };
+                    next.get_mut(to).into_iter().for_each(|place| *place = true);
+                }
+            }
+            if !self.anchored {
+                next.first_mut().into_iter().for_each(|place| *place = true);
+            }
+            std::mem::swap(&mut reached, &mut next);
+            if reached.last() == Some(&true) {
+                return true;
+            }
+            if !reached.contains(&true) {
+                return false;
             }
         }
-        if !anchored {
-            next.first_mut().into_iter().for_each(|place| *place = true);
-        }
-        reached = next;
-        if reached.last() == Some(&true) {
-            return true;
-        }
+        self.skip_any_folders(&mut reached);
+        reached.last() == Some(&true)
     }
-    skip_any_folders(&wanted, &mut reached);
-    reached.last() == Some(&true)
-}
 
-fn skip_any_folders(wanted: &[&str], reached: &mut [bool]) {
-    for at in 0..wanted.len() {
-        if wanted.get(at) == Some(&"**") && reached.get(at) == Some(&true) {
-            reached.get_mut(at + 1).into_iter().for_each(|place| *place = true);
+    fn skip_any_folders(&self, reached: &mut [bool]) {
+        for (at, part) in self.parts.iter().enumerate() {
+            if reached.get(at) == Some(&true) && part.is("**") {
+                reached.get_mut(at + 1).into_iter().for_each(|place| *place = true);
+            }
         }
     }
 }

@@ -118,6 +118,7 @@ impl Fields {
             glob: field.glob && field.text != "[",
             shape: field.text,
             range: range.clone(),
+            expanded: true,
         };
         self.done.into_iter().map(word).collect()
     }

@@ -137,7 +137,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
         for directory in &self.state.directories {
             let surroundings = Surroundings { directory: directory.as_deref(), ..self.surroundings };
             let mut resource = match word.value {
-                Some(_) => crate::path::resource(&word.shape, &surroundings),
+                Some(_) => crate::path::resource(&word.path(), &surroundings),
                 None => crate::path::unresolved(&word.shape, &surroundings),
             };
             if word.glob {

@@ -1,5 +1,6 @@
 //! Words of commands, after expansion.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A word after expansion as far as it is known from the text alone.
@@ -13,18 +14,21 @@ pub(crate) struct Word {
     pub(crate) glob: bool,
     /// Where it stands in the text.
     pub(crate) range: Range<usize>,
+    /// Whether the shell has expanded all of it: a tilde that it begins with was quoted and is part of the name. In a
+    /// part of a word, such as the value of an option, not all shells and programs leave a tilde as it is.
+    pub(crate) expanded: bool,
 }
 
 impl Word {
     /// A word that is known.
     pub(crate) fn known(value: impl Into<String>, range: Range<usize>) -> Self {
         let value = value.into();
-        Self { shape: value.clone(), value: Some(value), glob: false, range }
+        Self { shape: value.clone(), value: Some(value), range, ..Self::default() }
     }
 
     /// A word of which nothing is known.
     pub(crate) fn unknown(range: Range<usize>) -> Self {
-        Self { value: None, shape: "*".to_owned(), glob: false, range }
+        Self { shape: "*".to_owned(), range, ..Self::default() }
     }
 
     /// The value, if it is known and stands for itself.
@@ -32,9 +36,20 @@ impl Word {
         self.value.as_deref().filter(|_| !self.glob)
     }
 
+    /// The value, or what is known of it, as a path is read in which a tilde means the home folder.
+    pub(crate) fn path(&self) -> Cow<'_, str> {
+        let letter = self.expanded && self.value.is_some() && self.shape.starts_with('~');
+        if letter { Cow::Owned(format!("./{}", self.shape)) } else { Cow::Borrowed(&self.shape) }
+    }
+
     /// The word without its first `skip` bytes: the value of `--file=VALUE`.
     pub(crate) fn tail(&self, skip: usize) -> Self {
         let tail = |text: &String| text.get(skip..).unwrap_or_default().to_owned();
-        Self { value: self.value.as_ref().map(tail), shape: tail(&self.shape), ..self.clone() }
+        Self {
+            value: self.value.as_ref().map(tail),
+            shape: tail(&self.shape),
+            expanded: false,
+            ..self.clone()
+        }
     }
 }

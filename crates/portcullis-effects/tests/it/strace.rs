@@ -92,7 +92,7 @@ fn run(folder: &Path, root: &Path, text: &str) -> BTreeSet<Done> {
         fs::create_dir(layer.path().join(name)).unwrap();
     }
     let trace = layer.path().join("trace");
-    let calls = "trace=%file,%process,connect";
+    let calls = "trace=%file,%process,connect,fchdir";
     let _ended_somehow = Command::new("timeout")
         .args(["-s", "KILL", "10", "strace", "-f", "-y", "-qq", "-s", "65536", "-e", calls, "-o"])
         .arg(&trace)
@@ -139,6 +139,11 @@ impl Folders {
         let paths = paths(arguments, &self.of(process), &self.prefix);
         if call == "chdir" && result == "0" {
             self.of.extend(paths.first().map(|path| (process.to_owned(), path.clone())));
+        }
+        if call == "fchdir" && result == "0" {
+            let opened = arguments.split_once('<').and_then(|(_, rest)| rest.rsplit_once('>'));
+            let inside = opened.map(|(path, _)| path.strip_prefix(&self.prefix).unwrap_or(path));
+            self.of.extend(inside.map(|path| (process.to_owned(), normal(path))));
         }
         what(call, arguments, &paths)
     }

@@ -3,7 +3,7 @@
 use portcullis_core::bundle::EffectSettings;
 use portcullis_core::effect::{Effects, ResourceKind};
 use portcullis_core::principal::Attribute;
-use portcullis_effects::{Sink, Surroundings, mail, path, read_call, url};
+use portcullis_effects::{Sink, Surroundings, activity, code, mail, path, read_call, shell, sql, url};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -101,8 +101,45 @@ fn assert_placed(effects: &Effects, text: &str) {
     }
 }
 
+/// What each reader finds in a text stands in it.
+fn assert_all_placed(text: &str) {
+    type Read = fn(&str, &Surroundings<'_>, &mut Sink<'_>);
+    let readers: [Read; 7] =
+        [path::read, url::read, mail::read, activity::read, shell::read, sql::read, code::read];
+    for read in readers {
+        let mut effects = Effects::none();
+        with(|surroundings| read(text, surroundings, &mut Sink::new(&mut effects, "/arguments/text")));
+        assert_placed(&effects, text);
+    }
+}
+
+/// A reader that is given a part of the text has to be told where it stands.
+#[test]
+fn what_stands_after_white_space_keeps_its_place() {
+    for text in
+        ["\0~/\u{3}Л", " file:///etc/Л", "x\nfile:ё\u{1}", "\u{1f}/Л ", "\t../Л", "a http://b.example/Л"]
+    {
+        assert_all_placed(text);
+    }
+    let mut effects = Effects::none();
+    let text = "\n http://a.example file:///ё/x";
+    with(|surroundings| url::read(text, surroundings, &mut Sink::new(&mut effects, "/arguments/url")));
+    let file = effects.iter().find(|effect| effect.resource.kind == ResourceKind::Path).unwrap();
+    let span = file.span.as_ref().unwrap();
+    assert_eq!(&text[span.start..span.end], "file:///ё/x");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn effects_stand_in_their_text(
+        before in prop::sample::select(vec!["", " ", "\0", "\n\t ", "\u{1f}", "\u{a0}", "x "]),
+        text in prop_oneof![pathlike(), urllike(), maillike(), any::<String>()],
+        after in prop::sample::select(vec!["", "Л", " ", "\0", " file:///Л", " https://b.example/\u{1f600}", "\nЛ@b.example"]),
+    ) {
+        assert_all_placed(&format!("{before}{text}{after}"));
+    }
 
     #[test]
     fn a_resolved_path_is_normal(text in prop_oneof![pathlike(), any::<String>()]) {

@@ -211,7 +211,8 @@ impl Parsed<'_> {
     fn on_path(&self, verb: Verb, word: &Word, attributes: &[&'static str], shell: &mut Interpreter<'_, '_>) {
         let path = self.path(word);
         let home = shell.surroundings().home.map(ToOwned::to_owned);
-        let path = match (words::strip(&path, "~"), home) {
+        let below_home = words::strip(&path, "~").filter(|_| path.path().starts_with('~'));
+        let path = match (below_home, home) {
             (Some(rest), Some(home)) if matches!(words::text(&rest).chars().next(), None | Some('/')) => {
                 words::prefixed(&home, &rest)
             }

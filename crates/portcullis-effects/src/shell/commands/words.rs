@@ -24,6 +24,7 @@ pub(super) fn part(word: &Word, text: &str) -> Word {
         shape: text.to_owned(),
         glob: word.glob && text.contains(['*', '?', '[']),
         range: word.range.clone(),
+        expanded: false,
     }
 }
 
@@ -42,14 +43,13 @@ pub(super) fn prefixed(prefix: &str, word: &Word) -> Word {
     Word {
         value: word.value.as_ref().map(|value| format!("{prefix}{value}")),
         shape: format!("{prefix}{}", word.shape),
-        glob: word.glob,
-        range: word.range.clone(),
+        ..word.clone()
     }
 }
 
 /// The path `word` seen from the folder `base`.
 pub(super) fn below(base: &Word, word: &Word) -> Word {
-    if text(word).starts_with(['/', '~']) {
+    if word.path().starts_with(['/', '~']) {
         return word.clone();
     }
     let joined =
@@ -59,6 +59,7 @@ pub(super) fn below(base: &Word, word: &Word) -> Word {
         shape: joined(&base.shape, &word.shape),
         glob: base.glob || word.glob,
         range: word.range.clone(),
+        expanded: base.expanded,
     }
 }
 
