@@ -35,6 +35,9 @@ pub struct Action {
     pub continuation: Option<Value>,
     /// The working directory, where the surface knows it: what relative paths in the arguments start from.
     pub directory: Option<String>,
+    /// How sure the agent or its planner is of this step, 0 to 1, where the surface reports it. A claim: it can make a
+    /// verdict stricter, never milder than silence, and nothing is bound to it.
+    pub confidence: Option<f64>,
     digest: Digest,
 }
 
@@ -47,7 +50,7 @@ impl Action {
             .part(name.as_bytes())
             .part(canonical_json(&arguments).as_bytes())
             .finish();
-        Self { id, tool, arguments, planned, continuation: None, directory: None, digest }
+        Self { id, tool, arguments, planned, continuation: None, directory: None, confidence: None, digest }
     }
 
     /// The action with what it carries besides its arguments, which is judged and bound like them.
@@ -74,6 +77,14 @@ impl Action {
                 .finish();
         }
         self.directory = directory;
+        self
+    }
+
+    /// The action with a confidence. What is outside 0 to 1 is cut; what is no number is no confidence at all, which is 0.
+    #[must_use]
+    pub fn with_confidence(mut self, confidence: Option<f64>) -> Self {
+        let cut = |value: f64| if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
+        self.confidence = confidence.map(cut);
         self
     }
 

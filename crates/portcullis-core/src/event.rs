@@ -396,6 +396,9 @@ pub struct Proposed {
     /// The surface's own id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// How sure the agent said it was, 0 to 1, where the surface reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
 }
 
 /// Body of `verdict`.

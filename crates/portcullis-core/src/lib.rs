@@ -9,6 +9,7 @@ pub mod bundle;
 pub mod denial;
 pub mod edit;
 pub mod effect;
+pub mod escalation;
 pub mod event;
 pub mod fact;
 pub mod finding;

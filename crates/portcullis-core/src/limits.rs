@@ -54,3 +54,9 @@ pub const ACTIVITIES_MAX: usize = 1_024;
 pub const FUNCTIONS_MAX: usize = 1_024;
 /// Files of access policies, all together, in bytes.
 pub const ACCESS_BYTES_MAX: usize = 4 << 20;
+/// Concepts of the monitors.
+pub const CONCEPTS_MAX: usize = 120;
+/// Words and phrases of one concept.
+pub const CONCEPT_WORDS_MAX: usize = 1_024;
+/// Patterns of the monitors.
+pub const PATTERNS_MAX: usize = 512;

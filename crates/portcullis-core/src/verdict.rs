@@ -124,8 +124,8 @@ impl fmt::Display for PolicyAction {
     }
 }
 
-/// The levels of the escalation seed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The levels of the escalation seed, in rising order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Escalation {
     /// Go on.

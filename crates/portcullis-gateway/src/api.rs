@@ -175,6 +175,9 @@ pub struct ProposeAction {
     /// [asked](Enforced::Asked), without a permit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ask: bool,
+    /// How sure the agent or its planner is of this step, 0 to 1, where it knows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confidence: Option<f64>,
     /// How long a held call waits for the decision, at most [`WAIT_MS_MAX`]; none: as the bundle says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u32>,
@@ -566,6 +569,7 @@ mod tests {
                 call: None,
                 directory: None,
                 ask: false,
+                confidence: None,
                 wait_ms: None
             })
             .unwrap(),

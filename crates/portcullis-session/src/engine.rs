@@ -57,6 +57,8 @@ pub struct Proposal {
     pub directory: Option<String>,
     /// Where a person has to decide, the client's own prompt may: see [`Enforced::Asked`].
     pub ask: bool,
+    /// How sure the agent or its planner is of this step, 0 to 1, where the surface reports it.
+    pub confidence: Option<f64>,
 }
 
 /// What the gate answers to a [`Proposal`].
@@ -221,10 +223,11 @@ impl Engine {
     pub fn propose(&self, env: &mut dyn Env, proposal: Proposal) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
-        let Proposal { tool, arguments, planned, continuation, call, directory, ask } = proposal;
+        let Proposal { tool, arguments, planned, continuation, call, directory, ask, confidence } = proposal;
         let action = Action::new(new_id, tool, arguments, planned)
             .with_continuation(continuation)
-            .in_directory(directory);
+            .in_directory(directory)
+            .with_confidence(confidence);
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
         let judgement = match self.meet_approval(&mut batch, &action, bound_to, call.as_ref()) {
             Some(judgement) => judgement,
@@ -309,6 +312,7 @@ impl Engine {
             side_effecting,
             digest: action.digest(),
             call,
+            confidence: action.confidence,
         };
         let arguments =
             action.tool.is_some().then(|| ("arguments", JSON, action.arguments.to_string().into_bytes()));

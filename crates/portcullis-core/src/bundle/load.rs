@@ -1,6 +1,7 @@
 //! From files to a [`Bundle`]: each file is read on its own, then what they say of each other is checked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -8,8 +9,10 @@ use super::diagnostic::Diagnostic;
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{Field, File, Table};
 use super::{
-    Activities, Activity, ApprovalTimes, Bundle, Credential, Plan, PlanStep, activities, read_effects,
+    Activities, Activity, ApprovalTimes, Bundle, Credential, MonitorSettings, Plan, PlanStep, activities,
+    escalation, monitors, read_effects,
 };
+use crate::escalation::EscalationSettings;
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder};
 use crate::infer::{EFFECTS, EffectArgument, TOOL_TYPES};
@@ -24,6 +27,7 @@ use crate::tool::{ArgsSchema, Registry, SEED_TYPES, Tool};
 use crate::verdict::Verdict;
 
 const MAIN_FILE: &str = "portcullis.toml";
+const MONITORS_FILE: &str = "monitors.toml";
 /// The verdicts that a bundle may choose for what nobody decided.
 pub(super) const VERDICTS: [(&str, Verdict); 3] =
     [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
@@ -51,6 +55,7 @@ struct Parts {
     functions: BTreeMap<String, FunctionRole>,
     activities: Vec<(Activity, Diagnostic)>,
     access: BTreeMap<String, String>,
+    monitors: Option<MonitorSettings>,
 }
 
 struct Main {
@@ -61,6 +66,7 @@ struct Main {
     approvals: ApprovalTimes,
     credentials: Vec<Placed<Credential>>,
     effects: EffectSettings,
+    escalation: EscalationSettings,
     access: AccessSettings,
 }
 
@@ -115,6 +121,9 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
         ("", Some("toml")) if path == MAIN_FILE => {
             parts.main = with_table(path, text, diagnostics, read_main);
         }
+        ("", Some("toml")) if path == MONITORS_FILE => {
+            parts.monitors = Some(monitors::read(path, text, diagnostics));
+        }
         ("tools", Some("toml")) => {
             parts.tools.extend(with_table(path, text, diagnostics, read_tools).unwrap_or_default());
         }
@@ -155,7 +164,8 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
         }
         (_, Some("toml" | "json" | "cedar")) => {
             let known = [
-                "portcullis.toml",
+                MAIN_FILE,
+                MONITORS_FILE,
                 "knowledge.json",
                 "tools/",
                 "policies/",
@@ -220,8 +230,10 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         table.tables("credential").into_iter().filter_map(|table| read_credential(file, table)).collect();
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));
     let access = table.table("access").map(|table| read_effects::access(file, table));
+    let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     Main {
         effects: effects.unwrap_or_default(),
+        escalation: escalation.unwrap_or_default(),
         access: access.unwrap_or_default(),
         mode: mode.unwrap_or_default(),
         unknown_tools: unknown_tools.unwrap_or(Verdict::Review),
@@ -485,6 +497,8 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         approvals: main.approvals,
         registry,
         effects,
+        escalation: main.escalation,
+        monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },
         knowledge: parts.knowledge,
         plans: parts.plans.into_iter().map(|plan| plan.value).collect(),

@@ -8,6 +8,7 @@
 //! knowledge.json         documents by id
 //! tables/*.toml          [[table]]    known tables and their columns
 //! functions/*.toml       [[function]] what agent code may call
+//! monitors.toml          [[concept]], [[pattern]]  what the monitors of a run look for
 //! activities/*.toml      [[activity]] what people do, by the words they use for it
 //! access/*.cedar         who may do what to which resource
 //! tests/*.md             cases: a transcript and the verdict it must get
@@ -15,23 +16,28 @@
 
 mod activities;
 mod diagnostic;
+mod escalation;
 mod lint;
 mod load;
+mod monitors;
 mod read_effects;
 mod settings;
 mod toml_table;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 pub use activities::{Activities, Activity, ActivityScope, WordRole};
 pub use diagnostic::{Diagnostic, nearest};
 pub use lint::Lint;
+pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
 pub use settings::{
     AccessSettings, Compiled, Compiler, EffectSettings, FunctionRole, SqlDialect, TableColumns,
 };
 
+use crate::escalation::EscalationSettings;
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder, canonical_json};
 use crate::keywords::KeywordIndex;
@@ -56,6 +62,10 @@ pub struct Bundle {
     pub registry: Registry,
     /// How arguments are read for effects.
     pub effects: EffectSettings,
+    /// From signals to a level.
+    pub escalation: EscalationSettings,
+    /// What the monitors of a run look for.
+    pub monitors: Arc<MonitorSettings>,
     /// Who may do what.
     pub access: AccessSettings,
     /// Documents by id.

@@ -60,6 +60,7 @@ impl Story {
             digest: Digest::from_bytes([number; 32]),
             directory: None,
             call: None,
+            confidence: None,
         }));
         action
     }

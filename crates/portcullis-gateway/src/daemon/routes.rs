@@ -193,6 +193,9 @@ async fn propose(
         return Err(Failure::bad_request("`arguments` must be an object"));
     }
     check_folder("directory", request.directory.as_deref())?;
+    if request.confidence.is_some_and(|confidence| !(0.0..=1.0).contains(&confidence)) {
+        return Err(Failure::bad_request("`confidence` must be a number from 0 to 1"));
+    }
     let default_wait = run.with_state(|_, bundle| bundle.approvals.wait_s.saturating_mul(1_000)).await;
     let wait = request.wait_ms.unwrap_or(default_wait).min(api::WAIT_MS_MAX);
     let arguments = if request.arguments.is_null() {
@@ -208,6 +211,7 @@ async fn propose(
         call: request.call,
         directory: request.directory,
         ask: request.ask,
+        confidence: request.confidence,
     };
     let (judgement, permit) =
         shared.gate.propose(&run, proposal, Duration::from_millis(u64::from(wait))).await?;

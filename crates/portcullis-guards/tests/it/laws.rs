@@ -131,6 +131,7 @@ fn state(steps: u32, side_effects: u32) -> RunState {
                 digest,
                 directory: None,
                 call: None,
+                confidence: None,
             }),
         );
         tell(

@@ -119,6 +119,7 @@ impl Run {
                 digest: digest(),
                 directory: None,
                 call: None,
+                confidence: None,
             }),
             &[("arguments", b"{\"path\":\"notes.txt\"}")],
         );

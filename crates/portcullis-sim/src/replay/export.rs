@@ -238,6 +238,7 @@ impl Rerun<'_> {
                         call: proposed.call.clone(),
                         directory: proposed.directory.clone(),
                         ask: self.asked.contains(&proposed.action),
+                        confidence: proposed.confidence,
                     };
                     self.actions.insert(proposed.action, proposal);
                 }
