@@ -257,13 +257,15 @@ impl Pattern {
     }
 
     fn means(&self, secret: &Self, strict: bool) -> bool {
-        let Some(agreed) = agreement(&self.tokens, &secret.tokens) else { return false };
         let any_match_will_do = match (self.hidden, secret.hidden) {
             // `.*`, `.[a-z]*` and the like: all hidden names.
             (true, true) => !strict || !self.named,
             (false, true) => false,
             _ => !strict,
         };
-        any_match_will_do || agreed * 2 >= secret.letters
+        // Patterns with few letters agree in few.
+        (any_match_will_do || self.letters * 2 >= secret.letters)
+            && agreement(&self.tokens, &secret.tokens)
+                .is_some_and(|agreed| any_match_will_do || agreed * 2 >= secret.letters)
     }
 }

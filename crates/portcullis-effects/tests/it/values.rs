@@ -1,8 +1,11 @@
 //! Properties of single values, whatever text they are.
 
+use std::time::{Duration, Instant};
+
 use portcullis_core::bundle::EffectSettings;
 use portcullis_core::effect::{Effects, ResourceKind};
 use portcullis_core::principal::Attribute;
+use portcullis_effects::limits::PATH_BYTES_MAX;
 use portcullis_effects::{Sink, Surroundings, activity, code, mail, path, read_call, shell, sql, url};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -228,6 +231,26 @@ fn an_overlong_path_is_not_resolved() {
     let long = "x".repeat(1 << 20);
     let resource = with(|surroundings| path::resource(&long, surroundings));
     assert!(resource.name.len() < 8192);
+}
+
+/// Each piece makes some part of the reader look again at what follows, at every name, or at every expansion.
+#[test]
+fn hostile_paths_are_read_within_bounds() {
+    // Without optimisation everything takes some twenty times longer.
+    let limit = if cfg!(debug_assertions) { Duration::from_secs(10) } else { Duration::from_millis(500) };
+    let pieces =
+        ["a/", "/", "../", "[", "]", "{", "}", "{}", "{,", "{,}", "{a,b}", "*", "*/", ".*/", "?", "[a]*/"];
+    let more =
+        ["{a,b}*/", "*{a,b}{c,d}*/", ".{a,b}{c,*}{d,?}{e,f}/", "%2e", "$HOME", "%2e%2e/", "\\", "proc/self/"];
+    for piece in pieces.iter().chain(&more) {
+        for start in ["", "/", "file:///", "~/"] {
+            let text = format!("{start}{}", piece.repeat(PATH_BYTES_MAX / piece.len()));
+            let begun = Instant::now();
+            with(|surroundings| path::resource(&text, surroundings));
+            let time = begun.elapsed();
+            assert!(time < limit, "{start}{piece} repeated: {time:?}");
+        }
+    }
 }
 
 #[test]
