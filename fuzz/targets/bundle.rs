@@ -5,5 +5,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    portcullis_fuzz::load(&[("portcullis.toml", text)]);
+    let _ = portcullis_fuzz::load(&[("portcullis.toml", text)]);
 });

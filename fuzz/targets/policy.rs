@@ -6,5 +6,5 @@
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
-    portcullis_fuzz::load(&[("access/p.cedar", text)]);
+    let _ = portcullis_fuzz::load(&[("access/p.cedar", text)]);
 });
