@@ -396,9 +396,21 @@ pub struct Proposed {
     /// The surface's own id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
+    /// What near-identical calls have in common, see [`Action::likeness`](crate::action::Action::likeness); none for a
+    /// thinking step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likeness: Option<Digest>,
+    /// What the call costs, in millionths of the bundle's unit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cost_micros: u64,
     /// How sure the agent said it was, 0 to 1, where the surface reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Body of `verdict`.

@@ -30,4 +30,5 @@ mod recent;
 pub mod state;
 pub mod time;
 pub mod tool;
+pub mod usage;
 pub mod verdict;

@@ -30,6 +30,10 @@ pub const EFFECT_GRANTS_TRIED_MAX: usize = 16;
 pub const GRANTED_RESOURCES_MAX: usize = 256;
 /// Denied actions of one run whose retries are counted.
 pub const DENIALS_REMEMBERED_MAX: usize = 1_024;
+/// Latest calls of a run that a further one is compared with.
+pub const CALLS_COMPARED_MAX: usize = 32;
+/// Latest verdicts on calls of a run among which denials are counted.
+pub const VERDICTS_REMEMBERED_MAX: u32 = 20;
 /// Files in one bundle.
 pub const BUNDLE_FILES_MAX: usize = 1_024;
 /// Size of one file of a bundle, in bytes.

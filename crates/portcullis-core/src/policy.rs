@@ -16,6 +16,10 @@ pub struct RuntimePolicy {
     pub max_steps: u32,
     /// Side effects that may execute in one run: a limit of N permits exactly N.
     pub max_side_effects: u32,
+    /// Bytes of arguments sent and of results seen in one run; none for no limit.
+    pub max_bytes: Option<u64>,
+    /// Cost of the calls of one run, in millionths of the bundle's unit; none for no limit.
+    pub max_cost_micros: Option<u64>,
     /// Whether every side effect needs a person's approval.
     pub approval_for_side_effects: bool,
     /// Words that must not occur in the planned action or in any argument.

@@ -18,6 +18,7 @@ use crate::limits::{
 use crate::principal::Principal;
 use crate::recent::Recent;
 use crate::time::Timestamp;
+use crate::usage::Usage;
 use crate::verdict::Verdict;
 
 /// Whether the run may go on.
@@ -96,6 +97,8 @@ pub struct OpenAction {
     pub executing: bool,
     /// Whether it takes up a call that asked for more input.
     pub continues: bool,
+    /// What it costs, in millionths of the bundle's unit.
+    pub cost_micros: u64,
     /// The surface's own id of the call.
     pub call: Option<String>,
 }
@@ -133,6 +136,7 @@ pub struct RunState {
     /// More tools changed than are remembered: every tool counts as changed.
     changed_tools_overflow: bool,
     verdicts: [u64; Verdict::ALL.len()],
+    usage: Usage,
 }
 
 impl RunState {
@@ -198,6 +202,11 @@ impl RunState {
     /// Side effects that executed or are executing.
     pub fn side_effects(&self) -> u32 {
         self.side_effects
+    }
+
+    /// What the run has used up, and how it repeats itself.
+    pub fn usage(&self) -> &Usage {
+        &self.usage
     }
 
     /// Where everything came from that the agent has seen.
@@ -332,6 +341,7 @@ impl RunState {
     /// Takes one more event into account. Total: an event that does not fit changes nothing but the count.
     pub fn apply(&mut self, event: &Event) {
         self.seq = event.seq;
+        self.usage.apply(event);
         match &event.body {
             EventBody::RunOpened(opened) => {
                 self.principal = Some(opened.principal.clone());
@@ -444,6 +454,7 @@ impl RunState {
             last_event: seq,
             executing: false,
             continues,
+            cost_micros: proposed.cost_micros,
             call: proposed.call.clone(),
         };
         self.actions.insert(proposed.action, action, OPEN_ACTIONS_MAX);
@@ -496,6 +507,7 @@ impl RunState {
         if enforced.may_happen() && !action.executing {
             action.executing = true;
             self.executing += 1;
+            self.usage.pay(action.cost_micros);
             let counted = action.continues
                 && action.tool.as_ref().and_then(|tool| self.asked_for_more.get_mut(tool)).is_some_and(
                     |asked| {

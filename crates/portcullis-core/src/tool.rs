@@ -28,6 +28,8 @@ pub struct Tool {
     pub side_effecting: bool,
     /// How dangerous it is, 0 to 1.
     pub risk: f64,
+    /// What one call costs, in millionths of the bundle's unit.
+    pub cost_micros: u64,
     /// Whether agents may use it at all.
     pub enabled: bool,
     /// Which arguments hold SQL, paths, addresses and the like.

@@ -17,6 +17,7 @@ pub fn catalogue() -> Vec<Box<dyn Guard>> {
     vec![
         Box::new(run::phase::RunPhase),
         Box::new(run::loop_breaker::LoopBreaker),
+        Box::new(run::budget::Budget),
         Box::new(approval::refused::ApprovalRefused),
         Box::new(registry::disabled_tool::DisabledTool),
         Box::new(registry::unknown_tool::UnknownTool),

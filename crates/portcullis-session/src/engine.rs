@@ -311,6 +311,8 @@ impl Engine {
             tool: action.tool.clone(),
             side_effecting,
             digest: action.digest(),
+            likeness: action.likeness(),
+            cost_micros: self.cost(action.tool.as_deref()),
             call,
             confidence: action.confidence,
         };
@@ -325,6 +327,10 @@ impl Engine {
         let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
         let grant = self.state.grant_for(&action, bound_to, batch.at(), ttl);
         self.judge(batch, action, Standing { step, cause, bound_to, call: None, ask }, grant)
+    }
+
+    fn cost(&self, tool: Option<&str>) -> u64 {
+        tool.and_then(|name| self.bundle.registry.get(name)).map_or(0, |tool| tool.cost_micros)
     }
 
     /// Facts, decision, verdict event, enforcement.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::diagnostic::Diagnostic;
+use super::loops::LoopSettings;
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{Field, File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, Credential, MonitorSettings, Plan, PlanStep, activities,
-    escalation, monitors, read_effects,
+    escalation, loops, monitors, policies, read_effects,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -35,10 +36,10 @@ pub(super) const VERDICTS: [(&str, Verdict); 3] =
 const BUNDLE_VERSION: u32 = 1;
 
 /// Something read from a file, with what is needed to complain about it later.
-struct Placed<T> {
-    value: T,
+pub(super) struct Placed<T> {
+    pub(super) value: T,
     /// A diagnostic at its place, waiting for a message.
-    place: Diagnostic,
+    pub(super) place: Diagnostic,
 }
 
 #[derive(Default)]
@@ -66,6 +67,7 @@ struct Main {
     approvals: ApprovalTimes,
     credentials: Vec<Placed<Credential>>,
     effects: EffectSettings,
+    loops: LoopSettings,
     escalation: EscalationSettings,
     access: AccessSettings,
 }
@@ -128,7 +130,7 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
             parts.tools.extend(with_table(path, text, diagnostics, read_tools).unwrap_or_default());
         }
         ("policies", Some("toml")) => {
-            for (policy, types) in with_table(path, text, diagnostics, read_policies).unwrap_or_default() {
+            for (policy, types) in with_table(path, text, diagnostics, policies::read).unwrap_or_default() {
                 parts.policies.push(policy);
                 parts.allowed_types.extend(types);
             }
@@ -230,9 +232,11 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         table.tables("credential").into_iter().filter_map(|table| read_credential(file, table)).collect();
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));
     let access = table.table("access").map(|table| read_effects::access(file, table));
+    let loops = table.table("loops").map(loops::read);
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     Main {
         effects: effects.unwrap_or_default(),
+        loops: loops.unwrap_or_default(),
         escalation: escalation.unwrap_or_default(),
         access: access.unwrap_or_default(),
         mode: mode.unwrap_or_default(),
@@ -244,7 +248,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     }
 }
 
-fn placed<T>(file: &File<'_>, field: Field<T>) -> Placed<T> {
+pub(super) fn placed<T>(file: &File<'_>, field: Field<T>) -> Placed<T> {
     Placed { place: file.at(field.span, ""), value: field.value }
 }
 
@@ -313,6 +317,7 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
         table.missing("side_effecting");
     }
     let risk = table.fraction("risk").unwrap_or(0.5);
+    let cost_micros = table.millionths("cost").unwrap_or(0);
     let enabled = table.boolean("enabled").unwrap_or(true);
     let inferred = table.boolean("inferred").unwrap_or(false);
     let args = table.json("args");
@@ -340,58 +345,13 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
         description,
         side_effecting: side_effecting?,
         risk,
+        cost_micros,
         enabled,
         effects: effects.into_iter().map(|(argument, effect)| EffectArgument { argument, effect }).collect(),
         inferred,
         args,
     };
     Some(Placed { value, place })
-}
-
-type PolicyParts = (Placed<RuntimePolicy>, Vec<Placed<String>>);
-
-fn read_policies(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<PolicyParts> {
-    table.tables("policy").into_iter().filter_map(|table| read_policy(file, table)).collect()
-}
-
-fn read_policy(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PolicyParts> {
-    let name = name_field(file, &mut table, "name");
-    let types = table.strings("allowed_types");
-    let max_steps = table.integer("max_steps", 1);
-    let max_side_effects = table.integer("max_side_effects", 0);
-    // A limit that is left out must not mean "no limit".
-    for (field, missing) in [
-        ("allowed_types", types.is_none()),
-        ("max_steps", max_steps.is_none()),
-        ("max_side_effects", max_side_effects.is_none()),
-    ] {
-        if missing {
-            table.missing(field);
-        }
-    }
-    let approval = table.boolean("approval_for_side_effects").unwrap_or(false);
-    let keywords = table.strings("restricted_keywords").unwrap_or_default();
-    let escalate = table.boolean("escalate_on_verification_fail").unwrap_or(true);
-    table.finish();
-    for keyword in &keywords {
-        if crate::normalise::keyword(&keyword.value).is_empty() {
-            file.report(file.at(keyword.span.clone(), "an empty keyword never matches"));
-        }
-    }
-    let name = name?;
-    let types = types?;
-    let place = file.at(name.span, "");
-    let policy = RuntimePolicy {
-        name: name.value,
-        allowed_types: types.iter().map(|field| field.value.clone()).collect(),
-        max_steps: max_steps?,
-        max_side_effects: max_side_effects?,
-        approval_for_side_effects: approval,
-        restricted_keywords: keywords.into_iter().map(|field| field.value).collect(),
-        escalate_on_verification_fail: escalate,
-    };
-    let types = types.into_iter().map(|field| placed(file, field)).collect();
-    Some((Placed { value: policy, place }, types))
 }
 
 type PlanParts = (Placed<Plan>, Vec<Placed<String>>);
@@ -497,6 +457,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         approvals: main.approvals,
         registry,
         effects,
+        loops: main.loops,
         escalation: main.escalation,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },

@@ -19,7 +19,9 @@ mod diagnostic;
 mod escalation;
 mod lint;
 mod load;
+mod loops;
 mod monitors;
+mod policies;
 mod read_effects;
 mod settings;
 mod toml_table;
@@ -32,6 +34,7 @@ use serde_json::Value;
 pub use activities::{Activities, Activity, ActivityScope, WordRole};
 pub use diagnostic::{Diagnostic, nearest};
 pub use lint::Lint;
+pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
 pub use settings::{
     AccessSettings, Compiled, Compiler, EffectSettings, FunctionRole, SqlDialect, TableColumns,
@@ -62,6 +65,8 @@ pub struct Bundle {
     pub registry: Registry,
     /// How arguments are read for effects.
     pub effects: EffectSettings,
+    /// How much repetition is too much.
+    pub loops: LoopSettings,
     /// From signals to a level.
     pub escalation: EscalationSettings,
     /// What the monitors of a run look for.

@@ -137,6 +137,21 @@ impl<'f, 's> Table<'f, 's> {
         }
     }
 
+    /// A number of units, from 0, as whole millionths of the unit; more digits are an error, not rounded away.
+    pub(super) fn millionths(&mut self, name: &'static str) -> Option<u64> {
+        let value = self.take(name)?;
+        let text = match value.get_ref() {
+            DeValue::Float(float) => Some(float.as_str()),
+            DeValue::Integer(integer) => Some(integer.as_str()),
+            _ => None,
+        };
+        let number = text.and_then(millionths);
+        if number.is_none() {
+            self.wrong_type(name, "a number from 0 with at most six decimals", value);
+        }
+        number
+    }
+
     /// A number from 0 to 1.
     pub(super) fn fraction(&mut self, name: &'static str) -> Option<f64> {
         let value = self.take(name)?;
@@ -310,4 +325,15 @@ fn to_json(value: &DeValue<'_>, depth: usize) -> Result<Value, String> {
             Value::Object(map)
         }
     })
+}
+/// `1.25` as 1,250,000.
+fn millionths(text: &str) -> Option<u64> {
+    const DIGITS: usize = 6;
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if fraction.len() > DIGITS || !fraction.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let whole: u64 = whole.parse().ok()?;
+    let fraction: u64 = format!("{fraction:0<DIGITS$}").parse().ok()?;
+    whole.checked_mul(1_000_000)?.checked_add(fraction)
 }

@@ -57,6 +57,8 @@ impl Story {
             step: u32::from(number),
             tool: Some("t".into()),
             side_effecting,
+            likeness: None,
+            cost_micros: 0,
             digest: Digest::from_bytes([number; 32]),
             directory: None,
             call: None,

@@ -1,9 +1,10 @@
-//! Ends the repetition of a denied action.
+//! Ends repetition: of a denied action, of calls that are all alike, of denials.
 
 use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::limits::{CALLS_COMPARED_MAX, VERDICTS_REMEMBERED_MAX};
 use portcullis_core::verdict::Verdict;
 
 /// How often an identical action is judged and denied before the loop breaker answers: the first call and two
@@ -11,25 +12,32 @@ use portcullis_core::verdict::Verdict;
 pub const DENIALS_BEFORE_BREAK: u32 = 3;
 
 /// ## What it does
-/// Answers the third identical retry of a denied action, and every one after it, with a denial that says so.
+/// Answers the third identical retry of a denied action, and every one after it, with a denial that says so. Denies a
+/// call that is like many of the latest ones, and pauses a run in which most of the latest calls were denied.
 ///
 /// ## Why it matters
 /// An agent that is told "no" without being told that asking again is pointless will ask again, at the cost of
-/// tokens, time and the reader's patience.
+/// tokens, time and the reader's patience. One that gets nowhere tries the same with small changes, and one that was
+/// talked into something looks for the door that is not locked.
 ///
 /// ## Fires on
 /// An action with the same tool and the same arguments as one that was denied three times in a row. Spelling
-/// does not matter: keys in another order and other white space are the same action.
+/// does not matter: keys in another order and other white space are the same action (`run/loop-breaker`). A call with
+/// the same tool and the same words in its arguments, but for case and punctuation, as ten of the latest 32
+/// (`run/loop-breaker/alike`). A call after twelve of the latest 20 were denied, counted from the user's latest input
+/// (`run/loop-breaker/denials`): the run pauses until the user or a person speaks.
 ///
 /// ## Does not cover
-/// Variants of a denied action. Calls that wait for an approver: waiting is not a retry storm.
+/// Variants in other words. Calls that wait for an approver: waiting is not a retry storm.
 ///
 /// ## Configuration
-/// None. A reload of the bundle clears the counts.
+/// `[loops]` in `portcullis.toml`: `alike` and `denials`, 0 for any number. A reload of the bundle clears the counts of
+/// identical denials.
 ///
 /// ## False positives
 /// An action that became allowed meanwhile because the run changed is still answered with the denial; a
-/// different spelling of the arguments' values, or a reload, clears it.
+/// different spelling of the arguments' values, or a reload, clears it. An agent that polls with the same arguments is
+/// denied after ten calls: raise `alike`, or give it a tool that waits.
 ///
 /// ## References
 /// OWASP ASI08, LLM10.
@@ -55,13 +63,29 @@ impl Guard for LoopBreaker {
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
         let Some(action) = pending.subject.action() else { return Ok(Vec::new()) };
-        let denials = context.run.denials(action.digest());
-        if denials < DENIALS_BEFORE_BREAK {
-            return Ok(Vec::new());
+        let (run, loops) = (context.run, &context.bundle.loops);
+        let instead = "do something else, or tell the user that this cannot be done";
+        let mut findings = Vec::new();
+        let denials = run.denials(action.digest());
+        if denials >= DENIALS_BEFORE_BREAK {
+            let message = format!("loop breaker: this identical call was already denied {denials} times");
+            findings.push(Finding::new("run/loop-breaker", Verdict::Deny, message).instead(instead));
         }
-        let message = format!("loop breaker: this identical call was already denied {denials} times");
-        let finding = Finding::new("run/loop-breaker", Verdict::Deny, message)
-            .instead("do something else, or tell the user that this cannot be done");
-        Ok(vec![finding])
+        let alike = action.likeness().map_or(0, |likeness| run.usage().alike(likeness));
+        if loops.alike > 0 && alike >= loops.alike {
+            let message =
+                format!("loop breaker: {alike} of the latest {CALLS_COMPARED_MAX} calls were like this one");
+            findings.push(Finding::new("run/loop-breaker/alike", Verdict::Deny, message).instead(instead));
+        }
+        let denied = run.usage().denied_lately();
+        if loops.denials > 0 && denied >= loops.denials {
+            let message =
+                format!("loop breaker: {denied} of the latest {VERDICTS_REMEMBERED_MAX} calls were denied");
+            findings.push(
+                Finding::new("run/loop-breaker/denials", Verdict::Pause, message)
+                    .instead("tell the user what was denied, and ask how to go on"),
+            );
+        }
+        Ok(findings)
     }
 }

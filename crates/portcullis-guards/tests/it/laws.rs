@@ -128,6 +128,8 @@ fn state(steps: u32, side_effects: u32) -> RunState {
                 step,
                 tool,
                 side_effecting,
+                likeness: None,
+                cost_micros: 0,
                 digest,
                 directory: None,
                 call: None,

@@ -116,6 +116,8 @@ impl Run {
                 step: 1,
                 tool: Some("write_file".to_owned()),
                 side_effecting: true,
+                likeness: None,
+                cost_micros: 0,
                 digest: digest(),
                 directory: None,
                 call: None,

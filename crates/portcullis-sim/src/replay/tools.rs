@@ -129,6 +129,7 @@ fn tool(name: &str, seen: Seen) -> Result<(Tool, InferredTool), String> {
         description,
         side_effecting: draft.side_effecting,
         risk: draft.risk,
+        cost_micros: 0,
         enabled: true,
         effects: draft.effects,
         inferred: true,

@@ -1,0 +1,82 @@
+//! What a run has used up, and how it repeats itself: counters that limits and the loop breaker read.
+//!
+//! Part of [`RunState`](crate::state::RunState), and like it a fold over events, O(1) an event.
+
+use std::collections::VecDeque;
+
+use crate::event::{Event, EventBody, VerdictRecord};
+use crate::id::Digest;
+use crate::label::Label;
+use crate::limits::{CALLS_COMPARED_MAX, VERDICTS_REMEMBERED_MAX};
+use crate::verdict::Verdict;
+
+/// The counters of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Usage {
+    bytes: u64,
+    cost_micros: u64,
+    /// Likenesses of the latest calls, the oldest first.
+    calls: VecDeque<Digest>,
+    /// The latest verdicts on calls since the user last spoke, the newest in the lowest bit; set where it was a denial.
+    denied: u32,
+}
+
+impl Usage {
+    /// Bytes of arguments sent and of results seen.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Cost of the calls that went ahead, in millionths of the bundle's unit.
+    pub fn cost_micros(&self) -> u64 {
+        self.cost_micros
+    }
+
+    /// How many of the latest [`CALLS_COMPARED_MAX`] calls were like this one.
+    pub fn alike(&self, likeness: Digest) -> u32 {
+        let alike = self.calls.iter().filter(|call| **call == likeness).count();
+        u32::try_from(alike).unwrap_or(u32::MAX)
+    }
+
+    /// How many of the latest [`VERDICTS_REMEMBERED_MAX`] calls were denied, since the user last spoke or a person
+    /// resumed the run.
+    pub fn denied_lately(&self) -> u32 {
+        self.denied.count_ones()
+    }
+
+    /// Takes one more event into account.
+    pub(crate) fn apply(&mut self, event: &Event) {
+        match &event.body {
+            EventBody::Proposed(proposed) => {
+                self.see(event, "arguments");
+                if let Some(likeness) = proposed.likeness {
+                    if self.calls.len() >= CALLS_COMPARED_MAX {
+                        self.calls.pop_front();
+                    }
+                    self.calls.push_back(likeness);
+                }
+            }
+            EventBody::Observation { .. } => self.see(event, "content"),
+            EventBody::Verdict(record) => self.judge(record),
+            EventBody::Input { label: Label::User } | EventBody::Control { .. } => self.denied = 0,
+            _ => {}
+        }
+    }
+
+    /// A call goes ahead.
+    pub(crate) fn pay(&mut self, cost_micros: u64) {
+        self.cost_micros = self.cost_micros.saturating_add(cost_micros);
+    }
+
+    fn see(&mut self, event: &Event, payload: &str) {
+        let bytes = event.payloads.get(payload).map_or(0, |payload| payload.bytes);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    fn judge(&mut self, record: &VerdictRecord) {
+        if record.action.is_some() {
+            self.denied = (self.denied << 1) | u32::from(record.verdict == Verdict::Deny);
+            self.denied &= (1 << VERDICTS_REMEMBERED_MAX) - 1;
+        }
+    }
+}
