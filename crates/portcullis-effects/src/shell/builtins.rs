@@ -1,6 +1,7 @@
 //! What the shell does itself: variables, folders, evaluation.
 
 use super::assignment;
+use super::commands::environment;
 use super::interpreter::{Call, Input, Interpreter, Stdin};
 use super::options::{Options, Spec, joined};
 use super::state::{Meaning, Value};
@@ -16,13 +17,20 @@ pub(super) fn run(
 ) -> Option<(bool, Failure)> {
     let args = call.args;
     match call.program {
-        "test" | "[" | "let" | "unset" | "read" | "printf" | "declare" => evaluated_subscripts(shell, call),
+        "test" | "[" | "let" | "unset" | "read" | "printf" | "declare" | "typeset" | "local" | "export"
+        | "readonly" | "wait" | "getopts" | "mapfile" | "readarray" => evaluated_subscripts(shell, call),
         _ => {}
     }
     let known = match call.program {
-        ":" | "true" | "false" | "test" | "[" | "wait" | "jobs" | "umask" | "ulimit" | "times" | "type"
-        | "help" | "dirs" | "shopt" | "caller" | "compgen" | "logout" | "suspend" | "fg" | "bg"
-        | "disown" => true,
+        ":" | "true" | "false" | "test" | "[" | "jobs" | "umask" | "ulimit" | "times" | "type" | "help"
+        | "dirs" | "shopt" | "caller" | "logout" | "suspend" | "fg" | "bg" | "disown" => true,
+        "compgen" => generate(shell, call),
+        "wait" => {
+            let options = Options::read(args, &Spec { flags: "nf", valued: "p", ..Spec::default() });
+            let names: Vec<Word> = options.values(&["p"]).cloned().collect();
+            names.iter().for_each(|name| shell.assign_unread(&name.shape, &name.range));
+            true
+        }
         "echo" | "printf" | "pwd" => {
             shell.output = printed(shell, call);
             true
@@ -41,7 +49,12 @@ pub(super) fn run(
             true
         }
         "unset" => unset(shell, args),
-        "set" => set(shell, args),
+        "set" => {
+            if args.is_empty() {
+                print_variables(shell, call);
+            }
+            set(shell, args)
+        }
         "shift" => {
             let count =
                 args.first().map_or(Some(1), |word| word.literal().and_then(|text| text.parse().ok()));
@@ -92,6 +105,10 @@ fn evaluated_subscripts(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) {
     if let Some(word) = call.args.iter().find(runs) {
         shell.unknown("shell", "a subscript is evaluated", word.range.clone());
     }
+    // `unset 'a[x]'` evaluates the variable x.
+    for word in call.args.iter().filter(|word| word.shape.contains('[')) {
+        shell.evaluated_names(&word.shape.clone(), &word.range);
+    }
 }
 
 /// What a command prints, where it is its words.
@@ -102,7 +119,7 @@ fn printed(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Option<String> {
             if let [flag, name, ..] = call.args
                 && flag.literal() == Some("-v")
             {
-                shell.state.assign(&name.shape, Value::Unknown);
+                shell.assign_unread(&name.shape, &name.range);
                 return None;
             }
             let (format, rest) = call.args.split_first()?;
@@ -150,6 +167,10 @@ fn declare(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     if options.odd || options.has(&["n", "i", "l", "u", "c"]) {
         shell.state.forget_variables();
     }
+    if options.end == call.args.len() && !options.has(&["f", "F"]) && call.program != "local" {
+        // Without names they print all there are.
+        print_variables(shell, call);
+    }
     if options.has(&["f", "F"]) {
         // Functions that other shells will have.
         shell.state.tampered |= call.program == "export" || options.has(&["x"]);
@@ -172,6 +193,10 @@ fn declare(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
             None => Value::Shape(found.value.to_owned()),
         };
         shell.influence(found.name, &value, &word.range);
+        if options.has(&["n"]) {
+            // What is assigned to the reference later is assigned to the other.
+            shell.assign_unread(found.value, &word.range);
+        }
         shell.state.assign(found.name, value);
         if local {
             shell.locals.push(found.name.to_owned());
@@ -190,7 +215,7 @@ fn read(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     let arrays: Vec<String> = options.values(&["a"]).map(|word| word.shape.clone()).collect();
     let operands = call.args.get(options.end..).unwrap_or_default().iter().map(|word| word.shape.clone());
     for name in operands.chain(arrays).chain(["REPLY", "MAPFILE", "OPTARG"].map(str::to_owned)) {
-        shell.state.assign(&name, Value::Unknown);
+        shell.assign_unread(&name, &call.range);
     }
     true
 }
@@ -231,12 +256,38 @@ fn set(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
     true
 }
 
+/// The values of all variables are printed, those of the environment among them.
+fn print_variables(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) {
+    environment::read(Verb::Read, &Word::known("*", call.range.clone()), shell);
+}
+
+/// `compgen` completes words, and can run what finds them.
+fn generate(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
+    let spec = Spec { flags: "abcdefgjksuv", valued: "AoGWFCXPSV", ..Spec::default() };
+    let options = Options::read(call.args, &spec);
+    let scripts: Vec<Word> = options.values(&["C"]).cloned().collect();
+    scripts.iter().for_each(|script| shell.script(script));
+    let expands = |word: &Word| word.shape.contains(['$', '`']) || word.value.is_none();
+    if options.has(&["F"]) || options.values(&["W"]).any(expands) {
+        shell.unknown("shell", "what completes words is not followed", call.range.clone());
+    }
+    if options.has(&["v", "e"]) || options.values(&["A"]).any(|kind| kind.shape.contains("variable")) {
+        print_variables(shell, call);
+    }
+    !options.odd
+}
+
 fn alias(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
     for word in args {
         match word.shape.split_once('=') {
             Some((name, text)) => {
-                shell.state.define(name, Some(Meaning::Alias(text.to_owned())));
+                // After an alias that ends with a blank, the next word may be one too.
+                let plain = word.value.is_some() && !text.ends_with([' ', '\t']);
+                let meaning = if plain { Meaning::Alias(text.to_owned()) } else { Meaning::Unclear };
+                shell.state.define(name, Some(meaning));
             }
+            // Some shells have aliases for words anywhere in a command.
+            None if word.shape.starts_with('-') && word.shape != "-p" => shell.state.tampered = true,
             None if word.value.is_none() => shell.state.tampered = true,
             None => {}
         }
@@ -295,6 +346,11 @@ fn source(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
         },
         Some(word) if word.shape.starts_with("/dev/fd/") => {
             shell.unknown("shell", "the script comes from another program", word.range.clone());
+        }
+        // A virtual environment of Python puts its own tools first, and that is all.
+        Some(word) if word.literal().is_some_and(|path| path.ends_with("/bin/activate")) => {
+            shell.path(Verb::Execute, word);
+            return true;
         }
         Some(word) => shell.path(Verb::Execute, word),
         None => {}

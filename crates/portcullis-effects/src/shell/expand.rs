@@ -3,8 +3,10 @@
 //! Quotes, escapes, tildes, variables, substitutions and braces, in bash's order. What is not known is marked, and
 //! whatever is substituted is walked for its effects on the way, wherever it stands.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
+use super::environment::{self, Influence};
 use super::fields::Fields;
 use super::interpreter::Interpreter;
 use super::scan::{self, byte};
@@ -14,6 +16,9 @@ use super::{ansi, assignment, brace};
 
 /// What a process substitution is replaced by: a descriptor that is open already.
 pub(super) const PROCESS: &str = "/dev/fd/63";
+
+/// Most variables that one expression is followed through.
+const EVALUATED_MAX: usize = 256;
 
 /// How text is quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,21 +224,70 @@ impl Interpreter<'_, '_> {
 
     /// Walks what arithmetic substitutes; its value is not followed, and variables it sets are not known.
     pub(super) fn arithmetic(&mut self, text: &str, range: &Range<usize>) {
-        self.pieces(text, Quoting::Document, range, &mut Fields::new(false));
-        let name = |char: char| char == '_' || char.is_ascii_alphanumeric();
-        for word in text.split(|char| !name(char)).filter(|word| assignment::is_name(word)) {
-            // A variable's text is evaluated again: `x='a[$(rm y)]'; echo $((x))`.
-            if let Value::Text(value) = self.state.variable(word)
-                && value.contains(['$', '`'])
-            {
-                self.unknown("shell", "arithmetic evaluates the text of a variable", range.clone());
-            }
-            if self.state.assigns(word) && (text.contains('=') || text.contains("++") || text.contains("--"))
-            {
+        let mut fields = Fields::new(false);
+        self.pieces(text, Quoting::Document, range, &mut fields);
+        let expanded = fields.words(range).into_iter().next();
+        self.evaluated(expanded.as_ref().map_or("", |word| &word.shape), range);
+        self.evaluated_names(text, range);
+        let changes = text.contains('=') || text.contains("++") || text.contains("--");
+        for word in names(text).filter(|_| changes) {
+            // Names that nothing here set are followed only where they change what programs do.
+            self.influence(word, &Value::Unknown, range);
+            if self.state.assigns(word) || environment::influence(word, None) != Influence::None {
                 self.state.assign(word, Value::Unknown);
             }
         }
     }
+
+    /// Notes text that is arithmetic after expansion: subscripts in it are expanded again.
+    pub(super) fn evaluated(&mut self, expanded: &str, range: &Range<usize>) {
+        if runs_when_evaluated(expanded) {
+            self.unknown("shell", "arithmetic expands a subscript", range.clone());
+        }
+    }
+
+    /// Notes variables that arithmetic names, the text of which is evaluated in turn: `x='a[$(rm y)]'; ((x))`.
+    pub(super) fn evaluated_names(&mut self, text: &str, range: &Range<usize>) {
+        let mut open: Vec<String> = names(text).map(ToOwned::to_owned).collect();
+        let mut seen = BTreeSet::new();
+        while let Some(name) = open.pop() {
+            if seen.len() >= EVALUATED_MAX {
+                return self.unknown("shell", "arithmetic names too many variables", range.clone());
+            }
+            let texts = match self.state.variable(&name) {
+                Value::Text(text) | Value::Shape(text) => vec![text],
+                Value::List(texts) => texts,
+                Value::Unset | Value::Glob(_) | Value::Unknown => Vec::new(),
+            };
+            if !seen.insert(name) {
+                continue;
+            }
+            if texts.iter().any(|text| text.contains(['$', '`'])) {
+                return self.unknown("shell", "arithmetic evaluates the text of a variable", range.clone());
+            }
+            open.extend(texts.iter().flat_map(|text| names(text)).map(ToOwned::to_owned));
+        }
+    }
+
+    /// After `declare -i` an assignment is arithmetic.
+    pub(super) fn evaluated_on_assignment(&mut self, value: &Value, range: &Range<usize>) {
+        if let Value::Text(text) | Value::Shape(text) = value
+            && self.state.forgets_variables()
+        {
+            self.evaluated(text, range);
+        }
+    }
+}
+
+/// Whether text has a subscript with a command in it.
+pub(super) fn runs_when_evaluated(text: &str) -> bool {
+    text.contains('[') && (text.contains("$(") || text.contains('`') || text.contains("${"))
+}
+
+/// Words of a text that may be names of variables.
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    let in_name = |char: char| char == '_' || char.is_ascii_alphanumeric();
+    text.split(move |char| !in_name(char)).filter(|word| assignment::is_name(word))
 }
 
 /// The parameter that text after a dollar sign names without braces.

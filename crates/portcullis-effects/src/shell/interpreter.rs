@@ -363,6 +363,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             None if word.shape == "*" => Value::Unknown,
             None => Value::Shape(word.shape.clone()),
         };
+        self.influence(name, &value, &word.range);
         self.state.assign(name, value);
     }
 }

@@ -2,11 +2,15 @@
 
 use std::ops::Range;
 
+use portcullis_core::effect::Verb;
+
+use super::commands::environment;
 use super::expand::Quoting;
 use super::fields::Fields;
 use super::interpreter::Interpreter;
 use super::scan;
 use super::state::Value;
+use super::word::Word;
 
 /// A parameter: its name and, of an array, which element.
 struct Parameter<'t> {
@@ -34,6 +38,11 @@ impl Interpreter<'_, '_> {
         };
         if let Some(index) = parameter.index {
             self.arithmetic(index, range);
+        }
+        // `${TOKEN:+x}` and `${#TOKEN}` tell nothing of it.
+        let tells = !length && !operation.trim_start_matches(':').starts_with('+');
+        if tells && !self.state.assigns(parameter.name) && environment::is_secret(parameter.name) {
+            environment::read(Verb::Read, &Word::known(parameter.name, range.clone()), self);
         }
         let mut value = self.lookup(&parameter);
         if indirect {
@@ -127,7 +136,7 @@ impl Interpreter<'_, '_> {
             (Some(operator @ ('-' | '=' | '?' | '+')), _) => {
                 self.pieces(word, quoting, range, &mut Fields::new(false));
                 if operator == '=' {
-                    self.state.assign(parameter.name, Value::Unknown);
+                    self.assign_unread(parameter.name, range);
                 }
                 fields.unknown();
             }
@@ -140,6 +149,11 @@ impl Interpreter<'_, '_> {
             }
             _ => {
                 let argument = self.argument(operation, range);
+                if colon {
+                    // Offsets and lengths are arithmetic.
+                    self.evaluated(argument.as_deref().unwrap_or_default(), range);
+                    self.evaluated_names(operation, range);
+                }
                 match (value, argument) {
                     (Value::Text(text), Some(argument)) => match change(&text, operation, &argument) {
                         Some(changed) => fields.value(&changed, quoted),

@@ -20,7 +20,7 @@ struct Language {
 
 const LANGUAGES: &[Language] = &[
     Language {
-        programs: &["python", "python2", "python3", "pypy", "pypy3"],
+        programs: &["python", "python2", "python3", "pypy", "pypy3", "ipython", "ipython3"],
         name: "python",
         code: "c",
         long_code: &[],
@@ -124,7 +124,8 @@ fn run_shell(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
             _ if text.starts_with(['-', '+']) => {
                 commands |= text.starts_with('-') && text.contains('c');
                 standard |= text.starts_with('-') && text.contains('s');
-                at += if text.ends_with(['o', 'O']) { 2 } else { 1 };
+                // Each `o` among the letters takes a word: `-oc NAME TEXT`.
+                at += 1 + text.matches(['o', 'O']).count();
             }
             _ => break,
         }

@@ -73,6 +73,7 @@ impl Interpreter<'_, '_> {
     pub(super) fn influence(&mut self, name: &str, value: &Value, range: &Range<usize>) {
         let word = match value {
             Value::Text(text) => Word::known(text.clone(), range.clone()),
+            Value::Shape(shape) => Word { shape: shape.clone(), ..Word::unknown(range.clone()) },
             _ => Word::unknown(range.clone()),
         };
         match environment::influence(name, word.value.as_deref()) {
@@ -80,8 +81,54 @@ impl Interpreter<'_, '_> {
             Influence::Programs => self.state.tampered = true,
             Influence::Splitting => self.state.splits_elsewhere = true,
             Influence::Command => self.script(&word),
+            Influence::Places(verbs) => self.places(verbs, &word),
+            Influence::Contacts(verb) => self.contacts(verb, &word),
             Influence::Unclear => self.unknown("shell", "a variable holds text that runs", range.clone()),
         }
+    }
+
+    /// Effects on places that a variable names, separated by colons.
+    fn places(&mut self, verbs: &[Verb], word: &Word) {
+        let parts: Vec<&str> = word.shape.split(':').collect();
+        for part in &parts {
+            // What the variable held before, or nothing.
+            if part.is_empty() || *part == "*" && parts.len() > 1 {
+                continue;
+            }
+            let known = word.value.is_some() || !part.contains('*');
+            let place = Word {
+                value: known.then(|| (*part).to_owned()),
+                shape: (*part).to_owned(),
+                glob: false,
+                range: word.range.clone(),
+            };
+            for verb in verbs {
+                self.path(*verb, &place);
+            }
+        }
+    }
+
+    /// Effects on machines that a variable names, separated by commas.
+    fn contacts(&mut self, verb: Verb, word: &Word) {
+        for part in word.shape.split([',', '|']).map(str::trim) {
+            if part.is_empty() || matches!(part, "direct" | "off" | "none") {
+                continue;
+            }
+            let known = word.value.is_some() || !part.contains('*');
+            let place = Word {
+                value: known.then(|| part.to_owned()),
+                shape: part.to_owned(),
+                glob: false,
+                range: word.range.clone(),
+            };
+            self.url(verb, &place, &[]);
+        }
+    }
+
+    /// A variable gets a value that is not followed, by something other than an assignment.
+    pub(super) fn assign_unread(&mut self, name: &str, range: &Range<usize>) {
+        self.influence(name, &Value::Unknown, range);
+        self.state.assign(name, Value::Unknown);
     }
 
     fn item(
@@ -158,6 +205,7 @@ impl Interpreter<'_, '_> {
         if let Some(index) = split.index {
             self.arithmetic(index, &place);
         }
+        self.evaluated_on_assignment(&value, &place);
         let value = if split.index.is_some() { Value::Unknown } else { value };
         if prefix {
             parts.assigned.push((split.name.to_owned(), value));
@@ -189,12 +237,32 @@ impl Interpreter<'_, '_> {
                 self.function(&function, args, &range, input);
                 return None;
             }
-            Some(Meaning::Alias(_) | Meaning::Unclear) => {
+            // Shells that run scripts leave aliases alone, others do not: both are read.
+            Some(Meaning::Alias(text)) => self.alias(name, &text, args, &range),
+            Some(Meaning::Unclear) => {
                 self.unknown("shell", "the name of a program has another meaning here", first.range.clone());
             }
             None => {}
         }
         self.program_words(first, args, range, input)
+    }
+
+    /// Runs what an alias stands for, with the words that follow it.
+    fn alias(&mut self, name: &str, text: &str, args: &[Word], range: &Range<usize>) {
+        let mut script = text.to_owned();
+        for arg in args {
+            let Some(text) = arg.literal() else {
+                return self.unknown("shell", "a word that an alias gets is not known", arg.range.clone());
+            };
+            script.push_str(&format!(" '{}'", text.replace('\'', "'\\''")));
+        }
+        let before = self.state.clone();
+        // Within its own text an alias means the program.
+        self.state.define(name, None);
+        self.deeper(range, |shell| shell.text(&script, range));
+        let meaning = before.meaning(name).cloned();
+        self.state = self.state.clone().join(before);
+        self.state.define(name, meaning);
     }
 
     /// The same, functions and aliases left aside.
@@ -210,6 +278,7 @@ impl Interpreter<'_, '_> {
             Some((folder, program)) if PROGRAM_FOLDERS.contains(&folder) => program,
             Some((_, program)) => {
                 self.path(Verb::Execute, first);
+                self.note_tampering(&range);
                 self.mention(program, false, None, first.range.clone());
                 return None;
             }
@@ -234,6 +303,7 @@ impl Interpreter<'_, '_> {
         if let Some(done) = builtins::run(self, call, input) {
             return done;
         }
+        self.note_tampering(&call.range);
         if let Some(known) = wrappers::run(self, call).or_else(|| runners::run(self, call)) {
             return (known, None);
         }
@@ -241,6 +311,13 @@ impl Interpreter<'_, '_> {
             self.output = Some(text.to_string());
         }
         (commands::effects(call, self), None)
+    }
+
+    /// What a changed `PATH` or a preloaded library makes of a program is no matter of the program's name.
+    fn note_tampering(&mut self, range: &Range<usize>) {
+        if self.state.tampered {
+            self.unknown("shell", "what names of programs mean was changed before", range.clone());
+        }
     }
 
     /// Adds that a program runs.

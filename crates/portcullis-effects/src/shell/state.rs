@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use brush_parser::ast;
 
+use super::environment::{self, Influence};
 use super::unit::Unit;
 
 /// Most variables that are followed; beyond, none is known.
@@ -103,7 +104,14 @@ impl State {
         self.variables.contains_key(name)
     }
 
+    /// Gives a variable a value. Whoever does it, some names change what comes later.
     pub(super) fn assign(&mut self, name: &str, value: Value) {
+        let text = if let Value::Text(text) = &value { Some(text.as_str()) } else { None };
+        match environment::influence(name, text) {
+            Influence::Programs if value != Value::Unset || name == "PATH" => self.tampered = true,
+            Influence::Splitting if value != Value::Unset => self.splits_elsewhere = true,
+            _ => {}
+        }
         let value = match value {
             Value::Text(text) if text.len() > VALUE_BYTES_MAX => Value::Unknown,
             value => value,
@@ -163,6 +171,11 @@ impl State {
         self.tampered = true;
         self.positional = None;
         self.directories = vec![None];
+    }
+
+    /// Whether no variable is known: there are too many, or some are other than assignments say.
+    pub(super) fn forgets_variables(&self) -> bool {
+        self.overflowed
     }
 
     /// No variable is known from here on.

@@ -203,8 +203,18 @@ impl Interpreter<'_, '_> {
             if unit.text(range.start.saturating_sub(2)..range.start) == "((" {
                 self.arithmetic(&text, &range);
             } else {
-                self.expand_one(&text, &range);
+                self.test(&text, &range);
             }
+        }
+    }
+
+    /// The inside of `[[…]]`: comparing numbers is arithmetic, and asking for a variable expands its subscript.
+    fn test(&mut self, text: &str, range: &Range<usize>) {
+        const EVALUATES: [&str; 8] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
+        let expanded = self.expand_one(text, range);
+        if text.split_ascii_whitespace().any(|word| EVALUATES.contains(&word)) {
+            self.evaluated(&expanded.shape, range);
+            self.evaluated_names(text, range);
         }
     }
 
@@ -299,7 +309,7 @@ impl Interpreter<'_, '_> {
         let open = asked || words.iter().any(|word| word.value.is_none() && word.shape == "*");
         if open {
             self.repeated(range, |shell| {
-                shell.state.assign(&name, Value::Unknown);
+                shell.assign_unread(&name, range);
                 shell.settled(unit, &clause.body.list);
             });
             return;

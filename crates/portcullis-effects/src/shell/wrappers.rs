@@ -79,6 +79,8 @@ const PLAIN: &[Plain] = &[
     plain("proxychains", "q", "f", 0),
     plain("proxychains4", "q", "f", 0),
     plain("torsocks", "", "", 0),
+    plain("ccache", "", "", 0),
+    plain("sccache", "", "", 0),
     plain("busybox", "", "", 0),
     plain("toybox", "", "", 0),
 ];
@@ -366,6 +368,10 @@ fn ssh(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     let mut known = check(shell, call, &options);
     for file in options.values(&["i", "F"]) {
         shell.path(Verb::Read, file);
+    }
+    // Settings can name commands; a provider of keys is a library.
+    for file in options.values(&["F", "I"]) {
+        shell.path(Verb::Execute, file);
     }
     for file in options.values(&["E"]) {
         shell.path(Verb::Write, file);

@@ -6,6 +6,7 @@
 use portcullis_core::effect::Verb::{Delete, Execute, Read, Send, Write};
 
 use super::super::interpreter::{Interpreter, Stdin};
+use super::super::word::Word;
 use super::options::Parsed;
 use super::spec::*;
 use super::words;
@@ -50,9 +51,9 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     works("cmake").by(cmake).options(&[
         does("-B", WRITE),
-        does("-S", READ),
+        does("-S", Act::All(&[READ, EXECUTE])),
         does("-P -C", EXECUTE),
-        does("--build --install --open", WRITE),
+        does("--build --install --open", Act::All(&[WRITE, EXECUTE])),
         does("--prefix --graphviz", WRITE),
         does("--toolchain", EXECUTE),
         values("-D -U -G -T -A --preset --target -t --config --parallel -j --log-level --component"),
@@ -74,6 +75,9 @@ pub(super) const SPECS: &[Spec] = &[
         does("-c --config-file --rootdir --confcutdir --rcfile", READ),
         values("-k -m -n -p -W -o --override-ini --maxfail --durations --tb --log-level --timeout --cov -r"),
     ]),
+    // Modules of Python that are called by name.
+    spec("venv virtualenv").each(WRITE).lenient(),
+    spec("json.tool").operands(Operands::First(READ, &Operands::Each(WRITE))).lenient(),
     works("pre-commit lefthook husky lint-staged commitlint dprint changeset semantic-release release-it"),
     // Linters read, and change with an option.
     checks("eslint biome oxlint stylelint tslint standard xo markdownlint markdownlint-cli2 htmlhint jshint").options(&[
@@ -127,7 +131,7 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     spec("rustc rustdoc").each(READ).by(compile).lenient().options(&[
         does("-o --out-dir", WRITE),
-        does("-C --codegen", Act::Text),
+        does("-C --codegen", Act::By(code_generation)),
         values("--crate-name --crate-type --edition --emit --print --cfg --target -L -l --extern -A -W -D -F --cap-lints --error-format"),
     ]),
     spec("javac kotlinc scalac ghc ocamlc ocamlopt fpc nasm as ld protoc valac dmd nim crystal elixirc erlc mcs csc vbc")
@@ -143,17 +147,8 @@ pub(super) const SPECS: &[Spec] = &[
     spec("buf sqlc prisma").lenient().always(WRITES_HERE),
     spec("objdump nm readelf size ldd addr2line c++filt otool lipo dwarfdump").each(READ).lenient(),
     spec("strip objcopy ranlib").each(Act::All(&[READ, WRITE])).lenient().options(&[does("-o", WRITE)]),
-    // Runtimes with a file. Programs given as text are read elsewhere.
-    spec("python python2 python3 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 pypy pypy3 ipython")
-        .stops()
-        .by(runtime)
-        .options(&[
-            does("-c", Act::Code("python")),
-            flags("-m"),
-            values("-W -X --check-hash-based-pycs"),
-            flags("-b -B -d -E -h -i -I -O -P -q -s -S -u -v -V -x -? --version --help"),
-        ]),
-    spec("node nodejs deno tsx ts-node").stops().by(runtime).options(&[
+    // Runtimes with a file. Interpreters that take programs as text are read elsewhere, files included.
+    spec("deno tsx ts-node").stops().by(runtime).options(&[
         does("-e --eval -p --print -pe", Act::Code("javascript")),
         does("-r --require --import --loader --experimental-loader", Act::Text),
         does("--env-file --env-file-if-exists --config -c", READ),
@@ -164,7 +159,7 @@ pub(super) const SPECS: &[Spec] = &[
         flags("--enable-source-maps --cpu-prof --heap-prof --prof --trace-deprecation --throw-deprecation --allow-all -A"),
         flags("--experimental-test-coverage --transpile-only --esm -T"),
     ]),
-    spec("ruby perl php lua luajit Rscript julia elixir java swift-run escript groovy kotlin scala tclsh guile racket")
+    spec("java swift-run escript kotlin")
         .stops()
         .single_dash()
         .by(runtime)
@@ -176,20 +171,56 @@ pub(super) const SPECS: &[Spec] = &[
         ]),
 ];
 
-/// Variables on the command line of make are expanded as commands where they hold a call of the shell.
+/// Variables of make that hold programs, which rules call.
+const MAKE_PROGRAMS: [&str; 24] = [
+    "SHELL",
+    ".SHELLFLAGS",
+    "MAKE",
+    "CC",
+    "CXX",
+    "CPP",
+    "LD",
+    "AR",
+    "AS",
+    "NM",
+    "RANLIB",
+    "STRIP",
+    "OBJCOPY",
+    "RM",
+    "CP",
+    "MV",
+    "LN",
+    "INSTALL",
+    "MKDIR",
+    "SED",
+    "AWK",
+    "PYTHON",
+    "PERL",
+    "RUNNER",
+];
+
+/// Variables on the command line of make go into the commands of its rules.
 fn make(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let mut understood = true;
+    for file in call.values(&["-f", "--file", "--makefile"]) {
+        if matches!(words::text(&file), "-" | "/dev/stdin") || words::text(&file).starts_with("/dev/fd/") {
+            shell.unknown("make", "the rules come from its input", file.range.clone());
+        }
+    }
     for word in &call.operands {
         if let Some((name, value)) = words::split(word, '=') {
-            if words::text(&value).contains("$(shell") {
+            let text = words::text(&value);
+            let name = words::text(&name).trim_end_matches([':', '+', '?', '!']);
+            let first = text.split_whitespace().next().unwrap_or_default();
+            let program = MAKE_PROGRAMS.contains(&name);
+            if text.contains(['$', '`', ';', '|', '&', '<', '>', '\n']) {
                 understood = false;
             }
-            if matches!(words::text(&name), "SHELL" | "MAKE" | "CC" | "CXX")
-                && words::text(&value).contains([' ', '/', ';'])
+            if program && text.contains([' ', '/', ';']) || text.contains(' ') && super::find(first).is_some()
             {
                 call.act(Act::Script, &value, shell);
             }
-            if matches!(words::text(&name), "DESTDIR" | "prefix" | "PREFIX") {
+            if matches!(name, "DESTDIR" | "prefix" | "PREFIX") {
                 call.act(WRITE, &value, shell);
             }
         } else if words::text(word) == "install"
@@ -201,10 +232,17 @@ fn make(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     understood
 }
 
+/// `-C linker=PROGRAM` of rustc.
+fn code_generation(word: &Word, shell: &mut Interpreter<'_, '_>) {
+    if let Some(linker) = words::strip(word, "linker=") {
+        shell.script(&linker);
+    }
+}
+
 /// `cmake -E COMMAND` is a tool box of its own.
 fn cmake(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     if !call.call.args.iter().any(|arg| words::text(arg) == "-E") {
-        call.act_on_each(READ, &call.operands, shell);
+        call.act_on_each(Act::All(&[READ, EXECUTE]), &call.operands, shell);
         return true;
     }
     match call.operand(0) {
@@ -246,7 +284,10 @@ fn dotnet(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 
 /// Without `-o` a compiler writes beside the working directory's files.
 fn compile(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let mut understood = true;
     for arg in call.call.args {
+        // Further options stand in a file.
+        understood &= !words::text(arg).starts_with('@');
         // `protoc --java_out=FOLDER`
         if let Some((name, folder)) = words::split(arg, '=')
             && words::text(&name).ends_with("_out")
@@ -257,16 +298,13 @@ fn compile(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     if !call.has_any(&["-o", "--out-dir", "-d", "-outdir", "-output"]) && !call.operands.is_empty() {
         call.act(WRITE, &call.literal("."), shell);
     }
-    true
+    understood
 }
 
-/// `python FILE`, `python -m MODULE`; from standard input it is a program that is not known.
+/// `tsx FILE`, `java -jar FILE`; from standard input it is a program that is not known.
 fn runtime(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let given =
         call.found.iter().any(|found| matches!(found.opt.role, Role::Does(Act::Code(_)))) || call.has("-jar");
-    if call.has("-m") {
-        return module(call, shell);
-    }
     let deno = call.call.program == "deno";
     let file = call.operands.get(usize::from(deno));
     match (file, call.call.stdin) {
@@ -277,25 +315,12 @@ fn runtime(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
         }
         (_, Stdin::Text(text)) => {
             let word = words::literal(text, call.call.range.clone());
-            shell.code(if call.call.program.starts_with("py") { "python" } else { "script" }, &word);
+            shell.code("script", &word);
         }
         (_, Stdin::Pipe | Stdin::File) => {
             shell.unknown(call.call.program, "the program comes from its input", call.call.range.clone())
         }
         _ => {}
-    }
-    true
-}
-
-/// `python -m MODULE ARGUMENTS…`: many programs go by the name of a module.
-fn module(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    let name = call.operand(0);
-    match name {
-        "venv" | "virtualenv" => call.act_on_each(WRITE, call.rest(1), shell),
-        "http.server" | "json.tool" | "timeit" | "this" | "site" | "sysconfig" | "platform" => {}
-        "unittest" | "build" | "doctest" | "compileall" => call.act(WRITE, &call.literal("."), shell),
-        name if super::find(name).is_some() => shell.run(call.rest(0), call.call.range.clone()),
-        _ => return false,
     }
     true
 }

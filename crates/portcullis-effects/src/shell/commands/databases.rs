@@ -24,9 +24,10 @@ pub(super) const SPECS: &[Spec] = &[
         does("-h --host", Act::Host(Send)),
         does("--defaults-file --defaults-extra-file --ssl-ca --ssl-cert --ssl-key", READ),
         does("--tee", WRITE),
+        does("--pager", Act::Script),
         does("--init-command", Act::Sql),
         does("-S --socket", WRITE),
-        values("-e --execute -u --user -P --port -D --database --default-character-set --protocol --pager"),
+        values("-e --execute -u --user -P --port -D --database --default-character-set --protocol"),
         attached("-p --password"),
     ]),
     spec("sqlite3 sqlite litecli duckdb").by(sqlite).single_dash().options(&[
@@ -118,8 +119,8 @@ fn statement(call: &Parsed<'_>, text: &Word, shell: &mut Interpreter<'_, '_>) {
         match command {
             "\\!" | ".shell" | ".system" | "\\system" => shell.script(&rest),
             "\\o" | "\\g" | "\\w" | ".output" | ".once" | ".dump_to" | ".backup" | ".save" | ".log"
-            | ".excel" | "\\T" => match words::strip(&file, "|") {
-                Some(_) => shell.script(&words::part(text, words::text(&rest).trim_start_matches('|'))),
+            | ".excel" | "\\T" => match words::text(&rest).trim_matches(['\'', '"']).strip_prefix('|') {
+                Some(script) => shell.script(&words::part(text, script)),
                 None => call.act(WRITE, &file, shell),
             },
             "\\i" | "\\ir" | "\\include" | ".read" | ".load" | ".open" | ".restore" | "\\source" => {

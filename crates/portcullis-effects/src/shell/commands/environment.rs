@@ -7,14 +7,14 @@ use super::super::word::Word;
 use super::words;
 
 /// Adds an effect on the variable that the word names; all of them may hold credentials.
-pub(super) fn read(verb: Verb, word: &Word, shell: &mut Interpreter<'_, '_>) {
+pub(in crate::shell) fn read(verb: Verb, word: &Word, shell: &mut Interpreter<'_, '_>) {
     let name = words::text(word);
     let resource = Resource::new(ResourceKind::Environment, name).with("secret", is_secret(name));
     shell.add(Effect::new(verb, resource), word.range.clone());
 }
 
 /// Whether the name of a variable is that of a credential.
-fn is_secret(name: &str) -> bool {
+pub(in crate::shell) fn is_secret(name: &str) -> bool {
     const PARTS: [&str; 12] = [
         "TOKEN",
         "SECRET",
@@ -29,7 +29,8 @@ fn is_secret(name: &str) -> bool {
         "AUTH",
         "DATABASE_URL",
     ];
-    let upper = name.to_ascii_uppercase();
+    // `GIT_AUTHOR_NAME` is no credential.
+    let upper = name.to_ascii_uppercase().replace("AUTHOR", "");
     name.contains('*')
         || PARTS.iter().any(|part| upper.contains(part))
         || upper.ends_with("_KEY")

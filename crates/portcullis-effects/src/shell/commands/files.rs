@@ -232,8 +232,13 @@ fn truncate(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     true
 }
 
-/// What is overwritten with nothing is emptied.
+/// What is overwritten with nothing is emptied; what is linked can be written by its other name from then on.
 fn empties(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    if call.has_any(&["-l", "--link", "-s", "--symbolic-link"]) {
+        let apart = call.has_any(&["-t", "--target-directory"]);
+        let sources = call.operands.len().saturating_sub(usize::from(!apart));
+        call.act_on_each(WRITE, call.operands.get(..sources).unwrap_or_default(), shell);
+    }
     if let [sources @ .., target] = call.operands.as_slice()
         && sources.iter().any(|source| words::text(source) == "/dev/null")
     {

@@ -37,14 +37,19 @@ const READS: Spec = spec("status log diff show shortlog describe blame annotate 
     .by(shows);
 const LOOKS: Spec = spec("rev-parse rev-list ls-files ls-tree cat-file name-rev merge-base for-each-ref show-ref show-branch var version help count-objects verify-commit verify-tag fsck check-ignore check-attr column stripspace merge-tree patch-id interpret-trailers show-index unpack-file")
     .lenient()
-    .always(READS_HERE);
+    .always(READS_HERE)
+    .by(|call, shell| {
+        contents(call, shell);
+        true
+    });
 
 pub(super) const SPECS: &[Spec] = &[spec("git").subcommands(SUBCOMMANDS).options(&[
     value("-C", Role::Base),
     value("--work-tree", Role::Base),
     does("--git-dir", Act::All(&[READ, WRITE])),
     does("-c", Act::By(git_config::assignment)),
-    values("--namespace --config-env --super-prefix --attr-source --list-cmds"),
+    does("--config-env", Act::By(git_config::from_environment)),
+    values("--namespace --super-prefix --attr-source --list-cmds"),
     Opt { names: "--exec-path", takes: Takes::Attached, role: Role::Does(EXECUTE) },
     flags("-p --paginate -P --no-pager --bare --no-replace-objects --literal-pathspecs --glob-pathspecs"),
     flags("--noglob-pathspecs --icase-pathspecs --no-optional-locks --no-advice --version --html-path --man-path"),
@@ -189,6 +194,7 @@ const SUBCOMMANDS: &[Spec] = &[
     spec("apply am").each(READ).always(WRITES_HERE).lenient().options(&[
         values("-p -C --whitespace --exclude --include --patch-format"),
         value("--directory", Role::Nothing),
+        flag("--unsafe-paths", Role::Also(&[(Act::Tree(Write), "/")])),
         flag("--check --stat --numstat --summary", Role::Dry),
     ]),
     spec("archive").options(&[
@@ -229,7 +235,7 @@ const SUBCOMMANDS: &[Spec] = &[
     spec("gc prune reflog update-ref symbolic-ref replace notes pack-refs repack maintenance prune-packed rerere read-tree write-tree commit-tree update-index hash-object mktag mktree sparse-checkout checkout-index unpack-objects index-pack pack-objects multi-pack-index commit-graph update-server-info")
         .lenient()
         .by(plumbing)
-        .options(&[flag("-d --delete --prune --expire", REWRITES)]),
+        .options(&[flag("-d --delete --prune --expire", REWRITES), does("--prefix", WRITE)]),
     spec("bisect").by(bisect).stops().always(WRITES_HERE),
     spec("difftool mergetool").lenient().always(WRITES_HERE).options(&[
         does("-x --extcmd", Act::Script),
@@ -297,6 +303,7 @@ fn here(call: &Parsed<'_>, verb: Verb, marks: &[&'static str], shell: &mut Inter
 
 /// `git diff --no-index A B` compares any files.
 fn shows(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    contents(call, shell);
     let outside =
         |word: &Word| words::text(word).starts_with(['/', '~']) || words::text(word).starts_with("..");
     if call.has("--no-index") {
@@ -308,6 +315,23 @@ fn shows(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
         }
     }
     true
+}
+
+/// `REVISION:PATH` and, after `--`, paths: what a file holds or held is shown.
+fn contents(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) {
+    let dashes = call.dashes.unwrap_or(call.operands.len());
+    for word in call.rest(0).get(..dashes).unwrap_or_default() {
+        match words::split(word, ':') {
+            // `:/fix` is a message, `:(glob)x` a pattern; of `HEAD:./x` the dot is where git is called.
+            Some((_, path)) if !words::text(&path).starts_with(['/', '(', '!', '^']) => {
+                call.act(READ, &path, shell);
+            }
+            _ => {}
+        }
+    }
+    for path in call.rest(dashes).iter().filter(|path| !words::text(path).starts_with(':')) {
+        call.act(READ, path, shell);
+    }
 }
 
 fn remove(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
@@ -536,6 +560,13 @@ fn plumbing(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
         (true, _) => here(call, Write, &["force", "history"], shell),
         (_, true) => here(call, Read, &[], shell),
         _ => here(call, Write, &[], shell),
+    }
+    if call.subcommand == "maintenance"
+        && matches!(call.operand(0), "start" | "stop" | "register" | "unregister")
+    {
+        // It is put among what the system runs by itself, and into the user's settings.
+        call.act(Act::Named(Configure, Setting, "service/"), &call.literal("git-maintenance"), shell);
+        call.act(WRITE, &call.literal("~/.gitconfig"), shell);
     }
     if call.subcommand == "hash-object" {
         call.act_on_each(READ, &call.operands, shell);

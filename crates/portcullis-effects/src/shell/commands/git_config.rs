@@ -50,6 +50,16 @@ pub(super) fn assignment(word: &Word, shell: &mut Interpreter<'_, '_>) {
     }
 }
 
+/// `KEY=VARIABLE`: the value stands in a variable, which nobody here knows.
+pub(super) fn from_environment(word: &Word, shell: &mut Interpreter<'_, '_>) {
+    if let Some((key, _)) = words::split(word, '=') {
+        if words::text(&key).to_ascii_lowercase().starts_with("alias.") {
+            shell.unknown("git", "an alias stands in a variable", word.range.clone());
+        }
+        setting(words::text(&key), &Word::unknown(word.range.clone()), shell);
+    }
+}
+
 /// What a setting runs or reaches when git comes to it.
 pub(super) fn setting(key: &str, value: &Word, shell: &mut Interpreter<'_, '_>) {
     let key = key.to_ascii_lowercase();
@@ -74,6 +84,7 @@ pub(super) fn setting(key: &str, value: &Word, shell: &mut Interpreter<'_, '_>) 
             shell.unknown("git", "settings stand in a file", value.range.clone())
         }
         ("init", "templatedir") => shell.path(Execute, value),
+        ("core", "worktree") => shell.path(Write, value),
         ("http" | "https", "proxy") | ("remote", "proxy" | "url" | "pushurl") => {
             shell.resource(Send, ResourceKind::Repository, value, &[]);
             if text.contains("://") {

@@ -62,7 +62,15 @@ pub(super) const SPECS: &[Spec] = &[
         spec("get describe top explain api-resources api-versions cluster-info version events diff wait auth options completion kustomize can-i")
             .lenient()
             .options(&[FILES, values("-l --selector -o --output --field-selector -c --container --since --since-time --tail --sort-by --for --timeout -L --template --chunk-size")])
-            .by(|call, shell| resources(call, Read, &[], shell)),
+            .by(|call, shell| {
+                let secrets = |word: &Word| {
+                    words::text(word).split([',', '/']).any(|kind| matches!(kind, "secret" | "secrets"))
+                };
+                if call.subcommand != "explain" && call.operands.iter().any(secrets) {
+                    call.act(Act::Secret(Read, "credentials/"), &call.literal("kubernetes"), shell);
+                }
+                resources(call, Read, &[], shell)
+            }),
         spec("apply create edit scale patch annotate label set replace expose autoscale rollout taint cordon uncordon certificate")
             .options(CHANGE)
             .by(|call, shell| resources(call, Write, &[], shell)),

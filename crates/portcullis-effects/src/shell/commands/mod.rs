@@ -49,7 +49,7 @@ mod containers;
 mod curl;
 mod databases;
 mod desktop;
-mod environment;
+pub(super) mod environment;
 mod files;
 mod git;
 mod git_config;

@@ -92,7 +92,14 @@ impl<'c> Parsed<'c> {
         let attached = attached.map(|(_, value)| value);
         let Some((opt, name)) = find(listed, &name, spec.single_dash) else {
             let negated = name.strip_prefix("--no-").map(|name| format!("--{name}"));
-            self.unlisted |= negated.is_none_or(|name| find(listed, &name, true).is_none());
+            let negated = negated.and_then(|name| find(listed, &name, true));
+            self.unlisted |= negated.is_none();
+            if let Some((taken_back, _)) = negated {
+                // Only what makes a call harmless is taken back: `--dry-run --no-dry-run`.
+                self.found.retain(|found| {
+                    !(matches!(found.opt.role, Role::Dry) && std::ptr::eq(found.opt, taken_back))
+                });
+            }
             return;
         };
         let value = match opt.takes {

@@ -1,7 +1,7 @@
 //! What the tables of package managers do not tell.
 
 use portcullis_core::effect::ResourceKind::{Package, Setting};
-use portcullis_core::effect::Verb::{Configure, Delete, Execute, Read};
+use portcullis_core::effect::Verb::{Configure, Delete, Execute, Read, Write};
 
 use super::super::interpreter::Interpreter;
 use super::super::word::Word;
@@ -41,8 +41,19 @@ pub(super) fn node_alone(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> 
             call.act(EXECUTE, script, shell);
         }
         call.act(WRITE, &call.literal("."), shell);
+        // Without `run`, a name that is no script is that of a program.
+        match call.operand(0) {
+            "node" => shell.run(&call.operands, call.call.range.clone()),
+            _ => run_if_modelled(&call.operands, call, shell),
+        }
     }
     call.operands.is_empty() || runs_scripts && call.operands.first().is_some_and(|word| word.value.is_some())
+}
+
+/// `npm run SCRIPT`: the project's own code runs; that nothing should be changed is not for it to keep.
+pub(super) fn node_script(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    shell.path(Write, &call.path(&call.literal(".")));
+    true
 }
 
 /// Without names all that the project asks for is installed.

@@ -110,6 +110,7 @@ const NODE_OPTIONS: &[Opt] = &[
     does("--registry", Act::Url(Read)),
     does("--userconfig --globalconfig", READ),
     does("--script-shell", EXECUTE),
+    does("-e --eval --print", Act::Code("javascript")),
     does("--cache", WRITE),
     values("--workspace --filter -F --tag --access --otp --loglevel --omit --include --depth --before"),
     flag("--dry-run", Role::Dry),
@@ -124,7 +125,7 @@ pub(super) const SPECS: &[Spec] = &[
         spec("publish").each(READ).lenient().always(PUBLISH_NPM),
         spec("unpublish deprecate").each(Act::Package(Delete, "npm")).lenient(),
         spec("dist-tag owner access team token profile adduser login logout org hook star").lenient().always(&[(setting("registry/"), "npm")]),
-        spec("run run-script test t tst start stop restart build dev lint rum urn fmt typecheck check").lenient().stops().always(ALL),
+        spec("run run-script test t tst start stop restart build dev lint rum urn fmt typecheck check").lenient().by(node_script),
         spec("exec x dlx create init innit").stops().by(node_exec).options(&[
             value("-p --package", Role::Does(Act::Package(Execute, "npm"))),
             does("-c --call", Act::Script),

@@ -12,6 +12,12 @@ pub(super) fn model(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool 
     let mut scripts = call.values(&["-e", "--expression"]);
     let from_files = call.values(&["-f", "--file"]);
     let in_place = call.has_any(&["-i", "--in-place", "-I"]);
+    // The suffix of the copy may lead to another folder: `-i/tmp/*`.
+    for suffix in call.values(&["-i", "--in-place", "-I"]) {
+        if words::text(&suffix).contains('/') {
+            call.act(WRITE, &suffix, shell);
+        }
+    }
     let mut operands = call.operands.as_slice();
     // `sed -i '' SCRIPT FILE` is the BSD spelling of no backup.
     if in_place && operands.first().is_some_and(|first| words::text(first).is_empty()) {

@@ -1,9 +1,10 @@
 //! Programs that look at or change the machine: processes, services, accounts, disks, the network.
 
 use portcullis_core::effect::ResourceKind::{Process, Setting};
-use portcullis_core::effect::Verb::{Configure, Delete, Read, Write};
+use portcullis_core::effect::Verb::{Configure, Delete, Read, Send, Write};
 
 use super::super::interpreter::{Interpreter, Stdin};
+use super::super::word::Word;
 use super::options::Parsed;
 use super::spec::*;
 use super::words;
@@ -25,7 +26,28 @@ const FIREWALL: &[(Act, &str)] = &[(setting("firewall"), "")];
 const HISTORY: &[(Act, &str)] = &[(READ, "~/.bash_history")];
 
 pub(super) const SPECS: &[Spec] = &[
-    tells("ps pgrep pidof pstree top htop btop atop free vmstat iostat mpstat uptime w who whoami id groups users logname last lastlog uname arch nproc lscpu lsusb lspci lsmod lsof dmidecode sensors getconf tty locale cal date sleep usleep which whereis whatis man info apropos tldr hostid getent sync clear reset tput stty expr bc dc seq setopt unsetopt figlet cowsay lolcat banner sw_vers system_profiler nvidia-smi ss netstat arp uuidgen mcookie neofetch fastfetch screenfetch logger mesg"),
+    tells("pgrep pidof pstree top htop btop atop free vmstat iostat mpstat uptime w who whoami id groups users logname last lastlog uname arch nproc lscpu lsusb lspci lsmod lsof dmidecode sensors getconf tty locale cal date sleep usleep which whereis whatis info apropos tldr hostid sync clear reset tput stty expr bc dc seq setopt unsetopt figlet cowsay lolcat banner sw_vers system_profiler nvidia-smi ss netstat arp uuidgen mcookie neofetch fastfetch screenfetch logger mesg"),
+    // Letters without a dash are those of BSD, where `e` shows the environment of each process.
+    tells("ps").by(|call, shell| {
+        let bsd = |word: &&Word| !words::text(word).starts_with('-') && words::text(word).contains('e');
+        if call.call.args.first().is_some_and(|word| bsd(&word)) {
+            call.act(Act::Environment(Read), &call.literal("*"), shell);
+        }
+        true
+    }),
+    spec("man").lenient().options(&[
+        does("-P --pager -H --html", Act::Script),
+        does("-C --config-file", EXECUTE),
+        does("-l --local-file", READ),
+        values("-L --locale -m --systems -M --manpath -S -s --sections -e --extension -p --preprocessor -R --recode"),
+    ]),
+    // Looking up a name asks the servers of its domain.
+    tells("getent").by(|call, shell| {
+        if matches!(call.operand(0), "hosts" | "ahosts" | "ahostsv4" | "ahostsv6") {
+            call.act_on_each(Act::Host(Send), call.rest(1), shell);
+        }
+        true
+    }),
     tells("hostname").by(|call, shell| {
         if !call.operands.is_empty() {
             call.act(setting("hostname"), &call.literal(""), shell);
@@ -46,7 +68,7 @@ pub(super) const SPECS: &[Spec] = &[
     spec("renice ionice chrt taskset prlimit").lenient().always(&[(SERVICE, "*")]),
     spec("systemctl").has_verb().by(services).lenient().options(&[
         values("-t --type --state -p --property -o --output -n --lines -s --signal --kill-whom -M --machine --root"),
-        does("-H --host", Act::Host(portcullis_core::effect::Verb::Send)),
+        does("-H --host", Act::Host(Send)),
         force("-f --force"),
     ]),
     spec("service rc-service initctl sv supervisorctl pm2").by(service).lenient(),

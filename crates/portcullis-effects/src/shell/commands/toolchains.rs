@@ -10,7 +10,8 @@ use super::words;
 
 pub(super) const CARGO_OPTIONS: &[Opt] = &[
     value("-C", Role::Base),
-    does("--manifest-path", READ),
+    // Its build script and its code run.
+    does("--manifest-path", Act::All(&[READ, EXECUTE])),
     does("--target-dir", WRITE),
     does("--config", Act::Script),
     values(
