@@ -100,6 +100,7 @@ impl Interpreter<'_, '_> {
                 value: known.then(|| (*part).to_owned()),
                 shape: (*part).to_owned(),
                 glob: false,
+                expanded: false,
                 range: word.range.clone(),
             };
             for verb in verbs {
@@ -119,6 +120,7 @@ impl Interpreter<'_, '_> {
                 value: known.then(|| part.to_owned()),
                 shape: part.to_owned(),
                 glob: false,
+                expanded: false,
                 range: word.range.clone(),
             };
             self.url(verb, &place, &[]);
