@@ -81,6 +81,8 @@ pub(crate) struct Interpreter<'s, 'e> {
     pub(super) depth: usize,
     privileged: bool,
     remote: bool,
+    /// Values are only compared: what a credential is stays untold.
+    pub(super) compares: bool,
 }
 
 impl<'s, 'e> Interpreter<'s, 'e> {
@@ -98,6 +100,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             depth: 0,
             privileged: false,
             remote: false,
+            compares: false,
         }
     }
 
@@ -247,6 +250,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             depth: depth + 1,
             privileged,
             remote,
+            compares: false,
         };
         walk(&mut shell);
         let Interpreter { state, output, locals, .. } = shell;

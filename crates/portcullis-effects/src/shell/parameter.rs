@@ -40,7 +40,7 @@ impl Interpreter<'_, '_> {
             self.arithmetic(index, range);
         }
         // `${TOKEN:+x}` and `${#TOKEN}` tell nothing of it.
-        let tells = !length && !operation.trim_start_matches(':').starts_with('+');
+        let tells = !self.compares && !length && !operation.trim_start_matches(':').starts_with('+');
         if tells && !self.state.assigns(parameter.name) && environment::is_secret(parameter.name) {
             environment::read(Verb::Read, &Word::known(parameter.name, range.clone()), self);
         }

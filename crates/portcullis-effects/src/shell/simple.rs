@@ -39,9 +39,12 @@ impl Interpreter<'_, '_> {
             parts.at(&range);
             parts.words.extend(self.expand(raw, &range));
         }
+        self.compares =
+            matches!(parts.words.as_slice(), [one] if matches!(one.literal(), Some("[" | "test")));
         for item in simple.suffix.iter().flat_map(|suffix| &suffix.0) {
             self.item(unit, item, false, &mut parts);
         }
+        self.compares = false;
         let Parts { input, words, assigned, range } = parts;
         if words.is_empty() {
             for (name, value) in assigned {

@@ -211,7 +211,9 @@ impl Interpreter<'_, '_> {
     /// The inside of `[[…]]`: comparing numbers is arithmetic, and asking for a variable expands its subscript.
     fn test(&mut self, text: &str, range: &Range<usize>) {
         const EVALUATES: [&str; 8] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"];
+        self.compares = true;
         let expanded = self.expand_one(text, range);
+        self.compares = false;
         if text.split_ascii_whitespace().any(|word| EVALUATES.contains(&word)) {
             self.evaluated(&expanded.shape, range);
             self.evaluated_names(text, range);
