@@ -163,10 +163,12 @@ pub(crate) fn warnings(schema: &str, policies: &[Policy]) -> Vec<ValidationWarni
 fn assemble(bundle: &Bundle, schema: String, mut policies: Vec<Policy>) -> Option<Access> {
     let types = Types::new()?;
     let mut constants = Constants::default();
+    let catalogue = Catalogue { types: &types, tables: &bundle.effects.tables };
     for policy in &mut policies {
+        policy.members =
+            policy.template.non_scope_constraints().and_then(|condition| catalogue.members(condition));
         policy.condition = policy.condition.as_ref().map(|condition| constants.hoist(&types, condition));
     }
-    let catalogue = Catalogue { types: &types, tables: &bundle.effects.tables };
     let slices = Slices::build(&policies, &catalogue, &mut constants);
     let constants = Entities::new()
         .add_entities(

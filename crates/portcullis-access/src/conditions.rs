@@ -96,6 +96,14 @@ pub(crate) enum Members {
 }
 
 impl Members {
+    /// Whether the condition holds of a resource, which is catalogued where its kind has a catalogue.
+    pub(crate) fn has(&self, uid: &EntityUID) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(these) => these.contains(uid),
+        }
+    }
+
     /// What both let through.
     pub(crate) fn and(self, other: Self) -> Self {
         match (self, other) {

@@ -121,6 +121,17 @@ struct Target<'a> {
     resource: &'a Resource,
     uid: EntityUID,
     ancestors: HashSet<EntityUID>,
+    /// Whether it is in the catalogue, if its kind has one.
+    catalogued: bool,
+}
+
+/// The policies whose scope a request fits, in the order of the bundle.
+#[derive(Debug, Default)]
+struct Candidates {
+    /// Those that apply: no condition, or one that holds of the resource by its name.
+    applying: Vec<PolicyNumber>,
+    /// Those whose condition is to be evaluated.
+    open: Vec<PolicyNumber>,
 }
 
 impl<'a> Subject<'a> {
@@ -177,7 +188,7 @@ impl<'a> Subject<'a> {
         let Some(target) = self.target(&resource) else { return };
         let touched = Touched { verb: "call", resource: &resource, span: None };
         let buckets = self.access.slices.buckets(&keys, &self.principals);
-        let candidates = candidates(&buckets, ResourceKind::Tool, &target);
+        let candidates = self.candidates(&buckets, ResourceKind::Tool, &target);
         let context = || {
             let mut context = request::call_context(self.run_value(), self.tool);
             if let Some(fields) = shape {
@@ -186,8 +197,8 @@ impl<'a> Subject<'a> {
             }
             Ok::<Record, String>(context)
         };
-        if !self.conditional(&candidates) {
-            return outcome.judge(&self.access.policies, &touched, candidates, Vec::new());
+        if candidates.open.is_empty() {
+            return outcome.judge(&self.access.policies, &touched, candidates.applying, Vec::new());
         }
         let context = match context() {
             Ok(context) => context,
@@ -196,7 +207,7 @@ impl<'a> Subject<'a> {
         let above = (shape.is_some()).then(|| self.access.types.action("call"));
         let entities = self.entities(&[&target], &action, above);
         let context = Context::Value(Arc::new(context));
-        let (applying, failing) = self.applying(&candidates, &action, &target, &context, entities.as_ref());
+        let (applying, failing) = self.applying(candidates, &action, &target, &context, entities.as_ref());
         outcome.judge(&self.access.policies, &touched, applying, failing);
     }
 
@@ -214,32 +225,35 @@ impl<'a> Subject<'a> {
         if asking == Asking::Together && self.all_permitted(&buckets, kind, effects) {
             return;
         }
-        let targets: Vec<(&Effect, Target<'_>)> =
-            effects.iter().filter_map(|effect| Some((*effect, self.target(&effect.resource)?))).collect();
-        let candidates: Vec<Vec<PolicyNumber>> =
-            targets.iter().map(|(_, target)| candidates(&buckets, kind, target)).collect();
-        let conditional = candidates.iter().any(|candidates| self.conditional(candidates));
+        let targets = effects.iter().filter_map(|effect| {
+            let target = self.target(&effect.resource)?;
+            let candidates = self.candidates(&buckets, kind, &target);
+            Some((*effect, target, candidates))
+        });
+        let targets: Vec<(&Effect, Target<'_>, Candidates)> = targets.collect();
+        let conditional = targets.iter().any(|(_, _, candidates)| !candidates.open.is_empty());
         let action = self.access.types.action(verb.as_str());
         let context = || {
             let context = request::effect_context(self.run_value(), self.tool, attributes);
             Context::Value(Arc::new(context))
         };
         let context = if conditional { context() } else { Context::empty() };
-        let names: HashSet<&EntityUID> = targets.iter().map(|(_, target)| &target.uid).collect();
         // One name may stand there twice with different attributes; then each is asked about among its own entities.
-        let shared = (conditional && names.len() == targets.len()).then(|| {
-            let targets: Vec<&Target<'_>> = targets.iter().map(|(_, target)| target).collect();
-            self.entities(&targets, &action, None)
+        let shared = conditional.then(|| {
+            let names: HashSet<&EntityUID> = targets.iter().map(|(_, target, _)| &target.uid).collect();
+            let targets: Vec<&Target<'_>> = targets.iter().map(|(_, target, _)| target).collect();
+            (names.len() == targets.len()).then(|| self.entities(&targets, &action, None))
         });
-        for ((effect, target), candidates) in targets.iter().zip(candidates) {
+        let shared = shared.flatten();
+        for (effect, target, candidates) in targets {
             let touched =
                 Touched { verb: verb.as_str(), resource: &effect.resource, span: effect.span.as_ref() };
             let (applying, failing) = match &shared {
-                _ if !conditional => (candidates, Vec::new()),
-                Some(entities) => self.applying(&candidates, &action, target, &context, entities.as_ref()),
+                _ if candidates.open.is_empty() => (candidates.applying, Vec::new()),
+                Some(entities) => self.applying(candidates, &action, &target, &context, entities.as_ref()),
                 None => {
-                    let entities = self.entities(&[target], &action, None);
-                    self.applying(&candidates, &action, target, &context, entities.as_ref())
+                    let entities = self.entities(&[&target], &action, None);
+                    self.applying(candidates, &action, &target, &context, entities.as_ref())
                 }
             };
             outcome.judge(&self.access.policies, &touched, applying, failing);
@@ -274,12 +288,27 @@ impl<'a> Subject<'a> {
 
     fn target<'r>(&self, resource: &'r Resource) -> Option<Target<'r>> {
         let uid = self.access.types.resource(resource.kind, &resource.name)?;
-        Some(Target { resource, uid, ancestors: self.access.types.ancestors(resource) })
+        let ancestors = self.access.types.ancestors(resource);
+        Some(Target { resource, uid, ancestors, catalogued: request::is_catalogued(resource) })
     }
 
-    fn conditional(&self, candidates: &[PolicyNumber]) -> bool {
-        let mut policies = candidates.iter().filter_map(|at| self.access.policies.get(*at));
-        policies.any(|policy| policy.condition.is_some())
+    /// The policies whose scope the request fits, without those whose condition does not hold by the resource's
+    /// name alone.
+    fn candidates(&self, buckets: &[&Bucket], kind: ResourceKind, target: &Target<'_>) -> Candidates {
+        let mut candidates = Candidates::default();
+        for at in candidates_of(buckets, kind, target) {
+            let Some(policy) = self.access.policies.get(at) else { continue };
+            match (&policy.condition, &policy.members) {
+                (None, _) => candidates.applying.push(at),
+                (Some(_), Some(members)) if target.catalogued && members.has(&target.uid) => {
+                    candidates.applying.push(at);
+                }
+                // That something is not forbidden is for Cedar alone to say.
+                (Some(_), Some(_)) if target.catalogued && !policy.forbids => {}
+                (Some(_), _) => candidates.open.push(at),
+            }
+        }
+        candidates
     }
 
     /// The entities that conditions can ask about: no more than the request's own. None if two of the targets have
@@ -318,16 +347,17 @@ impl<'a> Subject<'a> {
             .ok()
     }
 
-    /// The candidates whose condition holds, and those whose condition cannot be evaluated.
+    /// The candidates that apply, and those whose condition cannot be evaluated.
     fn applying(
         &self,
-        candidates: &[PolicyNumber],
+        candidates: Candidates,
         action: &EntityUID,
         target: &Target<'_>,
         context: &Context,
         entities: Option<&Entities>,
     ) -> (Vec<PolicyNumber>, Vec<PolicyNumber>) {
-        let Some(entities) = entities else { return (Vec::new(), candidates.to_vec()) };
+        let Candidates { mut applying, open } = candidates;
+        let Some(entities) = entities else { return (applying, open) };
         let known = |uid: &EntityUID| EntityUIDEntry::known(uid.clone(), None);
         let request = Request::new_unchecked(
             known(&self.principal),
@@ -336,24 +366,25 @@ impl<'a> Subject<'a> {
             Some(context.clone()),
         );
         let evaluator = Evaluator::new(request, entities, Extensions::all_available());
-        let (mut applying, mut failing) = (Vec::new(), Vec::new());
-        for at in candidates {
-            let condition = self.access.policies.get(*at).and_then(|policy| policy.condition.as_ref());
+        let mut failing = Vec::new();
+        for at in open {
+            let condition = self.access.policies.get(at).and_then(|policy| policy.condition.as_ref());
             match condition.map_or(Ok(true), |condition| self.access.holds(&evaluator, condition)) {
-                Ok(true) => applying.push(*at),
+                Ok(true) => applying.push(at),
                 Ok(false) => {}
-                Err(()) => failing.push(*at),
+                Err(()) => failing.push(at),
             }
         }
+        applying.sort_unstable();
         (applying, failing)
     }
 }
 
 /// The policies whose scope the request fits, in the order of the bundle.
-fn candidates(buckets: &[&Bucket], kind: ResourceKind, target: &Target<'_>) -> Vec<PolicyNumber> {
+fn candidates_of(buckets: &[&Bucket], kind: ResourceKind, target: &Target<'_>) -> Vec<PolicyNumber> {
     let mut all: Vec<PolicyNumber> = buckets.iter().flat_map(|bucket| bucket.shared(kind)).collect();
-    for bucket in buckets.iter().filter(|bucket| bucket.looks_at_names()) {
-        all.extend(bucket.about(kind, &target.uid, &target.ancestors));
+    for bucket in buckets.iter().filter(|bucket| bucket.looks_at_names(kind)) {
+        all.extend(bucket.naming(kind, &target.uid, &target.ancestors));
     }
     all.sort_unstable();
     all.dedup();

@@ -9,6 +9,8 @@ use portcullis_core::bundle::Diagnostic;
 use portcullis_core::limits::MESSAGE_BYTES_MAX;
 use portcullis_core::verdict::Verdict;
 
+use crate::conditions::Members;
+
 /// Longest name in `@id` and `@rule`, in bytes.
 const ANNOTATION_NAME_BYTES_MAX: usize = 128;
 /// The annotations that mean something.
@@ -37,6 +39,8 @@ pub(crate) struct Policy {
     pub(crate) template: Arc<Template>,
     /// What must hold beyond the scope, ready to evaluate; none if nothing.
     pub(crate) condition: Option<Expr>,
+    /// The resources of which the condition holds, where it speaks of nothing else.
+    pub(crate) members: Option<Members>,
 }
 
 /// Reads the policies of one parsed file, in the order of the text.
@@ -109,6 +113,7 @@ fn read_one(
         file: source.file.to_owned(),
         place: (place.line, place.column),
         condition: template.non_scope_constraints().cloned(),
+        members: None,
         rule: format!("access/{rule}"),
         id,
         span,

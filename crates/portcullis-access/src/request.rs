@@ -210,10 +210,15 @@ fn integer(value: &Json) -> Option<i64> {
     })
 }
 
+/// Whether a resource is in the catalogue, or its kind has none.
+pub(crate) fn is_catalogued(resource: &Resource) -> bool {
+    resource.is("catalogued")
+        || !resource_attributes(resource.kind).iter().any(|meta| meta.name == "catalogued")
+}
+
 /// The context of the question about many resources at once.
 pub(crate) fn cover_context(types: &Types, kind: ResourceKind, resources: &[&Resource]) -> Record {
-    let has_catalogue = resource_attributes(kind).iter().any(|meta| meta.name == "catalogued");
-    let catalogued = !has_catalogue || resources.iter().all(|resource| resource.is("catalogued"));
+    let catalogued = resources.iter().all(|resource| is_catalogued(resource));
     let uids = resources.iter().filter_map(|resource| types.resource(kind, &resource.name));
     let uids = Value::set_of_lits(uids.map(Literal::from).collect::<Vec<_>>(), None);
     Record::from([

@@ -54,7 +54,17 @@ pub(crate) struct Bucket {
     of_kind: HashMap<usize, Vec<PolicyNumber>>,
     exactly: HashMap<EntityUID, Vec<PolicyNumber>>,
     within: HashMap<EntityUID, Vec<(Option<ResourceKind>, PolicyNumber)>>,
-    covers: HashMap<usize, Cover>,
+    /// What is said of each kind of resource.
+    about: Vec<About>,
+}
+
+/// What a bucket's policies look at in resources of one kind.
+#[derive(Debug, Default)]
+struct About {
+    /// Whether any depends on which resource it is, or on what it lies in.
+    names: bool,
+    /// Whether many can be asked about at once; none if no policy is about the kind.
+    cover: Option<Cover>,
 }
 
 /// Whether a bucket's policies about a kind of resource can be asked about many resources at once.
@@ -84,11 +94,11 @@ impl Slices {
         }
         for by_principal in slices.by_action.values_mut() {
             for bucket in by_principal.named.values_mut().chain([&mut by_principal.anyone]) {
-                for kind in ResourceKind::ALL {
-                    if let Some(cover) = bucket.cover(kind, policies, catalogue, constants) {
-                        bucket.covers.insert(number(kind), cover);
-                    }
-                }
+                let about = |kind| About {
+                    names: bucket.names(kind, types),
+                    cover: bucket.cover(kind, policies, catalogue, constants),
+                };
+                bucket.about = ResourceKind::ALL.into_iter().map(about).collect();
             }
         }
         slices
@@ -137,9 +147,13 @@ impl Bucket {
         }
     }
 
-    /// Whether any policy depends on which resource it is, or on what it lies in.
-    pub(crate) fn looks_at_names(&self) -> bool {
-        !self.exactly.is_empty() || !self.within.is_empty()
+    fn names(&self, kind: ResourceKind, types: &Types) -> bool {
+        self.exactly.keys().chain(self.within.keys()).any(|uid| types.relates(uid.entity_type(), kind))
+    }
+
+    /// Whether any policy depends on which resource of the kind it is, or on what that lies in.
+    pub(crate) fn looks_at_names(&self, kind: ResourceKind) -> bool {
+        self.about.get(number(kind)).is_some_and(|about| about.names)
     }
 
     /// The policies about every resource of the kind.
@@ -148,7 +162,7 @@ impl Bucket {
     }
 
     /// The policies about this very resource, or what it lies in.
-    pub(crate) fn about<'s>(
+    pub(crate) fn naming<'s>(
         &'s self,
         kind: ResourceKind,
         uid: &'s EntityUID,
@@ -162,7 +176,7 @@ impl Bucket {
 
     /// The cover for a kind, if any policy is about it.
     pub(crate) fn covered(&self, kind: ResourceKind) -> Option<&Cover> {
-        self.covers.get(&number(kind))
+        self.about.get(number(kind)).and_then(|about| about.cover.as_ref())
     }
 
     fn cover(
@@ -190,7 +204,7 @@ impl Bucket {
                     return None;
                 }
                 match policy.template.non_scope_constraints() {
-                    Some(condition) => Some(scope?.and(catalogue.members(condition)?)),
+                    Some(_) => Some(scope?.and(policy.members.clone()?)),
                     None => scope,
                 }
             });

@@ -238,15 +238,15 @@ pub struct Token {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lexicon<T> {
     words: HashMap<String, (WordId, Class)>,
-    /// Phrases by their first word: the further words and what the phrase is. Longest first.
-    phrases: HashMap<WordId, Vec<(Vec<WordId>, T)>>,
+    /// Phrases at the number of their first word: the further words and what the phrase is. Longest first.
+    phrases: Vec<Vec<(Vec<WordId>, T)>>,
 }
 
 const NUMBER_WORD: &str = "#";
 
 impl<T> Default for Lexicon<T> {
     fn default() -> Self {
-        let mut lexicon = Self { words: HashMap::new(), phrases: HashMap::new() };
+        let mut lexicon = Self { words: HashMap::new(), phrases: Vec::new() };
         for (class, words) in GENERAL {
             for word in words.split_whitespace() {
                 lexicon.intern(word, *class);
@@ -276,9 +276,14 @@ impl<T> Lexicon<T> {
             })
             .collect();
         let Some((first, rest)) = ids.split_first() else { return false };
-        let phrases = self.phrases.entry(*first).or_default();
-        phrases.push((rest.to_vec(), what));
-        phrases.sort_by_key(|(rest, _)| std::cmp::Reverse(rest.len()));
+        let at = *first as usize;
+        if self.phrases.len() <= at {
+            self.phrases.resize_with(at + 1, Vec::new);
+        }
+        if let Some(phrases) = self.phrases.get_mut(at) {
+            phrases.push((rest.to_vec(), what));
+            phrases.sort_by_key(|(rest, _)| std::cmp::Reverse(rest.len()));
+        }
         true
     }
 
@@ -314,7 +319,12 @@ impl<T> Lexicon<T> {
     }
 
     fn look_up(&self, word: &str) -> (Option<WordId>, Option<WordId>, Class) {
-        let known = self.words.get(singular(word).as_ref()).copied();
+        // Words are kept in the singular, and the singular of a singular is itself.
+        let known = self.words.get(word).or_else(|| match singular(word) {
+            Cow::Borrowed(same) if same == word => None,
+            other => self.words.get(other.as_ref()),
+        });
+        let known = known.copied();
         if let Some((id, class)) = known {
             let verb = class.is(Class::VERB.with(Class::REQUEST).with(Class::REFINE)).then_some(id);
             if verb.is_some() || !(word.ends_with("ing") || word.ends_with("ed")) {
@@ -354,7 +364,7 @@ impl<T> Lexicon<T> {
         [ids[0], second]
             .into_iter()
             .flatten()
-            .filter_map(|id| self.phrases.get(&id))
+            .filter_map(|id| self.phrases.get(id as usize))
             .flatten()
             .filter(move |(rest, _)| {
                 let following = tokens.get(1..=rest.len()).unwrap_or_default();
@@ -489,6 +499,18 @@ mod tests {
             (3, "rented"),
         ];
         assert_eq!(found(text), want.map(|(what, text)| (what, text.to_owned())));
+    }
+
+    #[test]
+    fn the_singular_of_a_singular_is_itself() {
+        let lists = GENERAL.iter().flat_map(|(_, words)| words.split_whitespace());
+        let irregular = IRREGULAR.iter().flat_map(|(form, base)| [*form, *base]);
+        let made =
+            ["glass", "boxes", "buzzes", "classes", "dishes", "cities", "s", "ss", "xs", "ies", "bies"];
+        for word in lists.chain(irregular).chain(PLURAL_ONLY.iter().copied()).chain(made) {
+            let once = singular(word).into_owned();
+            assert_eq!(singular(&once), once, "{word}");
+        }
     }
 
     #[test]

@@ -246,16 +246,20 @@ fn mentions(activities: &Activities, tokens: &[Token]) -> Vec<Mention> {
             all.push(Mention { activity: *activity, role: *role, start, end: start + length });
         }
     }
+    // Mentions stand in the order of their first words, so those that could hide one are neighbours of it.
+    let longest = all.iter().map(|mention| mention.end - mention.start).max().unwrap_or(0);
+    let first_at = |token: usize| all.partition_point(|mention| mention.start < token);
     let verb = |role| matches!(role, WordRole::Verb | WordRole::VerbOfAnything);
+    let hides = |other: &Mention, mention: &Mention| {
+        let around = other.start <= mention.start && mention.end <= other.end;
+        let longer = other.end - other.start > mention.end - mention.start;
+        let of_it = other.activity == mention.activity;
+        let same = of_it && (verb(other.role) == verb(mention.role) || other.role == WordRole::Apart);
+        (around && longer && same) || qualifies(mention, other, tokens)
+    };
     let hidden = |mention: &Mention| {
-        all.iter().any(|other| {
-            let around = other.start <= mention.start && mention.end <= other.end;
-            let longer = other.end - other.start > mention.end - mention.start;
-            let same = other.activity == mention.activity && verb(other.role) == verb(mention.role);
-            around
-                && longer
-                && (same || (other.activity == mention.activity && other.role == WordRole::Apart))
-        }) || all.iter().any(|other| qualifies(mention, other, tokens))
+        let near = first_at(mention.end.saturating_sub(longest))..first_at(mention.end + 1);
+        all.get(near).unwrap_or_default().iter().any(|other| hides(other, mention))
     };
     all.iter().filter(|mention| mention.role != WordRole::Apart && !hidden(mention)).copied().collect()
 }
@@ -293,6 +297,7 @@ fn qualifies(mention: &Mention, other: &Mention, tokens: &[Token]) -> bool {
 fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
     let mut places = Vec::with_capacity(tokens.len());
     let mut clauses = Vec::with_capacity(tokens.len());
+    let things = Things::of(tokens, mentions);
     let (mut place, mut clause) = (Place::Object, 0);
     // Whether the object was named, not only alluded to.
     let mut named = false;
@@ -307,7 +312,7 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
         open |= token.begins || token.after_comma;
         let verb = token.verb.is_some()
             && (open && !token.participle || token.begins)
-            && !mentions.iter().any(|mention| begins_a_name(mention, index));
+            && !things.begins_a_name(index);
         if verb || token.begins {
             clause = index;
             place = if class.is(Class::REFINE) && any_named { Place::Refinement } else { Place::Object };
@@ -315,7 +320,7 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
             let infinitive = index.checked_sub(1).and_then(|before| tokens.get(before));
             named = match verb {
                 true => any_named && infinitive.is_some_and(|before| before.class.is(Class::TO)),
-                false => names(token, index, mentions),
+                false => names(token, index, &things),
             };
         } else if class.is(Class::LANDMARK) {
             place = Place::Landmark;
@@ -327,7 +332,7 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
                 place = Place::Circumstance;
             }
         } else if place == Place::Object {
-            named |= names(token, index, mentions);
+            named |= names(token, index, &things);
         } else if place == Place::Circumstance && !along && class.is(Class::ARTICLE) && joins(index, tokens) {
             // *A flight to Oslo and a hotel*.
             place = Place::Object;
@@ -348,17 +353,37 @@ fn joins(index: usize, tokens: &[Token]) -> bool {
     before.is_some_and(|before| before.class.is(Class::CONJUNCTION))
 }
 
-/// Whether a name of several words begins there: *watch list* is no request to watch.
-fn begins_a_name(mention: &Mention, index: usize) -> bool {
-    mention.role == WordRole::Object && mention.start == index && mention.end > index + 1
+/// Which tokens belong to things that are named.
+struct Things(Vec<(bool, bool)>);
+
+impl Things {
+    fn of(tokens: &[Token], mentions: &[Mention]) -> Self {
+        let mut marks = vec![(false, false); tokens.len()];
+        for mention in mentions.iter().filter(|mention| mention.role == WordRole::Object) {
+            for mark in marks.get_mut(mention.start..mention.end).unwrap_or_default() {
+                mark.0 = true;
+            }
+            if let Some(mark) = marks.get_mut(mention.start).filter(|_| mention.end > mention.start + 1) {
+                mark.1 = true;
+            }
+        }
+        Self(marks)
+    }
+
+    fn cover(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|(thing, _)| *thing)
+    }
+
+    /// Whether a name of several words begins there: *watch list* is no request to watch.
+    fn begins_a_name(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|(_, begins)| *begins)
+    }
 }
 
 /// Whether a word tells what is meant, rather than how much or which of it.
-fn names(token: &Token, index: usize, mentions: &[Mention]) -> bool {
-    let thing =
-        |mention: &Mention| mention.role == WordRole::Object && (mention.start..mention.end).contains(&index);
+fn names(token: &Token, index: usize, things: &Things) -> bool {
     let vague = Class::FILLER.with(Class::TRANSPARENT).with(Class::MODIFIER).with(Class::CONJUNCTION);
-    mentions.iter().any(thing) || !(token.number || token.class.is(vague))
+    things.cover(index) || !(token.number || token.class.is(vague))
 }
 
 #[cfg(test)]
