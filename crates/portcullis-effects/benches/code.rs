@@ -11,10 +11,7 @@ use portcullis_effects::{Sink, Surroundings, code};
 
 const FILES: [(&str, &str); 4] = [
     ("portcullis.toml", "version = 1\n"),
-    (
-        "policies/p.toml",
-        "[[policy]]\nname = 'p'\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 0\n",
-    ),
+    ("policies/p.toml", "[[policy]]\nname = 'p'\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 0\n"),
     (
         "tables/t.toml",
         "[[table]]\nname = 'customers'\ncolumns = ['id', 'name', 'email', 'born', 'city']\n\
@@ -70,8 +67,7 @@ fn long() -> String {
     text += "class Report:\n    lines = []\n    def add(self, line):\n        self.lines.append(line)\n\n";
     text += "report = Report()\nwhen = datetime.datetime.now()\n";
     for number in 0..24 {
-        let (table, column) =
-            [("customers", "born"), ("orders", "total"), ("stock", "amount")][number % 3];
+        let (table, column) = [("customers", "born"), ("orders", "total"), ("stock", "amount")][number % 3];
         text += &format!(
             "value_{number} = step_{}('{table}', '{column}')\n\
              if value_{number}:\n    report.add(f'{{when}}: {column} {{value_{number}}}')\n",

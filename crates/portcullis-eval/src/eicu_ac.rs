@@ -26,7 +26,7 @@ use serde_json::json;
 use crate::data;
 use crate::metrics::{Prediction, Score, Truth};
 use crate::report::{Group, Published, Report, Skipped, Timing};
-use crate::suite::{EvalError, Job};
+use crate::suite::{self, EvalError, Job};
 
 /// Name of the suite.
 pub const NAME: &str = "eicu-ac";
@@ -119,19 +119,13 @@ pub fn run(mut job: Job<'_>, source: Source) -> Result<Report, EvalError> {
     let reader = Reader::of(&job.bundle)?;
     job.data = job.data.ending(&[".jsonl", ".json"]);
     let mut tally = Tally::default();
-    let mut bytes = 0;
-    for path in job.data.files.clone() {
-        for value in data::records(&path)? {
-            let record = value
-                .and_then(|value| serde_json::from_value::<Record>(value).map_err(|error| error.to_string()));
-            match record {
-                Ok(record) => tally.judge(&mut job, &reader, source, &record)?,
-                Err(_) => tally.unreadable += 1,
-            }
+    suite::each_record(&mut job, |job, record: Option<Record>| match record {
+        Some(record) => tally.judge(job, &reader, source, &record),
+        None => {
+            tally.unreadable += 1;
+            Ok(())
         }
-        bytes += std::fs::metadata(&path).map_or(0, |meta| meta.len());
-        (job.progress)(bytes);
-    }
+    })?;
     let bundle = job.bundle.digest().to_string();
     job.predictions.finish().map_err(EvalError::Predictions)?;
     Ok(tally.report(bundle, source))

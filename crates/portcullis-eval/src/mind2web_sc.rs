@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 use crate::data;
 use crate::metrics::{Prediction, Score, Truth};
 use crate::report::{Group, Published, Report, Skipped, Timing};
-use crate::suite::{EvalError, Job};
+use crate::suite::{self, EvalError, Job};
 
 /// Name of the suite.
 pub const NAME: &str = "mind2web-sc";
@@ -93,26 +93,19 @@ pub fn run(mut job: Job<'_>) -> Result<Report, EvalError> {
     job.data = job.data.ending(&[".jsonl", ".json"]);
     let mut tally = Tally::default();
     let mut n = 0;
-    let mut bytes = 0;
-    for path in &job.data.files {
-        for value in data::records(path)? {
-            let record = value
-                .and_then(|value| serde_json::from_value::<Record>(value).map_err(|error| error.to_string()));
-            let (label, violations) = match record {
-                Ok(record) => tally.judge(&job, record)?,
-                // What cannot be read is not granted.
-                Err(_) => {
-                    tally.unreadable += 1;
-                    (true, Vec::new())
-                }
-            };
-            let line = Line { n, label: u8::from(label), violations: &violations };
-            job.predictions.write(&line).map_err(EvalError::Predictions)?;
-            n += 1;
-        }
-        bytes += std::fs::metadata(path).map_or(0, |meta| meta.len());
-        (job.progress)(bytes);
-    }
+    suite::each_record(&mut job, |job, record| {
+        let (label, violations) = match record {
+            Some(record) => tally.judge(job, record)?,
+            // What cannot be read is not granted.
+            None => {
+                tally.unreadable += 1;
+                (true, Vec::new())
+            }
+        };
+        let line = Line { n, label: u8::from(label), violations: &violations };
+        n += 1;
+        job.predictions.write(&line).map_err(EvalError::Predictions)
+    })?;
     let bundle = job.bundle.digest().to_string();
     job.predictions.finish().map_err(EvalError::Predictions)?;
     Ok(tally.report(bundle))

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::pipeline::Pipeline;
+use serde::de::DeserializeOwned;
 
-use crate::data::{Data, DataError};
+use crate::data::{self, Data, DataError};
 use crate::predictions::Predictions;
 
 /// One evaluation: data, what judges it, and where to tell.
@@ -28,6 +29,25 @@ impl fmt::Debug for Job<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Job").field("data", &self.data).field("bundle", &self.bundle.digest()).finish()
     }
+}
+
+/// Gives every record of the data to `judge`, in order: none where it is not one of the set.
+///
+/// # Errors
+/// The data cannot be read, or what `judge` returns.
+pub(crate) fn each_record<R: DeserializeOwned>(
+    job: &mut Job<'_>,
+    mut judge: impl FnMut(&mut Job<'_>, Option<R>) -> Result<(), EvalError>,
+) -> Result<(), EvalError> {
+    let mut bytes = 0;
+    for path in job.data.files.clone() {
+        for value in data::records(&path)? {
+            judge(job, value.ok().and_then(|value| serde_json::from_value(value).ok()))?;
+        }
+        bytes += std::fs::metadata(&path).map_or(0, |meta| meta.len());
+        (job.progress)(bytes);
+    }
+    Ok(())
 }
 
 /// Why an evaluation did not run to its end.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use portcullis_core::effect::Verb;
 
 use super::interpreter::{Arguments, Interpreter};
-use super::value::{Atom, Object, Value};
+use super::value::{Atom, Object, Partial, Value};
 
 impl Interpreter<'_, '_> {
     /// Calls a built-in function.
@@ -65,7 +65,10 @@ impl Interpreter<'_, '_> {
                 if objects.is_none() { Value::data() } else { objects }
             }
             "staticmethod" => match first {
-                Some(function) => Atom::Partial(Rc::new((function, Vec::new()))).into(),
+                Some(function) => {
+                    let partial = Partial { function, positional: Vec::new(), named: Vec::new() };
+                    Atom::Partial(Rc::new(partial)).into()
+                }
                 None => Value::data(),
             },
             "classmethod" => first.unwrap_or_else(Value::data),
@@ -290,6 +293,7 @@ impl Interpreter<'_, '_> {
                 continue;
             };
             let place = text.range();
+            self.rebound.extend(super::names_bound(code));
             if let Some(mut nested) = self.sink.nested(place) {
                 super::read_nested(code, self.surroundings, &mut nested);
             }

@@ -39,10 +39,12 @@ impl<'a> Interpreter<'a, '_> {
                 self.call_method(receiver, name, arguments)
             }
             Atom::Partial(partial) => {
-                let (function, first) = &**partial;
                 let mut arguments = arguments.clone();
-                arguments.positional.splice(0..0, first.iter().cloned());
-                self.call(function, arguments)
+                arguments.positional.splice(0..0, partial.positional.iter().cloned());
+                let given = |name: &String| arguments.named.iter().any(|(known, _)| known == name);
+                let preset: Vec<_> = partial.named.iter().filter(|(name, _)| !given(name)).cloned().collect();
+                arguments.named.extend(preset);
+                self.call(&partial.function, arguments)
             }
             Atom::Series | Atom::Mask | Atom::Nothing => Value::data(),
             _ => {
@@ -61,41 +63,6 @@ impl<'a> Interpreter<'a, '_> {
         let text = self.source.get(range.clone()).unwrap_or_default();
         let name: String = text.chars().take_while(|character| *character != '(').take(60).collect();
         if name.is_empty() { "a function".to_owned() } else { format!("the function `{}`", name.trim()) }
-    }
-
-    /// Arguments go where nobody knows what is done with them.
-    pub(super) fn hand_over(&mut self, arguments: &Arguments) {
-        let values: Vec<Value> = arguments.all().cloned().collect();
-        for value in &values {
-            self.escape(value, arguments.range.clone());
-        }
-        self.run_callbacks(arguments);
-    }
-
-    /// Calls the functions among arguments with arguments that are not known.
-    pub(super) fn run_callbacks(&mut self, arguments: &Arguments) -> Value {
-        self.run_callbacks_with(arguments, &Value::unknown())
-    }
-
-    /// Calls the functions among arguments with a value.
-    pub(super) fn run_callbacks_with(&mut self, arguments: &Arguments, given: &Value) -> Value {
-        let is_function = |atom: &Atom| {
-            matches!(atom, Atom::Function(_) | Atom::Partial(_) | Atom::Declared(_) | Atom::Object(_))
-                || matches!(atom, Atom::Name(name) if !modules::is_harmless(name) && !is_plain(name))
-                || matches!(atom, Atom::Method(method) if method.0.any(|atom| matches!(atom, Atom::Object(_) | Atom::Table(_) | Atom::Row(_) | Atom::Client(_) | Atom::Location(_))))
-        };
-        let mut result = Value::none();
-        for value in arguments.all() {
-            let functions: Value = value.atoms().iter().filter(|atom| is_function(atom)).cloned().collect();
-            if !functions.is_none() {
-                let call = Arguments {
-                    rest: Some(given.clone()),
-                    ..Arguments::of(Vec::new(), arguments.range.clone())
-                };
-                result = result.or(&self.call(&functions, call));
-            }
-        }
-        result
     }
 
     fn instantiate(&mut self, id: usize, arguments: &Arguments) -> Value {
@@ -183,6 +150,28 @@ impl<'a> Interpreter<'a, '_> {
             bound = bound.or(&value);
         }
         bound
+    }
+
+    /// A member of a class that stands in one of its bases; data where none has it.
+    pub(super) fn inherited(&self, id: usize, name: &str) -> Value {
+        let mut open = vec![id];
+        let mut seen = Vec::new();
+        let mut found = Value::none();
+        while let Some(class) = open.pop().filter(|id| !seen.contains(id)).and_then(|id| {
+            seen.push(id);
+            self.classes.get(id)
+        }) {
+            match self.object(class.members) {
+                Some(Object::Dict { entries, .. }) if entries.contains_key(name) => {
+                    found = entries.get(name).map_or(found.clone(), |value| found.or(value));
+                }
+                _ => open.extend(class.bases.iter().flat_map(Value::atoms).filter_map(|base| match base {
+                    Atom::Class(id) => Some(*id),
+                    _ => None,
+                })),
+            }
+        }
+        if found.is_none() { Value::data() } else { found }
     }
 
     /// Calls a method that the code itself defines.
@@ -304,10 +293,11 @@ impl<'a> Interpreter<'a, '_> {
             Atom::Class(id) => {
                 let members = self.classes.get(*id).map(|class| class.members);
                 match members.and_then(|members| self.object(members)) {
-                    Some(Object::Dict { entries, .. }) => {
+                    Some(Object::Dict { entries, .. }) if entries.contains_key(name) => {
                         entries.get(name).cloned().unwrap_or_else(Value::data)
                     }
-                    _ => Value::unknown(),
+                    Some(_) => self.inherited(*id, name),
+                    None => Value::unknown(),
                 }
             }
             Atom::Function(_) | Atom::Declared(_) | Atom::Partial(_) => Value::data(),
@@ -355,13 +345,20 @@ impl<'a> Interpreter<'a, '_> {
                 Atom::Series if index.any(|atom| *atom == Atom::Mask) => Atom::Series.into(),
                 Atom::Mask => Atom::Mask.into(),
                 Atom::Name(name) => self.name_item(&Rc::clone(name), index, range.clone()),
+                Atom::Class(id) => {
+                    let hook = self.attribute_of(atom, "__class_getitem__", &range);
+                    if hook.any(|atom| matches!(atom, Atom::Function(_) | Atom::Partial(_))) {
+                        let arguments = vec![Atom::Class(*id).into(), index.clone()];
+                        self.call(&hook, Arguments::of(arguments, range.clone()))
+                    } else {
+                        Value::unknown()
+                    }
+                }
                 Atom::Object(id) => {
                     let method = self.member(*id, "__getitem__", range.clone());
                     self.call(&method, Arguments::of(vec![index.clone()], range.clone()))
                 }
-                Atom::Unknown | Atom::Function(_) | Atom::Declared(_) | Atom::Class(_) | Atom::Partial(_) => {
-                    Value::unknown()
-                }
+                Atom::Unknown | Atom::Function(_) | Atom::Declared(_) | Atom::Partial(_) => Value::unknown(),
                 _ => Value::data(),
             };
             all = all.or(&found);
@@ -439,7 +436,7 @@ impl<'a> Interpreter<'a, '_> {
 }
 
 /// Whether a name of the built-in ones is a function or type that touches nothing.
-fn is_plain(name: &str) -> bool {
+pub(super) fn is_plain(name: &str) -> bool {
     name.strip_prefix("builtins.").is_some_and(|name| !modules::is_weighty_builtin(name))
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
+use portcullis_core::effect::Verb;
 use ruff_python_ast::{
     ConversionFlag, Expr, ExprBinOp, ExprCall, ExprDict, ExprFString, InterpolatedStringElement, Number,
     Operator, UnaryOp,
@@ -329,6 +330,8 @@ impl<'a> Interpreter<'a, '_> {
                 _ => (Vec::new(), Value::unknown()),
             },
             Some(Atom::Data) => (Vec::new(), Value::data()),
+            // Known for what it is, so that it counts where it leaves and not where programs inherit it.
+            Some(Atom::Name(name)) if is_environment(name) => (Vec::new(), value.clone()),
             _ => (Vec::new(), Value::unknown()),
         }
     }
@@ -413,6 +416,10 @@ impl<'a> Interpreter<'a, '_> {
                 }
 
                 Atom::Location(_) | Atom::Client(_) => Value::data(),
+                Atom::Name(name) if is_environment(name) => {
+                    self.environment(Verb::Read, &Value::unknown(), &range);
+                    Value::data()
+                }
                 // `data.values`, taken without being called.
                 Atom::Method(method) if method.0.atoms() == [Atom::Data] => Value::data(),
                 _ => Value::unknown(),
@@ -447,6 +454,9 @@ impl<'a> Interpreter<'a, '_> {
         for atom in value.atoms() {
             match atom {
                 Atom::Table(frame) | Atom::Row(frame) => self.read_all(&Rc::clone(frame), range.clone()),
+                Atom::Name(name) if is_environment(name) => {
+                    self.environment(Verb::Read, &Value::unknown(), range);
+                }
                 Atom::List(id) | Atom::Dict(id) => {
                     let inner = self.items_of(*id);
                     self.escape_from(&inner, range, depth + 1);
@@ -459,6 +469,11 @@ impl<'a> Interpreter<'a, '_> {
     // Targets.
 
     // Imports.
+}
+
+/// Whether a name means all variables of the environment.
+fn is_environment(name: &str) -> bool {
+    matches!(name, "os.environ" | "os.environb")
 }
 
 /// What a comprehension makes.
@@ -513,7 +528,8 @@ fn negated(op: UnaryOp, value: &Value) -> Value {
 /// The key under which a dictionary keeps a value, when it is known.
 pub(super) fn key_of(key: &Value) -> Option<String> {
     match key.single()? {
-        Atom::Text(text) => text.known().map(str::to_owned),
+        // `#` marks numbers.
+        Atom::Text(text) => text.known().filter(|key| !key.starts_with('#')).map(str::to_owned),
         Atom::Integer(number) => Some(format!("#{number}")),
         _ => None,
     }

@@ -178,6 +178,9 @@ impl<'a> Interpreter<'a, '_> {
         let handle: Value = Atom::Table(Rc::clone(frame)).into();
         let row: Value = Atom::Row(Rc::clone(frame)).into();
         let range = arguments.range.clone();
+        if matches!(name, "eval" | "query") {
+            self.evaluated(arguments);
+        }
         if BY_COLUMN.contains(&name) {
             self.read_arguments(frame, arguments);
             self.run_callbacks(arguments);
@@ -404,6 +407,16 @@ impl<'a> Interpreter<'a, '_> {
         Atom::Table(Rc::new(new)).into()
     }
 
+    /// Text that `pandas` evaluates: behind `@` it reaches the variables of the code, and calls them.
+    fn evaluated(&mut self, arguments: &Arguments) {
+        for text in self.strings(arguments.positional.first(), &arguments.range) {
+            let known = text.known().unwrap_or("@(");
+            if known.contains("__") || (known.contains('@') && known.contains('(')) {
+                self.unknown("an expression in a text calls what it is not known to mean", text.range());
+            }
+        }
+    }
+
     /// `frame.query('age > 3 and sex == @x')`: the names in the expression are columns.
     fn query(&mut self, frame: &Frame, arguments: &Arguments) {
         for text in self.strings(arguments.positional.first(), &arguments.range) {
@@ -461,6 +474,23 @@ impl<'a> Interpreter<'a, '_> {
     /// Calls a method of data: it may be a table, a figure or a sheet that is written to a file.
     pub(super) fn data_method(&mut self, name: &str, arguments: &Arguments) -> Value {
         let range = arguments.range.clone();
+        let first = arguments.positional.first().cloned();
+        match name {
+            "eval" | "query" => self.evaluated(arguments),
+            // An event loop, a connection that came by other hands.
+            "subprocess_shell" | "subprocess_exec" | "create_connection" | "create_server"
+            | "exec_command" => {
+                self.unknown(format!("what `{name}` starts is not known"), range.clone());
+            }
+            "execute" | "executemany" | "executescript" => {
+                let texts = first.as_ref().map(|text| self.strings(Some(text), &range));
+                for text in texts.into_iter().flatten() {
+                    super::sql::run(&text, self.surroundings, self.sink);
+                }
+            }
+            "shuffle" => first.iter().for_each(|list| self.disorder(list)),
+            _ => {}
+        }
         if matches!(name, "to_sql" | "to_gbq") {
             self.unknown("a table is written to a database", range);
         } else if WRITERS.contains(&name) || SAVERS.contains(&name) {

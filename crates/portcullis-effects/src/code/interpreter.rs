@@ -8,7 +8,7 @@ mod state;
 
 mod functions;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -27,6 +27,8 @@ use crate::{Sink, Surroundings};
 #[derive(Debug, Clone)]
 pub(super) struct Scope<'a> {
     parent: Option<usize>,
+    /// Of a class: a name that is not bound in it means what it means outside.
+    class: bool,
     variables: Rc<BTreeMap<&'a str, Value>>,
     /// Names that `global` and `nonlocal` mean elsewhere.
     elsewhere: Rc<BTreeMap<&'a str, usize>>,
@@ -133,6 +135,10 @@ pub(super) struct Interpreter<'a, 'e> {
     current: usize,
     heap: Vec<Object>,
     sites: BTreeMap<(usize, u16), HeapId>,
+    /// Names that code within the code binds; what they mean from there on is not known.
+    pub(super) rebound: BTreeSet<String>,
+    /// Classes whose objects went where anybody may call their methods.
+    pub(super) exposed: BTreeSet<usize>,
     /// Grows whenever something in the heap does.
     heap_version: usize,
     pub(super) functions: Vec<Function<'a>>,
@@ -159,7 +165,7 @@ impl<'a, 'e> Interpreter<'a, 'e> {
         sink: &'a mut Sink<'e>,
         tools: &'a mut dyn FnMut(&ToolCall<'_>, &mut Sink<'_>),
     ) -> Self {
-        let module = Scope { parent: None, variables: Rc::default(), elsewhere: Rc::default() };
+        let module = Scope { parent: None, class: false, variables: Rc::default(), elsewhere: Rc::default() };
         Self {
             source,
             surroundings,
@@ -170,6 +176,8 @@ impl<'a, 'e> Interpreter<'a, 'e> {
             current: 0,
             heap: Vec::new(),
             sites: BTreeMap::new(),
+            rebound: BTreeSet::new(),
+            exposed: BTreeSet::new(),
             heap_version: 0,
             functions: Vec::new(),
             classes: Vec::new(),
@@ -297,6 +305,7 @@ impl<'a, 'e> Interpreter<'a, 'e> {
                 }
             }
             Stmt::AnnAssign(node) => {
+                self.eval(&node.annotation);
                 if let Some(value) = &node.value {
                     let value = self.eval(value);
                     self.assign_target(&node.target, &value);
@@ -330,7 +339,8 @@ impl<'a, 'e> Interpreter<'a, 'e> {
             Stmt::Assert(node) => {
                 self.eval(&node.test);
                 if let Some(message) = &node.msg {
-                    self.eval(message);
+                    let value = self.eval(message);
+                    self.escape(&value, range_of(&**message));
                 }
             }
             Stmt::Break(_) | Stmt::Continue(_) => {
@@ -469,10 +479,12 @@ impl<'a, 'e> Interpreter<'a, 'e> {
         }
     }
 
-    fn try_block(&mut self, node: &'a ruff_python_ast::StmtTry) -> bool {
+    /// Follows statements that an exception may leave anywhere: whether they reach their end, and the state that
+    /// the exception finds.
+    fn guarded(&mut self, body: &'a [Stmt]) -> (bool, State<'a>) {
         let before = self.state.clone();
         self.recorders.push(Vec::new());
-        let mut goes_on = self.block(&node.body);
+        let goes_on = self.block(body);
         let recorded = self.recorders.pop().unwrap_or_default();
         let mut raised = join(before, self.state.clone());
         for (scope, name, value) in recorded {
@@ -482,6 +494,11 @@ impl<'a, 'e> Interpreter<'a, 'e> {
                 variables.insert(name, joined);
             }
         }
+        (goes_on, raised)
+    }
+
+    fn try_block(&mut self, node: &'a ruff_python_ast::StmtTry) -> bool {
+        let (mut goes_on, raised) = self.guarded(&node.body);
         if goes_on {
             goes_on = self.block(&node.orelse);
         }
@@ -489,6 +506,9 @@ impl<'a, 'e> Interpreter<'a, 'e> {
         for handler in &node.handlers {
             let ExceptHandler::ExceptHandler(handler) = handler;
             self.state = raised.clone();
+            if let Some(type_) = &handler.type_ {
+                self.eval(type_);
+            }
             if let Some(name) = &handler.name {
                 self.assign(&name.id, Value::data());
             }
@@ -506,14 +526,25 @@ impl<'a, 'e> Interpreter<'a, 'e> {
     }
 
     fn with_block(&mut self, node: &'a ruff_python_ast::StmtWith) -> bool {
+        let mut suppresses = false;
         for item in &node.items {
             let value = self.eval(&item.context_expr);
+            // What the code defines itself, what nobody knows, and what is made for it may swallow exceptions.
+            suppresses |= value.any(|atom| match atom {
+                Atom::Client(kind) => matches!(*kind, "exit stack" | "suppression"),
+                _ => *atom != Atom::Data,
+            });
             if let Some(target) = &item.optional_vars {
                 let entered = self.entered(&value, range_of(&item.context_expr));
                 self.assign_target(target, &entered);
             }
         }
-        self.block(&node.body)
+        if !suppresses {
+            return self.block(&node.body);
+        }
+        let (_, raised) = self.guarded(&node.body);
+        self.state = raised;
+        true
     }
 
     fn match_block(&mut self, node: &'a ruff_python_ast::StmtMatch) -> bool {

@@ -107,6 +107,9 @@ impl Interpreter<'_, '_> {
                     if deep && field.contains("__") {
                         self.unknown("a format string reaches into the interpreter", range.clone());
                     }
+                    for part in field.split(['.', '[']).skip(1).filter(|_| deep) {
+                        self.attribute(&value, part.trim_end_matches(']'), range.clone());
+                    }
                     self.shown(&value, plain && !deep, &range)
                 }
             };
@@ -199,6 +202,8 @@ impl Interpreter<'_, '_> {
             }
             "pop" | "popleft" | "__next__" => {
                 let items = self.items_of(id);
+                // The items behind it move.
+                self.disorder(&itself);
                 if items.is_none() { Value::data() } else { items }
             }
             "copy" => itself,
@@ -216,10 +221,13 @@ impl Interpreter<'_, '_> {
                 self.change(id, |object| add_item(object, &Value::none()));
                 Value::data()
             }
-            "index" | "count" | "remove" | "clear" | "discard" | "issubset" | "issuperset" | "isdisjoint" => {
+            "index" | "count" | "issubset" | "issuperset" | "isdisjoint" => Value::data(),
+            "remove" | "clear" | "discard" => {
+                self.disorder(&itself);
                 Value::data()
             }
             _ => {
+                self.disorder(&itself);
                 self.escape(&itself, range);
                 self.hand_over(arguments);
                 Value::data()

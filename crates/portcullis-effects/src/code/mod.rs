@@ -15,6 +15,7 @@
 //! | [`value`], [`text`] | what a variable may hold; strings with unknown parts |
 //! | [`interpreter`], [`expression`], [`call`] | statements, expressions, calls |
 //! | [`builtins`], [`methods`], [`frame`] | built-in functions; methods of strings, lists, tables |
+//! | [`exposure`] | what is handed to others, who may call it |
 //! | [`tables`], [`condition`], [`sql`] | the bundle's functions and the languages in their strings |
 //! | [`modules`], [`world`], [`process`] | what modules do: nothing, or something to files, hosts, programs |
 //!
@@ -26,6 +27,7 @@
 mod builtins;
 mod call;
 mod condition;
+mod exposure;
 mod expression;
 mod frame;
 mod interpreter;
@@ -42,8 +44,8 @@ mod world;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use ruff_python_ast::visitor::{Visitor, walk_expr};
-use ruff_python_ast::{Expr, ModModule, Stmt};
+use ruff_python_ast::visitor::{Visitor, walk_expr, walk_stmt};
+use ruff_python_ast::{Alias, Expr, ModModule, Stmt};
 use ruff_python_parser::{Parsed, parse_expression, parse_module};
 
 use crate::limits::TEXT_BYTES_MAX;
@@ -119,6 +121,45 @@ fn parse(text: &str) -> Result<Parsed<ModModule>, String> {
     }
     nesting::check(text)?;
     parse_module(text).map_err(|error| format!("it is not Python: {error}"))
+}
+
+/// The names that code binds.
+fn names_bound(text: &str) -> BTreeSet<String> {
+    #[derive(Default)]
+    struct Bound(BTreeSet<String>);
+    impl<'a> Visitor<'a> for Bound {
+        fn visit_stmt(&mut self, statement: &'a Stmt) {
+            match statement {
+                Stmt::FunctionDef(node) => drop(self.0.insert(node.name.id.to_string())),
+                Stmt::ClassDef(node) => drop(self.0.insert(node.name.id.to_string())),
+                Stmt::Import(node) => self.aliases(&node.names),
+                Stmt::ImportFrom(node) => self.aliases(&node.names),
+                _ => {}
+            }
+            walk_stmt(self, statement);
+        }
+        fn visit_expr(&mut self, expression: &'a Expr) {
+            if let Expr::Name(name) = expression
+                && !name.ctx.is_load()
+            {
+                self.0.insert(name.id.to_string());
+            }
+            walk_expr(self, expression);
+        }
+    }
+    impl Bound {
+        fn aliases(&mut self, aliases: &[Alias]) {
+            for alias in aliases {
+                let name = alias.asname.as_ref().unwrap_or(&alias.name);
+                self.0.insert(name.id.to_string());
+            }
+        }
+    }
+    let mut bound = Bound::default();
+    if let Ok(parsed) = parse(text) {
+        parsed.syntax().body.iter().for_each(|statement| bound.visit_stmt(statement));
+    }
+    bound.0
 }
 
 /// The names in an expression; none if it is not one.

@@ -65,7 +65,10 @@ impl Interpreter<'_, '_> {
         } else {
             return self.surroundings_function(name, arguments);
         }
-        for value in arguments.all().cloned().collect::<Vec<_>>() {
+        // Programs inherit the environment anyway.
+        let named = arguments.named.iter().filter(|(name, _)| name != "env").map(|(_, value)| value);
+        let leaving = arguments.positional.iter().chain(named).chain(&arguments.rest);
+        for value in leaving.cloned().collect::<Vec<_>>() {
             self.escape(&value, range.clone());
         }
         Some(Value::data())
@@ -125,6 +128,12 @@ impl Interpreter<'_, '_> {
             None => None,
         };
         let after = after.unwrap_or_default();
+        if let Some(program) = arguments.get(2, "executable").filter(|it| **it != Value::nothing()).cloned() {
+            // What runs is this; the first word is only what it is told to be called.
+            let words = self.exact_items(&command).unwrap_or_else(|| vec![Value::unknown(); 2]);
+            let words: Vec<Value> = std::iter::once(program).chain(words.into_iter().skip(1)).collect();
+            self.words_in(&words, None, &before, &after, &range);
+        }
         for atom in command.atoms() {
             match atom {
                 Atom::List(_) => {

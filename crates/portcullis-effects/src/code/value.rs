@@ -52,11 +52,19 @@ pub(super) enum Atom {
     /// A method of a value.
     Method(Rc<(Value, String)>),
     /// A function with some arguments given.
-    Partial(Rc<(Value, Vec<Value>)>),
+    Partial(Rc<Partial>),
     /// A path of `pathlib`.
     Location(Rc<Text>),
     /// An object through which a module's functions are called: a session, a connection.
     Client(&'static str),
+}
+
+/// A function with some arguments given: they come before those of the call, and by name after them.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Partial {
+    pub(super) function: Value,
+    pub(super) positional: Vec<Value>,
+    pub(super) named: Vec<(String, Value)>,
 }
 
 /// A list or dictionary in the heap.

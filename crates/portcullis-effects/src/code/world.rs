@@ -10,16 +10,32 @@ use std::rc::Rc;
 
 use portcullis_core::effect::{Effect, Resource, Verb};
 
+use super::expression::add_item;
 use super::interpreter::{Arguments, Interpreter};
 use super::modules;
 use super::sql;
 use super::text::Text;
-use super::value::{Atom, Object, Value};
+use super::value::{Atom, Object, Partial, Value};
 use crate::Surroundings;
 use names::{IMPORTABLE, OPENERS, PATHS, QUIET};
 
 /// An argument that is a path: its position, its name, what is done to it and how.
 type PathArgument = (usize, &'static str, Verb, &'static [&'static str]);
+
+/// Whether a library that evaluates texts finds nothing but a formula in this one.
+fn is_formula(atom: &Atom) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || " +-*/^().,=<>:".contains(c);
+    match atom {
+        Atom::Text(text) => text.known().is_some_and(|text| {
+            let names = text.split(|c: char| !c.is_alphanumeric() && c != '.');
+            // `a.b` reaches into an object; `0.5` is a number.
+            let mut dotted = names.filter(|name| name.contains('.'));
+            text.chars().all(plain) && dotted.all(|name| name.starts_with(|c: char| c.is_ascii_digit()))
+        }),
+        Atom::Unknown => false,
+        _ => true,
+    }
+}
 
 impl Interpreter<'_, '_> {
     /// A module is imported: what nobody knows may do anything when it is loaded.
@@ -59,7 +75,8 @@ impl Interpreter<'_, '_> {
         };
         if OPENERS.contains(&name) {
             self.builtin("open", arguments);
-            return Atom::Client("archive").into();
+            let files = name == "zipfile.ZipFile";
+            return Atom::Client(if files { "files" } else { "archive" }).into();
         }
         if let Some((_, paths)) = PATHS.iter().find(|(known, _)| *known == name) {
             return self.path_function(name, paths, arguments);
@@ -78,6 +95,9 @@ impl Interpreter<'_, '_> {
             return value;
         }
         if modules::is_harmless(name) {
+            if name.starts_with("sympy.") && arguments.any(|atom| !is_formula(atom)) {
+                self.unknown_module(name, arguments.range.clone());
+            }
             return self.harmless(arguments);
         }
         self.unknown_module(name, arguments.range.clone());
@@ -89,6 +109,7 @@ impl Interpreter<'_, '_> {
         let range = arguments.range.clone();
         for (position, keyword, verb, how) in paths {
             match arguments.get(*position, keyword).cloned() {
+                Some(path) if name == "sqlite3.connect" && path.known_text() == Some(":memory:") => {}
                 Some(path) => self.path_effect(*verb, &path, &range, how),
                 None => {
                     let here = Value::text(Text::literal(".", range.clone()));
@@ -96,8 +117,21 @@ impl Interpreter<'_, '_> {
                 }
             }
         }
+        let unpickled = arguments.get(2, "allow_pickle").is_some_and(|value| *value != Value::nothing());
+        if name == "numpy.load" && unpickled {
+            self.unknown_module("pickle", range);
+        }
         self.run_callbacks(arguments);
         if name == "sqlite3.connect" { Atom::Client("sql").into() } else { Value::data() }
+    }
+
+    /// The items of a list may stand in another order from here on.
+    pub(super) fn disorder(&mut self, value: &Value) {
+        for atom in value.atoms() {
+            if let Atom::List(id) = atom {
+                self.change(*id, |object| add_item(object, &Value::none()));
+            }
+        }
     }
 
     /// A function that computes: nothing is touched, and what comes out is data.
@@ -113,9 +147,23 @@ impl Interpreter<'_, '_> {
         let value = match name {
             "functools.partial" => {
                 let (function, given) = arguments.positional.split_first()?;
-                Atom::Partial(Rc::new((function.clone(), given.to_vec()))).into()
+                let named = arguments.named.clone();
+                let partial = Partial { function: function.clone(), positional: given.to_vec(), named };
+                Atom::Partial(Rc::new(partial)).into()
             }
             "functools.wraps" | "functools.lru_cache" | "functools.cache" => Value::data(),
+            "contextlib.closing" | "contextlib.aclosing" | "contextlib.nullcontext" => {
+                first.unwrap_or_else(Value::nothing)
+            }
+            "contextlib.suppress" => Atom::Client("suppression").into(),
+            "contextlib.ExitStack" | "contextlib.AsyncExitStack" => Atom::Client("exit stack").into(),
+            // Parts of one command line: read as the whole line, which they are no more than.
+            "shlex.split" => first?,
+            "random.shuffle" | "heapq.heapify" | "heapq.heappush" | "bisect.insort" => {
+                self.disorder(&first?);
+                self.hand_over(arguments);
+                Value::nothing()
+            }
             "functools.reduce" => {
                 let (function, rest) = arguments.positional.split_first()?;
                 let mut element = Value::none();
@@ -126,8 +174,9 @@ impl Interpreter<'_, '_> {
                 self.call(function, Arguments::of(vec![element.clone(), element.clone()], range)).or(&element)
             }
             "operator.itemgetter" => {
-                Atom::Partial(Rc::new((Value::name("operator.itemgetter.get"), arguments.positional.clone())))
-                    .into()
+                let function = Value::name("operator.itemgetter.get");
+                let positional = arguments.positional.clone();
+                Atom::Partial(Rc::new(Partial { function, positional, named: Vec::new() })).into()
             }
             "operator.itemgetter.get" => self.item_got(arguments),
             "copy.copy" | "copy.deepcopy" | "typing.cast" => arguments.positional.last().cloned()?,

@@ -194,7 +194,13 @@ impl Reading<'_, '_, '_, '_> {
                 self.on_table(Verb::Write, table_name, How::default());
             }
             Statement::Directory { path, .. } => self.on_file(&[Verb::Write], Some(path), Span::empty()),
-            Statement::Unload { to, .. } => self.on_file(&[Verb::Write], Some(&to.value), to.span),
+            Statement::Unload { to, query_text, .. } => {
+                self.on_file(&[Verb::Write], Some(&to.value), to.span);
+                if let Some(query) = query_text {
+                    let range = self.output.range(to.span);
+                    self.output.nested(query, range);
+                }
+            }
             Statement::Put { source, .. } => {
                 self.on_file(&[Verb::Read], Some(source), Span::empty());
                 self.unknown_kind("sends a file to a stage");

@@ -20,7 +20,7 @@ approx_quantile approx_quantiles approx_top_count approximate arg_max arg_min ar
 atan atan2 atanh atn2 avg bin bin_to_uuid bit_and bit_count bit_length bit_or bit_xor bool_and bool_or boolean
 booland_agg boolor_agg btrim cardinality cast cbrt ceil ceiling changes char char_length character_length charindex
 chr coalesce collect_list collect_set concat concat_ws contains conv convert convert_from convert_timezone
-convert_to convert_tz corr cos cosh cot count count_big count_if countif covar_pop covar_samp crc32 cume_dist
+convert_to convert_tz corr cos cosh cot count count_big count_if countif covar_pop covar_samp crc32 cume_dist currval
 curdate current_catalog current_database current_date current_datetime current_role current_schema current_schemas
 current_setting current_time current_timestamp current_user curtime database dateadd date datediff datefromparts
 datename datepart datetime datetime2fromparts datetime_add datetime_diff datetime_sub datetime_trunc day dayname
@@ -32,10 +32,10 @@ generate_subscripts generate_timestamp_array getdate getutcdate get_byte get_ddl
 grouping_id has_column_privilege has_schema_privilege has_table_privilege hash hashbytes hex histogram hour hstore
 if ifnull iff iif ilike inet_aton inet_ntoa initcap instr insert int interval is_nan is_uuid isdate isfinite isinf
 isjson isnan isnull isnumeric jaccard jaro_winkler_similarity julianday justify_days justify_hours justify_interval
-kurtosis lag last last_day last_insert_id last_insert_rowid last_value lcase lcm lead least left len length levenshtein
+kurtosis lag last last_day lastval last_insert_id last_insert_rowid last_value lcase lcm lead least left len length levenshtein
 like likelihood likely list listagg ln locate log log10 log1p log2 lower lpad ltrim make_date make_interval make_time
 make_timestamp make_timestamptz make_set makedate maketime map max max_by maxif md5 median mid min min_by minif minute
-mod mode monotonically_increasing_id month monthname months_between newid next_day nextval normalize now
+mod mode monotonically_increasing_id month monthname months_between newid next_day normalize now
 nth_value ntile nullif nullifzero num_nonnulls num_nulls nvl nvl2 object_agg object_construct object_id object_name
 object_keys octet_length openjson ord parse_date parse_datetime parse_json parse_timestamp parsename patindex
 percent_rank percentile percentile_cont percentile_disc period_add period_diff pi pg_typeof pg_size_pretty
@@ -60,7 +60,7 @@ unix_micros unix_millis unix_seconds unix_timestamp unlikely unnest upper user u
 uuid_generate_v4 uuid_short uuid_to_bin uuidv7 values var_pop var_samp variance variance_samp version week weekday
 weekofyear weight_string width_bucket year yearweek zeroblob zeroifnull zip xmlagg xmlelement xmlforest xpath
 similarity word_similarity unaccent width median_absolute_deviation trunc_date date_bucket dateof json jsonb
-sys_context columns isodow try uniform seq1 seq2 seq4 seq8 generator table lateral rows values_list cube rollup
+sys_context isodow try uniform seq1 seq2 seq4 seq8 generator table lateral rows values_list cube rollup
 ";
 
 /// Beginnings of names whose functions compute values: `json_extract`, `array_agg`.
@@ -123,6 +123,9 @@ fn file_function(name: &str) -> Option<(&'static [Verb], usize)> {
         | "csv_scan"
         | "sqlite_scan"
         | "st_read"
+        | "st_read_meta"
+        | "st_readosm"
+        | "st_readshp"
         | "delta_scan"
         | "iceberg_scan" => (READ, 0),
         "lo_export" => (WRITE, 1),
@@ -145,6 +148,12 @@ impl Reading<'_, '_, '_, '_> {
 
     /// A function in a `from`.
     pub(super) fn table_function(&mut self, name: &ObjectName, arguments: &[FunctionArg]) {
+        // The files whose names fit; to others the same name compares two texts.
+        if let ([argument], Some("glob")) =
+            (arguments, names::parts(name).unwrap_or_default().last().map(String::as_str))
+        {
+            return self.on_files(&[Verb::Read], expression(argument), name.span());
+        }
         self.call(name, arguments);
     }
 
@@ -180,7 +189,13 @@ impl Reading<'_, '_, '_, '_> {
                 let setting = expressions.first().and_then(|expression| literal(expression)).unwrap_or("*");
                 self.output.setting(&setting.to_lowercase(), span);
             }
-            "setval" => self.output.setting("sequence", span),
+            // Computing the value changes the sequence; no rollback brings it back.
+            "setval" | "nextval" => self.output.setting("sequence", span),
+            "json_execute_serialized_sql" => {
+                self.output.unknown("sql", "runs SQL that is computed", range);
+            }
+            // Columns by a pattern: any of them may fit.
+            "columns" => self.read_all(&[], None, span),
             "pg_reload_conf" | "pg_rotate_logfile" | "pg_promote" | "pg_switch_wal" => {
                 self.output.setting(last, span);
             }

@@ -41,6 +41,21 @@ pub(super) fn is_contested(text: &str) -> bool {
         || ["--", "/*", "//", "'''", "@"].iter().any(|mark| text.contains(mark))
 }
 
+/// Why names of the text may be others than they look, whatever the parser makes of them.
+pub(super) fn doubtful(text: &str, dialect: SqlDialect) -> Option<&'static str> {
+    let escaped = |pair: &[u8]| matches!(pair, [b'u' | b'U', b'&', b'"']);
+    if text.as_bytes().windows(3).any(escaped) {
+        return Some("a name is spelt with escapes");
+    }
+    // A name in brackets to one database, to another a list that is computed: `[x for x in list(ssn)]`.
+    let computed = |inner: &str| {
+        let inner = inner.to_ascii_lowercase();
+        inner.split_once(" for ").is_some_and(|(_, rest)| rest.contains(" in "))
+    };
+    let contested = matches!(dialect, SqlDialect::Generic) && text.split('[').skip(1).any(computed);
+    contested.then_some("what stands in brackets is a name to some databases and computed by others")
+}
+
 /// The text, and for dialects that run the content of `/*! … */` the text with it as a comment: whether it runs
 /// depends on the version of the server.
 pub(super) fn variants(text: &str, dialect: SqlDialect) -> Vec<Cow<'_, str>> {

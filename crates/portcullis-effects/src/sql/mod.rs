@@ -125,6 +125,7 @@ fn readings(text: &str, dialect: SqlDialect) -> Readings {
         let others = if dialect == SqlDialect::Generic { others.as_slice() } else { &[SqlDialect::Generic] };
         try_dialects(text, others, &mut split, &mut readings);
     }
+    readings.beyond.extend(guarding::doubtful(text, dialect).map(str::to_owned));
     if readings.parsed.is_empty() && readings.beyond.is_empty() {
         readings.unparsed = split.into_iter().next();
         if readings.unparsed.is_none() {

@@ -169,10 +169,12 @@ impl<'r, 'e, 's> Output<'r, 'e, 's> {
     /// A file on the machine of the database, or something that its name reaches on the network.
     pub(super) fn path(&mut self, verb: Verb, text: &str, range: Range<usize>) {
         if text.contains("://") && !text.starts_with("file:") {
+            // What is written there leaves.
+            let verb = if verb == Verb::Write { Verb::Send } else { verb };
             if self.first(verb, ResourceKind::Host, text, How::default())
                 && let Some(mut sink) = self.sink.nested(range)
             {
-                crate::url::read(text, self.surroundings, &mut sink);
+                crate::url::read_as(verb, text, self.surroundings, &mut sink);
             }
             return;
         }
@@ -184,6 +186,16 @@ impl<'r, 'e, 's> Output<'r, 'e, 's> {
     pub(super) fn unknown(&mut self, what: &str, why: impl Into<String>, range: Range<usize>) {
         if self.first(Verb::Execute, ResourceKind::Unknown, what, How::default()) {
             self.sink.unknown(what, why, range);
+        }
+    }
+
+    /// A command line that the shell of the database's machine runs.
+    pub(super) fn shell(&mut self, line: &str, range: Range<usize>) {
+        if let Some(mut sink) = self.sink.nested(range) {
+            // Nothing is known of the folders of that machine.
+            let surroundings =
+                Surroundings { workspace: None, home: None, directory: None, ..*self.surroundings };
+            crate::shell::read(line, &surroundings, &mut sink);
         }
     }
 

@@ -207,7 +207,12 @@ impl<'c> Reading<'_, '_, '_, 'c> {
     }
 
     /// All columns of what `wanted` names, of everything in the innermost scope when it is empty.
-    fn read_all(&mut self, wanted: &[String], options: Option<&WildcardAdditionalOptions>, span: Span) {
+    pub(super) fn read_all(
+        &mut self,
+        wanted: &[String],
+        options: Option<&WildcardAdditionalOptions>,
+        span: Span,
+    ) {
         let without: Vec<String> = options.map(excluded).unwrap_or_default();
         let mut next = self.innermost();
         while let Some(scope) = next.and_then(|at| self.scopes.get(at)) {

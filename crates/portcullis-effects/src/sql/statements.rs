@@ -498,11 +498,9 @@ impl<'c> Reading<'_, '_, '_, 'c> {
                 self.output.path(if to { Verb::Write } else { Verb::Read }, filename, range);
             }
             CopyTarget::Program { command } => {
-                self.output.unknown(
-                    "sql program",
-                    format!("runs `{command}` on the database's machine"),
-                    range,
-                );
+                let why = format!("runs `{command}` on the database's machine");
+                self.output.unknown("sql program", why, range.clone());
+                self.output.shell(command, range);
             }
         }
     }

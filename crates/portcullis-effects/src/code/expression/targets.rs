@@ -95,6 +95,9 @@ impl<'a> Interpreter<'a, '_> {
     }
 
     pub(super) fn store_attribute(&mut self, object: &Value, name: &str, value: &Value, range: Range<usize>) {
+        if matches!(name, "__class__" | "__bases__" | "__dict__" | "__code__" | "__globals__") {
+            self.unknown(format!("`{name}` is replaced"), range.clone());
+        }
         for atom in object.atoms() {
             match atom {
                 Atom::Object(id) | Atom::Class(id) => {
@@ -141,10 +144,20 @@ impl<'a> Interpreter<'a, '_> {
                         self.store_in_name(&Rc::clone(name), &index, range_of(target));
                     }
                 }
+                // The items behind it move.
+                self.disorder(&container);
             }
             Expr::Attribute(node) => {
                 self.eval(&node.value);
             }
+            // Behind it the name means what it means outside.
+            Expr::Name(node) => {
+                let outside = self.lookup_outside(&node.id);
+                let value = self.lookup(&node.id).or(&outside);
+                self.assign(&node.id, value);
+            }
+            Expr::Tuple(node) => node.elts.iter().for_each(|target| self.delete(target)),
+            Expr::List(node) => node.elts.iter().for_each(|target| self.delete(target)),
             _ => {}
         }
     }
@@ -196,13 +209,21 @@ impl<'a> Interpreter<'a, '_> {
                 }
             }
             Pattern::MatchClass(node) => {
-                self.escape(subject, range);
-                let inner = node.arguments.patterns.iter();
-                for inner in inner.chain(node.arguments.keywords.iter().map(|keyword| &keyword.pattern)) {
+                self.eval(&node.cls);
+                self.escape(subject, range.clone());
+                if !node.arguments.patterns.is_empty() {
+                    self.expose(subject, &range);
+                }
+                for inner in &node.arguments.patterns {
                     self.bind_pattern(inner, &Value::unknown(), depth + 1);
                 }
+                for keyword in &node.arguments.keywords {
+                    let value = self.attribute(subject, &keyword.attr.id, range.clone());
+                    self.bind_pattern(&keyword.pattern, &value.or(&Value::unknown()), depth + 1);
+                }
             }
-            Pattern::MatchValue(_) | Pattern::MatchSingleton(_) => {}
+            Pattern::MatchValue(node) => drop(self.eval(&node.value)),
+            Pattern::MatchSingleton(_) => {}
         }
     }
 

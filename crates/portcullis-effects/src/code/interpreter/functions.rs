@@ -35,6 +35,10 @@ impl<'a> Interpreter<'a, '_> {
 
     pub(super) fn define_function(&mut self, node: &'a ruff_python_ast::StmtFunctionDef) {
         let start = node.name.range().start().to_u32();
+        let annotations = node.parameters.iter().filter_map(|parameter| parameter.annotation());
+        for annotation in annotations.chain(node.returns.as_deref()) {
+            self.eval(annotation);
+        }
         let mut value = self.make_function(Some(&node.parameters), Body::Statements(&node.body), start);
         for decorator in node.decorator_list.iter().rev() {
             let wrapper = self.eval(&decorator.expression);
@@ -57,10 +61,15 @@ impl<'a> Interpreter<'a, '_> {
         for argument in node.arguments.iter().flat_map(|arguments| arguments.args.iter()) {
             bases.push(self.eval(argument));
         }
+        let mut keywords = Vec::new();
+        for keyword in node.arguments.iter().flat_map(|arguments| arguments.keywords.iter()) {
+            let value = self.eval(&keyword.value);
+            keywords.push((keyword.arg.as_ref().map_or("", |name| name.id.as_str()), value));
+        }
         // The body has a scope of its own, which methods do not see.
         let outer = self.current;
         let parent = Some(outer);
-        self.state.push(Scope { parent, variables: Rc::default(), elsewhere: Rc::default() });
+        self.state.push(Scope { parent, class: true, variables: Rc::default(), elsewhere: Rc::default() });
         self.current = self.state.len() - 1;
         self.block(&node.body);
         let inner = self.state.get(self.current).map(|scope| Rc::clone(&scope.variables)).unwrap_or_default();
@@ -78,12 +87,38 @@ impl<'a> Interpreter<'a, '_> {
             self.classes.push(Class { site, members, bases, started: false });
             self.classes.len() - 1
         });
+        self.class_made(id, &keywords, range_of(node));
         let mut value: Value = Atom::Class(id).into();
         for decorator in node.decorator_list.iter().rev() {
             let wrapper = self.eval(&decorator.expression);
             value = self.decorated(&wrapper, value, range_of(&decorator.expression));
         }
         self.assign(&node.name.id, value);
+    }
+
+    /// What runs because a class is made: its metaclass, and what its bases do with those below them.
+    fn class_made(&mut self, id: usize, keywords: &[(&str, Value)], range: Range<usize>) {
+        let named: Vec<(String, Value)> =
+            keywords.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let bases = self.classes.get(id).map(|class| class.bases.clone()).unwrap_or_default();
+        for base in bases.iter().flat_map(|base| base.atoms().to_vec()) {
+            let Atom::Class(base) = base else { continue };
+            let hook = self.inherited(base, "__init_subclass__");
+            if hook.any(|atom| matches!(atom, Atom::Function(_) | Atom::Partial(_))) {
+                let class = Atom::Class(id).into();
+                let arguments =
+                    Arguments { named: named.clone(), ..Arguments::of(vec![class], range.clone()) };
+                self.call(&hook, arguments);
+            }
+        }
+        for (_, meta) in keywords.iter().filter(|(name, _)| *name == "metaclass") {
+            self.expose(meta, &range);
+            if meta.any(|atom| !matches!(atom, Atom::Class(_) | Atom::Name(_) | Atom::Data)) {
+                let arguments =
+                    Arguments { rest: Some(Value::unknown()), ..Arguments::of(Vec::new(), range.clone()) };
+                self.call(meta, arguments);
+            }
+        }
     }
 
     /// Calls a function that the code defines.
@@ -102,7 +137,7 @@ impl<'a> Interpreter<'a, '_> {
         let made = self.functions.len();
         let before = self.current;
         let parent = Some(function.scope);
-        self.state.push(Scope { parent, variables: Rc::default(), elsewhere: Rc::default() });
+        self.state.push(Scope { parent, class: false, variables: Rc::default(), elsewhere: Rc::default() });
         self.current = self.state.len() - 1;
         let scope = self.current;
         self.bind_parameters(&function, arguments);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Arguments, Interpreter, State};
+use super::{Arguments, Interpreter, Scope, State};
 use crate::code::value::{Atom, HeapId, Object, Value};
 
 impl<'a> Interpreter<'a, '_> {
@@ -15,12 +15,24 @@ impl<'a> Interpreter<'a, '_> {
             scope = at.parent;
         }
         if self.surroundings.settings.functions.contains_key(name) {
-            return Atom::Declared(name.into()).into();
+            let declared = Atom::Declared(name.into()).into();
+            return if self.rebound.contains(name) { Value::unknown().or(&declared) } else { declared };
         }
         if crate::code::modules::is_builtin(name) {
-            return Value::name(&format!("builtins.{name}"));
+            let built_in = Value::name(&format!("builtins.{name}"));
+            return if self.rebound.contains(name) { built_in.or(&Value::unknown()) } else { built_in };
         }
         Value::unknown()
+    }
+
+    /// What a name means outside of the innermost scope.
+    pub(in crate::code) fn lookup_outside(&mut self, name: &str) -> Value {
+        let inner = self.current;
+        let Some(outer) = self.state.get(inner).and_then(|scope| scope.parent) else { return Value::none() };
+        self.current = outer;
+        let value = self.lookup(name);
+        self.current = inner;
+        value
     }
 
     pub(in crate::code) fn assign(&mut self, name: &'a str, value: Value) {
@@ -203,6 +215,8 @@ pub(super) fn join<'a>(mut a: State<'a>, b: State<'a>) -> State<'a> {
             .filter(|(name, value)| known.variables.get(*name) != Some(value))
             .map(|(name, value)| (*name, value.clone()))
             .collect();
+        let unbound = if known.class { unbound_on_one_way(known, &scope) } else { Vec::new() };
+        let parent = known.parent;
         if !changed.is_empty() {
             let variables = Rc::make_mut(&mut known.variables);
             for (name, value) in changed {
@@ -210,8 +224,37 @@ pub(super) fn join<'a>(mut a: State<'a>, b: State<'a>) -> State<'a> {
                 variables.insert(name, joined);
             }
         }
+        for name in unbound {
+            let Some(outside) = bound_outside(&a, parent, name) else { continue };
+            if let Some(value) =
+                a.get_mut(at).and_then(|scope| Rc::make_mut(&mut scope.variables).get_mut(name))
+            {
+                *value = value.or(&outside);
+            }
+        }
     }
     a
+}
+
+/// Names that only one of two ways through a class bound.
+fn unbound_on_one_way<'a>(a: &Scope<'a>, b: &Scope<'a>) -> Vec<&'a str> {
+    let only = |here: &Scope<'a>, there: &Scope<'a>| -> Vec<&'a str> {
+        here.variables.keys().filter(|name| !there.variables.contains_key(*name)).copied().collect()
+    };
+    let mut names = only(a, b);
+    names.extend(only(b, a));
+    names
+}
+
+/// What a name is bound to outside of a class.
+fn bound_outside(state: &State<'_>, mut scope: Option<usize>, name: &str) -> Option<Value> {
+    while let Some(at) = scope.and_then(|at| state.get(at)) {
+        if let Some(value) = at.variables.get(name) {
+            return Some(value.clone());
+        }
+        scope = at.parent;
+    }
+    None
 }
 
 pub(super) fn same(a: &State<'_>, b: &State<'_>) -> bool {

@@ -193,23 +193,22 @@ impl Interpreter<'_, '_> {
                 Some(to) => self.recipients(Some(&to.clone()), &range),
                 None => self.recipients(None, &range),
             },
-            ("archive", "extractall" | "extract") => {
+            ("archive" | "files", "extractall" | "extract") => {
                 let position = usize::from(name == "extract");
                 let here = Value::text(Text::literal(".", range.clone()));
                 let folder = arguments.get(position, "path").cloned().unwrap_or(here);
                 self.path_effect(Verb::Write, &folder, &range, &["recursive"]);
             }
-            ("archive", "add" | "write")
-                if arguments
-                    .positional
-                    .first()
-                    .is_some_and(|it| it.any(|atom| matches!(atom, Atom::Text(_) | Atom::Location(_))))
-                    && kind == "archive"
-                    && name == "add" =>
-            {
-                if let Some(path) = arguments.positional.first().cloned() {
+            // What is written into a compressed file is content; into an archive of files, the name of one.
+            ("archive", "add") | ("files", "write") => {
+                if let Some(path) = arguments.get(0, "filename").cloned() {
                     self.path_effect(Verb::Read, &path, &range, &["recursive"]);
                 }
+            }
+            ("exit stack", "enter_context" | "enter_async_context" | "push") => {
+                self.run_callbacks(arguments);
+                let given = arguments.positional.first().cloned().unwrap_or_else(Value::unknown);
+                return self.entered(&given, range);
             }
             _ => {}
         }
