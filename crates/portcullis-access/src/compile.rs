@@ -14,7 +14,7 @@ use crate::policy::{self, Policy};
 use crate::schema::{Shape, schema_text};
 use crate::slices::Slices;
 use crate::uid::Types;
-use crate::{Access, bounds, decide, diagnose};
+use crate::{Access, bounds, decide, diagnose, request};
 
 /// Access policies of one bundle.
 pub const POLICIES_MAX: usize = 10_000;
@@ -186,5 +186,16 @@ fn assemble(bundle: &Bundle, schema: String, mut policies: Vec<Policy>) -> Optio
         (tool.id.clone(), fields)
     });
     let arguments = arguments.collect();
-    Some(Access { policies, slices, types, constants, arguments, schema, no_slots: decide::no_slots() })
+    let risks = bundle.registry.iter().filter_map(|tool| Some((tool.id.clone(), request::risk(tool)?)));
+    let risks = risks.collect();
+    Some(Access {
+        policies,
+        slices,
+        types,
+        constants,
+        arguments,
+        risks,
+        schema,
+        no_slots: decide::no_slots(),
+    })
 }

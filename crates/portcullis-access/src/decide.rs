@@ -324,6 +324,8 @@ impl<'a> Subject<'a> {
         };
         let resources = targets.iter().map(|target| {
             let tool = of_tool(target.resource);
+            let risk = tool.and_then(|tool| self.access.risks.get(tool.id.as_str()));
+            let tool = tool.map(|tool| (tool, risk));
             Arc::new(request::resource(target.resource, target.uid.clone(), target.ancestors.clone(), tool))
         });
         let mut all: Vec<Arc<Entity>> = resources.collect();

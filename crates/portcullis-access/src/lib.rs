@@ -40,7 +40,7 @@ mod tests;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use cedar_policy_core::ast::SlotEnv;
+use cedar_policy_core::ast::{SlotEnv, Value};
 use cedar_policy_core::entities::Entities;
 use portcullis_core::bundle::{Bundle, FunctionRole};
 use portcullis_core::verdict::Verdict;
@@ -75,6 +75,8 @@ pub struct Access {
     constants: Entities,
     /// By tool id: the arguments that policies can speak of.
     arguments: HashMap<String, Vec<schema::Field>>,
+    /// By tool id: its risk as Cedar has it, which takes long to make.
+    risks: HashMap<String, Value>,
     schema: String,
     no_slots: SlotEnv,
 }

@@ -53,7 +53,7 @@ pub(crate) fn resource(
     resource: &Resource,
     uid: EntityUID,
     ancestors: HashSet<EntityUID>,
-    tool: Option<&Tool>,
+    tool: Option<(&Tool, Option<&Value>)>,
 ) -> Entity {
     let mut attributes = vec![named("name", resource.name.as_str())];
     for meta in resource_attributes(resource.kind) {
@@ -68,16 +68,23 @@ pub(crate) fn resource(
     entity(uid, attributes, ancestors)
 }
 
-/// What is known of a tool; the worst, if nobody classified it.
-fn tool_attributes(name: &str, tool: Option<&Tool>) -> Vec<(SmolStr, PartialValue)> {
-    let risk = Decimal { ten_thousandths: tool.map_or(10_000, |tool| ten_thousandths(tool.risk)) };
+/// The risk of a tool as a value.
+pub(crate) fn risk(tool: &Tool) -> Option<Value> {
+    decimal(Decimal { ten_thousandths: ten_thousandths(tool.risk) })
+}
+
+/// What is known of a tool, with its risk where that was made before; the worst, if nobody classified it.
+fn tool_attributes(name: &str, tool: Option<(&Tool, Option<&Value>)>) -> Vec<(SmolStr, PartialValue)> {
+    let made = tool.and_then(|(_, made)| made.cloned());
+    let tool = tool.map(|(tool, _)| tool);
+    let risk = made.or_else(|| tool.map_or_else(|| decimal(Decimal { ten_thousandths: 10_000 }), risk));
     let mut attributes = vec![
         named("id", tool.map_or(name, |tool| &tool.id)),
         named("known", tool.is_some()),
         named("side_effecting", tool.is_none_or(|tool| tool.side_effecting)),
         named("type", tool.map_or("", |tool| &tool.tool_type)),
     ];
-    attributes.extend(decimal(risk).map(|risk| named("risk", risk)));
+    attributes.extend(risk.map(|risk| named("risk", risk)));
     attributes
 }
 

@@ -66,8 +66,8 @@ fn long() -> String {
     }
     text += "class Report:\n    lines = []\n    def add(self, line):\n        self.lines.append(line)\n\n";
     text += "report = Report()\nwhen = datetime.datetime.now()\n";
-    for number in 0..24 {
-        let (table, column) = [("customers", "born"), ("orders", "total"), ("stock", "amount")][number % 3];
+    let columns = [("customers", "born"), ("orders", "total"), ("stock", "amount")];
+    for (number, (table, column)) in columns.into_iter().cycle().take(24).enumerate() {
         text += &format!(
             "value_{number} = step_{}('{table}', '{column}')\n\
              if value_{number}:\n    report.add(f'{{when}}: {column} {{value_{number}}}')\n",

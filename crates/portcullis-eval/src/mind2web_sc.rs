@@ -19,7 +19,6 @@ use portcullis_session::engine::{Judgement, Proposal};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::data;
 use crate::metrics::{Prediction, Score, Truth};
 use crate::report::{Group, Published, Report, Skipped, Timing};
 use crate::suite::{self, EvalError, Job};
