@@ -6,17 +6,21 @@
 //! | module | has |
 //! |---|---|
 //! | [`data`] | a file or folder of records, in a fixed order, gzip or not |
+//! | [`stream`] | the same one record at a time |
 //! | [`suite`] | what a suite is given and what it leaves |
 //! | [`metrics`] | the field's figures: LPA, LPP, LPR, EA, FRA |
 //! | [`interval`] | how sure a proportion is |
 //! | [`report`] | figures beside the published ones, for people and for programs |
 //! | [`predictions`] | one line a record, so that anyone can score what was decided |
 //!
-//! Suites: [`eicu_ac`], judged by [`health_records`] unless told otherwise; [`mind2web_sc`], by [`web_rules`].
+//! Recorded runs of agents are replayed by [`trajectory`], judged by [`agent_bundle`] unless told otherwise.
+//!
+//! Other suites: [`eicu_ac`], judged by [`health_records`] unless told otherwise; [`mind2web_sc`], by [`web_rules`].
 //!
 //! No suite holds data: each is given a path. Labels are read for scoring only; nothing of them reaches the
 //! pipeline.
 
+pub mod agent_bundle;
 pub mod data;
 pub mod eicu_ac;
 pub mod health_records;
@@ -25,5 +29,7 @@ pub mod metrics;
 pub mod mind2web_sc;
 pub mod predictions;
 pub mod report;
+pub mod stream;
 pub mod suite;
+pub mod trajectory;
 pub mod web_rules;

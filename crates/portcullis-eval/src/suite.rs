@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
@@ -59,6 +60,32 @@ pub enum EvalError {
     /// Predictions cannot be written.
     #[error("cannot write the predictions: {0}")]
     Predictions(#[source] io::Error),
+    /// What belongs to the data is not there.
+    #[error("cannot find {what}: a folder or file `{wanted}` in or near `{}`", near.display())]
+    Companion {
+        /// What it is.
+        what: &'static str,
+        /// What it is called.
+        wanted: &'static str,
+        /// Where it was looked for.
+        near: PathBuf,
+    },
+    /// The suite has no such arm.
+    #[error("the suite `{suite}` has no arm {arm}")]
+    Arm {
+        /// The option.
+        arm: &'static str,
+        /// The suite.
+        suite: &'static str,
+    },
+    /// What belongs to the data is of another form.
+    #[error("`{}` is not of the form it should be: {why}", path.display())]
+    Form {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// The bundle cannot judge this suite.
     #[error("the bundle cannot judge this suite: {0}")]
     Bundle(String),

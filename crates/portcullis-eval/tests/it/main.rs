@@ -3,3 +3,4 @@
 #![cfg(test)]
 
 mod mind2web_sc;
+mod recorded;

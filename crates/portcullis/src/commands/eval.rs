@@ -1,5 +1,7 @@
 //! `portcullis eval`: measures a bundle on a public data set.
 
+mod recorded;
+
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,6 +12,7 @@ use portcullis_eval::data::Data;
 use portcullis_eval::predictions::Predictions;
 use portcullis_eval::report::Report;
 use portcullis_eval::suite::{EvalError, Job};
+use portcullis_eval::trajectory::suites::Name;
 use portcullis_eval::{eicu_ac, health_records, mind2web_sc, web_rules};
 
 use crate::bundle::{BundleArg, Opened};
@@ -22,6 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   portcullis eval eicu-ac --data eicu_ac/ --from code
   portcullis eval mind2web-sc --data mind2web_sc.jsonl
+  portcullis eval agentdojo --data agentdojo_invariant/
   portcullis eval mind2web-sc --data sets/ --bundle my-bundle --json report.json --predictions out.jsonl
 
 The data is not part of the program: --data names a file, or a folder whose files are read in the order of their \
@@ -53,6 +57,26 @@ enum Suite {
     #[command(name = mind2web_sc::NAME)]
     #[command(after_help = "Example:\n  portcullis eval mind2web-sc --data mind2web_sc.jsonl")]
     Mind2WebSc(Common),
+    /// Recorded runs of 17 agents in an office, with one attack on every task and without
+    #[command(name = Name::AgentDojo.as_str())]
+    #[command(after_help = "Example:\n  portcullis eval agentdojo --data agentdojo_invariant/ --limit 194")]
+    AgentDojo(recorded::Args),
+    /// Recorded runs with newer attacks, where third parties also ask for things that are wanted
+    #[command(name = Name::AgentDyn.as_str())]
+    #[command(after_help = "Example:\n  portcullis eval agentdyn --data agentdyn/")]
+    AgentDyn(recorded::Args),
+    /// Recorded runs in which a tool's result says what it wants, without a marker
+    #[command(name = Name::InjecAgent.as_str())]
+    #[command(after_help = "Example:\n  portcullis eval injecagent --data injecagent/")]
+    InjecAgent(recorded::Args),
+    /// Recorded runs in which a tool's result tells the agent to use one more tool, and clean ones
+    #[command(name = Name::Asb.as_str())]
+    #[command(after_help = "Example:\n  portcullis eval asb --data asb/")]
+    Asb(recorded::Args),
+    /// Recorded runs without attack, of the sets above and of tau-bench and tau2
+    #[command(name = Name::Benign.as_str())]
+    #[command(after_help = "Example:\n  portcullis eval benign --data sets/")]
+    Benign(recorded::Args),
 }
 
 /// What a record of eICU-AC is judged by.
@@ -89,12 +113,24 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
             common.run(eicu_ac::NAME, health_records::files, eicu_ac::run_code)
         }
         Suite::Mind2WebSc(common) => common.run(mind2web_sc::NAME, web_rules::files, mind2web_sc::run),
+        Suite::AgentDojo(args) => args.run(Name::AgentDojo),
+        Suite::AgentDyn(args) => args.run(Name::AgentDyn),
+        Suite::InjecAgent(args) => args.run(Name::InjecAgent),
+        Suite::Asb(args) => args.run(Name::Asb),
+        Suite::Benign(args) => args.run(Name::Benign),
     }
 }
 
 type Files = std::collections::BTreeMap<String, Vec<u8>>;
 
 impl Common {
+    fn predictions(&self) -> Result<Predictions, Failure> {
+        match &self.predictions {
+            Some(path) => Predictions::create(path).map_err(|error| unwritable(path, &error)),
+            None => Ok(Predictions::none()),
+        }
+    }
+
     fn run(
         &self,
         suite: &str,
@@ -111,10 +147,7 @@ impl Common {
                 );
             }
         };
-        let predictions = match &self.predictions {
-            Some(path) => Predictions::create(path).map_err(|error| unwritable(path, &error))?,
-            None => Predictions::none(),
-        };
+        let predictions = self.predictions()?;
         let bar = progress(data.bytes);
         let job = Job {
             data,
@@ -151,7 +184,7 @@ fn unwritable(path: &Path, error: &io::Error) -> Failure {
     Failure::unreadable(format!("cannot write `{}`: {error}", path.display()))
 }
 
-fn write_report(path: &Path, report: &Report) -> io::Result<()> {
+fn write_report(path: &Path, report: &impl serde::Serialize) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     serde_json::to_writer_pretty(&mut file, report)?;
     file.write_all(b"\n")?;

@@ -1,0 +1,40 @@
+//! The settings for an agent that acts on its own, compiled in: what the suites of recorded runs judge by unless
+//! told otherwise. They hold no tools; a suite registers those its data describes.
+//!
+//! Their source is `examples/agent`; a test holds this list to exactly the files that stand there.
+
+use std::collections::BTreeMap;
+
+macro_rules! shipped {
+    ($($path:literal),* $(,)?) => {
+        [$(($path, include_bytes!(concat!("../../../examples/agent/", $path)).as_slice())),*]
+    };
+}
+
+const FILES: &[(&str, &[u8])] = &shipped!["policies/agent.toml", "portcullis.toml"];
+
+/// The files by path with `/` between components, as
+/// [`Bundle::load`](portcullis_core::bundle::Bundle::load) takes them.
+#[must_use]
+pub fn files() -> BTreeMap<String, Vec<u8>> {
+    FILES.iter().map(|(path, bytes)| ((*path).to_owned(), bytes.to_vec())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    #[test]
+    fn nothing_of_the_folder_is_missing_or_extra() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/agent");
+        let found = portcullis_session::bundle_dir::read_files(&folder).unwrap();
+        assert_eq!(files(), found);
+    }
+
+    #[test]
+    fn they_load_without_a_tool() {
+        let bundle = portcullis_session::policy::load(&files()).unwrap();
+        assert_eq!(bundle.registry.iter().count(), 0);
+    }
+}
