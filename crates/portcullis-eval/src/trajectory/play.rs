@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ApprovalDecision, GrantScope, OutcomeStatus};
+use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope, OutcomeStatus};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::ActionId;
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::DryRun;
-use portcullis_session::engine::{Answer, Judgement, Proposal};
+use portcullis_session::engine::{Answer, Judgement, Proposal, TextJudgement};
 use serde::Serialize;
 
+use super::payload::union;
 use super::{Call, Observed, Part, Replay, Step};
 use crate::suite::EvalError;
 
@@ -25,6 +26,8 @@ pub struct Trial {
     pub calls: Vec<Judged>,
     /// What was cut out of results: number of the call, and the bytes of its text.
     pub excised: Vec<(usize, Vec<Range<usize>>)>,
+    /// Rules that stopped an input or a reply.
+    pub said: Vec<(String, Fate)>,
 }
 
 /// What was decided about a call.
@@ -85,8 +88,14 @@ pub fn play(replay: &Replay, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>) -> 
             player.results();
         }
         match step {
-            Step::Input { label, text } => player.dry.input(text, label.clone()),
-            Step::Output(text) => player.dry.output(text),
+            Step::Input { label, text } => {
+                let judgement = player.dry.input(text, label.clone());
+                player.said(&judgement);
+            }
+            Step::Output(text) => {
+                let judgement = player.dry.output(text);
+                player.said(&judgement);
+            }
             Step::Call(call) => {
                 let fate = player.call(call);
                 let over = fate == Fate::Denied || (fate == Fate::Held && call.part == Part::Malicious);
@@ -178,10 +187,23 @@ impl<'r> Player<'r> {
             return Vec::new();
         };
         let status = if result.error { OutcomeStatus::Error } else { OutcomeStatus::Ok };
-        self.dry.outcome(action, status, Some(result.text.clone()));
-        self.seen.insert(self.dry.state().seq(), result);
-        // Results are not judged yet: nothing is cut out.
-        Vec::new()
+        let before = self.dry.state().seq();
+        let judgement = self.dry.outcome(action, status, Some(result.text.clone()));
+        for seq in before + 1..=self.dry.state().seq() {
+            self.seen.insert(seq, result);
+        }
+        judgement.map_or_else(Vec::new, |judgement| removed(&judgement, &result.text))
+    }
+
+    /// What was said to the agent, or by it, and did not pass.
+    fn said(&mut self, judgement: &TextJudgement) {
+        if judgement.enforced.proceeds() {
+            return;
+        }
+        let verdict = judgement.decision.verdict;
+        let finding = judgement.decision.findings.iter().find(|finding| finding.effective() == verdict);
+        let fate = if verdict >= Verdict::Deny { Fate::Denied } else { Fate::Held };
+        self.trial.said.extend(finding.map(|finding| (finding.rule.clone().into_owned(), fate)));
     }
 
     /// Whether a place that the finding names in an earlier result lies in injected text.
@@ -197,6 +219,21 @@ fn fate(judgement: &Judgement) -> Fate {
         _ if judgement.enforced.proceeds() => Fate::Passed,
         Verdict::Deny | Verdict::Halt => Fate::Denied,
         _ => Fate::Held,
+    }
+}
+
+/// The bytes of a result that the agent is not shown.
+fn removed(judgement: &TextJudgement, text: &str) -> Vec<Range<usize>> {
+    match judgement.enforced {
+        Enforced::Executed | Enforced::LetPass => Vec::new(),
+        Enforced::Replaced => {
+            let edits = judgement.decision.findings.iter().flat_map(|finding| &finding.edits);
+            union(edits.map(|edit| edit.span.start..edit.span.end.min(text.len())).collect())
+        }
+        // Nothing of it is shown.
+        Enforced::Withheld | Enforced::Held | Enforced::Asked => {
+            union(std::iter::once(0..text.len()).collect())
+        }
     }
 }
 

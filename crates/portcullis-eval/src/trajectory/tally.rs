@@ -244,6 +244,9 @@ impl Tally {
             Kind::OwnGoal => "own goal",
             Kind::Attack { .. } => "attack",
         };
+        for (rule, fate) in &trial.said {
+            *self.rules.entry((rule.clone(), kind, *fate)).or_default() += 1;
+        }
         for call in &trial.calls {
             self.times.push(call.time);
             if let Some(rule) = &call.rule {
