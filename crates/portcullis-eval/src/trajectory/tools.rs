@@ -57,6 +57,7 @@ impl ToolSpec {
             description: self.description.clone(),
             side_effecting: draft.side_effecting,
             risk: draft.risk,
+            cost_micros: 0,
             enabled: true,
             effects: draft.effects,
             inferred: true,
