@@ -157,6 +157,23 @@ impl Builder {
         self.text = self.text.saturating_add(len);
     }
 
+    /// Each of these atoms, named by where it begins and how long it was in the order of the text, is now one byte long.
+    pub(crate) fn shrink(&mut self, atoms: impl Iterator<Item = (usize, usize)>) {
+        let mut atoms = atoms.map(|(at, length)| (narrow(at), narrow(length))).peekable();
+        let Some(&(first, _)) = atoms.peek() else { return };
+        let from = self.pieces.partition_point(|piece| piece.text < first);
+        let mut shift = 0;
+        for piece in self.pieces.iter_mut().skip(from) {
+            let was = piece.text;
+            piece.text = was.saturating_sub(shift);
+            if let Some((_, length)) = atoms.next_if(|(at, _)| *at == was && piece.atom) {
+                piece.text_len = 1;
+                shift += length.saturating_sub(1);
+            }
+        }
+        self.text = self.text.saturating_sub(shift);
+    }
+
     /// The places; `start` is where an empty text stands.
     pub(crate) fn finish(self, start: usize) -> Places {
         let mut pieces = self.pieces.into_iter();

@@ -176,7 +176,7 @@ fn is_prose(text: &str) -> bool {
 }
 
 /// The largest boundary of a character at or below `at`.
-fn floor_char(text: &str, at: usize) -> usize {
+pub(crate) fn floor_char(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at = at.saturating_sub(1);
