@@ -12,8 +12,8 @@ use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, bench, check, completions, demo, demo_server, doctor, eval, export, hook, init, mcp, policy,
-    runs, serve, simulate, tools, verify,
+    approvals, bench, calibrate, check, completions, demo, demo_server, doctor, eval, export, hook, init,
+    mcp, policy, runs, serve, simulate, tools, train, verify,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -130,6 +130,8 @@ enum Command {
     DemoServer(demo_server::Args),
     Bench(bench::Args),
     Eval(eval::Args),
+    Train(train::Args),
+    Calibrate(calibrate::Args),
     Completions(completions::Args),
 }
 
@@ -176,6 +178,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Bench(args) => bench::run(&args, &global),
         Command::Eval(args) => eval::run(&args),
+        Command::Train(args) => train::run(&args, &global),
+        Command::Calibrate(args) => calibrate::run(&args, &global),
         Command::Completions(args) => completions::run(&args),
     };
     ExitCode::from(done.unwrap_or_else(|failure| failure.tell(global.json)))

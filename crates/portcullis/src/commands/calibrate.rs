@@ -41,8 +41,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let path = args.model.display();
     let bytes = std::fs::read(&args.model)
         .map_err(|error| Failure::unreadable(format!("cannot read `{path}`: {error}")))?;
-    let model = Model::from_bytes(&bytes)
-        .map_err(|error| Failure::unreadable(format!("`{path}`: {error}")).help("`portcullis train` makes one"))?;
+    let model = Model::from_bytes(&bytes).map_err(|error| {
+        Failure::unreadable(format!("`{path}`: {error}")).help("`portcullis train` makes one")
+    })?;
     let mut examples = Vec::new();
     for path in &args.data {
         examples.extend(examples_of(path)?);

@@ -2,6 +2,7 @@
 
 pub(crate) mod approvals;
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod demo;
@@ -17,4 +18,5 @@ pub(crate) mod runs;
 pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod tools;
+pub(crate) mod train;
 pub(crate) mod verify;

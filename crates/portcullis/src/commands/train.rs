@@ -114,7 +114,10 @@ impl Summary {
         match (self.threshold, self.innocent, self.wanted) {
             (Some(threshold), Some(innocent), Some(wanted)) => {
                 out.line(format_args!("threshold {threshold:.4}, for at most {} of the innocent", self.fpr))?;
-                out.line(format_args!("flagged {} of {} innocent, {} of {} wanted", innocent.1, innocent.0, wanted.1, wanted.0))?;
+                out.line(format_args!(
+                    "flagged {} of {} innocent, {} of {} wanted",
+                    innocent.1, innocent.0, wanted.1, wanted.0
+                ))?;
             }
             _ => out.line(format_args!("no threshold yet: `portcullis calibrate` sets one"))?,
         }
@@ -185,7 +188,9 @@ pub(crate) fn examples_of(path: &Path) -> Result<Vec<Example>, Failure> {
             let text = record.get("text").and_then(Value::as_str).ok_or_else(|| wrong("it has no `text`"))?;
             let label = match record.get("label") {
                 Some(Value::Bool(label)) => *label,
-                Some(Value::Number(label)) if label.as_u64().is_some_and(|label| label <= 1) => label.as_u64() == Some(1),
+                Some(Value::Number(label)) if label.as_u64().is_some_and(|label| label <= 1) => {
+                    label.as_u64() == Some(1)
+                }
                 _ => return Err(wrong("its `label` is neither true or false nor 1 or 0")),
             };
             Ok(Example { text: text.to_owned(), label })
