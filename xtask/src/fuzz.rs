@@ -41,6 +41,8 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("policy", &["cedar"]),
     ("bundle", &["toml"]),
     ("json", &["json"]),
+    ("leaves", &["json"]),
+    ("detect", &["email"]),
 ];
 
 /// A short run of every target.

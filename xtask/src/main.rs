@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool talks on both")]
 
+mod detector;
 mod docs;
 mod fuzz;
 mod peers;
@@ -13,6 +14,7 @@ mod suite;
 mod tidy;
 mod timings;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use process::{Program, Result};
@@ -28,6 +30,9 @@ usage: cargo xtask COMMAND
   docs [--check]  write the manual's pages about guards; --check holds them to the code and runs the manual's commands
   peers           install the MCP servers and the client that the integration tests talk to, into .peers/
   fuzz [TARGET]   ten million inputs for every parser, or for one; --smoke for the short run of the suite
+  detector SETS [--without NAMES]
+                  train the shipped models of the detector from the sets that docs/models/ names; without some of
+                  them into target/detector, to measure on those
   timings         build the demo profile from nothing; wall time, CPU seconds, heaviest crates
   help            this page
 
@@ -52,6 +57,8 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz::long(None),
         ["fuzz", "--smoke"] => fuzz::smoke(),
         ["fuzz", target] => fuzz::long(Some(target)),
+        ["detector", sets] => detector::run(Path::new(sets), None),
+        ["detector", sets, "--without", names] => detector::run(Path::new(sets), Some(names)),
         ["timings"] => timings::run(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -31,5 +31,6 @@ pub mod predictions;
 pub mod report;
 pub mod stream;
 pub mod suite;
+pub mod text;
 pub mod trajectory;
 pub mod web_rules;

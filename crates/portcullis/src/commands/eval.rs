@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use portcullis_detect::{Detector, Head, Model};
 use portcullis_eval::data::Data;
 use portcullis_eval::predictions::Predictions;
 use portcullis_eval::report::Report;
 use portcullis_eval::suite::{EvalError, Job};
 use portcullis_eval::trajectory::suites::Name;
-use portcullis_eval::{eicu_ac, health_records, mind2web_sc, web_rules};
+use portcullis_eval::{eicu_ac, health_records, mind2web_sc, text, web_rules};
 
 use crate::bundle::{BundleArg, Opened};
 use crate::cli::Json;
@@ -27,6 +28,7 @@ Examples:
   portcullis eval mind2web-sc --data mind2web_sc.jsonl
   portcullis eval agentdojo --data agentdojo_invariant/
   portcullis eval mind2web-sc --data sets/ --bundle my-bundle --json report.json --predictions out.jsonl
+  portcullis eval text --data sets/
 
 The data is not part of the program: --data names a file, or a folder whose files are read in the order of their \
 names, gzip or not. Labels are read for scoring only.
@@ -77,6 +79,27 @@ enum Suite {
     #[command(name = Name::Benign.as_str())]
     #[command(after_help = "Example:\n  portcullis eval benign --data sets/")]
     Benign(recorded::Args),
+    /// Innocent prompts that look like attacks, and attacks, before the detector of inputs
+    #[command(name = text::NAME)]
+    #[command(after_help = "Example:\n  portcullis eval text --data sets/")]
+    Text(TextArgs),
+}
+
+/// What the detector is measured on.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TextArgs {
+    /// The data: a file or folder with those of NotInject, XSTest and Tensor Trust
+    #[arg(long, value_name = "PATH")]
+    data: PathBuf,
+    /// Another model of the override head than the shipped one
+    #[arg(long, value_name = "M")]
+    model: Option<PathBuf>,
+    /// Write the report as JSON to a file; `-` for standard output
+    #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
+    json: Json,
+    /// Write one line a record: whether it was flagged, and the model's score
+    #[arg(long, value_name = "F.jsonl")]
+    predictions: Option<PathBuf>,
 }
 
 /// What a record of eICU-AC is judged by.
@@ -112,6 +135,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         Suite::EicuAc { common, from: From::Code } => {
             common.run(eicu_ac::NAME, health_records::files, eicu_ac::run_code)
         }
+        Suite::Text(args) => args.run(),
         Suite::Mind2WebSc(common) => common.run(mind2web_sc::NAME, web_rules::files, mind2web_sc::run),
         Suite::AgentDojo(args) => args.run(Name::AgentDojo),
         Suite::AgentDyn(args) => args.run(Name::AgentDyn),
@@ -178,6 +202,68 @@ impl Common {
         }
         Ok(exit::YES)
     }
+}
+
+impl TextArgs {
+    fn run(&self) -> Result<u8, Failure> {
+        let data = Data::at(&self.data).map_err(|error| {
+            Failure::unreadable(error).help("--data takes the file or folder of the data set")
+        })?;
+        let shipped = Detector::shipped().map_err(Failure::unreadable)?;
+        let given = match &self.model {
+            Some(path) => Some(with_model(shipped, path)?),
+            None => None,
+        };
+        let predictions = match &self.predictions {
+            Some(path) => Predictions::create(path).map_err(|error| unwritable(path, &error))?,
+            None => Predictions::none(),
+        };
+        let bar = progress(data.bytes);
+        let detector = given.as_ref().unwrap_or(shipped);
+        let report = text::run(&data, detector, predictions, &mut |bytes| bar.set_position(bytes));
+        bar.finish_and_clear();
+        let report = report.map_err(Failure::unreadable)?;
+        if report.judged == 0 {
+            skipped(text::NAME, report.skipped.iter().map(|skipped| skipped.count).sum())?;
+            return Ok(exit::INCOMPLETE);
+        }
+        if let Json::File(path) = &self.json {
+            if path == Path::new("-") {
+                let mut out = Out::new();
+                out.json(&report)?;
+                out.finish()?;
+                return Ok(exit::YES);
+            }
+            write_report(path, &report).map_err(|error| unwritable(path, &error))?;
+        }
+        show_text(&report)?;
+        Ok(exit::YES)
+    }
+}
+
+/// The shipped detector with another model of the override head.
+fn with_model(shipped: &Detector, path: &Path) -> Result<Detector, Failure> {
+    let unreadable =
+        |error: &dyn std::fmt::Display| Failure::unreadable(format!("`{}`: {error}", path.display()));
+    let bytes = std::fs::read(path).map_err(|error| unreadable(&error))?;
+    let model = Model::from_bytes(&bytes).map_err(|error| unreadable(&error))?;
+    Detector::with(shipped.model(Head::Order).clone(), model).map_err(|error| unreadable(&error))
+}
+
+fn show_text(report: &text::Report) -> Result<(), Failure> {
+    let mut out = Out::new();
+    let strong = out::STRONG;
+    for (number, line) in report.table().lines().iter().enumerate() {
+        match number {
+            0 => out.line(format_args!("{strong}{line}{strong:#}"))?,
+            _ => out.line(format_args!("{line}"))?,
+        }
+    }
+    let (p50, p99) = (report.texts.p50_us, report.texts.p99_us);
+    out.line(format_args!(""))?;
+    out.line(format_args!("95 % intervals by Wilson; a text took {p50:.1} us p50, {p99:.1} us p99"))?;
+    out.line(format_args!("model {}, threshold {:.4}", report.recipe, report.threshold))?;
+    out.finish()
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {
