@@ -1,7 +1,5 @@
 //! How fast the detector reads: the automaton alone, the whole detector, and one observation of 4 KiB.
 
-#![expect(missing_docs, reason = "criterion's macros make functions without them")]
-
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
