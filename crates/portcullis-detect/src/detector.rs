@@ -14,7 +14,7 @@ use crate::automaton::{Markers, MarkersError};
 use crate::hidden::{Hiding, hidden};
 use crate::leaves::{Leaf, Leaves, leaves};
 use crate::model::{Head, Model, ModelError, probability};
-use crate::normalise::{Normal, normalise, unleet};
+use crate::normalise::{normalise, unleet};
 use crate::sentences::sentences;
 use crate::views::{Encoding, View, views};
 
@@ -130,7 +130,8 @@ impl Detector {
     /// The score of one sentence as the model gives it, to be held against [`Model::threshold`].
     #[must_use]
     pub fn score(&self, sentence: &str, head: Head) -> f32 {
-        self.score_normal(&normalise(sentence), head)
+        let normal = normalise(sentence).text;
+        self.score_normal(&normal, unleet(&normal).as_deref(), head)
     }
 
     /// What reads like an attack in `raw`: [`Head::Order`] for what a tool returned, [`Head::Override`] for what a user
@@ -154,10 +155,11 @@ impl Detector {
         hits
     }
 
-    fn score_normal(&self, normal: &Normal, head: Head) -> f32 {
+    /// The higher score of a normal form and of the form without signs for letters, where there is one.
+    fn score_normal(&self, normal: &str, unleet: Option<&str>, head: Head) -> f32 {
         let model = self.model(head);
-        let plain = model.score(&normal.text);
-        unleet(&normal.text).map_or(plain, |view| plain.max(model.score(&view)))
+        let plain = model.score(normal);
+        unleet.map_or(plain, |view| plain.max(model.score(view)))
     }
 
     fn leaf(&self, leaf: &Leaf<'_>, head: Head, hits: &mut Vec<Hit>) {
@@ -196,8 +198,10 @@ impl Detector {
         let mut flagged = false;
         for range in sentences(text) {
             let normal = normalise(text.get(range.clone()).unwrap_or_default());
+            let view = unleet(&normal.text);
             let long = normal.text.split(' ').nth(2).is_some();
-            let score = if long { self.score_normal(&normal, head) } else { f32::NEG_INFINITY };
+            let score =
+                if long { self.score_normal(&normal.text, view.as_deref(), head) } else { f32::NEG_INFINITY };
             let smuggled = (!normal.smuggled.is_empty()).then_some(Hiding::NoWidth);
             let mut mark = |view: &str| {
                 for marker in self.markers.find(view) {
@@ -213,8 +217,8 @@ impl Detector {
                 }
             };
             mark(&normal.text);
-            if let Some(view) = unleet(&normal.text) {
-                mark(&view);
+            if let Some(view) = &view {
+                mark(view);
             }
             if hits.len() >= HITS {
                 return;
@@ -253,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    fn found<'r>(raw: &'r str, head: Head, kind: Kind) -> Vec<&'r str> {
+    fn found(raw: &str, head: Head, kind: Kind) -> Vec<&str> {
         let hits = Detector::shipped().unwrap().scan(raw, head);
         hits.into_iter().filter(|hit| hit.kind == kind).map(|hit| raw.get(hit.range).unwrap()).collect()
     }

@@ -135,41 +135,71 @@ fn from_base64(run: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Little words of English: few texts of any length do without them.
-const LITTLE: &[&str] = &[
-    "a", "all", "and", "are", "as", "at", "for", "from", "in", "is", "it", "my", "of", "on", "that", "the",
-    "this", "to", "with", "you", "your",
+/// Little words of English, each packed into a number: few texts of any length do without them.
+const LITTLE: [u32; 21] = [
+    packed(b"a"),
+    packed(b"all"),
+    packed(b"and"),
+    packed(b"are"),
+    packed(b"as"),
+    packed(b"at"),
+    packed(b"for"),
+    packed(b"from"),
+    packed(b"in"),
+    packed(b"is"),
+    packed(b"it"),
+    packed(b"my"),
+    packed(b"of"),
+    packed(b"on"),
+    packed(b"that"),
+    packed(b"the"),
+    packed(b"this"),
+    packed(b"to"),
+    packed(b"with"),
+    packed(b"you"),
+    packed(b"your"),
 ];
 
-/// The text with letters moved by thirteen, if that makes English of it.
-fn rot13(text: &str) -> Option<String> {
-    let little = |word: &str| LITTLE.iter().any(|known| known.eq_ignore_ascii_case(word));
-    let turn = |byte: u8| match byte {
+/// Up to four letters as one number.
+const fn packed(mut word: &[u8]) -> u32 {
+    let mut number = 0;
+    while let [first, rest @ ..] = word {
+        number = number << 8 | *first as u32;
+        word = rest;
+    }
+    number
+}
+
+fn turned(byte: u8) -> u8 {
+    match byte {
         b'a'..=b'z' => (byte - b'a' + 13) % 26 + b'a',
         b'A'..=b'Z' => (byte - b'A' + 13) % 26 + b'A',
         other => other,
-    };
-    let (mut plain, mut turned) = (0_usize, 0_usize);
-    for word in
-        text.split(|sign: char| !sign.is_ascii_alphabetic()).filter(|word| (1..=4).contains(&word.len()))
-    {
-        plain += usize::from(little(word));
-        let mut buffer = [0_u8; 4];
-        for (to, from) in buffer.iter_mut().zip(word.bytes()) {
-            *to = turn(from);
-        }
-        let word =
-            buffer.get(..word.len()).and_then(|word| std::str::from_utf8(word).ok()).unwrap_or_default();
-        turned += usize::from(little(word));
     }
-    (turned >= 2 && turned > plain * 2).then(|| {
-        text.chars()
-            .map(|sign| {
-                u8::try_from(sign)
-                    .map_or(sign, |byte| if byte.is_ascii() { char::from(turn(byte)) } else { sign })
-            })
-            .collect()
-    })
+}
+
+/// The text with letters moved by thirteen, if that makes English of it.
+fn rot13(text: &str) -> Option<String> {
+    let (mut plain, mut moved) = (0_usize, 0_usize);
+    let (mut word, mut other, mut length) = (0_u32, 0_u32, 0_usize);
+    for byte in text.bytes().chain(std::iter::once(b' ')) {
+        if byte.is_ascii_alphabetic() {
+            let lower = byte.to_ascii_lowercase();
+            word = word << 8 | u32::from(lower);
+            other = other << 8 | u32::from(turned(lower));
+            length += 1;
+            continue;
+        }
+        if (1..=4).contains(&length) {
+            plain += usize::from(LITTLE.contains(&word));
+            moved += usize::from(LITTLE.contains(&other));
+        }
+        (word, other, length) = (0, 0, 0);
+    }
+    let turn = |sign: char| {
+        u8::try_from(sign).ok().filter(u8::is_ascii).map_or(sign, |byte| char::from(turned(byte)))
+    };
+    (moved >= 2 && moved > plain * 2).then(|| text.chars().map(turn).collect())
 }
 
 #[cfg(test)]
