@@ -138,6 +138,36 @@ fn may_match(a: &[Token], b: &[Token]) -> bool {
     agreement(a, b).is_some()
 }
 
+/// Whether the pattern matches a plain name. Most names are plain, so this needs no memory: a star first takes
+/// nothing, and one letter more each time that what follows does not fit.
+fn matches(name: &str, pattern: &[Token]) -> bool {
+    if name.len() > COMPONENT_MAX && name.chars().count() > COMPONENT_MAX {
+        return true;
+    }
+    let (mut rest, mut at) = (name.chars(), 0);
+    let mut star = None;
+    loop {
+        let mut after = rest.clone();
+        match (pattern.get(at), after.next()) {
+            (None, None) => return true,
+            (Some(Token::Any), _) => {
+                at += 1;
+                star = Some((rest.clone(), at));
+            }
+            (Some(Token::One(wanted)), Some(letter)) if *wanted == letter => (rest, at) = (after, at + 1),
+            (Some(Token::AnyOne), Some(_)) => (rest, at) = (after, at + 1),
+            _ => {
+                let Some((mut taken, next)) = star else { return false };
+                if taken.next().is_none() {
+                    return false;
+                }
+                (rest, at) = (taken.clone(), next);
+                star = Some((taken, next));
+            }
+        }
+    }
+}
+
 /// How many letters of `b` can be letters of `a` in a name that both match; none if no name is matched by both.
 /// Cost is the product of the lengths.
 fn agreement(a: &[Token], b: &[Token]) -> Option<usize> {
@@ -198,7 +228,7 @@ impl Secret {
 #[derive(Debug)]
 pub(super) struct Component {
     text: String,
-    /// What its braces expand to; none if that is too much. A plain name is one pattern.
+    /// What its braces expand to; none if that is too much. A plain name has none.
     patterns: Option<Vec<Pattern>>,
     glob: bool,
 }
@@ -210,7 +240,7 @@ impl Component {
         let glob = is_glob(&text);
         let patterns = match glob {
             true => left.expand(&text).map(|all| all.iter().map(|name| Pattern::new(name)).collect()),
-            false => Some(vec![Pattern::new(&text)]),
+            false => Some(Vec::new()),
         };
         Self { text, patterns, glob }
     }
@@ -228,8 +258,8 @@ impl Component {
     pub(super) fn may_be(&self, secret: &Secret, strict: bool) -> bool {
         let Some(patterns) = &self.patterns else { return true };
         if !self.glob {
-            let matches = |name: &Pattern| may_match(&name.tokens, &secret.pattern.tokens);
-            return self.text == secret.text || secret.pattern.glob && patterns.iter().any(matches);
+            return self.text == secret.text
+                || secret.pattern.glob && matches(&self.text, &secret.pattern.tokens);
         }
         patterns.iter().any(|name| name.means(&secret.pattern, strict))
     }
@@ -267,5 +297,23 @@ impl Pattern {
         (any_match_will_do || self.letters * 2 >= secret.letters)
             && agreement(&self.tokens, &secret.tokens)
                 .is_some_and(|agreed| any_match_will_do || agreed * 2 >= secret.letters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_name_is_matched_as_patterns_are() {
+        let names = ["", "a", "ab", "aab", "abab", "ba", "b.a", "é", "aé", &"a".repeat(300)];
+        let patterns =
+            ["", "*", "a", "a*", "*a", "*ab", "a*b", "*a*b*", "?", "a?", "?*a", "[x]b", "*.a", "é*"];
+        for name in names {
+            for pattern in patterns {
+                let (plain, both) = (tokens(name), tokens(pattern));
+                assert_eq!(matches(name, &both), may_match(&plain, &both), "{name:?} {pattern:?}");
+            }
+        }
     }
 }

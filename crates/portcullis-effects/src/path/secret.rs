@@ -225,6 +225,13 @@ impl Place {
         }
         // Names alone ask more of a pattern in the path than places do.
         let strict = self.parts.len() == 1;
+        // Nearly always the path does not even begin to fit.
+        let places = if self.anchored { components.get(..1).unwrap_or_default() } else { components };
+        let begins =
+            |part: &Secret| part.is("**") || places.iter().any(|component| component.may_be(part, strict));
+        if !self.parts.first().is_some_and(begins) {
+            return false;
+        }
         let mut reached = vec![false; self.parts.len() + 1];
         let mut next = reached.clone();
         if let Some(start) = reached.first_mut() {
