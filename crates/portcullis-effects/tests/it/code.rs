@@ -5,6 +5,7 @@ use portcullis_core::effect::ResourceKind;
 use proptest::prelude::*;
 
 use crate::cases::{bundle, effects_of};
+use crate::cpu_time;
 
 /// The stack of a thread that Rust makes when nothing else is said.
 const STACK_BYTES: usize = 2 << 20;
@@ -169,9 +170,7 @@ fn hostile_texts_end() {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(move || {
         let bundle = shop();
         for text in &texts {
-            let start = std::time::Instant::now();
-            let effects = effects_of("python", text, &bundle);
-            let took = start.elapsed();
+            let (effects, took) = cpu_time::of(|| effects_of("python", text, &bundle));
             assert!(
                 took.as_secs() < 20,
                 "{}…: {took:?}, {} effects",

@@ -5,6 +5,7 @@
 mod arguments;
 mod cases;
 mod code;
+mod cpu_time;
 mod shell;
 mod sql;
 mod strace;
