@@ -15,7 +15,8 @@ use portcullis_core::verdict::Verdict;
 ///
 /// ## Fires on
 /// A missing required argument, a wrong type, an argument beyond those of a bare property map, any other
-/// violation of a full JSON Schema.
+/// violation of a full JSON Schema. Where the tool is marked `inferred` the schema is the server's own and nobody has
+/// looked at it, so this is a warning: the server refuses what it cannot use.
 ///
 /// ## Does not cover
 /// The meaning of well-formed arguments.
@@ -60,7 +61,8 @@ impl Guard for ArgsSchema {
             tool.name, mismatch.expected
         );
         let span = Span { pointer: format!("{}{}", edit::ARGUMENTS, mismatch.pointer), start: 0, end: 0 };
-        let finding = Finding::new(META.id, Verdict::Deny, message)
+        let verdict = if tool.inferred { Verdict::Warn } else { Verdict::Deny };
+        let finding = Finding::new(META.id, verdict, message)
             .at(span)
             .instead("call the tool with arguments that fit its schema");
         Ok(vec![finding])
