@@ -58,8 +58,11 @@ pub const ACTIVITIES_MAX: usize = 1_024;
 pub const FUNCTIONS_MAX: usize = 1_024;
 /// Files of access policies, all together, in bytes.
 pub const ACCESS_BYTES_MAX: usize = 4 << 20;
-/// Concepts of the monitors.
-pub const CONCEPTS_MAX: usize = 120;
+/// Concepts of the monitors, with those they set themselves; patterns over results come on top of them, at most
+/// [`RESULT_PATTERNS_MAX`]. Together they are the bits of one number.
+pub const CONCEPTS_MAX: usize = 112;
+/// Patterns of the monitors over results.
+pub const RESULT_PATTERNS_MAX: usize = 16;
 /// Words and phrases of one concept.
 pub const CONCEPT_WORDS_MAX: usize = 1_024;
 /// Patterns of the monitors.

@@ -17,10 +17,14 @@
 //!
 //! Other suites: [`eicu_ac`], judged by [`health_records`] unless told otherwise; [`mind2web_sc`], by [`web_rules`].
 //!
+//! Rehearsed conversations are [`scenarios`]; [`ablation`] leaves parts of the protection out there, [`chaos`] breaks them.
+//!
 //! No suite holds data: each is given a path. Labels are read for scoring only; nothing of them reaches the
 //! pipeline.
 
+pub mod ablation;
 pub mod agent_bundle;
+pub mod chaos;
 pub mod data;
 pub mod eicu_ac;
 pub mod health_records;
@@ -29,6 +33,7 @@ pub mod metrics;
 pub mod mind2web_sc;
 pub mod predictions;
 pub mod report;
+pub mod scenarios;
 pub mod stream;
 pub mod suite;
 pub mod text;

@@ -5,9 +5,13 @@
 
 pub mod approval;
 pub mod effects;
+pub mod escalation;
+pub mod input;
+pub mod outcome;
 pub mod policy;
 pub mod registry;
 pub mod run;
+pub mod trajectory;
 
 use portcullis_core::guard::Guard;
 
@@ -25,5 +29,11 @@ pub fn catalogue() -> Vec<Box<dyn Guard>> {
         Box::new(registry::args_schema::ArgsSchema),
         Box::new(effects::unread::Unread),
         Box::new(policy::ladder::Ladder),
+        Box::new(input::intent::InputIntent),
+        Box::new(trajectory::violations::Violations),
+        Box::new(trajectory::drift::Drift),
+        Box::new(escalation::table::EscalationTable),
+        Box::new(outcome::verifier::OutcomeVerifier),
+        Box::new(outcome::anomaly::OutcomeAnomaly),
     ]
 }

@@ -15,6 +15,7 @@ use portcullis_core::event::OutcomeStatus;
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::Context;
 use portcullis_core::id::ActionId;
+use portcullis_core::memory::LazyReading;
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
@@ -30,6 +31,7 @@ fn decide(criterion: &mut Criterion) {
     let pipeline = portcullis_session::policy::pipeline();
     let (policy, run, facts) = (bundle.policy(workload::POLICY).unwrap(), RunState::new(), Facts::none());
     let context = Context::new(&bundle, policy, &run);
+    let memory = pipeline.begin_memory().unwrap();
     let mut group = criterion.benchmark_group("decide");
     for bytes in [256, 4_096] {
         let actions: Vec<Action> = (0..CALLS)
@@ -43,6 +45,8 @@ fn decide(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let subject = Subject::Action(turn.next().unwrap());
                 let pending = Pending { at: Timestamp::default(), subject, grant: None };
+                let reading = LazyReading::of(memory.as_ref(), &bundle, pending);
+                let context = context.with_reading(&reading);
                 let decision = pipeline.decide(&context, black_box(&pending), &facts);
                 assert_eq!(decision.verdict, Verdict::Allow);
                 decision

@@ -6,16 +6,30 @@ use std::collections::BTreeMap;
 
 use portcullis_access::{AccessCompiler, AccessGuard};
 use portcullis_core::bundle::{Bundle, Diagnostic};
+use portcullis_core::guard::Guard;
 use portcullis_core::pipeline::Pipeline;
+use portcullis_trajectory::memory::{MonitorCompiler, RememberRun};
 
 /// Loads a bundle from its files with all its parts made ready; see [`Bundle::load`].
 pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
-    Bundle::load_with(files, &[&AccessCompiler])
+    Bundle::load_with(files, &[&AccessCompiler, &MonitorCompiler])
 }
 
 /// All guards in their declared order.
-pub fn pipeline() -> Pipeline {
+pub fn guards() -> Vec<Box<dyn Guard>> {
     let mut guards = portcullis_guards::catalogue();
     guards.push(Box::new(AccessGuard));
-    Pipeline::new(guards).with_effects(Box::new(portcullis_effects::Reader))
+    guards
+}
+
+/// All guards, with what they need.
+pub fn pipeline() -> Pipeline {
+    pipeline_of(guards())
+}
+
+/// The pipeline of other guards: fewer, or further ones of one's own.
+pub fn pipeline_of(guards: Vec<Box<dyn Guard>>) -> Pipeline {
+    Pipeline::new(guards)
+        .with_effects(Box::new(portcullis_effects::Reader))
+        .with_memory(Box::new(RememberRun))
 }

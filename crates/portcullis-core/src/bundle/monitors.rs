@@ -12,7 +12,7 @@
 //! name = "break-in"
 //! family = "intrusion"
 //! needs = ["enter|pick-lock", "of-another"]   # each of them; `a|b` is either; `seen:x` in a result, `earlier:x` in a turn
-//! unless = ["defence"]                    # then it counts half
+//! unless = ["defence"]                    # then it counts a quarter
 //! matches = 1                             # malicious matches that it counts for, 0 to 3
 //! cues = 1                                # sensitive cues that it counts for, 0 to 3
 //! risk = 0.7                              # of what is asked for
@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Words are compared without regard to case, spelling tricks and endings; `*` stands for up to four words, `a|b` for
-//! either. What a bundle says is added to what ships: words to a concept of the same name, and a pattern of the same name
+//! either, `a:` for a word with a colon after it. What a bundle says is added to what ships: words to a concept of the same name, and a pattern of the same name
 //! is replaced. With `replace = true` nothing of what ships remains.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,18 +30,19 @@ use std::sync::{Arc, OnceLock};
 use super::diagnostic::Diagnostic;
 use super::load::name_field;
 use super::toml_table::{Field, File, Table};
-use crate::limits::{CONCEPT_WORDS_MAX, CONCEPTS_MAX, PATTERNS_MAX};
+use crate::limits::{CONCEPT_WORDS_MAX, CONCEPTS_MAX, PATTERNS_MAX, RESULT_PATTERNS_MAX};
 
 /// What ships.
 const BUILT_IN: &str = include_str!("monitors.toml");
 const BUILT_IN_NAME: &str = "monitors.toml";
 
 /// Concepts that the monitors set themselves, from what a call would do.
-pub const ACTS: [&str; 8] = [
+pub const ACTS: [&str; 9] = [
     "act-send",
     "act-secret",
     "act-wipe",
     "act-own-rules",
+    "act-trail",
     "act-beside",
     "act-change",
     "act-read",
@@ -94,7 +95,7 @@ pub struct Pattern {
     pub family: String,
     /// Each must be there; the inner list are alternatives.
     pub needs: Vec<Vec<Need>>,
-    /// Concepts of the same turn with which it counts half.
+    /// Concepts of the same turn with which it counts a quarter.
     pub unless: Vec<String>,
     /// Concepts of the same turn with which it does not count.
     pub never: Vec<String>,
@@ -220,7 +221,7 @@ fn read_concept(file: &File<'_>, mut table: Table<'_, '_>, settings: &mut Monito
     }
     let known = settings.concepts.entry(name.value).or_default();
     known.extend(words.into_iter().map(|word| word.value));
-    if known.len() > CONCEPT_WORDS_MAX || settings.concepts.len() > CONCEPTS_MAX {
+    if known.len() > CONCEPT_WORDS_MAX || settings.concepts.len() > CONCEPTS_MAX - ACTS.len() {
         let message = format!("more than {CONCEPT_WORDS_MAX} words of a concept, or {CONCEPTS_MAX} concepts");
         file.report(file.at(name.span, message));
     }
@@ -281,8 +282,10 @@ fn read_patterns(file: &File<'_>, tables: Vec<Table<'_, '_>>, settings: &mut Mon
             Some(known) => *known = pattern,
             None => settings.patterns.push(pattern),
         }
-        if settings.patterns.len() > PATTERNS_MAX {
-            file.report(file.at(name.span, format!("more than {PATTERNS_MAX} patterns")));
+        let of_results = settings.patterns.iter().filter(|pattern| pattern.on.result).count();
+        if settings.patterns.len() > PATTERNS_MAX || of_results > RESULT_PATTERNS_MAX {
+            let message = format!("more than {PATTERNS_MAX} patterns, or {RESULT_PATTERNS_MAX} of results");
+            file.report(file.at(name.span, message));
             return;
         }
     }

@@ -8,6 +8,7 @@ use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, RunOpened};
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::Context;
 use portcullis_core::id::ActionId;
+use portcullis_core::memory::LazyReading;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
@@ -74,6 +75,7 @@ fn measure(bytes: usize, time: Duration) -> Result<DecideSize, BenchError> {
         .policy(workload::POLICY)
         .ok_or_else(|| BenchError::Bundle(format!("there is no `{}`", workload::POLICY)))?;
     let pipeline = portcullis_session::policy::pipeline();
+    let memory = pipeline.begin_memory();
     let state = RunState::fold(&[opened(&bundle)]);
     let context = Context::new(&bundle, policy, &state);
     let facts = Facts::none();
@@ -85,7 +87,13 @@ fn measure(bytes: usize, time: Duration) -> Result<DecideSize, BenchError> {
         .collect();
     let judge = |action| {
         let pending = Pending { at: Timestamp::default(), subject: Subject::Action(action), grant: None };
-        black_box(pipeline.decide(&context, black_box(&pending), &facts))
+        match &memory {
+            Some(memory) => {
+                let reading = LazyReading::of(memory.as_ref(), &bundle, pending);
+                black_box(pipeline.decide(&context.with_reading(&reading), black_box(&pending), &facts))
+            }
+            None => black_box(pipeline.decide(&context, black_box(&pending), &facts)),
+        }
     };
     // A first round over all calls, to see that they are what they should be and to warm the caches.
     for action in &actions {

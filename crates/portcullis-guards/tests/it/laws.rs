@@ -9,6 +9,7 @@ use portcullis_core::event::{Enforced, Event, EventBody, Proposed, RunOpened};
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::Context;
 use portcullis_core::id::{ActionId, Digest};
+use portcullis_core::memory::LazyReading;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
@@ -150,7 +151,10 @@ fn verdict(rules: &Rules, state: &RunState, tool: &str, text: &str) -> Verdict {
     let arguments = json!({ "text": text });
     let action = Action::new(ActionId::from_bytes([99; 16]), Some(tool.into()), arguments, None);
     let pending = Pending { at: Timestamp::default(), subject: Subject::Action(&action), grant: None };
-    portcullis_session::policy::pipeline().decide(&context, &pending, &Facts::none()).verdict
+    let pipeline = portcullis_session::policy::pipeline();
+    let memory = pipeline.begin_memory().unwrap();
+    let reading = LazyReading::of(memory.as_ref(), &bundle, pending);
+    pipeline.decide(&context.with_reading(&reading), &pending, &Facts::none()).verdict
 }
 
 proptest! {

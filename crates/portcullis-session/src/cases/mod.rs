@@ -9,6 +9,7 @@
 //! policy "Strict Compliance Policy"                          the runtime policy; the default otherwise
 //! input "Please send Bob the figures."                       the user speaks
 //! plan "I will mail the figures to Bob."                     planned action of the next call
+//! confidence 0.5                                             how sure the agent says it is of the next call
 //! call send_email {"recipient": "bob@example.com"} => deny runtime-policy/tool-type
 //! think "What next?" => allow                                a thinking step
 //! result error "mailbox unavailable"                         outcome of the last call; `ok` if left out

@@ -50,6 +50,8 @@ pub enum StepKind {
     Input(String),
     /// The planned action of the next call.
     Plan(String),
+    /// How sure the agent says it is of the next call.
+    Confidence(f64),
     /// A tool call.
     Call {
         /// Tool name or id.
@@ -168,6 +170,10 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "directory" => StepKind::Directory(rest.folder()?),
         "input" => StepKind::Input(rest.string()?),
         "plan" => StepKind::Plan(rest.string()?),
+        "confidence" => match rest.word().parse::<f64>() {
+            Ok(value) if (0.0..=1.0).contains(&value) => StepKind::Confidence(value),
+            _ => return Err("`confidence` needs a number from 0 to 1".into()),
+        },
         "think" => StepKind::Think(rest.string()?),
         "output" => StepKind::Output(rest.string()?),
         "call" => {
@@ -217,6 +223,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
                 "directory",
                 "input",
                 "plan",
+                "confidence",
                 "think",
                 "output",
                 "call",

@@ -73,6 +73,7 @@ struct Runner<'r> {
     dry: DryRun,
     report: &'r mut Report,
     planned: Option<String>,
+    confidence: Option<f64>,
     last: Option<Judgement>,
     held: Option<(ApprovalId, String)>,
     directory: Option<String>,
@@ -98,8 +99,17 @@ fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report:
     let directory = place.as_ref().and_then(|place| place.workspace.clone());
     match DryRun::open_as(Arc::clone(bundle), Arc::clone(pipeline), policy, principal, place) {
         Ok(dry) => {
-            let mut runner =
-                Runner { case, dry, report, planned: None, last: None, held: None, directory, seen: None };
+            let mut runner = Runner {
+                case,
+                dry,
+                report,
+                planned: None,
+                confidence: None,
+                last: None,
+                held: None,
+                directory,
+                seen: None,
+            };
             for step in &case.steps {
                 runner.step(step);
             }
@@ -144,6 +154,7 @@ impl Runner<'_> {
                 self.check(step, &judgement.decision);
             }
             StepKind::Plan(text) => self.planned = Some(text.clone()),
+            StepKind::Confidence(value) => self.confidence = Some(*value),
             StepKind::Call { tool, arguments } => {
                 self.propose(step, Some(tool.clone()), arguments.clone());
             }
@@ -179,9 +190,16 @@ impl Runner<'_> {
 
     fn propose(&mut self, step: &Step, tool: Option<String>, arguments: serde_json::Value) {
         let planned = self.planned.take();
+        let confidence = self.confidence.take();
         let (name, directory) = (tool.clone().unwrap_or_default(), self.directory.clone());
-        let judgement =
-            self.dry.propose(Proposal { tool, arguments, planned, directory, ..Proposal::default() });
+        let judgement = self.dry.propose(Proposal {
+            tool,
+            arguments,
+            planned,
+            directory,
+            confidence,
+            ..Proposal::default()
+        });
         self.check(step, &judgement.decision);
         if let Some(approval) = judgement.approval {
             self.held = Some((approval, name));

@@ -11,6 +11,7 @@ use portcullis_core::event::{Control, Enforced, Event, EventBody, ListedTool, Ou
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::Context;
 use portcullis_core::id::Digest;
+use portcullis_core::memory::LazyReading;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::state::RunState;
 use portcullis_core::verdict::Verdict;
@@ -217,6 +218,8 @@ async fn recorded_verdicts_can_be_computed_again() {
         }
     }
     let pipeline = portcullis_session::policy::pipeline();
+    // No text bears on these verdicts but that of the call itself.
+    let memory = pipeline.begin_memory().unwrap();
     let mut state = RunState::new();
     let mut action = None;
     let mut compared = Vec::new();
@@ -241,6 +244,8 @@ async fn recorded_verdicts_can_be_computed_again() {
                 let policy = bundle.policy(before.policy()).unwrap();
                 let context = Context::new(bundle, policy, before);
                 let pending = Pending { at: event.t, subject: Subject::Action(action), grant: None };
+                let reading = LazyReading::of(memory.as_ref(), bundle, pending);
+                let context = context.with_reading(&reading);
                 let decision = pipeline.decide(&context, &pending, &Facts::none());
                 assert_eq!(decision.record(&context, &pending, &Facts::none()), *record);
                 compared.push(record.verdict);

@@ -1,6 +1,7 @@
 //! `portcullis eval`: measures a bundle on a public data set.
 
 mod recorded;
+mod scenarios;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
@@ -83,6 +84,15 @@ enum Suite {
     #[command(name = text::NAME)]
     #[command(after_help = "Example:\n  portcullis eval text --data sets/")]
     Text(TextArgs),
+    /// Rehearsed conversations, harmless and harmful, with the level that each must reach
+    #[command(after_help = "Example:\n  portcullis eval scenarios --data examples/scenarios")]
+    Scenarios(scenarios::Args),
+    /// The rehearsed conversations without safeguards, with those before, during and after an action
+    #[command(after_help = "Example:\n  portcullis eval ablation --data examples/scenarios")]
+    Ablation(scenarios::Parts),
+    /// What is left of the protection when a guard is dropped, delayed or wrong, or the ledger is blocked
+    #[command(after_help = "Example:\n  portcullis eval chaos --data examples/scenarios")]
+    Chaos(scenarios::Parts),
 }
 
 /// What the detector is measured on.
@@ -136,6 +146,9 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
             common.run(eicu_ac::NAME, health_records::files, eicu_ac::run_code)
         }
         Suite::Text(args) => args.run(),
+        Suite::Scenarios(args) => args.run(),
+        Suite::Ablation(parts) => parts.ablation(),
+        Suite::Chaos(parts) => parts.chaos(),
         Suite::Mind2WebSc(common) => common.run(mind2web_sc::NAME, web_rules::files, mind2web_sc::run),
         Suite::AgentDojo(args) => args.run(Name::AgentDojo),
         Suite::AgentDyn(args) => args.run(Name::AgentDyn),

@@ -1,0 +1,3 @@
+//! Guards that turn signals into a level.
+
+pub mod table;

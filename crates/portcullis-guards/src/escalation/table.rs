@@ -1,0 +1,128 @@
+//! The escalation table as a guard.
+
+use portcullis_core::action::{Hook, Pending, Subject};
+use portcullis_core::escalation::{Adaptive, Outcome, Row, Signal, Signals};
+use portcullis_core::fact::Facts;
+use portcullis_core::finding::Finding;
+use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::label::Label;
+use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{RunMemory, RunReading};
+
+/// ## What it does
+/// Reads the signals of the run (violations, drift, uncertainty, uncovered tool risk) and gives the level of the first row
+/// of the escalation table that holds.
+///
+/// ## Why it matters
+/// One place says what the signals mean together; the row that decided stands in the record.
+///
+/// ## Fires on
+/// The seed's eight rows, top down, boundaries inclusive: 1 a violation, 2 drift from 0.8: HARD_STOP (`halt`); 3 drift from
+/// 0.6 with uncertainty from 0.4: HUMAN_REVIEW (`review`); 4 drift from 0.5, 5 tool risk from 0.7: SOFT_STOP (`pause`);
+/// 6 uncertainty from 0.4: CLARIFY (`clarify`); 7 drift from 0.3: WARN (`warn`); 8 otherwise: NONE. The rule names the row:
+/// `escalation/table/row-4`.
+///
+/// *Uncertainty* is 1 - the confidence that a surface may report. *Tool risk* is the risk that the request does not cover:
+/// the operator's figure for the tool where no word of the user's request names the tool or anything in its arguments,
+/// else 0. A figure that was inferred is a guess and counts for nothing, and without a request nothing can be compared. A
+/// row whose signal is not there is inactive, and the finding says so.
+///
+/// ## Does not cover
+/// What no monitor saw.
+///
+/// ## Configuration
+/// `[escalation]`: rows, `adaptive`, `sensitivity`. Adaptive thresholds are made from the base each time.
+///
+/// ## False positives
+/// Those of the signals. A person's resume takes drift back to 0.
+///
+/// ## References
+/// Seed 001, escalation policy. OWASP ASI09, ASI10.
+#[derive(Debug)]
+pub struct EscalationTable;
+
+static META: GuardMeta = GuardMeta {
+    id: "escalation/table",
+    hooks: &[Hook::Input, Hook::Action],
+    owasp: &["ASI09", "ASI10"],
+    unfaithful_to: Some(Unfaithful::Task),
+};
+
+impl Guard for EscalationTable {
+    fn meta(&self) -> &'static GuardMeta {
+        &META
+    }
+
+    fn decide(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        _facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure> {
+        let memory: &RunMemory = context.memory()?;
+        let reading = &context.reading::<RunReading>()?.monitors;
+        let mut signals = Signals { drift: reading.drift, ..Signals::default() };
+        let mut context_risk = reading.intent.action;
+        match pending.subject {
+            Subject::Input { label: Label::User, .. } => {}
+            Subject::Action(action) => {
+                let violations = memory.monitors.violations(reading, action, context.effects());
+                signals.violations = u32::try_from(violations.len()).unwrap_or(u32::MAX);
+                signals.uncertainty = action.confidence.map(|confidence| 1.0 - confidence);
+                signals.tool_risk = reading.tool_risk;
+                let tool = action.tool.as_deref().and_then(|name| context.bundle.registry.get(name));
+                context_risk = tool.map_or(0.0, |tool| tool.risk);
+            }
+            _ => return Ok(Vec::new()),
+        }
+        let settings = &context.bundle.escalation;
+        let outcome = match settings.adaptive {
+            None => settings.table.decide(&signals),
+            Some(sensitivity) => {
+                let history = memory.monitors.history();
+                settings.table.adapted(&Adaptive { sensitivity, context_risk, history }).decide(&signals)
+            }
+        };
+        let verdict = outcome.level.verdict();
+        if verdict == Verdict::Allow {
+            return Ok(Vec::new());
+        }
+        let rule = format!("{}/row-{}", META.id, outcome.row);
+        let rows = settings.table.rows();
+        let mut finding = Finding::new(rule, verdict, message(&signals, &outcome, rows));
+        match verdict {
+            Verdict::Clarify => {
+                finding = finding
+                    .question("what exactly is meant, and what is it for?")
+                    .instead("put the question to the user and report the answer as input");
+            }
+            Verdict::Pause => {
+                finding = finding.instead("wait for the user's next input, or for a person's resume")
+            }
+            _ => {}
+        }
+        Ok(vec![finding])
+    }
+}
+
+/// `row 4 gives SOFT_STOP: drift 0.52; inactive without uncertainty: rows 3, 6`.
+fn message(signals: &Signals, outcome: &Outcome, rows: &[Row]) -> String {
+    let decided = outcome.row.checked_sub(1).and_then(|row| rows.get(row));
+    let conditions = decided.map(|row| row.conditions.as_slice()).unwrap_or_default();
+    let values: Vec<String> = conditions
+        .iter()
+        .filter_map(|condition| {
+            let value = signals.get(condition.signal)?;
+            Some(match condition.signal {
+                Signal::Violations => format!("violations {value}"),
+                signal => format!("{} {value:.2}", signal.as_str().replace('_', " ")),
+            })
+        })
+        .collect();
+    let mut message = format!("row {} gives {}: {}", outcome.row, outcome.level.as_str(), values.join(", "));
+    if !outcome.inactive.is_empty() {
+        let rows: Vec<String> = outcome.inactive.iter().map(ToString::to_string).collect();
+        message.push_str(&format!("; inactive, as a signal is not reported: row {}", rows.join(", ")));
+    }
+    message
+}

@@ -1,0 +1,3 @@
+//! Guards that look at what the user says.
+
+pub mod intent;

@@ -1,0 +1,75 @@
+//! Notes that a run moves away from its goal.
+
+use portcullis_core::action::{Hook, Pending, Subject};
+use portcullis_core::fact::Facts;
+use portcullis_core::finding::Finding;
+use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::label::Label;
+use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{RunMemory, RunReading};
+
+/// Drift from which it is noted.
+const NOTED: f64 = 0.3;
+
+/// ## What it does
+/// Adds up how far each input and call moves from the stated goal towards something risky, and notes it.
+///
+/// ## Why it matters
+/// Harm that is asked for in small steps looks harmless at each of them. The total does not.
+///
+/// ## Fires on
+/// An input or call that adds to drift while the total is at least 0.3 (`warn`). The step is 0.6 min(rise over the goal / 3,
+/// 1) + 0.4 min((malicious matches + sensitive cues) / 4, 1); the total stays within 0 and 1, and both stand in the
+/// message. What the total means is said by `escalation/table`.
+///
+/// ## Does not cover
+/// A change of subject without anything risky in it. A turn in which nothing is matched takes 0.1 off the total, and a
+/// person's resume takes all of it.
+///
+/// ## Configuration
+/// `monitors.toml`: concepts and patterns.
+///
+/// ## False positives
+/// It never stops anything by itself.
+///
+/// ## References
+/// Seed 001, drift monitor. OWASP ASI01, ASI10.
+#[derive(Debug)]
+pub struct Drift;
+
+static META: GuardMeta = GuardMeta {
+    id: "trajectory/drift",
+    hooks: &[Hook::Input, Hook::Action],
+    owasp: &["ASI01", "ASI10"],
+    unfaithful_to: Some(Unfaithful::Task),
+};
+
+impl Guard for Drift {
+    fn meta(&self) -> &'static GuardMeta {
+        &META
+    }
+
+    fn decide(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        _facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure> {
+        if matches!(pending.subject, Subject::Input { label, .. } if *label != Label::User) {
+            return Ok(Vec::new());
+        }
+        let memory: &RunMemory = context.memory()?;
+        let reading = &context.reading::<RunReading>()?.monitors;
+        if reading.drift < NOTED || reading.step <= 0.0 {
+            return Ok(Vec::new());
+        }
+        let names: Vec<&str> = memory.monitors.names(reading).map(|(name, _)| name).collect();
+        let message = format!(
+            "this step adds {:.2} to drift, which is {:.2} now: {}",
+            reading.step,
+            reading.drift,
+            names.join(", ")
+        );
+        Ok(vec![Finding::new("trajectory/drift", Verdict::Warn, message)])
+    }
+}

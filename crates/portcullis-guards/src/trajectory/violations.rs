@@ -1,0 +1,67 @@
+//! Stops calls that nobody may ask for.
+
+use portcullis_core::action::{Hook, Pending, Subject};
+use portcullis_core::fact::Facts;
+use portcullis_core::finding::Finding;
+use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{RunMemory, RunReading};
+
+/// ## What it does
+/// Ends the run at a call that would do what no request makes right.
+///
+/// ## Why it matters
+/// What a call does is harder to paraphrase than what is said about it.
+///
+/// ## Fires on
+/// Patterns of `monitors.toml` with `violation = true` (`halt`, rule `trajectory/violations/NAME`). Shipped: a whole system
+/// is wiped; the gate's own rules are changed; a log or audit trail is changed after talk of not being watched;
+/// credentials are read for others after talk of secrecy; a call with effects follows an order that a result gave to the
+/// assistant together with a request for secrecy or credentials.
+///
+/// ## Does not cover
+/// Effects that the arguments do not show; `effects/unread` holds those that cannot be read.
+///
+/// ## Configuration
+/// `monitors.toml`. Which paths hold credentials: `secrets` in `[effects]`.
+///
+/// ## False positives
+/// Tools that reinstall machines, or manage the gate's own bundle, do this for a living: replace the pattern in their
+/// bundle by one that is no violation.
+///
+/// ## References
+/// Seed 001, violation monitor. OWASP ASI02, ASI10.
+#[derive(Debug)]
+pub struct Violations;
+
+static META: GuardMeta = GuardMeta {
+    id: "trajectory/violations",
+    hooks: &[Hook::Action],
+    owasp: &["ASI02", "ASI10"],
+    unfaithful_to: None,
+};
+
+impl Guard for Violations {
+    fn meta(&self) -> &'static GuardMeta {
+        &META
+    }
+
+    fn decide(
+        &self,
+        context: &Context<'_>,
+        pending: &Pending<'_>,
+        _facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure> {
+        let Subject::Action(action) = pending.subject else { return Ok(Vec::new()) };
+        let memory: &RunMemory = context.memory()?;
+        let reading = &context.reading::<RunReading>()?.monitors;
+        let violations = memory.monitors.violations(reading, action, context.effects());
+        Ok(violations
+            .iter()
+            .map(|violation| {
+                let message = format!("the call is a violation of the kind {}", violation.family);
+                Finding::new(format!("{}/{}", META.id, violation.name), Verdict::Halt, message)
+            })
+            .collect())
+    }
+}

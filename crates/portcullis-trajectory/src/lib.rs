@@ -1,0 +1,4 @@
+//! What a run has seen.
+
+pub mod memory;
+pub mod monitors;

@@ -1,0 +1,117 @@
+//! The memory of a run as the engine keeps it: the parts of this crate, told of each event.
+
+use std::sync::Arc;
+
+use portcullis_core::action::{Action, Pending, Subject};
+use portcullis_core::bundle::{Bundle, Compiled, Compiler, Diagnostic, MonitorSettings};
+use portcullis_core::event::{ConfigChange, Control, Event, EventBody};
+use portcullis_core::label::Label;
+use portcullis_core::memory::{Memory, Reading, Remember, Texts};
+
+use crate::monitors::{self, Monitors, Vocabulary};
+
+/// Begins memories.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RememberRun;
+
+impl Remember for RememberRun {
+    fn begin(&self) -> Box<dyn Memory> {
+        Box::new(RunMemory::new(monitors::built_in()))
+    }
+}
+
+/// What is remembered of one run.
+#[derive(Debug, Clone)]
+pub struct RunMemory {
+    /// Intent, drift, violations, outcomes.
+    pub monitors: Monitors,
+}
+
+/// What was read in something pending.
+#[derive(Debug, Clone, Default)]
+pub struct RunReading {
+    /// By the monitors.
+    pub monitors: monitors::Reading,
+}
+
+impl RunMemory {
+    /// A memory of a run of which nothing is known yet.
+    pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self { monitors: Monitors::new(vocabulary) }
+    }
+
+    fn read_subject(&self, bundle: &Bundle, subject: &Subject<'_>) -> RunReading {
+        let monitors = match subject {
+            Subject::Input { text, .. } => self.monitors.read_input(text),
+            Subject::Action(action) => self.monitors.read_call(bundle, action),
+            Subject::Observation { action, text, .. } => self.monitors.read_result(*action, text),
+            Subject::Output { text } => self.monitors.read_output(text),
+        };
+        RunReading { monitors }
+    }
+}
+
+impl Memory for RunMemory {
+    fn read(&self, bundle: &Bundle, pending: &Pending<'_>) -> Reading {
+        Reading::new(self.read_subject(bundle, &pending.subject))
+    }
+
+    fn record(&mut self, bundle: &Bundle, event: &Event, texts: &Texts, reading: Option<Reading>) {
+        let read = reading.and_then(Reading::take::<RunReading>);
+        let text = |name: &str| texts.get(name).map(String::as_str);
+        match &event.body {
+            EventBody::RunOpened(_) | EventBody::Config(ConfigChange::BundleLoaded { .. }) => {
+                self.monitors.follow(&vocabulary(bundle));
+            }
+            EventBody::Input { label } => {
+                let read = read.or_else(|| {
+                    Some(self.read_subject(bundle, &Subject::Input { text: text("text")?, label }))
+                });
+                if let Some(read) = read {
+                    self.monitors.record_input(&read.monitors, *label == Label::User);
+                }
+            }
+            EventBody::Proposed(proposed) => {
+                let read = read.unwrap_or_else(|| {
+                    let arguments = text("arguments").and_then(|text| serde_json::from_str(text).ok());
+                    let action = Action::new(
+                        proposed.action,
+                        proposed.tool.clone(),
+                        arguments.unwrap_or_default(),
+                        texts.get("planned").cloned(),
+                    );
+                    self.read_subject(bundle, &Subject::Action(&action))
+                });
+                self.monitors.record_call(proposed.action, proposed.tool.as_deref(), &read.monitors);
+            }
+            EventBody::Outcome { action, status } => self.monitors.record_outcome(*action, *status),
+            EventBody::Observation { action, label } => {
+                let read = read.or_else(|| {
+                    let text = text("content")?;
+                    Some(self.read_subject(bundle, &Subject::Observation { action: *action, text, label }))
+                });
+                if let Some(read) = read {
+                    self.monitors.record_result(*action, &read.monitors);
+                }
+            }
+            EventBody::Control { control: Control::Resume, .. } => self.monitors.resumed(),
+            _ => {}
+        }
+    }
+}
+
+/// The patterns of a bundle.
+pub fn vocabulary(bundle: &Bundle) -> Arc<Vocabulary> {
+    bundle.compiled::<Arc<Vocabulary>>().cloned().unwrap_or_else(monitors::built_in)
+}
+
+/// Makes the patterns of a bundle ready when it is loaded.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MonitorCompiler;
+
+impl Compiler for MonitorCompiler {
+    fn compile(&self, bundle: &Bundle) -> Result<Option<Compiled>, Vec<Diagnostic>> {
+        let shipped = Arc::ptr_eq(&bundle.monitors, &MonitorSettings::built_in());
+        Ok((!shipped).then(|| Compiled::new(Arc::new(Vocabulary::new(&bundle.monitors)))))
+    }
+}

@@ -1,0 +1,534 @@
+//! The monitors of a run: intent, drift, violations, outcomes, anomalies.
+//!
+//! A text becomes concepts, concepts that meet become matches of patterns ([`Vocabulary`]), and matches become numbers:
+//!
+//! - the *intent score* of an input: 0.4 malicious + 0.3 risky words + 0.3 risk of what is asked for;
+//! - *drift*: of each input and call 0.6 rise over the stated goal + 0.4 escalation, added to one accumulator that stays
+//!   within 0 and 1. The step and the total are both kept;
+//! - *violations*: calls that do what nobody may ask for, whatever the words.
+//!
+//! The first thing said in a run is its stated goal, by which drift is measured. What is remembered is bounded: two sets of
+//! concepts, the folders of restricted sources, and a few numbers a tool.
+
+mod outcome;
+mod vocabulary;
+mod words;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use portcullis_core::action::Action;
+use portcullis_core::bundle::{Bundle, MonitorSettings, Weights};
+use portcullis_core::effect::{Effect, ResourceKind, Verb};
+use portcullis_core::event::OutcomeStatus;
+use portcullis_core::id::ActionId;
+use portcullis_core::tool::Tool;
+use serde_json::Value;
+
+pub use self::outcome::{Anomaly, Claim};
+use self::vocabulary::{Before, Stretch};
+pub use self::vocabulary::{Bits, Match, Vocabulary};
+use self::words::{Words, stem_hash, words};
+
+/// Words of requests that are remembered, to tell whether a request covers a tool.
+pub const REQUEST_WORDS_MAX: usize = 16_384;
+/// Calls whose result is waited for.
+pub const CALLS_MAX: usize = 1_024;
+/// Folders of restricted sources that are remembered; the oldest go first.
+pub const FOLDERS_MAX: usize = 256;
+/// Strings of arguments that are read.
+pub const ARGUMENTS_MAX: usize = 256;
+/// Bytes of arguments that are read.
+pub const ARGUMENT_BYTES_MAX: usize = 65_536;
+/// What a turn without any match takes off drift: who returns to the goal is given credit, slowly.
+const RETURN: f64 = 0.1;
+/// Deepest nesting of arguments that is read.
+const DEPTH_MAX: usize = 64;
+
+/// What was read in one text or call.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    /// The concepts in it.
+    pub bits: Bits,
+    /// The patterns that match.
+    pub matches: Vec<Match>,
+    /// Where the first of them matches, in bytes of the text; of inputs only.
+    pub place: Option<(usize, usize)>,
+    /// The intent score, of inputs only.
+    pub intent: Intent,
+    /// What this adds to drift.
+    pub step: f64,
+    /// Drift with it.
+    pub drift: f64,
+    /// The risk that the request does not cover, of calls only; see [`Monitors::uncovered_risk`].
+    pub tool_risk: Option<f64>,
+    /// Words of an input, for the record.
+    request: Vec<u64>,
+    /// Folders that a call names.
+    folders: Vec<u64>,
+    stretches: Vec<Stretch>,
+    /// What is odd in a result.
+    pub anomalies: Vec<Anomaly>,
+    /// A result that says of itself that it failed.
+    pub failed: bool,
+    /// A reply that says that something was done.
+    pub claim: Option<Claim>,
+    bytes: usize,
+}
+
+/// The parts of an intent score.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Intent {
+    /// min(matches / 3, 1).
+    pub malicious: f64,
+    /// min(risky words / 5, 1).
+    pub keywords: f64,
+    /// The highest risk of what is asked for.
+    pub action: f64,
+    /// The sum by the weights of the bundle.
+    pub score: f64,
+}
+
+impl Intent {
+    /// The score of `matches` malicious matches, `hits` risky words, and an action of `risk`.
+    pub fn of(matches: f64, hits: f64, risk: f64, weights: &Weights) -> Self {
+        let (malicious, keywords) = ((matches / 3.0).min(1.0), (hits / 5.0).min(1.0));
+        let score = weights.malicious * malicious + weights.keywords * keywords + weights.action * risk;
+        Self { malicious, keywords, action: risk, score }
+    }
+
+    /// A threshold at the sensitivity of the weights: base (1 - s/2).
+    pub fn threshold(base: f64, weights: &Weights) -> f64 {
+        base * (1.0 - 0.5 * weights.sensitivity)
+    }
+}
+
+/// A violation: the pattern and its family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Name of the pattern.
+    pub name: String,
+    /// Its family.
+    pub family: String,
+}
+
+#[derive(Debug, Clone)]
+struct Call {
+    tool: Option<String>,
+    folders: Vec<u64>,
+}
+
+/// What the monitors remember of a run.
+#[derive(Debug, Clone)]
+pub struct Monitors {
+    vocabulary: Arc<Vocabulary>,
+    earlier: Bits,
+    seen: Bits,
+    /// Matches that the stated goal counts for.
+    goal: Option<f64>,
+    drift: f64,
+    step: f64,
+    turns: u32,
+    turns_noted: u32,
+    /// Patterns that were counted since the user last spoke.
+    counted: BTreeSet<usize>,
+    request: BTreeSet<u64>,
+    calls: BTreeMap<ActionId, Call>,
+    restricted: VecDeque<u64>,
+    outcomes: outcome::Outcomes,
+}
+
+impl Monitors {
+    /// Monitors that have seen nothing.
+    pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
+        Self {
+            vocabulary,
+            earlier: 0,
+            seen: 0,
+            goal: None,
+            drift: 0.0,
+            step: 0.0,
+            turns: 0,
+            turns_noted: 0,
+            counted: BTreeSet::new(),
+            request: BTreeSet::new(),
+            calls: BTreeMap::new(),
+            restricted: VecDeque::new(),
+            outcomes: outcome::Outcomes::default(),
+        }
+    }
+
+    /// The patterns.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// Drift so far, 0 to 1.
+    pub fn drift(&self) -> f64 {
+        self.drift
+    }
+
+    /// What the latest input or call added to it.
+    pub fn step(&self) -> f64 {
+        self.step
+    }
+
+    /// Which part of the user's turns was noted as risky.
+    pub fn history(&self) -> f64 {
+        f64::from(self.turns_noted) / f64::from(self.turns.max(1))
+    }
+
+    fn before(&self) -> Before {
+        Before { earlier: self.earlier, seen: self.seen }
+    }
+
+    /// Reads what the user, or the operator, says.
+    pub fn read_input(&self, text: &str) -> Reading {
+        let words = words(text);
+        let (stretches, keywords) = self.vocabulary.stretches(&words);
+        let (matches, place) = self.vocabulary.matches(&stretches, 0, self.before(), |pattern| pattern.input);
+        let excused = self.vocabulary.has(self.earlier | union(&stretches), "legitimate");
+        let total = self.totals(&matches);
+        let hits = f64::from(keywords) * if excused { 0.5 } else { 1.0 };
+        let intent = Intent::of(total.matches, hits, total.risk, &self.vocabulary.weights);
+        let step = self.step_of(total.matches, total.cues);
+        Reading {
+            bits: union(&stretches),
+            place: place.map(|stretch| (stretch.start, stretch.end)),
+            intent,
+            step,
+            drift: (self.drift + step).clamp(0.0, 1.0),
+            request: request_words(&words),
+            matches,
+            ..Reading::default()
+        }
+    }
+
+    /// Reads a call. What it would do beyond its words is added by [`Self::violations`].
+    pub fn read_call(&self, bundle: &Bundle, action: &Action) -> Reading {
+        let tool = action.tool.as_deref().and_then(|name| bundle.registry.get(name));
+        let mut text = String::new();
+        let mut folders = Vec::new();
+        let mut strings = 0;
+        collect(&action.arguments, &mut text, &mut folders, &mut strings, 0);
+        // What the agent says it will do counts like what it does.
+        if let Some(planned) = &action.planned {
+            push(&mut text, planned);
+        }
+        let words = words(&text);
+        let (stretches, _) = self.vocabulary.stretches(&words);
+        let acts = self.acts(action, tool, &folders);
+        let wanted = |pattern: &vocabulary::Pattern| pattern.call && !pattern.violation;
+        let (mut matches, _) = self.vocabulary.matches(&stretches, acts, self.before(), wanted);
+        matches.retain(|found| !self.counted.contains(&found.pattern));
+        let total = self.totals(&matches);
+        let step = self.step_of(total.matches, total.cues);
+        Reading {
+            bits: union(&stretches) | acts,
+            matches,
+            step,
+            drift: (self.drift + step).clamp(0.0, 1.0),
+            tool_risk: self.uncovered_risk(tool, &words),
+            folders,
+            stretches,
+            ..Reading::default()
+        }
+    }
+
+    /// Reads the result of a call.
+    pub fn read_result(&self, action: Option<ActionId>, text: &str) -> Reading {
+        let (stretches, _) = self.vocabulary.stretches(&words(text));
+        let bits = self.vocabulary.result(&stretches);
+        let tool = action.and_then(|action| self.calls.get(&action)).and_then(|call| call.tool.as_deref());
+        let mut anomalies = self.outcomes.anomalies(tool, text);
+        if self.vocabulary.has(bits, "ai-order") {
+            anomalies.push(Anomaly::Order);
+        }
+        Reading {
+            bits,
+            anomalies,
+            failed: outcome::says_failed(text),
+            bytes: text.len(),
+            ..Reading::default()
+        }
+    }
+
+    /// Reads a reply.
+    pub fn read_output(&self, text: &str) -> Reading {
+        Reading { claim: self.outcomes.claim(text), ..Reading::default() }
+    }
+
+    /// The violations of a call: patterns that need what the call would do.
+    pub fn violations(&self, reading: &Reading, action: &Action, effects: &[Effect]) -> Vec<Violation> {
+        let acts = reading.bits | self.effect_acts(action, effects);
+        let (matches, _) =
+            self.vocabulary.matches(&reading.stretches, acts, self.before(), |p| p.call && p.violation);
+        matches
+            .iter()
+            .filter_map(|found| self.vocabulary.patterns.get(found.pattern))
+            .map(|pattern| Violation { name: pattern.name.clone(), family: pattern.family.clone() })
+            .collect()
+    }
+
+    /// The names of the patterns that match in a reading, each with its family.
+    pub fn names<'m>(&'m self, reading: &'m Reading) -> impl Iterator<Item = (&'m str, &'m str)> {
+        let patterns = reading.matches.iter().filter_map(|found| self.vocabulary.patterns.get(found.pattern));
+        patterns.map(|pattern| (pattern.name.as_str(), pattern.family.as_str()))
+    }
+
+    /// The risk of a tool that the request does not cover. The operator's figure counts, and only where no word of the
+    /// request names the tool or anything in its arguments: who asks for a mail to Bob has asked for the risk of mail. A
+    /// figure that was inferred is a guess, so it stops nothing; and without a request nothing can be compared. Both give
+    /// none, which makes the rows that need it inactive.
+    pub fn uncovered_risk(&self, tool: Option<&Tool>, arguments: &Words) -> Option<f64> {
+        let tool = tool.filter(|tool| !tool.inferred)?;
+        if self.request.is_empty() {
+            return None;
+        }
+        let name = words(&format!("{} {} {}", tool.name, tool.id, tool.tool_type).replace('_', " "));
+        let names =
+            |words: &Words| words.list.iter().any(|word| !word.slight && self.request.contains(&word.stem));
+        Some(if names(&name) || names(arguments) { 0.0 } else { tool.risk })
+    }
+
+    /// Takes an input into account. What the operator says states the goal and the circumstances, and is no risk.
+    pub fn record_input(&mut self, reading: &Reading, by_user: bool) {
+        if self.goal.is_none() {
+            self.goal = Some(self.totals(&reading.matches).matches);
+        }
+        if !by_user {
+            self.earlier |= reading.bits & self.vocabulary.of("legitimate");
+            return;
+        }
+        self.counted.clear();
+        self.take(reading);
+        if reading.matches.is_empty() {
+            self.drift = (self.drift - RETURN).max(0.0);
+        }
+        self.earlier |= reading.bits;
+        self.turns = self.turns.saturating_add(1);
+        self.turns_noted = self.turns_noted.saturating_add(u32::from(!reading.matches.is_empty()));
+        let room = REQUEST_WORDS_MAX.saturating_sub(self.request.len());
+        self.request.extend(reading.request.iter().take(room));
+    }
+
+    /// A person let the run go on: what had added up is answered.
+    pub fn resumed(&mut self) {
+        (self.drift, self.step) = (0.0, 0.0);
+    }
+
+    /// Goes over to another set of patterns. What was met stays met, by the names of the concepts.
+    pub fn follow(&mut self, vocabulary: &Arc<Vocabulary>) {
+        if Arc::ptr_eq(&self.vocabulary, vocabulary) {
+            return;
+        }
+        self.earlier = vocabulary.translate(&self.vocabulary, self.earlier);
+        self.seen = vocabulary.translate(&self.vocabulary, self.seen);
+        self.counted.clear();
+        self.vocabulary = Arc::clone(vocabulary);
+    }
+
+    /// Takes a proposed call into account.
+    pub fn record_call(&mut self, action: ActionId, tool: Option<&str>, reading: &Reading) {
+        self.take(reading);
+        if self.calls.len() >= CALLS_MAX {
+            self.calls.pop_first();
+        }
+        let call = Call { tool: tool.map(str::to_owned), folders: reading.folders.clone() };
+        self.calls.insert(action, call);
+    }
+
+    /// Takes into account how an action ended.
+    pub fn record_outcome(&mut self, action: ActionId, status: OutcomeStatus) {
+        self.outcomes.status(self.calls.get(&action).and_then(|call| call.tool.as_deref()), status);
+    }
+
+    /// Takes a result into account.
+    pub fn record_result(&mut self, action: Option<ActionId>, reading: &Reading) {
+        self.seen |= reading.bits;
+        let Some(call) = action.and_then(|action| self.calls.remove(&action)) else { return };
+        self.outcomes.result(call.tool.as_deref(), reading.bytes, reading.failed);
+        if self.vocabulary.has(reading.bits, "restricted") {
+            for folder in call.folders {
+                if self.restricted.len() >= FOLDERS_MAX {
+                    self.restricted.pop_front();
+                }
+                self.restricted.push_back(folder);
+            }
+        }
+    }
+
+    fn take(&mut self, reading: &Reading) {
+        self.step = reading.step;
+        self.drift = (self.drift + reading.step).clamp(0.0, 1.0);
+        self.counted.extend(reading.matches.iter().map(|found| found.pattern));
+    }
+
+    fn totals(&self, matches: &[Match]) -> Totals {
+        let mut totals = Totals::default();
+        for found in matches {
+            let Some(pattern) = self.vocabulary.patterns.get(found.pattern) else { continue };
+            totals.matches += pattern.matches * found.weight;
+            totals.cues += pattern.cues * found.weight;
+            totals.risk = totals.risk.max(pattern.risk * found.weight);
+        }
+        totals
+    }
+
+    /// 0.6 rise over the goal + 0.4 escalation, as in the seed.
+    fn step_of(&self, matches: f64, cues: f64) -> f64 {
+        let Some(goal) = self.goal else { return 0.0 };
+        let rise = ((matches - goal).max(0.0) / 3.0).min(1.0);
+        let escalation = ((matches + cues) / 4.0).min(1.0);
+        0.6 * rise + 0.4 * escalation
+    }
+
+    /// What a call would do, by its tool and the words of its arguments.
+    fn acts(&self, action: &Action, tool: Option<&Tool>, folders: &[u64]) -> Bits {
+        let vocabulary = &self.vocabulary;
+        if action.tool.is_none() {
+            return 0;
+        }
+        let mut acts = 0;
+        let (_, reads) = operation(action);
+        let changes = !reads && tool.is_none_or(|tool| tool.side_effecting);
+        acts |= vocabulary.of(if changes { "act-change" } else { "act-read" });
+        let sends =
+            |tool: &Tool| tool.tool_type.contains("SEND") || tool.effects.iter().any(|e| e.effect == "email");
+        if changes && tool.is_some_and(sends) {
+            acts |= vocabulary.of("act-send");
+        }
+        if folders.iter().any(|folder| self.restricted.contains(folder)) {
+            acts |= vocabulary.of("act-beside");
+        }
+        acts
+    }
+
+    /// What a call would do, by its effects.
+    fn effect_acts(&self, action: &Action, effects: &[Effect]) -> Bits {
+        let vocabulary = &self.vocabulary;
+        let (operates, reads) = operation(action);
+        let mut acts = 0;
+        for effect in effects {
+            let resource = &effect.resource;
+            if resource.is("secret") {
+                acts |= vocabulary.of("act-secret");
+            }
+            if effect.verb == Verb::Send && !resource.is("loopback") {
+                acts |= vocabulary.of("act-send");
+            }
+            if wipes(effect) {
+                acts |= vocabulary.of("act-wipe");
+            }
+            let changes =
+                !reads && (operates || matches!(effect.verb, Verb::Write | Verb::Delete | Verb::Configure));
+            if changes {
+                acts |= vocabulary.of("act-change");
+            }
+            if changes && resource.kind == ResourceKind::Path {
+                if is_own_rules(&resource.name) {
+                    acts |= vocabulary.of("act-own-rules");
+                }
+                let file = resource.name.rsplit('/').next().unwrap_or_default();
+                let (stretches, _) = vocabulary.stretches(&words(file));
+                if vocabulary.has(union(&stretches), "log-file") {
+                    acts |= vocabulary.of("act-trail");
+                }
+            }
+        }
+        acts
+    }
+}
+
+/// Whether the call names its operation, one that changes something; and whether it names one that only reads.
+fn operation(action: &Action) -> (bool, bool) {
+    let named = action.arguments.get("operation").and_then(Value::as_str);
+    let reads = named.is_some_and(|named| READS.contains(&named.to_ascii_lowercase().as_str()));
+    (named.is_some() && !reads, reads)
+}
+
+/// Operations that only read, where a tool takes its operation as an argument.
+const READS: [&str; 7] = ["read", "list", "stat", "get", "view", "search", "exists"];
+
+/// Sums over the matches of one text.
+#[derive(Debug, Default)]
+struct Totals {
+    matches: f64,
+    cues: f64,
+    risk: f64,
+}
+
+fn union(stretches: &[Stretch]) -> Bits {
+    stretches.iter().fold(0, |bits, stretch| bits | stretch.all)
+}
+
+/// Whether an effect destroys a whole system: everything below a root, or a disk.
+fn wipes(effect: &Effect) -> bool {
+    /// Folders whose loss is the loss of the system or of all that people keep on it.
+    const ROOTS: [&str; 22] = [
+        "/", "/*", "/archive", "/backup", "/backups", "/storage", "/media", "/export", "/home", "/root",
+        "/etc", "/usr", "/var", "/boot", "/bin", "/lib", "/srv", "/opt", "/data", "/mnt", "/home/*",
+        "/var/lib",
+    ];
+    const DISKS: [&str; 7] =
+        ["/dev/sd", "/dev/nvme", "/dev/hd", "/dev/vd", "/dev/xvd", "/dev/mmcblk", "/dev/disk"];
+    if effect.resource.kind != ResourceKind::Path {
+        return false;
+    }
+    let name = effect.resource.name.as_str();
+    let below = effect.is("recursive") || effect.resource.is("glob") || effect.is("force");
+    match effect.verb {
+        Verb::Delete if ROOTS.contains(&name) => below || name == "/" || name == "/*",
+        Verb::Write | Verb::Delete | Verb::Configure => DISKS.iter().any(|disk| name.starts_with(disk)),
+        _ => false,
+    }
+}
+
+/// Whether a path holds the rules or the record of the gate itself.
+fn is_own_rules(path: &str) -> bool {
+    path.to_ascii_lowercase()
+        .split('/')
+        .any(|part| part.split(['.', '-', '_']).any(|word| word == "portcullis"))
+}
+
+fn push(text: &mut String, more: &str) {
+    let room = ARGUMENT_BYTES_MAX.saturating_sub(text.len());
+    if let Some((more, _)) = more.split_at_checked(more.floor_char_boundary(room)) {
+        text.push_str(more);
+        text.push('\n');
+    }
+}
+
+/// The strings of arguments, one a line, and the folders that they name.
+fn collect(value: &Value, text: &mut String, folders: &mut Vec<u64>, strings: &mut usize, depth: usize) {
+    if depth > DEPTH_MAX || *strings >= ARGUMENTS_MAX {
+        return;
+    }
+    match value {
+        Value::String(string) => {
+            *strings += 1;
+            push(text, string);
+            if let Some((folder, _)) =
+                string.rsplit_once('/').filter(|_| !string.contains(char::is_whitespace))
+            {
+                folders.push(stem_hash(&folder.to_lowercase()));
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, text, folders, strings, depth + 1)),
+        Value::Object(map) => map.values().for_each(|item| collect(item, text, folders, strings, depth + 1)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn request_words(words: &Words) -> Vec<u64> {
+    words.list.iter().filter(|word| !word.slight).map(|word| word.stem).collect()
+}
+
+/// The patterns that ship, made ready once.
+pub fn built_in() -> Arc<Vocabulary> {
+    static VOCABULARY: std::sync::OnceLock<Arc<Vocabulary>> = std::sync::OnceLock::new();
+    Arc::clone(VOCABULARY.get_or_init(|| Arc::new(Vocabulary::new(&MonitorSettings::built_in()))))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,383 @@
+//! The patterns of a bundle, ready for matching: concepts are bits, a phrase is found by its first word.
+
+use std::collections::HashMap;
+
+use portcullis_core::bundle::{ACTS, Met, MonitorSettings, Weights};
+
+use super::words::{self, Words};
+
+/// Ways to read one phrase with alternatives.
+const EXPANSIONS_MAX: usize = 512;
+/// Words that `*` may stand for.
+const GAP_MAX: usize = 4;
+/// Words of a text that is taken as one stretch; longer ones are read in pairs of sentences.
+const STRETCH_MAX: usize = 60;
+
+/// What a match counts for where the circumstances explain it.
+const EXCUSED: f64 = 0.25;
+
+/// A set of concepts.
+pub type Bits = u128;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Word(u64),
+    /// A word with a colon after it.
+    Head(u64),
+    Number,
+    Gap,
+}
+
+#[derive(Debug, Clone)]
+struct Phrase {
+    /// A colon follows its first word.
+    heads: bool,
+    rest: Vec<Step>,
+    concept: Bits,
+}
+
+/// Where the alternatives of a need are looked for.
+#[derive(Debug, Clone, Copy, Default)]
+struct Wanted {
+    here: Bits,
+    earlier: Bits,
+    seen: Bits,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Pattern {
+    pub(super) name: String,
+    pub(super) family: String,
+    needs: Vec<Wanted>,
+    unless: Bits,
+    never: Bits,
+    /// Itself as a concept, if it is one of results.
+    itself: Bits,
+    pub(super) input: bool,
+    pub(super) call: bool,
+    pub(super) matches: f64,
+    pub(super) cues: f64,
+    pub(super) risk: f64,
+    pub(super) violation: bool,
+}
+
+/// What was met before.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Before {
+    /// In the user's turns.
+    pub(super) earlier: Bits,
+    /// In results.
+    pub(super) seen: Bits,
+}
+
+/// A pattern that matches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Match {
+    /// Number of the pattern.
+    pub pattern: usize,
+    /// 1, or a quarter where the circumstances explain it.
+    pub weight: f64,
+}
+
+/// A stretch of a text with the concepts in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Stretch {
+    pub(super) all: Bits,
+    /// Outside of quotation marks.
+    pub(super) own: Bits,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// See the [module documentation](self).
+#[derive(Debug, Clone)]
+pub struct Vocabulary {
+    phrases: HashMap<u64, Vec<Phrase>>,
+    bits: HashMap<String, Bits>,
+    pub(super) patterns: Vec<Pattern>,
+    pub(super) weights: Weights,
+    mention: Bits,
+    legitimate: Bits,
+    keyword: Bits,
+    address: Bits,
+}
+
+impl Vocabulary {
+    /// Makes the settings of a bundle ready.
+    pub fn new(settings: &MonitorSettings) -> Self {
+        let mut vocabulary = Self {
+            phrases: HashMap::new(),
+            bits: HashMap::new(),
+            patterns: Vec::new(),
+            weights: settings.weights,
+            mention: 0,
+            legitimate: 0,
+            keyword: 0,
+            address: 0,
+        };
+        for act in ACTS {
+            vocabulary.bit(act);
+        }
+        for (name, phrases) in &settings.concepts {
+            let concept = vocabulary.bit(name);
+            for phrase in phrases {
+                vocabulary.add(phrase, concept);
+            }
+        }
+        for pattern in settings.patterns.iter().filter(|pattern| pattern.on.result) {
+            vocabulary.bit(&pattern.name);
+        }
+        vocabulary.patterns = settings.patterns.iter().map(|pattern| vocabulary.compile(pattern)).collect();
+        vocabulary.mention = vocabulary.of("mention");
+        vocabulary.legitimate = vocabulary.of("legitimate");
+        vocabulary.keyword = vocabulary.of("keyword");
+        vocabulary.address = vocabulary.of("address");
+        // The longest first, so that the place of a match is that of the longest.
+        for phrases in vocabulary.phrases.values_mut() {
+            phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.rest.len()));
+        }
+        vocabulary
+    }
+
+    /// The bit of a concept; a further one where there is room for it.
+    fn bit(&mut self, name: &str) -> Bits {
+        let next = self.bits.len();
+        *self.bits.entry(name.to_owned()).or_insert_with(|| {
+            u32::try_from(next).ok().and_then(|next| Bits::checked_shl(1, next)).unwrap_or(0)
+        })
+    }
+
+    /// The bit of a concept; none if there is no such concept.
+    pub(super) fn of(&self, name: &str) -> Bits {
+        self.bits.get(name).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, phrase: &str, concept: Bits) {
+        let mut readings = vec![String::new()];
+        for part in phrase.split_whitespace() {
+            let alternatives: Vec<&str> = part.split('|').collect();
+            readings = readings
+                .iter()
+                .flat_map(|reading| alternatives.iter().map(move |word| format!("{reading} {word}")))
+                .take(EXPANSIONS_MAX)
+                .collect();
+        }
+        for reading in readings {
+            let mut steps = Vec::new();
+            for part in reading.split_whitespace() {
+                match part {
+                    "*" => steps.push(Step::Gap),
+                    "#" => steps.push(Step::Number),
+                    word => steps.extend(words::words(word).list.iter().map(|word| match word.heads {
+                        true => Step::Head(word.stem),
+                        false => Step::Word(word.stem),
+                    })),
+                }
+            }
+            let Some((Step::Word(first) | Step::Head(first), rest)) = steps.split_first() else { continue };
+            let heads = matches!(steps.first(), Some(Step::Head(_)));
+            let phrase = Phrase { heads, rest: rest.to_vec(), concept };
+            self.phrases.entry(*first).or_default().push(phrase);
+        }
+    }
+
+    fn compile(&self, pattern: &portcullis_core::bundle::Pattern) -> Pattern {
+        let wanted = |needs: &Vec<portcullis_core::bundle::Need>| {
+            let mut wanted = Wanted::default();
+            for need in needs {
+                let bit = self.of(&need.concept);
+                match need.met {
+                    Met::Here => wanted.here |= bit,
+                    Met::Earlier => wanted.earlier |= bit,
+                    Met::Seen => wanted.seen |= bit,
+                }
+            }
+            wanted
+        };
+        let all = |names: &Vec<String>| names.iter().fold(0, |bits, name| bits | self.of(name));
+        Pattern {
+            name: pattern.name.clone(),
+            family: pattern.family.clone(),
+            needs: pattern.needs.iter().map(wanted).collect(),
+            unless: all(&pattern.unless),
+            never: all(&pattern.never),
+            itself: if pattern.on.result { self.of(&pattern.name) } else { 0 },
+            input: pattern.on.input,
+            call: pattern.on.call,
+            matches: f64::from(pattern.matches),
+            cues: f64::from(pattern.cues),
+            risk: f64::from(pattern.risk_permille) / 1_000.0,
+            violation: pattern.violation,
+        }
+    }
+
+    /// The stretches of a text with their concepts, and how many risky words it has.
+    pub(super) fn stretches(&self, words: &Words) -> (Vec<Stretch>, u32) {
+        let mut sentences: Vec<Stretch> = Vec::new();
+        let mut keywords = 0_u32;
+        for at in 0..words.list.len() {
+            let tail = words.list.get(at..).unwrap_or_default();
+            let Some(first) = tail.first() else { break };
+            if first.begins || sentences.is_empty() {
+                sentences.push(Stretch { start: first.start, end: first.end, ..Stretch::default() });
+            }
+            let Some(sentence) = sentences.last_mut() else { break };
+            sentence.end = first.end;
+            let keys = [Some(first.stem), (first.plain != 0).then_some(first.plain)];
+            for phrase in keys.into_iter().flatten().filter_map(|key| self.phrases.get(&key)).flatten() {
+                if (first.heads || !phrase.heads)
+                    && follows(&phrase.rest, tail.get(1..).unwrap_or_default(), 0)
+                {
+                    sentence.all |= phrase.concept;
+                    if !first.quoted {
+                        sentence.own |= phrase.concept;
+                    }
+                    keywords = keywords.saturating_add(u32::from(phrase.concept == self.keyword));
+                }
+            }
+        }
+        if words.address
+            && let Some(last) = sentences.last_mut()
+        {
+            last.all |= self.address;
+            last.own |= self.address;
+        }
+        (join(sentences, words.list.len()), keywords)
+    }
+
+    /// The patterns that match in the stretches of one text, each once, with the stretch of the first that matters.
+    pub(super) fn matches(
+        &self,
+        stretches: &[Stretch],
+        acts: Bits,
+        before: Before,
+        wanted: impl Fn(&Pattern) -> bool,
+    ) -> (Vec<Match>, Option<Stretch>) {
+        let whole = stretches.iter().fold(0, |bits, stretch| bits | stretch.own) | acts;
+        // What is quoted by somebody who speaks about quotations is not asked for.
+        let mentioned = whole & self.mention != 0;
+        let excused = whole | before.earlier & self.legitimate;
+        let mut found = Vec::new();
+        let mut place = None;
+        for (number, pattern) in self.patterns.iter().enumerate().filter(|(_, pattern)| wanted(pattern)) {
+            if whole & pattern.never != 0 {
+                continue;
+            }
+            let bits = |stretch: &Stretch| acts | if mentioned { stretch.own } else { stretch.all };
+            let empty = [Stretch::default()];
+            let searched = if stretches.is_empty() { empty.as_slice() } else { stretches };
+            let hit = searched.iter().find(|stretch| {
+                let here = bits(stretch);
+                pattern.needs.iter().all(|need| {
+                    here & (need.here | need.earlier) != 0
+                        || before.earlier & need.earlier != 0
+                        || before.seen & need.seen != 0
+                })
+            });
+            if let Some(stretch) = hit {
+                let weight = if excused & pattern.unless != 0 { EXCUSED } else { 1.0 };
+                found.push(Match { pattern: number, weight });
+                place.get_or_insert(*stretch);
+            }
+        }
+        (found, place)
+    }
+
+    /// The concepts of a result, those of its patterns included.
+    pub(super) fn result(&self, stretches: &[Stretch]) -> Bits {
+        let bits = stretches.iter().fold(0, |bits, stretch| bits | stretch.all);
+        let (found, _) = self.matches(stretches, 0, Before::default(), |pattern| pattern.itself != 0);
+        let patterns = found.iter().filter_map(|found| self.patterns.get(found.pattern));
+        patterns.fold(bits, |bits, pattern| bits | pattern.itself)
+    }
+
+    /// A set of concepts of another vocabulary in this one.
+    pub(super) fn translate(&self, other: &Self, bits: Bits) -> Bits {
+        let met = other.bits.iter().filter(|(_, bit)| bits & **bit != 0);
+        met.fold(0, |all, (name, _)| all | self.of(name))
+    }
+
+    /// Whether the concept of that name is in the set.
+    pub fn has(&self, bits: Bits, name: &str) -> bool {
+        bits & self.of(name) != 0
+    }
+}
+
+/// Whether the words go on as the phrase does. A phrase does not reach into the next sentence.
+fn follows(steps: &[Step], words: &[words::Word], depth: usize) -> bool {
+    let Some((step, steps)) = steps.split_first() else { return true };
+    match step {
+        Step::Gap => {
+            // Gaps within gaps would be tried in all combinations; two are enough for any phrase.
+            depth < 2
+                && (0..=GAP_MAX).any(|skipped| {
+                    let open = words.get(..skipped).is_some_and(|gap| gap.iter().all(|word| !word.begins));
+                    open && words.get(skipped..).is_some_and(|rest| follows(steps, rest, depth + 1))
+                })
+        }
+        Step::Word(stem) => words.split_first().is_some_and(|(word, rest)| {
+            !word.begins && (word.stem == *stem || word.plain == *stem) && follows(steps, rest, depth)
+        }),
+        Step::Head(stem) => words.split_first().is_some_and(|(word, rest)| {
+            !word.begins && word.heads && word.stem == *stem && follows(steps, rest, depth)
+        }),
+        Step::Number => words
+            .split_first()
+            .is_some_and(|(word, rest)| !word.begins && word.number && follows(steps, rest, depth)),
+    }
+}
+
+/// A short text is one stretch; of a longer one, each sentence with the next.
+fn join(sentences: Vec<Stretch>, words: usize) -> Vec<Stretch> {
+    let both = |a: &Stretch, b: &Stretch| Stretch {
+        all: a.all | b.all,
+        own: a.own | b.own,
+        start: a.start,
+        end: b.end,
+    };
+    if words <= STRETCH_MAX {
+        return sentences.into_iter().reduce(|a, b| both(&a, &b)).into_iter().collect();
+    }
+    if sentences.len() < 2 {
+        return sentences;
+    }
+    sentences.iter().zip(sentences.iter().skip(1)).map(|(a, b)| both(a, b)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vocabulary() -> Vocabulary {
+        Vocabulary::new(&MonitorSettings::built_in())
+    }
+
+    fn concepts(text: &str) -> Bits {
+        let (stretches, _) = vocabulary().stretches(&words::words(text));
+        stretches.iter().fold(0, |bits, stretch| bits | stretch.all)
+    }
+
+    #[test]
+    fn every_concept_that_ships_has_a_bit_of_its_own() {
+        let vocabulary = vocabulary();
+        let mut bits: Vec<Bits> = vocabulary.bits.values().copied().collect();
+        bits.sort_unstable();
+        bits.dedup();
+        assert!(bits.len() == vocabulary.bits.len() && bits.iter().all(|bit| bit.count_ones() == 1));
+    }
+
+    #[test]
+    fn phrases_are_found_in_other_forms_and_spellings() {
+        let vocabulary = vocabulary();
+        for (text, concept) in [
+            ("Do it without anyone ever noticing.", "conceal"),
+            ("WITH0UT anybody N0TICING it", "conceal"),
+            ("She can’t find out", "conceal"),
+            ("their p4ssw0rds", "credential"),
+            ("gps logs go there; log gps", "capture"),
+        ] {
+            assert!(vocabulary.has(concepts(text), concept), "{text}");
+        }
+        assert!(!vocabulary.has(concepts("Without. Anyone noticing?"), "conceal"), "two sentences");
+    }
+}
