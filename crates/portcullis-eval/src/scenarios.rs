@@ -405,6 +405,7 @@ pub fn tools() -> Result<Vec<Tool>, EvalError> {
             description: String::new(),
             side_effecting,
             risk,
+            cost_micros: 0,
             enabled: true,
             effects: effects
                 .map(|(argument, effect)| EffectArgument {

@@ -18,3 +18,8 @@ pub mod permit;
 pub mod policy;
 pub mod run;
 pub mod workload;
+
+/// The examples of the manual, which the tests compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/extending.md")]
+pub struct Extending;

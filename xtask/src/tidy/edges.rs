@@ -22,6 +22,7 @@ const BELOW_SESSION: &[&str] = &[
     "portcullis-guards",
     "portcullis-ledger",
     "portcullis-program",
+    "portcullis-trajectory",
     "portcullis-wire",
 ];
 
@@ -54,7 +55,12 @@ const RULES: &[Rule] = &[
     Rule { name: "portcullis-contracts", ours: Ours::Only(&[CORE]), pure: true },
     Rule { name: "portcullis-access", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },
     Rule { name: "portcullis-prove", ours: Ours::Only(&[CORE, "portcullis-access"]), pure: false },
-    Rule { name: "portcullis-guards", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },
+    Rule { name: "portcullis-trajectory", ours: Ours::Only(&[CORE, "portcullis-detect"]), pure: true },
+    Rule {
+        name: "portcullis-guards",
+        ours: Ours::Only(&[CORE, "portcullis-effects", "portcullis-trajectory"]),
+        pure: true,
+    },
     Rule { name: "portcullis-program", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: false },
     Rule {
         name: "portcullis-assist",

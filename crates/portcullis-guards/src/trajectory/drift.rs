@@ -18,9 +18,10 @@ const NOTED: f64 = 0.3;
 /// Harm that is asked for in small steps looks harmless at each of them. The total does not.
 ///
 /// ## Fires on
-/// An input or call that adds to drift while the total is at least 0.3 (`warn`). The step is 0.6 min(rise over the goal / 3,
-/// 1) + 0.4 min((malicious matches + sensitive cues) / 4, 1); the total stays within 0 and 1, and both stand in the
-/// message. What the total means is said by `escalation/table`.
+/// An input or call that adds to drift while the total is at least 0.3 (`warn`). The step has two parts: 0.6 times the
+/// rise over the goal (a third for each malicious match, 1 at most), and 0.4 times the escalation (a quarter for each
+/// malicious match and sensitive cue, 1 at most). The total stays within 0 and 1, and both stand in the message. What the
+/// total means is said by `escalation/table`.
 ///
 /// ## Does not cover
 /// A change of subject without anything risky in it. A turn in which nothing is matched takes 0.1 off the total, and a

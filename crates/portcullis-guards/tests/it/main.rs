@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use portcullis_core::verdict::Verdict;
 use portcullis_session::bundle_dir;
-use portcullis_session::cases::{CaseFile, StepKind, run_file};
+use portcullis_session::cases::{CaseFile, run_file};
 
 fn path(relative: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(relative)
