@@ -73,7 +73,8 @@ async fn no_record_no_permit() {
     let opened = open(&gate).await;
     let mut permitted = 0;
     let refused = loop {
-        let text = "x".repeat(5_000);
+        // Each call is another, or the loop breaker would end them before the store is full.
+        let text = format!("{permitted} {}", "x".repeat(5_000));
         match gate.propose(&opened.run, call("read", json!({"text": text})), Duration::ZERO).await {
             Ok((_, permit)) => {
                 let permit = permit.expect("allowed");
