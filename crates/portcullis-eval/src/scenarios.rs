@@ -21,6 +21,7 @@ use portcullis_core::tool::{ArgsSchema, Tool};
 use portcullis_core::verdict::{Escalation, Verdict};
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::Proposal;
+use portcullis_sim::planner;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -393,7 +394,8 @@ fn with_sensitivity(bundle: &Bundle, sensitivity: Option<f64>) -> Bundle {
 /// # Errors
 /// Never: the schemas are fixed.
 pub fn tools() -> Result<Vec<Tool>, EvalError> {
-    let of = |name: &str, tool_type: &str, risk: f64, side_effecting: bool, args: &[(&str, &str)]| {
+    let of = |name: &str, tool_type: &str, side_effecting: bool, args: &[(&str, &str)]| {
+        let risk = planner::propagate(name, 0.0);
         let properties: Map<String, Value> =
             args.iter().map(|(argument, _)| ((*argument).to_owned(), json!({"type": "string"}))).collect();
         let effects = args.iter().filter(|(_, effect)| !effect.is_empty());
@@ -418,13 +420,13 @@ pub fn tools() -> Result<Vec<Tool>, EvalError> {
         })
     };
     [
-        of("web_search", "RETRIEVE_DOCS", 0.1, false, &[("query", "")]),
-        of("academic_search", "RETRIEVE_DOCS", 0.1, false, &[("query", "")]),
-        of("document_reader", "RETRIEVE_DOCS", 0.2, false, &[("path", "path")]),
-        of("document_writer", "WRITE_FILE", 0.2, true, &[("path", "path"), ("content", "")]),
-        of("file_system", "MODIFY", 0.7, true, &[("operation", ""), ("path", "path")]),
-        of("code_executor", "EXECUTE", 0.8, true, &[("code", "shell")]),
-        of("send_message", "SEND_EMAIL", 0.4, true, &[("recipient", "email"), ("body", "")]),
+        of("web_search", "RETRIEVE_DOCS", false, &[("query", "")]),
+        of("academic_search", "RETRIEVE_DOCS", false, &[("query", "")]),
+        of("document_reader", "RETRIEVE_DOCS", false, &[("path", "path")]),
+        of("document_writer", "WRITE_FILE", true, &[("path", "path"), ("content", "")]),
+        of("file_system", "MODIFY", true, &[("operation", ""), ("path", "path")]),
+        of("code_executor", "EXECUTE", true, &[("code", "shell")]),
+        of("send_message", "SEND_EMAIL", true, &[("recipient", "email"), ("body", "")]),
     ]
     .into_iter()
     .collect()
