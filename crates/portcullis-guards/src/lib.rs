@@ -6,6 +6,7 @@
 pub mod approval;
 pub mod effects;
 pub mod escalation;
+pub mod flow;
 pub mod input;
 pub mod outcome;
 pub mod policy;
@@ -33,6 +34,11 @@ pub fn catalogue() -> Vec<Box<dyn Guard>> {
         Box::new(trajectory::violations::Violations),
         Box::new(trajectory::drift::Drift),
         Box::new(escalation::table::EscalationTable),
+        Box::new(flow::unrequested_action::UnrequestedAction),
+        Box::new(flow::tainted_argument::TaintedArgument),
+        Box::new(flow::sensitive_then_send::SensitiveThenSend),
+        Box::new(flow::secrets_leaving::SecretsLeaving),
+        Box::new(flow::off_task::OffTask),
         Box::new(outcome::verifier::OutcomeVerifier),
         Box::new(outcome::anomaly::OutcomeAnomaly),
     ]

@@ -8,6 +8,7 @@ use portcullis_core::event::{ConfigChange, Control, Event, EventBody};
 use portcullis_core::label::Label;
 use portcullis_core::memory::{Memory, Reading, Remember, Texts};
 
+use crate::flow::{self, Flow, FlowReading};
 use crate::monitors::{self, Monitors, Vocabulary};
 
 /// Begins memories.
@@ -25,6 +26,8 @@ impl Remember for RememberRun {
 pub struct RunMemory {
     /// Intent, drift, violations, outcomes.
     pub monitors: Monitors,
+    /// Orders, origins of values, the request.
+    pub flow: Flow,
 }
 
 /// What was read in something pending.
@@ -32,32 +35,39 @@ pub struct RunMemory {
 pub struct RunReading {
     /// By the monitors.
     pub monitors: monitors::Reading,
+    /// By the rules of flow.
+    pub flow: FlowReading,
 }
 
 impl RunMemory {
     /// A memory of a run of which nothing is known yet.
     pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
-        Self { monitors: Monitors::new(vocabulary) }
+        Self { monitors: Monitors::new(vocabulary), flow: Flow::new(flow::built_in()) }
     }
 
-    fn read_subject(&self, bundle: &Bundle, subject: &Subject<'_>) -> RunReading {
-        let monitors = match subject {
+    fn read_monitors(&self, bundle: &Bundle, subject: &Subject<'_>) -> monitors::Reading {
+        match subject {
             Subject::Input { text, .. } => self.monitors.read_input(text),
             Subject::Action(action) => self.monitors.read_call(bundle, action),
             Subject::Observation { action, text, .. } => self.monitors.read_result(*action, text),
             Subject::Output { text } => self.monitors.read_output(text),
-        };
-        RunReading { monitors }
+        }
     }
 }
 
 impl Memory for RunMemory {
     fn read(&self, bundle: &Bundle, pending: &Pending<'_>) -> Reading {
-        Reading::new(self.read_subject(bundle, &pending.subject))
+        let subject = &pending.subject;
+        let monitors = self.read_monitors(bundle, subject);
+        Reading::new(RunReading { monitors, flow: self.flow.read(bundle, subject) })
     }
 
     fn record(&mut self, bundle: &Bundle, event: &Event, texts: &Texts, reading: Option<Reading>) {
-        let read = reading.and_then(Reading::take::<RunReading>);
+        let (read, flow) = match reading.and_then(Reading::take::<RunReading>) {
+            Some(RunReading { monitors, flow }) => (Some(monitors), Some(flow)),
+            None => (None, None),
+        };
+        self.flow.record(bundle, event, texts, flow);
         let text = |name: &str| texts.get(name).map(String::as_str);
         match &event.body {
             EventBody::RunOpened(_) | EventBody::Config(ConfigChange::BundleLoaded { .. }) => {
@@ -65,10 +75,10 @@ impl Memory for RunMemory {
             }
             EventBody::Input { label } => {
                 let read = read.or_else(|| {
-                    Some(self.read_subject(bundle, &Subject::Input { text: text("text")?, label }))
+                    Some(self.read_monitors(bundle, &Subject::Input { text: text("text")?, label }))
                 });
                 if let Some(read) = read {
-                    self.monitors.record_input(&read.monitors, *label == Label::User);
+                    self.monitors.record_input(&read, *label == Label::User);
                 }
             }
             EventBody::Proposed(proposed) => {
@@ -80,18 +90,18 @@ impl Memory for RunMemory {
                         arguments.unwrap_or_default(),
                         texts.get("planned").cloned(),
                     );
-                    self.read_subject(bundle, &Subject::Action(&action))
+                    self.read_monitors(bundle, &Subject::Action(&action))
                 });
-                self.monitors.record_call(proposed.action, proposed.tool.as_deref(), &read.monitors);
+                self.monitors.record_call(proposed.action, proposed.tool.as_deref(), &read);
             }
             EventBody::Outcome { action, status } => self.monitors.record_outcome(*action, *status),
             EventBody::Observation { action, label } => {
                 let read = read.or_else(|| {
                     let text = text("content")?;
-                    Some(self.read_subject(bundle, &Subject::Observation { action: *action, text, label }))
+                    Some(self.read_monitors(bundle, &Subject::Observation { action: *action, text, label }))
                 });
                 if let Some(read) = read {
-                    self.monitors.record_result(*action, &read.monitors);
+                    self.monitors.record_result(*action, &read);
                 }
             }
             EventBody::Control { control: Control::Resume, .. } => self.monitors.resumed(),

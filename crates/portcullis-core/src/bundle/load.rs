@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::diagnostic::Diagnostic;
+use super::flow::FlowSettings;
 use super::loops::LoopSettings;
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{Field, File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, Credential, MonitorSettings, Plan, PlanStep, activities,
-    escalation, loops, monitors, policies, read_effects,
+    escalation, flow, loops, monitors, policies, read_effects,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -68,6 +69,7 @@ struct Main {
     credentials: Vec<Placed<Credential>>,
     effects: EffectSettings,
     loops: LoopSettings,
+    flow: FlowSettings,
     escalation: EscalationSettings,
     access: AccessSettings,
 }
@@ -233,10 +235,12 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));
     let access = table.table("access").map(|table| read_effects::access(file, table));
     let loops = table.table("loops").map(loops::read);
+    let flow = table.table("flow").map(flow::read);
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     Main {
         effects: effects.unwrap_or_default(),
         loops: loops.unwrap_or_default(),
+        flow: flow.unwrap_or_default(),
         escalation: escalation.unwrap_or_default(),
         access: access.unwrap_or_default(),
         mode: mode.unwrap_or_default(),
@@ -458,6 +462,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         registry,
         effects,
         loops: main.loops,
+        flow: main.flow,
         escalation: main.escalation,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },

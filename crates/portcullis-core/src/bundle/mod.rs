@@ -17,6 +17,7 @@
 mod activities;
 mod diagnostic;
 mod escalation;
+mod flow;
 mod lint;
 mod load;
 mod loops;
@@ -33,6 +34,7 @@ use serde_json::Value;
 
 pub use activities::{Activities, Activity, ActivityScope, WordRole};
 pub use diagnostic::{Diagnostic, nearest};
+pub use flow::FlowSettings;
 pub use lint::Lint;
 pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
@@ -67,6 +69,8 @@ pub struct Bundle {
     pub effects: EffectSettings,
     /// How much repetition is too much.
     pub loops: LoopSettings,
+    /// How strictly calls are weighed against what tools returned and the user asked for.
+    pub flow: FlowSettings,
     /// From signals to a level.
     pub escalation: EscalationSettings,
     /// What the monitors of a run look for.

@@ -1,0 +1,96 @@
+//! The classes of words that grammar needs to find an order.
+
+/// What a word is, or is good for; several at once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Classes(u32);
+
+impl Classes {
+    /// Begins a noun: *the*, *my*.
+    pub const DETERMINER: Self = Self(1);
+    /// *my*, *your*.
+    pub const POSSESSIVE: Self = Self(1 << 1);
+    /// Of the speaker: *I*, *me*, *my*.
+    pub const FIRST: Self = Self(1 << 2);
+    /// Stands as the object of a verb: *it*, *him*, *everything*.
+    pub const OBJECT: Self = Self(1 << 3);
+    /// Of a closed class: never a verb of doing, never a thing.
+    pub const FUNCTION: Self = Self(1 << 4);
+    /// May stand before the verb of an order: *please*, *then*.
+    pub const SKIP: Self = Self(1 << 5);
+    /// *please*.
+    pub const POLITE: Self = Self(1 << 6);
+    /// *must*, *should*.
+    pub const MODAL: Self = Self(1 << 7);
+    /// A verb may follow after *to*: *need to*.
+    pub const WANTS: Self = Self(1 << 8);
+    /// *do* the tasks.
+    pub const DELEGATE_VERB: Self = Self(1 << 9);
+    /// do the *tasks*.
+    pub const DELEGATE_NOUN: Self = Self(1 << 10);
+    /// *accordingly*.
+    pub const DELEGATE_WORD: Self = Self(1 << 11);
+    /// Says nothing about what a tool is for.
+    pub const GENERIC: Self = Self(1 << 12);
+    /// Names an argument that holds a text.
+    pub const CONTENT: Self = Self(1 << 13);
+    /// Names something that is nobody else's business.
+    pub const SECRETIVE: Self = Self(1 << 14);
+    /// A verb that says little without its noun.
+    pub const VAGUE: Self = Self(1 << 15);
+    /// *can* you: asks for something.
+    pub const ASKS: Self = Self(1 << 16);
+    /// Joins verbs: *and*.
+    pub const JOINS: Self = Self(1 << 17);
+    /// Introduces a tool without saying what it does.
+    pub const TOOLISH: Self = Self(1 << 18);
+    /// Names a credential.
+    pub const CREDENTIAL: Self = Self(1 << 19);
+    /// Classes whose words count in all their forms.
+    pub const IN_ALL_FORMS: Self = Self(
+        Self::GENERIC.0
+            | Self::CREDENTIAL.0
+            | Self::CONTENT.0
+            | Self::SECRETIVE.0
+            | Self::VAGUE.0
+            | Self::DELEGATE_VERB.0
+            | Self::DELEGATE_NOUN.0,
+    );
+
+    /// The class of this name in the data.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "determiner" => Self::DETERMINER,
+            "possessive" => Self::POSSESSIVE,
+            "first" => Self::FIRST,
+            "object" => Self::OBJECT,
+            "function" => Self::FUNCTION,
+            "skip" => Self::SKIP,
+            "polite" => Self::POLITE,
+            "modal" => Self::MODAL,
+            "wants" => Self::WANTS,
+            "delegate_verb" => Self::DELEGATE_VERB,
+            "delegate_noun" => Self::DELEGATE_NOUN,
+            "delegate_word" => Self::DELEGATE_WORD,
+            "generic" => Self::GENERIC,
+            "content" => Self::CONTENT,
+            "secretive" => Self::SECRETIVE,
+            "vague" => Self::VAGUE,
+            "asks" => Self::ASKS,
+            "joins" => Self::JOINS,
+            "toolish" => Self::TOOLISH,
+            "credential" => Self::CREDENTIAL,
+            _ => return None,
+        })
+    }
+
+    /// Whether it is any of these.
+    pub const fn is(self, any: Self) -> bool {
+        self.0 & any.0 != 0
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}

@@ -1,0 +1,245 @@
+//! The English that the memory knows: families of verbs of doing, the nouns that stand for them, and the closed
+//! classes of words.
+//!
+//! It is data (`data/lexicon.txt`), general English and nothing of any attack. What an unknown word is follows from
+//! its place: see [`orders`](crate::orders).
+
+use std::collections::{HashMap, HashSet};
+
+use crate::classes::Classes;
+use crate::words::{Word, hash, stem_hash};
+
+/// The lexicon that is compiled in.
+pub const BUILT_IN: &str = include_str!("data/lexicon.txt");
+
+/// Most families: each is one bit.
+pub const FAMILIES_MAX: usize = 64;
+
+/// A set of families.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Families(u64);
+
+impl Families {
+    /// None.
+    pub const NONE: Self = Self(0);
+
+    /// Those in both.
+    #[must_use]
+    pub const fn both(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Those in either.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Without those of the other.
+    #[must_use]
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Whether it is empty.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the two share a family.
+    pub const fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// The numbers of the families.
+    pub fn bits(self) -> impl Iterator<Item = usize> {
+        (0..FAMILIES_MAX).filter(move |bit| self.0 >> bit & 1 == 1)
+    }
+}
+
+/// Verbs, nouns and closed classes. See the [module documentation](self).
+#[derive(Debug, Clone, Default)]
+pub struct Lexicon {
+    names: Vec<String>,
+    verbs: HashMap<u64, Families>,
+    nouns: HashMap<u64, Families>,
+    forms: HashMap<u64, u64>,
+    things: HashMap<u64, u64>,
+    words: HashMap<u64, Classes>,
+    stems: HashMap<u64, Classes>,
+    bases: HashSet<u64>,
+}
+
+/// Why a lexicon could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LexiconError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What was expected.
+    pub expected: &'static str,
+}
+
+impl std::fmt::Display for LexiconError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "line {} of the lexicon: expected {}", self.line, self.expected)
+    }
+}
+
+impl std::error::Error for LexiconError {}
+
+impl Lexicon {
+    /// Reads a lexicon.
+    ///
+    /// # Errors
+    /// A line of another form, or too many families.
+    pub fn parse(text: &str) -> Result<Self, LexiconError> {
+        let mut lexicon = Self::default();
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let bad = |expected| LexiconError { line: number + 1, expected };
+            let (head, words) = line.split_once(':').ok_or_else(|| bad("`what name: words`"))?;
+            let (what, name) = head.split_once(' ').ok_or_else(|| bad("`what name: words`"))?;
+            let words = words.split_whitespace();
+            match what {
+                "family" | "nouns" => {
+                    let bit = lexicon.bit(name).ok_or_else(|| bad("at most 64 families"))?;
+                    let map = if what == "family" { &mut lexicon.verbs } else { &mut lexicon.nouns };
+                    for word in words {
+                        lexicon.bases.insert(hash(word.as_bytes()));
+                        let entry = map.entry(stem_hash(word)).or_default();
+                        *entry = entry.or(bit);
+                    }
+                }
+                "form" => {
+                    let base = stem_hash(name);
+                    lexicon.forms.extend(words.map(|form| (stem_hash(form), base)));
+                }
+                "thing" => {
+                    let thing = hash(head.as_bytes());
+                    lexicon.things.extend(words.map(|word| (stem_hash(word), thing)));
+                }
+                "class" => {
+                    let class = Classes::named(name).ok_or_else(|| bad("a class that is known"))?;
+                    for word in words {
+                        let entry = lexicon.words.entry(hash(word.as_bytes())).or_default();
+                        *entry = entry.or(class);
+                        if Classes::IN_ALL_FORMS.is(class) {
+                            let entry = lexicon.stems.entry(stem_hash(word)).or_default();
+                            *entry = entry.or(class);
+                        }
+                    }
+                }
+                _ => return Err(bad("`family`, `nouns`, `form` or `class`")),
+            }
+        }
+        Ok(lexicon)
+    }
+
+    fn bit(&mut self, name: &str) -> Option<Families> {
+        let at = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        (at < FAMILIES_MAX).then(|| Families(1 << at))
+    }
+
+    /// The same without a share of its verbs, chosen by a seed: what is left of the rules where words are missing.
+    #[must_use]
+    pub fn without(mut self, percent: u64, seed: u64) -> Self {
+        let kept = |stem: &u64| {
+            hash(&(stem ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes()) % 100 >= percent
+        };
+        self.verbs.retain(|stem, _| kept(stem));
+        self
+    }
+
+    /// The family of this name; empty where there is none.
+    pub fn family(&self, name: &str) -> Families {
+        self.names.iter().position(|known| known == name).map_or(Families::NONE, |at| Families(1 << at))
+    }
+
+    /// The name of a family.
+    pub fn name(&self, bit: usize) -> &str {
+        self.names.get(bit).map_or("", String::as_str)
+    }
+
+    /// The base of an irregular form; other stems are their own.
+    pub fn base(&self, stem: u64) -> u64 {
+        self.forms.get(&stem).copied().unwrap_or(stem)
+    }
+
+    /// Whether it is another form than the base: *sent*.
+    pub fn is_form(&self, stem: u64) -> bool {
+        self.forms.get(&stem).is_some_and(|base| *base != stem)
+    }
+
+    /// What a noun names: the same for nouns that people use for the same thing.
+    pub fn thing(&self, stem: u64) -> u64 {
+        self.things.get(&stem).copied().unwrap_or_else(|| self.base(stem))
+    }
+
+    /// The families of a verb by its stem.
+    pub fn verb(&self, stem: u64) -> Families {
+        self.verbs.get(&self.base(stem)).copied().unwrap_or_default()
+    }
+
+    /// The families that a noun stands for.
+    pub fn noun(&self, stem: u64) -> Families {
+        self.nouns.get(&stem).copied().unwrap_or_default()
+    }
+
+    /// The classes of a word.
+    pub fn classes(&self, word: &Word) -> Classes {
+        self.classes_of(word.hash, word.stem)
+    }
+
+    /// The classes of a word by its two hashes.
+    pub fn classes_of(&self, hash: u64, stem: u64) -> Classes {
+        let exact = self.words.get(&hash).copied().unwrap_or_default();
+        exact.or(self.stem_classes(stem))
+    }
+
+    /// The stems of a class that holds in all forms of its words.
+    pub fn stems_of(&self, class: Classes) -> impl Iterator<Item = u64> {
+        self.stems.iter().filter(move |(_, classes)| classes.is(class)).map(|(stem, _)| *stem)
+    }
+
+    /// Whether a word that ends in *s* is the base of a verb and not a form of one: *access*, *focus*.
+    pub fn is_base(&self, word: &Word) -> bool {
+        self.bases.contains(&word.hash)
+    }
+
+    /// The classes of a stem that hold in all its forms.
+    pub fn stem_classes(&self, stem: u64) -> Classes {
+        self.stems.get(&stem).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_lexicon_is_read_and_a_broken_one_names_its_line() {
+        let lexicon = Lexicon::parse(BUILT_IN).unwrap();
+        assert!(lexicon.verb(stem_hash("sends")).meets(lexicon.family("send")));
+        assert!(lexicon.verb(stem_hash("sent")).meets(lexicon.family("send")));
+        assert_eq!(lexicon.thing(stem_hash("webpages")), lexicon.thing(stem_hash("website")));
+        assert_eq!(lexicon.family("nothing"), Families::NONE);
+        assert_eq!(Lexicon::parse("\nfamily send send").unwrap_err().line, 2);
+        assert_eq!(Lexicon::parse("class none: a").unwrap_err().line, 1);
+    }
+
+    #[test]
+    fn a_share_of_the_verbs_can_be_left_out() {
+        let whole = Lexicon::parse(BUILT_IN).unwrap();
+        let some = whole.clone().without(20, 1);
+        let share = some.verbs.len() * 100 / whole.verbs.len();
+        assert!((70..=90).contains(&share), "{share} %");
+        assert_eq!(whole.clone().without(20, 1).verbs.len(), some.verbs.len());
+        assert!(whole.without(100, 1).verbs.is_empty());
+    }
+}
