@@ -13,9 +13,9 @@ use crate::lexicon::Families;
 /// Most orders that are remembered.
 pub const ORDERS_MAX: usize = 1_024;
 /// Most orders that a value or word leads to.
-pub const POSTINGS_MAX: usize = 64;
+pub const POSTINGS_MAX: usize = 16;
 /// Most orders that are weighed for one call.
-pub const CANDIDATES_MAX: usize = 192;
+pub const CANDIDATES_MAX: usize = 96;
 /// Most words, and most values, of one order that lead to it.
 pub const KEYS_MAX: usize = 64;
 /// Most words and values of a call that are looked up.

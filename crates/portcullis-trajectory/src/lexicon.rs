@@ -5,6 +5,7 @@
 //! its place: see [`orders`](crate::orders).
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::classes::Classes;
 use crate::words::{Word, hash, stem_hash};
@@ -57,17 +58,37 @@ impl Families {
     }
 }
 
+/// Keys that are hashes already are not hashed again. Only for the lexicon's own maps: nobody else chooses their keys.
+#[derive(Debug, Clone, Copy, Default)]
+struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = hash(bytes);
+    }
+
+    fn write_u64(&mut self, key: u64) {
+        self.0 = key;
+    }
+}
+
+type Hashed<V> = HashMap<u64, V, BuildHasherDefault<AsItIs>>;
+
 /// Verbs, nouns and closed classes. See the [module documentation](self).
 #[derive(Debug, Clone, Default)]
 pub struct Lexicon {
     names: Vec<String>,
-    verbs: HashMap<u64, Families>,
-    nouns: HashMap<u64, Families>,
-    forms: HashMap<u64, u64>,
-    things: HashMap<u64, u64>,
-    words: HashMap<u64, Classes>,
-    stems: HashMap<u64, Classes>,
-    bases: HashSet<u64>,
+    verbs: Hashed<Families>,
+    nouns: Hashed<Families>,
+    forms: Hashed<u64>,
+    things: Hashed<u64>,
+    words: Hashed<Classes>,
+    stems: Hashed<Classes>,
+    bases: HashSet<u64, BuildHasherDefault<AsItIs>>,
 }
 
 /// Why a lexicon could not be read.

@@ -75,6 +75,15 @@ pub fn read(lexicon: &Lexicon, text: &str, own: &[u64]) -> Seen {
     seen
 }
 
+/// A sentence of a leaf that holds an order.
+struct Sentence {
+    range: Range<usize>,
+    words: Vec<Word>,
+    stems: Vec<u64>,
+    /// It speaks of sending.
+    sends: bool,
+}
+
 struct Reader<'a> {
     lexicon: &'a Lexicon,
     leaf: &'a Leaf<'a>,
@@ -93,48 +102,63 @@ impl Reader<'_> {
         // Values in the order of the text, so that each sentence looks at its own.
         let mut sorted: Vec<&Value> = self.values.iter().collect();
         sorted.sort_by_key(|value| value.range.start);
-        for (at, (range, own)) in cut.iter().enumerate() {
-            let near: Vec<Value> = between(&sorted, range).cloned().collect();
-            let Some(command) = orders::command(self.lexicon, own, &near) else { continue };
+        let commands: Vec<Option<orders::Command>> = cut
+            .iter()
+            .map(|(range, own)| {
+                let near: Vec<Value> = between(&sorted, range).cloned().collect();
+                orders::command(self.lexicon, own, &near)
+            })
+            .collect();
+        if commands.iter().all(Option::is_none) {
+            return;
+        }
+        let sentences: Vec<Sentence> = cut.into_iter().map(|(range, own)| self.sentence(range, own)).collect();
+        for (at, command) in commands.iter().enumerate() {
+            let (Some(command), Some(own)) = (command, sentences.get(at)) else { continue };
             if seen.orders.len() >= ORDERS_MAX {
                 seen.cut = true;
                 return;
             }
             let from = at.saturating_sub(1);
-            let window = cut.get(from..(at + WINDOW).min(cut.len())).unwrap_or_default();
-            seen.orders.push(self.order(&command, own, range, window, &sorted));
+            let window = sentences.get(from..(at + WINDOW).min(sentences.len())).unwrap_or_default();
+            seen.orders.push(self.order(command, own, window, &sorted));
         }
+    }
+
+    fn sentence(&self, range: Range<usize>, words: Vec<Word>) -> Sentence {
+        let lexicon = self.lexicon;
+        let outward = lexicon.family("send").or(lexicon.family("publish"));
+        let sends = words.iter().any(|word| lexicon.verb(word.stem).meets(outward));
+        let stems = self.stems(&words);
+        Sentence { range, words, stems, sends }
     }
 
     fn order(
         &self,
         command: &orders::Command,
-        own: &[Word],
-        range: &Range<usize>,
-        window: &[(Range<usize>, Vec<Word>)],
+        own: &Sentence,
+        window: &[Sentence],
         values: &[&Value],
     ) -> Order {
         let lexicon = self.lexicon;
-        let since = window.first().map_or(range.start, |(range, _)| range.start);
-        let until = window.last().map_or(range.end, |(range, _)| range.end);
-        let outward = lexicon.family("send").or(lexicon.family("publish"));
-        let sends =
-            window.iter().flat_map(|(_, words)| words).any(|word| lexicon.verb(word.stem).meets(outward));
+        let range = &own.range;
+        let since = window.first().map_or(range.start, |sentence| sentence.range.start);
+        let until = window.last().map_or(range.end, |sentence| sentence.range.end);
         let after = || between(values, &(range.start..until));
-        let verbs = command.verbs.iter().filter_map(|at| own.get(*at)).map(|word| lexicon.base(word.stem));
+        let verbs = command.verbs.iter().filter_map(|at| own.words.get(*at)).map(|word| lexicon.base(word.stem));
         Order {
             range: self.leaf.places.raw(range.clone()),
             families: command.families,
             verbs: verbs.collect(),
-            own: sorted(self.stems(own)),
-            window: sorted(window.iter().flat_map(|(_, words)| self.stems(words))),
-            names: sorted(self.names(own)),
+            own: sorted(own.stems.iter().copied()),
+            window: sorted(window.iter().flat_map(|sentence| &sentence.stems).copied()),
+            names: sorted(self.names(&own.words)),
             values: sorted(between(values, &(since..until)).map(|value| value.hash)),
             unknown: command.unknown,
             plain: command.plain,
-            principal: self.speaks_as_principal(own),
+            principal: self.speaks_as_principal(&own.words),
             addresses: after().any(|value| value.kind.is_address()),
-            sends: sends || after().any(|value| value.kind == Kind::Mail),
+            sends: window.iter().any(|sentence| sentence.sends) || after().any(|value| value.kind == Kind::Mail),
         }
     }
 

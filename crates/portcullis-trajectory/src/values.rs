@@ -93,6 +93,11 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
     if token.len() < 3 || token.len() > VALUE_BYTES_MAX {
         return None;
     }
+    // Most words are neither.
+    let telling = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'@' | b'.' | b'/' | b'\\' | b'_' | b':');
+    if !token.bytes().any(telling) {
+        return None;
+    }
     let lower = token.to_lowercase();
     if let Some((name, host)) = lower.split_once('@')
         && !name.is_empty()

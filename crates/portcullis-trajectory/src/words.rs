@@ -194,7 +194,10 @@ fn after_sign(before: Before, sign: char, space_follows: bool) -> Before {
 fn word(text: &str, range: Range<usize>, before: Before, lower: &mut String) -> Word {
     let spelt = text.get(range.clone()).unwrap_or_default();
     lower.clear();
-    if spelt.len() <= WORD_BYTES_MAX {
+    if spelt.is_ascii() && spelt.len() <= WORD_BYTES_MAX {
+        lower.push_str(spelt);
+        lower.make_ascii_lowercase();
+    } else if spelt.len() <= WORD_BYTES_MAX {
         lower.extend(spelt.chars().flat_map(char::to_lowercase).map(|c| if c == '’' { '\'' } else { c }));
     } else {
         lower.push_str(spelt);
@@ -202,11 +205,16 @@ fn word(text: &str, range: Range<usize>, before: Before, lower: &mut String) -> 
     let base = lower.strip_suffix("'s").unwrap_or(lower);
     let after = text.get(range.end..).unwrap_or_default();
     let mut shape = Shape::default();
-    let capitals = spelt.chars().filter(|letter| letter.is_uppercase()).count();
-    let first = spelt.chars().next().is_some_and(char::is_uppercase);
+    let (mut capitals, mut small, mut digit, mut first) = (0_usize, false, false, false);
+    for (at, letter) in spelt.chars().enumerate() {
+        capitals += usize::from(letter.is_uppercase());
+        small |= letter.is_lowercase();
+        digit |= letter.is_numeric();
+        first |= at == 0 && letter.is_uppercase();
+    }
     shape.set(Shape::CAPITAL, first);
-    shape.set(Shape::CAMEL, capitals > usize::from(first) && spelt.chars().any(char::is_lowercase));
-    shape.set(Shape::DIGIT, spelt.chars().any(char::is_numeric));
+    shape.set(Shape::CAMEL, capitals > usize::from(first) && small);
+    shape.set(Shape::DIGIT, digit);
     shape.set(
         Shape::PART,
         after.starts_with(['_', '-', '(']) || text.get(..range.start).is_some_and(|text| text.ends_with('_')),
