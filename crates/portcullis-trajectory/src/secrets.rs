@@ -44,6 +44,8 @@ const PREFIXES: &[(&str, usize)] = &[
     ("shpat_", 20),
     ("eyJ", 40),
 ];
+/// The shortest of these with what follows.
+const ISSUED_BYTES_MIN: usize = 16;
 /// Shortest token that may count as random.
 const RANDOM_BYTES_MIN: usize = 32;
 /// The line that opens a private key.
@@ -59,6 +61,9 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
 
 /// Whether a token has the form of a credential.
 pub fn is_credential(token: &str) -> bool {
+    if token.len() < ISSUED_BYTES_MIN {
+        return false;
+    }
     let issued = PREFIXES.iter().any(|(prefix, rest)| {
         token.strip_prefix(prefix).is_some_and(|after| {
             after.len() >= *rest

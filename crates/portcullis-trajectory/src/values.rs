@@ -93,11 +93,6 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
     if token.len() < 3 || token.len() > VALUE_BYTES_MAX {
         return None;
     }
-    // Most words are neither.
-    let telling = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'@' | b'.' | b'/' | b'\\' | b'_' | b':');
-    if !token.bytes().any(telling) {
-        return None;
-    }
     let lower = token.to_lowercase();
     if let Some((name, host)) = lower.split_once('@')
         && !name.is_empty()
@@ -186,11 +181,19 @@ pub fn values(text: &str) -> Vec<Value> {
     let mut start = None;
     let push = |from: usize, to: usize, values: &mut Vec<Value>| {
         let Some(token) = text.get(from..to) else { return };
-        let trimmed = token
-            .trim_matches(|letter: char| matches!(letter, '\'' | '’' | '‘' | '.' | '!' | '?' | ':' | '='));
-        let lead = token.find(trimmed).unwrap_or_default();
+        // Most words are no values.
+        let telling =
+            |byte: u8| byte.is_ascii_digit() || matches!(byte, b'@' | b'.' | b'/' | b'\\' | b'_' | b':');
+        if !token.bytes().any(telling) {
+            return;
+        }
+        let edge =
+            |letter: char| matches!(letter, '\'' | '’' | '‘' | '.' | '!' | '?' | ':' | '=');
+        let started = token.trim_start_matches(edge);
+        let trimmed = started.trim_end_matches(edge);
+        let start = from + token.len() - started.len();
         if let Some((kind, hash, host)) = classify(trimmed) {
-            values.push(Value { kind, hash, host, range: from + lead..from + lead + trimmed.len() });
+            values.push(Value { kind, hash, host, range: start..start + trimmed.len() });
         }
     };
     for (at, letter) in text.char_indices() {
