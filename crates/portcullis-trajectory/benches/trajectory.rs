@@ -70,7 +70,8 @@ fn trajectory(c: &mut Criterion) {
         );
     });
     group.finish();
-    let arguments = json!({"recipients": ["office12@example.com"], "subject": "Minutes", "body": "Here they are."});
+    let arguments =
+        json!({"recipients": ["office12@example.com"], "subject": "Minutes", "body": "Here they are."});
     let lexicon = Arc::clone(&built_in());
     for steps in [10, 1_000, 10_000] {
         let run = run_of(steps);

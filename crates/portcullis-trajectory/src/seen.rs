@@ -112,7 +112,8 @@ impl Reader<'_> {
         if commands.iter().all(Option::is_none) {
             return;
         }
-        let sentences: Vec<Sentence> = cut.into_iter().map(|(range, own)| self.sentence(range, own)).collect();
+        let sentences: Vec<Sentence> =
+            cut.into_iter().map(|(range, own)| self.sentence(range, own)).collect();
         for (at, command) in commands.iter().enumerate() {
             let (Some(command), Some(own)) = (command, sentences.get(at)) else { continue };
             if seen.orders.len() >= ORDERS_MAX {
@@ -145,7 +146,8 @@ impl Reader<'_> {
         let since = window.first().map_or(range.start, |sentence| sentence.range.start);
         let until = window.last().map_or(range.end, |sentence| sentence.range.end);
         let after = || between(values, &(range.start..until));
-        let verbs = command.verbs.iter().filter_map(|at| own.words.get(*at)).map(|word| lexicon.base(word.stem));
+        let verbs =
+            command.verbs.iter().filter_map(|at| own.words.get(*at)).map(|word| lexicon.base(word.stem));
         Order {
             range: self.leaf.places.raw(range.clone()),
             families: command.families,
@@ -158,7 +160,8 @@ impl Reader<'_> {
             plain: command.plain,
             principal: self.speaks_as_principal(&own.words),
             addresses: after().any(|value| value.kind.is_address()),
-            sends: window.iter().any(|sentence| sentence.sends) || after().any(|value| value.kind == Kind::Mail),
+            sends: window.iter().any(|sentence| sentence.sends)
+                || after().any(|value| value.kind == Kind::Mail),
         }
     }
 

@@ -187,8 +187,7 @@ pub fn values(text: &str) -> Vec<Value> {
         if !token.bytes().any(telling) {
             return;
         }
-        let edge =
-            |letter: char| matches!(letter, '\'' | '’' | '‘' | '.' | '!' | '?' | ':' | '=');
+        let edge = |letter: char| matches!(letter, '\'' | '’' | '‘' | '.' | '!' | '?' | ':' | '=');
         let started = token.trim_start_matches(edge);
         let trimmed = started.trim_end_matches(edge);
         let start = from + token.len() - started.len();
