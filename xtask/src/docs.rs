@@ -51,10 +51,9 @@ pub(crate) fn write() -> Result<()> {
 /// The number of problems, each printed before; or what could not be read or built.
 pub(crate) fn check() -> Result<()> {
     let manual = manual()?;
-    let mut problems = outdated(&manual, &guards::pages(&sources()?)?);
+    let crates = sources()?;
+    let mut problems = outdated(&manual, &guards::pages(&crates)?);
     problems.extend(links::check(&manual));
-    let mut crates = Files::new();
-    collect("crates", "rs", 0, &mut crates)?;
     problems.extend(links::missing_tests(&manual, &crates));
     problems.extend(console::check(&manual)?);
     for problem in &problems {
@@ -99,10 +98,10 @@ fn manual() -> Result<Files> {
     Ok(files)
 }
 
-/// The source of the guards.
+/// The source of our crates.
 fn sources() -> Result<Files> {
     let mut files = Files::new();
-    collect(guards::SOURCES.trim_end_matches('/'), "rs", 0, &mut files)?;
+    collect(guards::SOURCES, "rs", 0, &mut files)?;
     Ok(files)
 }
 

@@ -1,15 +1,17 @@
 //! Pages about guards, from their source.
 //!
 //! A guard's doc comment is its page. Around it stand what its `GuardMeta` says and where its code and its cases are.
-//! The source is read as text: this crate builds without those it looks after.
+//! The source is read as text: this crate builds without those it looks after. Every crate may have guards; those of
+//! the catalogue come first, then those that the pipeline adds.
 
 use super::Files;
 use crate::process::{Failure, Result};
 
 /// Where guards are.
-pub(super) const SOURCES: &str = "crates/portcullis-guards/src/";
-const CATALOGUE: &str = "crates/portcullis-guards/src/lib.rs";
-const CASES: &str = "crates/portcullis-guards/tests/cases/";
+pub(super) const SOURCES: &str = "crates";
+/// Where guards are listed, in their order.
+const CATALOGUES: [&str; 2] =
+    ["crates/portcullis-guards/src/lib.rs", "crates/portcullis-session/src/policy.rs"];
 
 /// What every page has, in this order.
 const SECTIONS: [&str; 7] = [
@@ -39,19 +41,25 @@ struct Guard {
 /// # Errors
 /// A guard that is not in the catalogue, or whose description cannot be read or lacks a section.
 pub(super) fn pages(sources: &Files) -> Result<Files> {
-    let catalogue =
-        sources.get(CATALOGUE).ok_or_else(|| Failure::new(format!("`{CATALOGUE}` is not there")))?;
+    let mut catalogues = Vec::new();
+    for path in CATALOGUES {
+        let text = sources.get(path).ok_or_else(|| Failure::new(format!("`{path}` is not there")))?;
+        catalogues.push(text);
+    }
     let mut guards = Vec::new();
-    for (path, text) in sources {
+    for (path, text) in sources.iter().filter(|(path, _)| is_product(path)) {
         let code = text.split_once("#[cfg(test)]").map_or(text.as_str(), |(code, _)| code);
         let types = code.lines().filter_map(|line| line.trim().strip_prefix("impl Guard for "));
         for type_name in types.filter_map(|rest| rest.split_once(' ').map(|(name, _)| name)) {
             let guard = read(path, code, type_name)
                 .map_err(|problem| Failure::new(format!("{path}: the guard `{type_name}` {problem}")))?;
-            let place = catalogue.find(&format!("::{type_name})")).ok_or_else(|| {
-                Failure::new(format!(
-                    "{path}: the guard `{type_name}` is not in the catalogue of {CATALOGUE}"
-                ))
+            let place = catalogues.iter().enumerate().find_map(|(number, catalogue)| {
+                let listed = [format!("::{type_name})"), format!("({type_name})")];
+                listed.iter().find_map(|name| catalogue.find(name)).map(|at| (number, at))
+            });
+            let place = place.ok_or_else(|| {
+                let listed = CATALOGUES.join("` or `");
+                Failure::new(format!("{path}: the guard `{type_name}` is not in the catalogue of `{listed}`"))
             })?;
             guards.push((place, guard));
         }
@@ -61,6 +69,20 @@ pub(super) fn pages(sources: &Files) -> Result<Files> {
     let mut pages: Files = guards.iter().map(|guard| (page_path(&guard.id), page(guard))).collect();
     pages.insert("docs/guards/README.md".to_owned(), list(&guards));
     Ok(pages)
+}
+
+/// Whether a file is part of what is built, and no test.
+fn is_product(path: &str) -> bool {
+    let inside = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
+    inside.is_some_and(|(_, inside)| !inside.split('/').any(|part| part == "tests" || part == "tests.rs"))
+}
+
+/// The Markdown cases of a guard: a file of the same name in its crate.
+fn cases(source: &str) -> String {
+    let (folder, inside) = source.split_once("/src/").unwrap_or(("", source));
+    let stem = inside.trim_end_matches(".rs").trim_end_matches("/mod");
+    let stem = stem.rsplit_once('/').map_or(stem, |(_, name)| name);
+    format!("{folder}/tests/cases/{stem}.md")
 }
 
 fn read(path: &str, code: &str, type_name: &str) -> std::result::Result<Guard, String> {
@@ -143,12 +165,13 @@ fn page_path(id: &str) -> String {
 
 fn page(guard: &Guard) -> String {
     let Guard { id, hooks, owasp, unfaithful_to, text, source } = guard;
-    let stem = source.rsplit_once('/').map_or(source.as_str(), |(_, name)| name).trim_end_matches(".rs");
+    let cases = cases(source);
+    let name = cases.rsplit_once('/').map_or(cases.as_str(), |(_, name)| name);
     let unfaithful = unfaithful_to.as_deref().unwrap_or("none");
     format!(
         "<!-- Written by `cargo xtask docs` from {source}; change it there. -->\n# {id}\n\n\
          | | |\n|---|---|\n| runs at | {} |\n| OWASP | {} |\n| catches unfaithfulness to | {unfaithful} |\n\
-         | code | [{source}](../../{source}) |\n| cases | [{stem}.md](../../{CASES}{stem}.md) |\n\n{text}",
+         | code | [{source}](../../{source}) |\n| cases | [{name}](../../{cases}) |\n\n{text}",
         hooks.join(", "),
         if owasp.is_empty() { "none".to_owned() } else { owasp.join(", ") },
     )
@@ -196,7 +219,10 @@ mod tests {
 
     fn sources(guard: &str) -> Files {
         let lib = "vec![Box::new(family::no::No)]".to_owned();
-        Files::from([(CATALOGUE.to_owned(), lib), (format!("{SOURCES}family/no.rs"), guard.to_owned())])
+        let more = "guards.push(Box::new(Never));".to_owned();
+        let [catalogue, pipeline] = CATALOGUES.map(str::to_owned);
+        let file = "crates/portcullis-guards/src/family/no.rs".to_owned();
+        Files::from([(catalogue, lib), (pipeline, more), (file, guard.to_owned())])
     }
 
     #[test]
@@ -229,6 +255,23 @@ mod tests {
         let dangling = GUARD.replace("id: \"family/no\"", "id: ELSEWHERE");
         let problem = pages(&sources(&dangling)).unwrap_err().to_string();
         assert!(problem.contains("no readable `id`"), "{problem}");
+    }
+
+    #[test]
+    fn other_crates_have_guards_too_and_tests_have_none() {
+        let mut sources = sources(GUARD);
+        let never =
+            GUARD.replace("No;", "Never;").replace("for No ", "for Never ").replace("family/no", "never");
+        sources.insert("crates/portcullis-other/src/never/mod.rs".to_owned(), never.clone());
+        sources.insert("crates/portcullis-other/src/tests/made_up.rs".to_owned(), never.clone());
+        sources.insert("crates/portcullis-other/tests/it/main.rs".to_owned(), never);
+        let pages = pages(&sources).unwrap();
+        assert_eq!(pages.len(), 3, "{:?}", pages.keys());
+        assert!(
+            pages["docs/guards/never.md"].contains("(../../crates/portcullis-other/tests/cases/never.md)")
+        );
+        let list = &pages["docs/guards/README.md"];
+        assert!(list.find("(family-no.md)") < list.find("(never.md)"), "{list}");
     }
 
     #[test]

@@ -27,7 +27,8 @@ const BELOW_SESSION: &[&str] = &[
 ];
 
 /// What the tests of a crate may use beyond the crate itself: the Markdown cases of guards are run by a session.
-const FOR_TESTS: &[(&str, &str)] = &[("portcullis-guards", "portcullis-session")];
+const FOR_TESTS: &[(&str, &str)] =
+    &[("portcullis-access", "portcullis-session"), ("portcullis-guards", "portcullis-session")];
 
 /// One crate's allowance.
 struct Rule {

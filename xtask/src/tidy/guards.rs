@@ -1,19 +1,17 @@
 //! A guard comes with a Markdown test that shows it firing and one that shows it staying silent.
 //!
-//! A guard's file is one under `crates/portcullis-guards/src/` that implements the trait; its tests stand in
-//! `crates/portcullis-guards/tests/cases/`, in a file of the same name, under headings that say `fires` and `silent`.
+//! A guard's file is one under `crates/CRATE/src/` that implements the trait; its tests stand in
+//! `crates/CRATE/tests/cases/`, in a file of the same name, under headings that say `fires` and `silent`.
 
 use super::Files;
 
-const SOURCES: &str = "crates/portcullis-guards/src/";
-const CASES: &str = "crates/portcullis-guards/tests/cases/";
-
-/// Every guard without its tests, and every test without its guard.
+/// Every guard without its tests, and, in crates with guards, every test without its guard.
 pub(super) fn check(files: &Files) -> Vec<String> {
     let mut problems = Vec::new();
     let mut wanted = Vec::new();
+    let mut folders = Vec::new();
     for (path, text) in files {
-        let Some(inside) = path.strip_prefix(SOURCES) else { continue };
+        let Some((folder, inside)) = product(path) else { continue };
         let guards = implementations(text);
         if guards == 0 {
             continue;
@@ -21,7 +19,7 @@ pub(super) fn check(files: &Files) -> Vec<String> {
         if guards > 1 {
             problems.push(format!("{path}: {guards} guards; one file each"));
         }
-        let cases = format!("{CASES}{}.md", stem(inside));
+        let cases = format!("{folder}/tests/cases/{}.md", stem(inside));
         if wanted.contains(&cases) {
             problems.push(format!(
                 "{path}: another guard has this file name already; `{cases}` can test one of them"
@@ -29,12 +27,19 @@ pub(super) fn check(files: &Files) -> Vec<String> {
         }
         problems.extend(missing(path, &cases, files.get(&cases)));
         wanted.push(cases);
+        folders.push(format!("{folder}/tests/cases/"));
     }
-    let unused = files
-        .keys()
-        .filter(|path| path.starts_with(CASES) && path.ends_with(".md") && !wanted.contains(path));
+    let is_case = |path: &&String| folders.iter().any(|folder| path.starts_with(folder));
+    let unused = files.keys().filter(is_case).filter(|path| path.ends_with(".md") && !wanted.contains(path));
     problems.extend(unused.map(|path| format!("{path}: no guard of this name; rename it or remove it")));
     problems
+}
+
+/// A source file of a crate that is no test: the crate's folder, and where in its `src/`.
+fn product(path: &str) -> Option<(&str, &str)> {
+    let (folder, inside) = path.split_once("/src/")?;
+    let is_test = inside.split('/').any(|part| part == "tests" || part == "tests.rs");
+    (folder.starts_with("crates/") && path.ends_with(".rs") && !is_test).then_some((folder, inside))
 }
 
 /// How many guards a file implements, its own tests aside.
@@ -87,6 +92,12 @@ mod tests {
     }
 
     #[test]
+    fn a_guard_of_any_crate_without_tests_fires() {
+        let found = problems(&[("crates/portcullis-access/src/guard.rs", GUARD)]);
+        assert!(found[0].contains("crates/portcullis-access/tests/cases/guard.md"), "{found:?}");
+    }
+
+    #[test]
     fn a_guard_that_is_never_silent_fires() {
         let cases = "# It fires\ntext that says silent\n";
         let found = problems(&[
@@ -132,7 +143,9 @@ mod tests {
                 "crates/portcullis-guards/src/lib.rs",
                 "pub trait X {}\n#[cfg(test)]\nmod tests { impl Guard for Fake {} }\n",
             ),
-            ("crates/portcullis-core/src/guard.rs", GUARD),
+            ("crates/portcullis-core/tests/it/main.rs", GUARD),
+            ("crates/portcullis-core/src/tests/made_up.rs", GUARD),
+            ("crates/portcullis-effects/tests/cases/README.md", "# Cases\n"),
         ]);
         assert_eq!(found, Vec::<String>::new());
     }
