@@ -209,6 +209,11 @@ pub const RESOURCE_ATTRIBUTES: &[(ResourceKind, &[AttributeMeta])] = &[
                 Boolean,
                 "is a place where credentials are kept, by the bundle's `secrets` patterns",
             ),
+            always(
+                "control",
+                Boolean,
+                "runs by itself later, or decides what an agent may do: git hooks, settings of editors and agents",
+            ),
             always("temporary", Boolean, "lies in a folder for temporary files"),
             always("device", Boolean, "is a harmless device such as /dev/null"),
             always("glob", Boolean, "stands for several paths"),

@@ -9,6 +9,7 @@
 //! `resolved` to false, and what is not resolved is neither inside the workspace nor temporary. `secret` is the
 //! other way round: it is set if any reading of the text could name a place where credentials are kept.
 
+mod control;
 pub(crate) mod glob;
 mod secret;
 
@@ -86,6 +87,7 @@ fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Reso
     Resource::new(ResourceKind::Path, name)
         .with("inside", inside)
         .with("secret", secret)
+        .with("control", control::is_control(&normal.components))
         .with("temporary", temporary)
         .with("device", device)
         .with("glob", glob)

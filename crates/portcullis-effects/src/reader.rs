@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use portcullis_core::action::Action;
 use portcullis_core::bundle::Bundle;
-use portcullis_core::effect::{EffectReader, Effects, Verb};
+use portcullis_core::effect::{Effect, EffectReader, Effects, Verb};
 use portcullis_core::infer::words_of;
 use portcullis_core::state::RunState;
 use portcullis_core::tool::Tool;
@@ -49,17 +49,24 @@ pub fn read_call(
         None => *surroundings,
         Some(stated) => Surroundings { directory: stated.as_deref(), ..*surroundings },
     };
+    let held = arguments::of_call(tool, name, arguments);
+    let searched = searched_folder(&held, arguments, &surroundings);
     let mut call = Call {
         arguments,
         surroundings,
+        searched: searched.as_ref().map(Option::as_deref),
+        recursive: goes_below(name, arguments),
         has_body: has_body(arguments),
         effects,
         leaves: 0,
         bytes: 0,
         full: false,
     };
-    for (argument, holds) in arguments::of_call(tool, name, arguments) {
-        let Some(value) = arguments.get(&argument) else { continue };
+    for (argument, holds) in held {
+        let Some(value) = arguments.get(&argument).filter(|value| !value.is_null()) else {
+            call.folder_left_out(&argument, holds);
+            continue;
+        };
         let (verbs, _) = verbs::of(tool, name, &argument, holds);
         let leaf = Leaf { argument: &argument, holds, verbs };
         call.value(&leaf, value, &format!("/arguments/{}", escaped(&argument)), 0);
@@ -96,6 +103,46 @@ fn working_directory(
             .filter(|resource| resource.is("resolved") && !resource.is("glob"))
             .map(|resource| resource.name),
     )
+}
+
+/// Words of arguments that name the folder in which something is looked for.
+fn is_folder(argument: &str) -> bool {
+    let words = words_of(argument);
+    matches!(words.last().map(String::as_str), Some("path" | "dir" | "directory" | "folder" | "root"))
+}
+
+/// Words of arguments that say by a pattern which paths are meant.
+fn is_pattern(argument: &str) -> bool {
+    let words = words_of(argument);
+    matches!(words.last().map(String::as_str), Some("pattern" | "patterns" | "glob" | "globs"))
+}
+
+/// Where patterns of paths start from, if another argument says it: the outer option whether it does, the inner one
+/// whether it can be known.
+fn searched_folder(
+    held: &[(String, Holds)],
+    arguments: &Map<String, Value>,
+    surroundings: &Surroundings<'_>,
+) -> Option<Option<String>> {
+    let of_paths = |(name, holds): &&(String, Holds)| *holds == Holds::Path && is_folder(name);
+    let stated = held.iter().filter(of_paths).find_map(|(name, _)| arguments.get(name))?;
+    if stated.is_null() {
+        return None;
+    }
+    let folder = stated.as_str().map(|text| path::resource(text, surroundings));
+    let known = folder.filter(|folder| folder.is("resolved") && !folder.is("glob"));
+    Some(known.map(|folder| folder.name))
+}
+
+/// Whether the tool takes what lies below the folders that it is given: it says so, or it searches files for text.
+fn goes_below(name: &str, arguments: &Map<String, Value>) -> bool {
+    let says = |(argument, value): (&String, &Value)| {
+        let words = words_of(argument);
+        let asked = words.last().is_some_and(|word| word == "recursive" || word == "recurse");
+        asked && !matches!(value, Value::Null | Value::Bool(false))
+    };
+    let searches = |word: &String| matches!(word.as_str(), "grep" | "rg" | "ripgrep" | "tree");
+    arguments.iter().any(says) || words_of(name).iter().any(searches)
 }
 
 /// Whether a request carries something, or is made with a method that does.
@@ -142,6 +189,10 @@ struct Leaf<'a> {
 struct Call<'a> {
     arguments: &'a Map<String, Value>,
     surroundings: Surroundings<'a>,
+    /// Where patterns of paths start from, where that is not the working directory.
+    searched: Option<Option<&'a str>>,
+    /// Whether paths stand for what lies below them too.
+    recursive: bool,
     has_body: bool,
     effects: Effects,
     leaves: usize,
@@ -237,12 +288,34 @@ impl Call<'_> {
             Holds::Shell => shell::read(text, &surroundings, &mut sink),
             Holds::Code => code::read(text, &surroundings, &mut sink),
             Holds::Task => activity::read(text, &surroundings, &mut sink),
-            Holds::Path => verbs.iter().for_each(|&verb| path::read_as(verb, text, &surroundings, &mut sink)),
+            Holds::Path => {
+                let below = self.recursive;
+                let surroundings = match self.searched.filter(|_| is_pattern(leaf.argument)) {
+                    Some(directory) => Surroundings { directory, ..surroundings },
+                    None => surroundings,
+                };
+                // A filter of what to leave out names nothing that is touched.
+                if !(is_pattern(leaf.argument) && text.starts_with('!')) {
+                    verbs.iter().for_each(|&verb| read_path(verb, text, below, &surroundings, &mut sink));
+                }
+            }
             Holds::Url => verbs.iter().for_each(|&verb| url::read_as(verb, text, &surroundings, &mut sink)),
             Holds::Email => {
                 verbs.iter().for_each(|&verb| mail::read_as(verb, text, &surroundings, &mut sink))
             }
             Holds::Money => {}
+        }
+    }
+
+    /// A search that is told no folder takes the working directory.
+    fn folder_left_out(&mut self, argument: &str, holds: Holds) {
+        if self.recursive && holds == Holds::Path && is_folder(argument) {
+            let surroundings = self.surroundings;
+            let mut sink = Sink::new(&mut self.effects, "/arguments");
+            sink.add(
+                Effect::new(Verb::Read, path::resource(".", &surroundings)).with("recursive", true),
+                0..0,
+            );
         }
     }
 
@@ -281,6 +354,16 @@ impl Call<'_> {
         if let Some(mut sink) = sink.nested(0..length) {
             shell::read(line, &surroundings, &mut sink);
         }
+    }
+}
+
+/// Reads a path, with what lies below it where `below` or the path itself (`**`) says so.
+fn read_path(verb: Verb, text: &str, below: bool, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
+    if (below || text.contains("**")) && !text.contains("://") {
+        let effect = Effect::new(verb, path::resource(text, surroundings)).with("recursive", true);
+        sink.add(effect, 0..text.len());
+    } else {
+        path::read_as(verb, text, surroundings, sink);
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! One process is started for each event and gets one JSON object. [`parse`] reads it: the arguments of a tool
 //! strictly, because they are judged; what a tool answered as it came, because it has happened already. Fields
-//! that we do not know are left alone, events that we do not know are [`HookEvent::Other`].
+//! that we do not know are left alone, events that we do not know are [`HookEvent::Other`], unless
+//! they are about a tool call.
 //!
 //! ```text
 //! {"session_id":"…","cwd":"/home/u/p","hook_event_name":"PreToolUse","tool_name":"Bash",
@@ -109,6 +110,11 @@ pub enum HookError {
         /// The limit.
         limit: usize,
     },
+    /// An event about a tool call that is none of those that are known.
+    #[error(
+        "`{0}` is about a tool call and is no event that is known; `PreToolUse` is the one that is judged"
+    )]
+    UnknownCall(String),
     /// The arguments are ambiguous.
     #[error("`tool_input` cannot be read: {0} of it")]
     Arguments(#[from] StrictError),
@@ -163,6 +169,13 @@ pub fn parse(input: &[u8]) -> Result<HookInput, HookError> {
         "PostToolUseFailure" => HookEvent::PostToolUseFailure(call()?, said(error).unwrap_or_default()),
         "PermissionDenied" => HookEvent::PermissionDenied(call()?),
         "Stop" => HookEvent::Stop(said(reply).filter(|reply| !reply.is_empty())),
+        // Its prompt asks the user, and the call is judged by its own event.
+        "PermissionRequest" => HookEvent::Other,
+        // An event of another name, or of another client, may stand before a call: leaving it without an opinion
+        // would let the call pass.
+        _ if fields::present(tool).is_some() || fields::present(arguments).is_some() => {
+            return Err(HookError::UnknownCall(name));
+        }
         _ => HookEvent::Other,
     };
     let directory = optional("cwd", cwd, FOLDER_BYTES_MAX)?.filter(|folder| !folder.is_empty());
@@ -295,6 +308,7 @@ mod tests {
             ("Notification", json!({"message": "m"}), HookEvent::Other),
             ("PreCompact", json!({"trigger": "auto"}), HookEvent::Other),
             ("NotYetInvented", json!({}), HookEvent::Other),
+            ("PermissionRequest", tool.clone(), HookEvent::Other),
         ] {
             let read = read(&input(name, &more)).unwrap();
             assert_eq!((read.name.as_str(), read.event), (name, event));
@@ -323,6 +337,16 @@ mod tests {
         assert!(error("Stop", json!({"session_id": "s".repeat(300)})).contains("more than the limit"));
         assert_eq!(parse(&vec![b' '; INPUT_BYTES_MAX + 1]), Err(HookError::TooLarge));
         assert_eq!(parse(b"{\xff"), Err(HookError::InvalidUtf8(1)));
+    }
+
+    #[test]
+    fn an_unknown_event_about_a_call_is_refused() {
+        for name in ["preToolUse", "pre_tool_use", "BeforeTool", "NotYetInvented"] {
+            for more in [json!({"tool_name": "Bash"}), json!({"tool_input": {"command": "ls"}})] {
+                let error = read(&input(name, &more)).unwrap_err();
+                assert_eq!(error, HookError::UnknownCall(name.to_owned()), "{more}");
+            }
+        }
     }
 
     #[test]

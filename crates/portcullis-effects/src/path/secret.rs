@@ -10,9 +10,11 @@ use super::glob::{Component, Expansion, Secret, is_glob};
 use crate::Surroundings;
 
 /// Names of files and folders, sorted.
-const NAMES: [&str; 43] = [
+const NAMES: [&str; 47] = [
     ".aws",
     ".boto",
+    ".claude.json",
+    ".credentials.json",
     ".dockercfg",
     ".env",
     ".envrc",
@@ -36,7 +38,9 @@ const NAMES: [&str; 43] = [
     ".vault-token",
     ".yarnrc.yml",
     "_netrc",
+    "agent.token",
     "application_default_credentials.json",
+    "approver.token",
     "client_secret.json",
     "client_secrets.json",
     "cookies.sqlite",
@@ -107,7 +111,7 @@ const HISTORIES: [&str; 10] = [
 ];
 
 /// Places.
-const PLACES: [&str; 47] = [
+const PLACES: [&str; 50] = [
     "/etc/shadow",
     "/etc/shadow-",
     "/etc/gshadow",
@@ -134,6 +138,9 @@ const PLACES: [&str; 47] = [
     "/run/credentials",
     "/var/lib/docker",
     "/var/lib/sss/db",
+    "credentials/agent.token",
+    "credentials/approver.token",
+    "portcullis/credentials",
     ".azure",
     ".config/gcloud",
     ".config/gh/hosts.yml",

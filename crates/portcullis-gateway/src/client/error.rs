@@ -20,6 +20,14 @@ pub enum ClientError {
         /// Why.
         source: io::Error,
     },
+    /// Somebody else listens.
+    #[error("`{}` is not the socket of this user's daemon: {source}", socket.display())]
+    Listener {
+        /// The socket.
+        socket: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// The connection broke before the answer was complete: the request may have been carried out.
     #[error("the connection to the daemon broke: {0}")]
     Lost(String),

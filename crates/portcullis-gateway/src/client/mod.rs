@@ -27,6 +27,7 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 pub use error::ClientError;
+pub(crate) use pool::own_user;
 pub use run::{RESUMES_IN_A_ROW_MAX, Run};
 pub use start::{StartOptions, ensure_daemon};
 

@@ -4,6 +4,8 @@
 //! so there are as many connections as there are requests at once; the idle ones are kept for the next.
 //! Dropping a request closes its connection: that is how a caller tells the daemon that it no longer waits.
 
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -105,6 +107,8 @@ async fn connect(socket: &Path) -> Result<Connection, ClientError> {
     let stream = UnixStream::connect(socket)
         .await
         .map_err(|source| ClientError::NotRunning { socket: socket.to_owned(), source })?;
+    check_listener(socket, &stream)
+        .map_err(|source| ClientError::Listener { socket: socket.to_owned(), source })?;
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(|error| lost(&error))?;
     let task = tokio::spawn(async move {
         if let Err(error) = connection.await {
@@ -112,6 +116,30 @@ async fn connect(socket: &Path) -> Result<Connection, ClientError> {
         }
     });
     Ok(Connection { sender, task })
+}
+
+/// The token is handed to whoever listens, and its word is taken: that must be this user, or root.
+fn check_listener(socket: &Path, stream: &UnixStream) -> io::Result<()> {
+    let listener = stream.peer_cred()?.uid();
+    let own = own_user()?;
+    if listener == own || listener == 0 {
+        return Ok(());
+    }
+    // Root may look after the daemon of another user, whose folder it is.
+    let folder = socket.parent().map(std::fs::metadata).transpose()?;
+    if own == 0 && folder.is_some_and(|folder| folder.uid() == listener) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("user {listener} listens there, and this is user {own}"),
+    ))
+}
+
+/// The user of this process, as the system tells it to whoever is at the other end of a socket.
+pub(crate) fn own_user() -> io::Result<u32> {
+    let (one, _other) = UnixStream::pair()?;
+    one.peer_cred().map(|user| user.uid())
 }
 
 fn lost(error: &hyper::Error) -> ClientError {

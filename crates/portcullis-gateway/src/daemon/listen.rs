@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use tokio::net::UnixListener;
@@ -26,6 +26,7 @@ impl Hold {
             .mode(0o700)
             .create(home.path())
             .map_err(|error| failed(home.path(), error))?;
+        check_owner(home.path()).map_err(|error| failed(home.path(), error))?;
         let lock = File::options()
             .create(true)
             .truncate(false)
@@ -57,6 +58,26 @@ impl Hold {
         Ok(listener)
     }
 }
+
+/// Whoever else could change the folder could read the approver's token or take the socket's place.
+fn check_owner(folder: &Path) -> io::Result<()> {
+    let meta = fs::metadata(folder)?;
+    let own = crate::client::own_user()?;
+    let refuse = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if meta.uid() != own {
+        return refuse(format!(
+            "it belongs to user {}, and this is user {own}; name another folder",
+            meta.uid()
+        ));
+    }
+    if meta.mode() & OTHERS_WRITE != 0 {
+        return refuse("every user may write to it; `chmod 700` it, or name another folder".to_owned());
+    }
+    Ok(())
+}
+
+/// The permission of others to write.
+const OTHERS_WRITE: u32 = 0o002;
 
 impl Drop for Hold {
     fn drop(&mut self) {

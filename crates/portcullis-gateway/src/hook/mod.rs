@@ -189,13 +189,18 @@ fn open_request(input: &HookInput, options: &HookOptions) -> Result<OpenRun, Cli
 }
 
 /// Where the agent works: the project's folder, else the folder of the first event. A folder that holds the user's
-/// home, such as `/`, is no project: everything would lie inside.
+/// home, such as `/` or a link to it, is no project: everything would lie inside.
 fn place(input: &HookInput, options: &HookOptions) -> Place {
     let text = |path: &Path| path.to_str().filter(|path| path.starts_with('/')).map(str::to_owned);
     let home = options.user_home.as_deref();
     let project = options.project.clone().or_else(|| input.directory.as_ref().map(PathBuf::from));
+    let holds_home = |project: &Path, home: Option<&Path>| {
+        project.parent().is_none() || home.is_some_and(|home| home.starts_with(project))
+    };
+    // A folder that is not there leads nowhere else.
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let too_wide =
-        |project: &Path| project.parent().is_none() || home.is_some_and(|home| home.starts_with(project));
+        |project: &Path| holds_home(project, home) || holds_home(&real(project), home.map(real).as_deref());
     let workspace = project.filter(|project| !too_wide(project));
     Place { workspace: workspace.as_deref().and_then(text), home: home.and_then(text) }
 }

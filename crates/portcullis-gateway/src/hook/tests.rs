@@ -41,6 +41,23 @@ fn a_folder_that_holds_the_home_is_no_project() {
     assert_eq!(workspace(None, None, home), None);
 }
 
+#[test]
+fn a_link_to_a_folder_that_holds_the_home_is_no_project() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("u");
+    std::fs::create_dir_all(home.join("p")).unwrap();
+    for (name, target) in [("root", Path::new("/")), ("home", &home), ("above", folder.path())] {
+        let link = home.join(name);
+        std::os::unix::fs::symlink(target, &link).unwrap();
+        let place = place(&input(None), &options(link.to_str(), home.to_str()));
+        assert_eq!(place.workspace, None, "{name}");
+    }
+    let link = home.join("project");
+    std::os::unix::fs::symlink(home.join("p"), &link).unwrap();
+    let place = place(&input(None), &options(link.to_str(), home.to_str()));
+    assert_eq!(place.workspace.as_deref(), link.to_str());
+}
+
 fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
     let finding = Finding::new("access/outside-delete", Verdict::Review, "deletes outside the project")
         .against(["path /etc/x".to_owned()])

@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
 use portcullis_gateway::hook::{self, ANSWER_MAX, Answered, BLOCKED, HookOptions, Settings};
 use portcullis_wire::hook::INPUT_BYTES_MAX;
@@ -94,13 +96,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
 }
 
-/// Reads the event, answers it, and ends. A panic must not become an exit code that lets the call pass.
+/// Longest time from the start to the answer, in all: reading the event and starting the daemon included. Clients give
+/// a hook 60 s and go on without its answer afterwards.
+const WHOLE_MAX: Duration = Duration::from_secs(58);
+
+/// Reads the event, answers it, and ends.
 fn answer(rules: &Rules, global: &Global) -> Result<u8, Failure> {
-    let answered = catch_unwind(AssertUnwindSafe(|| match options(rules, global) {
-        Ok(options) => judge(&options),
+    let mut answered = match options(rules, global) {
+        Ok(options) => within(WHOLE_MAX, move || judge(&options)),
         Err(failure) => Answered::blocked(failure.message()),
-    }));
-    let mut answered = answered.unwrap_or_else(|_| Answered::blocked("the hook failed unexpectedly"));
+    };
     if answered.exit == exit::YES && writeln!(io::stdout(), "{}", answered.output).is_err() {
         answered = Answered::blocked("the answer could not be written");
     }
@@ -109,6 +114,21 @@ fn answer(rules: &Rules, global: &Global) -> Result<u8, Failure> {
         let _unwritten = writeln!(io::stderr(), "{}", answered.error);
     }
     Ok(answered.exit)
+}
+
+/// What `work` answers, on a thread of its own: neither a panic nor a system call that does not come back (an input
+/// that never ends, a file system that hangs) must let the call pass.
+fn within(limit: Duration, work: impl FnOnce() -> Answered + Send + 'static) -> Answered {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let started = thread::Builder::new().spawn(move || sender.send(work()));
+    match started.map(|_| receiver.recv_timeout(limit)) {
+        Ok(Ok(answered)) => answered,
+        Ok(Err(RecvTimeoutError::Timeout)) => {
+            Answered::blocked(format!("no answer within {} s", limit.as_secs()))
+        }
+        Ok(Err(RecvTimeoutError::Disconnected)) => Answered::blocked("the hook failed unexpectedly"),
+        Err(error) => Answered::blocked(format!("cannot start: {error}")),
+    }
 }
 
 fn options(rules: &Rules, global: &Global) -> Result<HookOptions, Failure> {
@@ -192,3 +212,23 @@ fn arguments(rules: &Rules, global: &Global) -> Result<Vec<String>, Failure> {
 }
 
 const _: () = assert!(BLOCKED == exit::INCOMPLETE, "code 2 is what blocks");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_does_not_come_back_blocks() {
+        let limit = Duration::from_millis(20);
+        let late = within(limit, || {
+            thread::sleep(Duration::from_secs(5));
+            Answered { output: "late".into(), error: String::new(), exit: exit::YES }
+        });
+        assert_eq!((late.exit, late.output.as_str()), (BLOCKED, ""));
+        let failed = within(limit, || panic!("on purpose"));
+        assert_eq!(failed.exit, BLOCKED, "{}", failed.error);
+        let answered =
+            within(WHOLE_MAX, || Answered { output: "a".into(), error: String::new(), exit: exit::YES });
+        assert_eq!((answered.exit, answered.output.as_str()), (exit::YES, "a"));
+    }
+}

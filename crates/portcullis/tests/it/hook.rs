@@ -289,6 +289,11 @@ fn a_call_that_the_gate_never_saw_is_recorded_as_such() {
 fn whatever_cannot_be_read_blocks() {
     let client = Client::new();
     let large = vec![b' '; (16 << 20) + 1];
+    let deep = format!(
+        r#"{{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{{"command":{}"#,
+        "[".repeat(1 << 20)
+    )
+    .into_bytes();
     for (bytes, why) in [
         (&b""[..], "cannot be read"),
         (b"{", "cannot be read"),
@@ -301,6 +306,11 @@ fn whatever_cannot_be_read_blocks() {
             br#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{"command":"ls","command":"id"}}"#,
             "duplicate key",
         ),
+        (br#"{"session_id":"s","hook_event_name":"preToolUse","tool_name":"Bash","tool_input":{}}"#, "no event that is known"),
+        (br#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":7,"tool_input":{}}"#, "`tool_name`"),
+        (br#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":"ls"}"#, "`tool_input`"),
+        (br#"{"session_id":"s","hook_event_name":"PreToolUse","tool_name":"Bash","tool_input":{},"cwd":"p"}"#, "`cwd`"),
+        (&deep, "cannot be read"),
         (&large, "longer than"),
     ] {
         let ran = client.tell(&[], bytes);
@@ -384,6 +394,65 @@ fn the_hook_is_written_into_the_settings_and_works_from_there() {
     assert_eq!(as_client(&gone).code, 2);
     let place = &client.recorded()[0]["body"]["place"];
     assert_eq!(place["workspace"], json!(project));
+}
+
+#[test]
+fn a_daemon_that_is_stopped_blocks() {
+    let client = Client::new();
+    client.event(&[], "session-start");
+    let pid = fs::read_to_string(client.home().join("daemon.pid")).unwrap();
+    let signal =
+        |name: &str| assert!(Command::new("kill").args([name, pid.trim()]).status().unwrap().success());
+    signal("-STOP");
+    let ran = client.tell(&[], &fs::read(fixture("pre-bash")).unwrap());
+    signal("-CONT");
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("did not answer"), "{}", ran.stderr);
+    assert_eq!(decision(&client.event(&[], "pre-edit")), "allow", "and goes on when it does");
+}
+
+#[test]
+fn a_state_folder_that_everybody_may_write_to_blocks() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let client = Client::new();
+    fs::create_dir(client.home()).unwrap();
+    fs::set_permissions(client.home(), fs::Permissions::from_mode(0o777)).unwrap();
+    let ran = client.tell(&[], &fs::read(fixture("pre-bash")).unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+    assert!(ran.stderr.contains("every user may write to it"), "{}", ran.stderr);
+    assert!(!client.home().join("credentials").exists(), "no token is left where others read it");
+}
+
+#[test]
+fn a_bundle_that_is_broken_blocks() {
+    let client = Client::new();
+    let bundle = quick_bundle(client.folder.path());
+    fs::write(
+        bundle.join("access/files.cedar"),
+        "permit (principal, action, resource) when { resource.nosuch }; x",
+    )
+    .unwrap();
+    let ran = client.tell(&["--bundle", bundle.to_str().unwrap()], &fs::read(fixture("pre-bash")).unwrap());
+    assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
+}
+
+#[test]
+fn the_agents_credential_grants_nothing() {
+    let client = Client::new();
+    let bundle = quick_bundle(client.folder.path());
+    let args = ["--bundle", bundle.to_str().unwrap()];
+    assert_eq!(decision(&client.event(&args, "pre-mcp")), "deny");
+    let [approval] = client.run(&["approvals", "list", "--json"]).json().try_into().unwrap();
+    let id = approval["approval"].as_str().unwrap();
+    let token = client.home().join("credentials/agent.token");
+    for command in [&["approvals", "grant", id][..], &["approvals", "grant", id, "--effects"]] {
+        let mut as_agent = client.command(command);
+        let ran: Ran = as_agent.env("PORTCULLIS_APPROVER_TOKEN_FILE", &token).output().unwrap().into();
+        assert_eq!(ran.code, 1, "{command:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("approver's credential"), "{}", ran.stderr);
+    }
+    let again = input("pre-mcp", |input| input["tool_use_id"] = "toolu_13Mcp".into());
+    assert_eq!(decision(&client.answer(&args, &again)), "deny");
 }
 
 /// The shipped bundle, whose held calls are answered at once.

@@ -1,0 +1,150 @@
+//! What runs by itself later, or decides what an agent may do.
+//!
+//! Repositories, editors, version managers and agents read files of a project and act on them without being asked
+//! again: a git hook at the next commit, a task of an editor when the folder is opened, the settings of a coding
+//! agent that say which hook judges it. Whoever writes such a file decides about later actions; whoever deletes it
+//! may take a gate away. Build files (`package.json`, `Makefile`) are not among them: they run when somebody says so.
+//!
+//! Each entry is a sequence of names anywhere in a path, and covers what lies below. Letters match in both cases,
+//! because some file systems do not tell them apart.
+
+use super::glob::is_glob;
+
+/// Folders and files, in lower case.
+const CONTROL: [&[&str]; 36] = [
+    &[".git"],
+    &[".githooks"],
+    &[".husky"],
+    &[".pre-commit-config.yaml"],
+    &["lefthook.yml"],
+    &["lefthook.yaml"],
+    &[".lefthook.yml"],
+    &[".lefthook.yaml"],
+    &[".envrc"],
+    &[".vscode", "settings.json"],
+    &[".vscode", "tasks.json"],
+    &[".vscode", "launch.json"],
+    &[".vscode", "mcp.json"],
+    &[".idea", "runconfigurations"],
+    &[".idea", "workspace.xml"],
+    &[".idea", "watchertasks.xml"],
+    &[".zed", "settings.json"],
+    &[".zed", "tasks.json"],
+    &[".devcontainer"],
+    &[".devcontainer.json"],
+    &[".claude"],
+    &[".claude.json"],
+    &[".mcp.json"],
+    &[".cursor"],
+    &[".cursorrules"],
+    &[".windsurf"],
+    &[".windsurfrules"],
+    &[".gemini"],
+    &[".codex"],
+    &[".continue"],
+    &[".roo"],
+    &[".aider.conf.yml"],
+    // The gate's own state, under whatever folder it was put.
+    &[".local", "state", "portcullis"],
+    &["gate.sock"],
+    &["daemon.lock"],
+    &["daemon.pid"],
+];
+
+/// Files of those folders that people and agents write in the course of work, and that nothing acts on.
+const HARMLESS: [&[&str]; 4] = [
+    &[".git", "info", "exclude"],
+    &[".git", "commit_editmsg"],
+    &[".git", "merge_msg"],
+    &[".git", "description"],
+];
+
+/// Copies of the project that a client keeps for sub-agents: what is in them is judged by what follows.
+const COPIES: [&str; 2] = [".claude", "worktrees"];
+
+/// Whether the path is, or lies in, something of that kind.
+pub(super) fn is_control(components: &[String]) -> bool {
+    let lower: Vec<String> = components.iter().map(|component| component.to_lowercase()).collect();
+    let mut names = lower.as_slice();
+    while let Some(at) = names.windows(2).position(|pair| pair == COPIES) {
+        // The folder of all copies is nobody's work; one copy is.
+        let Some((_, below)) = names.split_at_checked(at + 3) else { return true };
+        names = below;
+    }
+    let harmless = HARMLESS.iter().any(|file| ends_with(names, file));
+    !harmless && CONTROL.iter().any(|entry| names.windows(entry.len()).any(|run| may_name(run, entry)))
+}
+
+fn ends_with(path: &[String], names: &[&str]) -> bool {
+    let end = path.len().checked_sub(names.len()).and_then(|start| path.get(start..));
+    end.is_some_and(|end| end.iter().zip(names).all(|(one, other)| one == other))
+}
+
+fn may_name(run: &[String], entry: &[&str]) -> bool {
+    run.iter().zip(entry).all(|(component, name)| may_be(component, name))
+}
+
+/// Whether a component, which may be a pattern, could stand for the name. A pattern is taken by what stands before
+/// its first sign; one that begins with a sign stands for hidden names only where it lists alternatives.
+fn may_be(component: &str, name: &str) -> bool {
+    if !is_glob(component) {
+        return component == name;
+    }
+    let (known, rest) = component
+        .find(['*', '?', '[', '{'])
+        .and_then(|at| component.split_at_checked(at))
+        .unwrap_or((component, ""));
+    name.starts_with(known) && (!known.is_empty() || rest.starts_with(['[', '{']) || !name.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control(path: &str) -> bool {
+        is_control(&path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_acts_by_itself_is_known_in_any_spelling() {
+        for path in [
+            "/p/.git/hooks/pre-commit",
+            "/p/.GIT/Hooks/pre-commit",
+            "/p/.git",
+            "/p/.git/modules/a/hooks/x",
+            "/p/.claude/settings.json",
+            "/p/.Claude/Settings.local.json",
+            "/p/.cl*/settings.json",
+            "/p/.claude/sett*",
+            "/p/{.claude,src}/x",
+            "/p/.claude",
+            "/p/.claude/worktrees",
+            "/p/.claude/worktrees/a/.claude/settings.json",
+            "/p/.vscode/tasks.json",
+            "/p/sub/.envrc",
+            "/home/u/.local/state/portcullis/ledger/x",
+            "/srv/gate/gate.sock",
+        ] {
+            assert!(control(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_worked_on_is_not() {
+        for path in [
+            "/p/src/main.rs",
+            "/p/package.json",
+            "/p/.gitignore",
+            "/p/.github/workflows/ci.yml",
+            "/p/.git/info/exclude",
+            "/p/.vscode/extensions.json",
+            "/p/.claude/worktrees/a",
+            "/p/.claude/worktrees/a/src/main.rs",
+            "/p/*",
+            "/p/*/settings.json",
+            "/p/claude/settings.json",
+        ] {
+            assert!(!control(path), "{path}");
+        }
+    }
+}
