@@ -85,16 +85,17 @@ fn may_name(run: &[String], entry: &[&str]) -> bool {
 }
 
 /// Whether a component, which may be a pattern, could stand for the name. A pattern is taken by what stands before
-/// its first sign; one that begins with a sign stands for hidden names only where it lists alternatives.
+/// its first sign and after its last, of which one must say something; a pattern that begins with a sign stands for
+/// hidden names only where it lists alternatives.
 fn may_be(component: &str, name: &str) -> bool {
     if !is_glob(component) {
         return component == name;
     }
-    let (known, rest) = component
-        .find(['*', '?', '[', '{'])
-        .and_then(|at| component.split_at_checked(at))
-        .unwrap_or((component, ""));
-    name.starts_with(known) && (!known.is_empty() || rest.starts_with(['[', '{']) || !name.starts_with('.'))
+    let start = component.split(['*', '?', '[', ']', '{', '}']).next().unwrap_or_default();
+    let end = component.rsplit(['*', '?', '[', ']', '{', '}']).next().unwrap_or_default();
+    let lists = component.starts_with(['[', '{']);
+    let says = !start.is_empty() || (!end.is_empty() && !name.starts_with('.')) || lists;
+    says && name.starts_with(start) && name.ends_with(end)
 }
 
 #[cfg(test)]
@@ -116,6 +117,7 @@ mod tests {
             "/p/.Claude/Settings.local.json",
             "/p/.cl*/settings.json",
             "/p/.claude/sett*",
+            "/srv/gate/*.sock",
             "/p/{.claude,src}/x",
             "/p/.claude",
             "/p/.claude/worktrees",
@@ -142,6 +144,8 @@ mod tests {
             "/p/.claude/worktrees/a/src/main.rs",
             "/p/*",
             "/p/*/settings.json",
+            "/p/*.orig",
+            "/p/src/*.rs",
             "/p/claude/settings.json",
         ] {
             assert!(!control(path), "{path}");
