@@ -8,7 +8,9 @@
 //! Each entry is a sequence of names anywhere in a path, and covers what lies below. Letters match in both cases,
 //! because some file systems do not tell them apart.
 
-use super::glob::is_glob;
+use std::sync::LazyLock;
+
+use super::glob::{Component, Expansion, Secret, is_glob};
 
 /// Folders and files, in lower case.
 const CONTROL: [&[&str]; 36] = [
@@ -62,7 +64,12 @@ const HARMLESS: [&[&str]; 4] = [
 /// Copies of the project that a client keeps for sub-agents: what is in them is judged by what follows.
 const COPIES: [&str; 2] = [".claude", "worktrees"];
 
-/// Whether the path is, or lies in, something of that kind.
+static TAKEN_APART: LazyLock<Vec<Vec<Secret>>> = LazyLock::new(|| {
+    CONTROL.iter().map(|entry| entry.iter().map(|name| Secret::new(name)).collect()).collect()
+});
+
+/// Whether the path is, or lies in, something of that kind. Patterns are taken as those of [`super::secret`] are: they
+/// have to show that it is meant.
 pub(super) fn is_control(components: &[String]) -> bool {
     let lower: Vec<String> = components.iter().map(|component| component.to_lowercase()).collect();
     let mut names = lower.as_slice();
@@ -71,31 +78,30 @@ pub(super) fn is_control(components: &[String]) -> bool {
         let Some((_, below)) = names.split_at_checked(at + 3) else { return true };
         names = below;
     }
-    let harmless = HARMLESS.iter().any(|file| ends_with(names, file));
-    !harmless && CONTROL.iter().any(|entry| names.windows(entry.len()).any(|run| may_name(run, entry)))
-}
-
-fn ends_with(path: &[String], names: &[&str]) -> bool {
-    let end = path.len().checked_sub(names.len()).and_then(|start| path.get(start..));
-    end.is_some_and(|end| end.iter().zip(names).all(|(one, other)| one == other))
-}
-
-fn may_name(run: &[String], entry: &[&str]) -> bool {
-    run.iter().zip(entry).all(|(component, name)| may_be(component, name))
-}
-
-/// Whether a component, which may be a pattern, could stand for the name. A pattern is taken by what stands before
-/// its first sign and after its last, of which one must say something; a pattern that begins with a sign stands for
-/// hidden names only where it lists alternatives.
-fn may_be(component: &str, name: &str) -> bool {
-    if !is_glob(component) {
-        return component == name;
+    if names.iter().any(|name| is_glob(name)) {
+        return may_be_control(names);
     }
-    let start = component.split(['*', '?', '[', ']', '{', '}']).next().unwrap_or_default();
-    let end = component.rsplit(['*', '?', '[', ']', '{', '}']).next().unwrap_or_default();
-    let lists = component.starts_with(['[', '{']);
-    let says = !start.is_empty() || (!end.is_empty() && !name.starts_with('.')) || lists;
-    says && name.starts_with(start) && name.ends_with(end)
+    let harmless = HARMLESS.iter().any(|file| {
+        let end = names.len().checked_sub(file.len()).and_then(|start| names.get(start..));
+        end.is_some_and(|end| end == *file)
+    });
+    !harmless && CONTROL.iter().any(|entry| names.windows(entry.len()).any(|run| run == *entry))
+}
+
+fn may_be_control(names: &[String]) -> bool {
+    let mut left = Expansion::of_a_path();
+    let components: Vec<Component> = names.iter().map(|name| Component::new(name, &mut left)).collect();
+    // Shells leave hidden names out where the pattern does not begin with a dot.
+    let seen =
+        |component: &Component, name: &Secret| !name.is_hidden() || !component.text().starts_with(['*', '?']);
+    TAKEN_APART.iter().any(|entry| {
+        let strict = entry.len() == 1;
+        let may_be =
+            |component: &Component, name: &Secret| seen(component, name) && component.may_be(name, strict);
+        components
+            .windows(entry.len())
+            .any(|run| run.iter().zip(entry).all(|(component, name)| may_be(component, name)))
+    })
 }
 
 #[cfg(test)]
@@ -115,9 +121,10 @@ mod tests {
             "/p/.git/modules/a/hooks/x",
             "/p/.claude/settings.json",
             "/p/.Claude/Settings.local.json",
-            "/p/.cl*/settings.json",
+            "/p/.cla*/settings.json",
             "/p/.claude/sett*",
-            "/srv/gate/*.sock",
+            "/p/.[!.]*",
+            "/srv/gate/gate.*",
             "/p/{.claude,src}/x",
             "/p/.claude",
             "/p/.claude/worktrees",
@@ -145,6 +152,7 @@ mod tests {
             "/p/*",
             "/p/*/settings.json",
             "/p/*.orig",
+            "/p/*.json",
             "/p/src/*.rs",
             "/p/claude/settings.json",
         ] {

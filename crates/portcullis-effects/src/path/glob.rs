@@ -218,6 +218,11 @@ impl Secret {
         Self { text: text.to_owned(), pattern: Pattern::new(text) }
     }
 
+    /// Whether its name begins with a dot.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.pattern.hidden
+    }
+
     /// Whether it is that text.
     pub(super) fn is(&self, text: &str) -> bool {
         self.text == text
