@@ -71,10 +71,12 @@ pub(super) fn pages(sources: &Files) -> Result<Files> {
     Ok(pages)
 }
 
-/// Whether a file is part of what is built, and no test.
+/// Whether a file is part of what judges: no test, and not the evaluation, which breaks guards on purpose.
 fn is_product(path: &str) -> bool {
     let inside = path.strip_prefix("crates/").and_then(|path| path.split_once("/src/"));
-    inside.is_some_and(|(_, inside)| !inside.split('/').any(|part| part == "tests" || part == "tests.rs"))
+    inside.is_some_and(|(name, inside)| {
+        name != "portcullis-eval" && !inside.split('/').any(|part| part == "tests" || part == "tests.rs")
+    })
 }
 
 /// The Markdown cases of a guard: a file of the same name in its crate.
