@@ -1,3 +1,5 @@
+//! The monitors on made-up runs: what they count, and that more never means less.
+
 use super::*;
 use portcullis_core::escalation::{Adaptive, Signals, Table};
 use proptest::prelude::*;
