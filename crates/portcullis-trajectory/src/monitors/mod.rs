@@ -178,15 +178,16 @@ impl Monitors {
         f64::from(self.turns_noted) / f64::from(self.turns.max(1))
     }
 
-    fn before(&self) -> Before {
-        Before { earlier: self.earlier, seen: self.seen }
+    fn before(&self, speaks: bool) -> Before {
+        Before { earlier: self.earlier, seen: self.seen, speaks }
     }
 
     /// Reads what the user, or the operator, says.
     pub fn read_input(&self, text: &str) -> Reading {
         let words = words(text);
         let (stretches, keywords) = self.vocabulary.stretches(&words);
-        let (matches, place) = self.vocabulary.matches(&stretches, 0, self.before(), |pattern| pattern.input);
+        let (matches, place) =
+            self.vocabulary.matches(&stretches, 0, self.before(true), |pattern| pattern.input);
         let excused = self.vocabulary.has(self.earlier | union(&stretches), "legitimate");
         let total = self.totals(&matches);
         let hits = f64::from(keywords) * if excused { 0.5 } else { 1.0 };
@@ -219,7 +220,7 @@ impl Monitors {
         let (stretches, _) = self.vocabulary.stretches(&words);
         let acts = self.acts(action, tool, &folders);
         let wanted = |pattern: &vocabulary::Pattern| pattern.call && !pattern.violation;
-        let (mut matches, _) = self.vocabulary.matches(&stretches, acts, self.before(), wanted);
+        let (mut matches, _) = self.vocabulary.matches(&stretches, acts, self.before(false), wanted);
         matches.retain(|found| !self.counted.contains(&found.pattern));
         let total = self.totals(&matches);
         let step = self.step_of(total.matches, total.cues);
@@ -262,7 +263,7 @@ impl Monitors {
     pub fn violations(&self, reading: &Reading, action: &Action, effects: &[Effect]) -> Vec<Violation> {
         let acts = reading.bits | self.effect_acts(action, effects);
         let (matches, _) =
-            self.vocabulary.matches(&reading.stretches, acts, self.before(), |p| p.call && p.violation);
+            self.vocabulary.matches(&reading.stretches, acts, self.before(false), |p| p.call && p.violation);
         matches
             .iter()
             .filter_map(|found| self.vocabulary.patterns.get(found.pattern))

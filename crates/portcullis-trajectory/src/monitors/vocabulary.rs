@@ -68,6 +68,8 @@ pub(super) struct Before {
     pub(super) earlier: Bits,
     /// In results.
     pub(super) seen: Bits,
+    /// Whether what is looked at is a turn of the user's, which then counts as one of them.
+    pub(super) speaks: bool,
 }
 
 /// A pattern that matches.
@@ -268,10 +270,10 @@ impl Vocabulary {
             let searched = if stretches.is_empty() { empty.as_slice() } else { stretches };
             let hit = searched.iter().find(|stretch| {
                 let here = bits(stretch);
+                // A call is no turn of the user's: what its own words say was not asked for.
+                let spoken = before.earlier | if before.speaks { here } else { 0 };
                 pattern.needs.iter().all(|need| {
-                    here & (need.here | need.earlier) != 0
-                        || before.earlier & need.earlier != 0
-                        || before.seen & need.seen != 0
+                    here & need.here != 0 || spoken & need.earlier != 0 || before.seen & need.seen != 0
                 })
             });
             if let Some(stretch) = hit {
