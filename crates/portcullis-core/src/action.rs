@@ -5,10 +5,8 @@ use serde_json::Value;
 use crate::event::GrantScope;
 use crate::id::{ActionId, ApprovalId, Digest, DigestBuilder, canonical_json};
 use crate::label::Label;
+use crate::likeness::Likeness;
 use crate::time::Timestamp;
-
-/// Levels of nesting in arguments that [`Action::likeness`] looks into.
-const LIKENESS_DEPTH_MAX: usize = 32;
 
 /// Where guards run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -42,6 +40,7 @@ pub struct Action {
     /// verdict stricter, never milder than silence, and nothing is bound to it.
     pub confidence: Option<f64>,
     digest: Digest,
+    likeness: Option<Likeness>,
 }
 
 impl Action {
@@ -53,7 +52,18 @@ impl Action {
             .part(name.as_bytes())
             .part(canonical_json(&arguments).as_bytes())
             .finish();
-        Self { id, tool, arguments, planned, continuation: None, directory: None, confidence: None, digest }
+        let likeness = tool.as_deref().and_then(|tool| Likeness::of(tool, &arguments));
+        Self {
+            id,
+            tool,
+            arguments,
+            planned,
+            continuation: None,
+            directory: None,
+            confidence: None,
+            digest,
+            likeness,
+        }
     }
 
     /// The action with what it carries besides its arguments, which is judged and bound like them.
@@ -97,20 +107,9 @@ impl Action {
         self.digest
     }
 
-    /// Digest of what near-identical calls have in common: the tool, and the arguments without case, white space and
-    /// punctuation between words. Numbers, names and the order of words still tell calls apart. None without arguments:
-    /// looking again is how an agent learns that something changed. Cost is linear in the
-    /// arguments; a value nested deeper than [`LIKENESS_DEPTH_MAX`] counts as one.
-    pub fn likeness(&self) -> Option<Digest> {
-        let tool = self.tool.as_deref()?;
-        let mut words = String::new();
-        likeness_of(&self.arguments, &mut words, LIKENESS_DEPTH_MAX);
-        words.contains(char::is_alphanumeric).then(|| {
-            DigestBuilder::new("portcullis/action-likeness/v1")
-                .part(tool.as_bytes())
-                .part(words.as_bytes())
-                .finish()
-        })
+    /// What near-identical calls have in common; none without a tool or arguments. See [`Likeness`].
+    pub fn likeness(&self) -> Option<Likeness> {
+        self.likeness
     }
 
     /// What a `once` grant is bound to: action, arguments, bundle and principal.
@@ -120,36 +119,6 @@ impl Action {
             .part(bundle.as_bytes())
             .part(principal.as_bytes())
             .finish()
-    }
-}
-
-/// Writes the words of a value, apart from each other and from its structure.
-fn likeness_of(value: &Value, words: &mut String, depth: usize) {
-    match value {
-        _ if depth == 0 => words.push('…'),
-        Value::Null | Value::Bool(_) | Value::Number(_) => words.push_str(&value.to_string()),
-        Value::String(text) => {
-            for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-                words.extend(word.chars().flat_map(char::to_lowercase));
-                words.push(' ');
-            }
-        }
-        Value::Array(items) => {
-            for item in items {
-                likeness_of(item, words, depth - 1);
-                words.push(',');
-            }
-        }
-        Value::Object(map) => {
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            for (key, value) in entries {
-                words.push_str(key);
-                words.push(':');
-                likeness_of(value, words, depth - 1);
-                words.push(',');
-            }
-        }
     }
 }
 
@@ -249,23 +218,6 @@ mod tests {
         let continued = action(Some("t"), "{}").with_continuation(Some(json!({"answer": "yes"})));
         assert_ne!(continued.digest(), digest(Some("t"), "{}"));
         assert_eq!(action(Some("t"), "{}").with_continuation(None).digest(), digest(Some("t"), "{}"));
-    }
-
-    #[test]
-    fn calls_that_differ_in_spelling_only_are_alike() {
-        let like = |arguments| action(Some("t"), arguments).likeness();
-        assert_eq!(
-            like(r#"{"q":"Find  the Cheapest, flight!","n":1}"#),
-            like(r#"{"n":1,"q":"find the cheapest flight"}"#)
-        );
-        for other in [
-            r#"{"q":"find the cheapest flight","n":2}"#,
-            r#"{"q":"find the cheapest hotel","n":1}"#,
-            r#"{"q":"the cheapest flight find","n":1}"#,
-        ] {
-            assert_ne!(like(other), like(r#"{"q":"find the cheapest flight","n":1}"#), "{other}");
-        }
-        assert_eq!((action(None, "{}").likeness(), action(Some("t"), "{}").likeness()), (None, None));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::finding::Finding;
 pub use crate::grant::{GrantScope, GrantedEffects};
 use crate::id::{ActionId, ApprovalId, Commitment, Digest};
 use crate::label::{Label, LabelSet};
+use crate::likeness::Likeness;
 use crate::limits::EVENT_BYTES_MAX;
 use crate::principal::Principal;
 use crate::time::Timestamp;
@@ -396,10 +397,9 @@ pub struct Proposed {
     /// The surface's own id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// What near-identical calls have in common, see [`Action::likeness`](crate::action::Action::likeness); none for a
-    /// thinking step.
+    /// What near-identical calls have in common; none for a thinking step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub likeness: Option<Digest>,
+    pub likeness: Option<Likeness>,
     /// What the call costs, in millionths of the bundle's unit.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cost_micros: u64,

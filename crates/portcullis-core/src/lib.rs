@@ -20,6 +20,7 @@ pub mod infer;
 pub mod keywords;
 pub mod label;
 pub mod lexicon;
+pub mod likeness;
 pub mod limits;
 pub mod memory;
 pub mod normalise;

@@ -5,8 +5,8 @@
 use std::collections::VecDeque;
 
 use crate::event::{Event, EventBody, VerdictRecord};
-use crate::id::Digest;
 use crate::label::Label;
+use crate::likeness::Likeness;
 use crate::limits::{CALLS_COMPARED_MAX, VERDICTS_REMEMBERED_MAX};
 use crate::verdict::Verdict;
 
@@ -16,7 +16,7 @@ pub struct Usage {
     bytes: u64,
     cost_micros: u64,
     /// Likenesses of the latest calls, the oldest first.
-    calls: VecDeque<Digest>,
+    calls: VecDeque<Likeness>,
     /// The latest verdicts on calls since the user last spoke, the newest in the lowest bit; set where it was a denial.
     denied: u32,
 }
@@ -33,7 +33,7 @@ impl Usage {
     }
 
     /// How many of the latest [`CALLS_COMPARED_MAX`] calls were like this one.
-    pub fn alike(&self, likeness: Digest) -> u32 {
+    pub fn alike(&self, likeness: Likeness) -> u32 {
         let alike = self.calls.iter().filter(|call| **call == likeness).count();
         u32::try_from(alike).unwrap_or(u32::MAX)
     }
