@@ -30,6 +30,8 @@ pub struct Tool {
     pub risk: f64,
     /// What one call costs, in millionths of the bundle's unit.
     pub cost_micros: u64,
+    /// Whether what it returns is the operator's own word, such as documents of the bundle: orders in it are honest.
+    pub trusted: bool,
     /// Whether agents may use it at all.
     pub enabled: bool,
     /// Which arguments hold SQL, paths, addresses and the like.

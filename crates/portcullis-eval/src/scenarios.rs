@@ -408,6 +408,7 @@ pub fn tools() -> Result<Vec<Tool>, EvalError> {
             side_effecting,
             risk,
             cost_micros: 0,
+            trusted: false,
             enabled: true,
             effects: effects
                 .map(|(argument, effect)| EffectArgument {

@@ -36,6 +36,8 @@ pub const IDLE: Duration = Duration::from_secs(3_600);
 const LEFT: Duration = Duration::from_millis(300);
 /// Events read at a time when a run is taken up again.
 const RESUME_PAGE: usize = 1_000;
+/// Latest events whose texts are read again when a run is taken up, which is what its caller waits for.
+const EVENTS_RECALLED_MAX: u64 = 1_000;
 
 /// A request for a run.
 #[derive(Debug, Clone)]
@@ -327,8 +329,11 @@ impl Gate {
             .await?;
         // Read only now: opening may have closed what a dead writer left behind.
         let mut engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline));
+        // Texts of before count as erased: what came from there is of unknown origin.
+        let remembered = opened.head.count.saturating_sub(EVENTS_RECALLED_MAX);
         self.each_event(id, |event| {
-            engine.recall(event, &self.texts_of(id, event)?);
+            let texts = if event.seq > remembered { self.texts_of(id, event)? } else { Texts::new() };
+            engine.recall(event, &texts);
             Ok(())
         })?;
         let parent = match opened.parent {

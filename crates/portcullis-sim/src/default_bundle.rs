@@ -20,6 +20,7 @@ const FILES: &[(&str, &[u8])] = &shipped![
     "tests/effects.md",
     "tests/permissive.md",
     "tests/strict.md",
+    "tests/trajectory.md",
     "tools/compliance.toml",
 ];
 

@@ -66,6 +66,11 @@ fn view<'a>(bundle: &'a Bundle, name: &'a str) -> ToolView<'a> {
     })
 }
 
+/// Whether what came from there is the operator's own word.
+fn is_trusted(bundle: &Bundle, label: &Label) -> bool {
+    matches!(label, Label::Tool(name) if bundle.registry.get(name).is_some_and(|tool| tool.trusted))
+}
+
 impl Flow {
     /// Of a run that has seen nothing.
     pub fn new(lexicon: Arc<Lexicon>) -> Self {
@@ -117,6 +122,7 @@ impl Flow {
         match subject {
             Subject::Input { text, .. } => FlowReading::Input(self.trajectory.read_input(text)),
             Subject::Action(action) => FlowReading::Call(self.judge(bundle, action)),
+            Subject::Observation { label, .. } if is_trusted(bundle, label) => FlowReading::Nothing,
             Subject::Observation { action, text, label } => {
                 FlowReading::Result(self.trajectory.read_result(&self.call(bundle, *action, label), text))
             }
@@ -147,6 +153,16 @@ impl Flow {
                     }
                 };
                 self.propose(proposed.action, call);
+            }
+            EventBody::Observation { action, label } if is_trusted(bundle, label) => {
+                match texts.get("content") {
+                    Some(text) => {
+                        let said = self.trajectory.read_input(text);
+                        self.trajectory.record_operator(&said);
+                    }
+                    None => self.trajectory.forget(),
+                }
+                self.open.retain(|(id, _)| Some(*id) != *action);
             }
             EventBody::Observation { action, label } => {
                 let call = self.call(bundle, *action, label);

@@ -135,7 +135,9 @@ impl Reader<'_> {
     fn is_verb(&self, at: usize, proof: Proof) -> bool {
         let Some(word) = self.words.get(at) else { return false };
         // Something has to follow.
-        let Some(next) = self.words.get(at + 1) else { return false };
+        let Some(next) = self.words.get(at + 1).filter(|next| next.before != Before::Stop) else {
+            return false;
+        };
         let named = self.in_value(word);
         if named || word.shape.is(Shape::PART.or(Shape::HEADED).or(Shape::DIGIT).or(Shape::PARTICIPLE)) {
             return false;

@@ -178,9 +178,11 @@ pub fn words(text: &str) -> Vec<Word> {
 /// What stands before the next word, given one more sign.
 fn after_sign(before: Before, sign: char, space_follows: bool) -> Before {
     match (sign, before) {
+        // The cells of a table are no clauses of one sentence.
+        ('|', _) => Before::Stop,
         ('.' | '!' | '?', _) if space_follows => Before::Stop,
         (_, Before::Stop) => Before::Stop,
-        (':' | '[' | '{' | '<' | '>' | '"' | '“' | '”' | '*' | '•' | '#' | '|' | '`' | '\'' | '‘', _) => {
+        (':' | '[' | '{' | '<' | '>' | '"' | '“' | '”' | '*' | '•' | '#' | '`' | '\'' | '‘', _) => {
             Before::Open
         }
         ('-' | '–' | '—', Before::Start | Before::Open) => Before::Open,

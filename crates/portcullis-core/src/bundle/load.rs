@@ -322,6 +322,7 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
     }
     let risk = table.fraction("risk").unwrap_or(0.5);
     let cost_micros = table.millionths("cost").unwrap_or(0);
+    let trusted = table.boolean("trusted").unwrap_or(false);
     let enabled = table.boolean("enabled").unwrap_or(true);
     let inferred = table.boolean("inferred").unwrap_or(false);
     let args = table.json("args");
@@ -350,6 +351,7 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
         side_effecting: side_effecting?,
         risk,
         cost_micros,
+        trusted,
         enabled,
         effects: effects.into_iter().map(|(argument, effect)| EffectArgument { argument, effect }).collect(),
         inferred,

@@ -58,6 +58,7 @@ impl ToolSpec {
             side_effecting: draft.side_effecting,
             risk: draft.risk,
             cost_micros: 0,
+            trusted: false,
             enabled: true,
             effects: draft.effects,
             inferred: true,

@@ -130,6 +130,7 @@ fn tool(name: &str, seen: Seen) -> Result<(Tool, InferredTool), String> {
         side_effecting: draft.side_effecting,
         risk: draft.risk,
         cost_micros: 0,
+        trusted: false,
         enabled: true,
         effects: draft.effects,
         inferred: true,

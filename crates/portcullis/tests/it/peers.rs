@@ -214,7 +214,7 @@ async fn reads_pass_and_a_write_is_denied_with_a_typed_denial() {
         "the third identical retry"
     );
     assert!(step(&report, 5)["text"].as_str().unwrap().contains("loop breaker"));
-    assert_eq!(step(&report, 6)["structuredContent"]["rule"], "registry/args-schema");
+    assert_eq!(step(&report, 6)["structuredContent"]["rule"], "effects/unread", "a number is no path");
     assert!(!target.exists());
 }
 
