@@ -59,7 +59,8 @@ pub fn read(lexicon: &Lexicon, text: &str, own: &[u64]) -> Seen {
         let mut found = values(&leaf.text);
         let trimmed = leaf.text.trim();
         for value in &found {
-            let field = value.range.len() + FIELD_MARGIN >= trimmed.len();
+            let alone = value.range.len() + FIELD_MARGIN >= trimmed.len();
+            let field = alone || is_cell(&leaf.text, &value.range);
             seen.values.push(Sighting { hash: value.hash, field });
             seen.addresses |= value.kind.is_address();
         }
@@ -73,6 +74,13 @@ pub fn read(lexicon: &Lexicon, text: &str, own: &[u64]) -> Seen {
         }
     }
     seen
+}
+
+/// Whether a value is all of a cell in a row of a table, between two bars with nothing else there.
+fn is_cell(text: &str, range: &Range<usize>) -> bool {
+    let before = text.get(..range.start).unwrap_or_default();
+    let after = text.get(range.end..).unwrap_or_default();
+    before.trim_end().ends_with('|') && after.trim_start().starts_with('|')
 }
 
 /// A sentence of a leaf that holds an order.
