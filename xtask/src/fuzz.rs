@@ -45,7 +45,10 @@ const TARGETS: &[(&str, &[&str])] = &[
     ("detect", &["email"]),
 ];
 
-/// A short run of every target.
+/// Targets that have had no long run yet: a smoke run is for what broke, not for what was never tried.
+const UNSETTLED: &[&str] = &["leaves", "detect"];
+
+/// A short run of every target that is not new.
 ///
 /// # Errors
 /// A target cannot be built, or an input crashes it.
@@ -56,7 +59,8 @@ pub(crate) fn smoke() -> Result<()> {
         doing("empty the folder of inputs", fs::remove_dir_all(&corpora))?;
     }
     let options = [format!("-seed={SMOKE_SEED}"), format!("-max_total_time={SMOKE_SECONDS}")];
-    each(TARGETS.iter().copied(), &corpora, SMOKE_RUNS, &options)
+    let settled = TARGETS.iter().copied().filter(|(target, _)| !UNSETTLED.contains(target));
+    each(settled, &corpora, SMOKE_RUNS, &options)
 }
 
 /// Ten million inputs for every target, or for the one that is named.
