@@ -39,7 +39,9 @@ impl Switches {
     /// A switch is set that no guard has.
     pub fn pipeline(&self) -> Result<Arc<Pipeline>, EvalError> {
         if *self != Self::default() {
-            let why = "no guard has the switches --strict, --blind and --dropout yet".to_owned();
+            let why = "--strict, --blind and --dropout are not connected to the guards yet; for strict guards give \
+                       --bundle a folder with `[flow] strict = true`"
+                .to_owned();
             return Err(EvalError::Bundle(why));
         }
         Ok(Arc::new(portcullis_session::policy::pipeline()))

@@ -287,14 +287,14 @@ impl Seen {
 /// Records a result and has it judged; returns what the client gets instead, if it must not pass as it is.
 async fn conclude(gate: &Gate, line: &[u8], call: &Call, action: ActionId, seen: Seen) -> Option<Vec<u8>> {
     let Seen { status, content, complaint, pieces, .. } = seen;
-    let outcome = ReportOutcome::of(action, status, content.clone());
+    let outcome = ReportOutcome::of(action, status, content);
     let recorded = gate.run.outcome(&outcome).await;
     let own = |rule, why| withheld(gate.run.id(), action, &call.tool, rule, why);
     let denial: Denial = match (recorded, complaint) {
         (Err(error), _) => own(NOT_RECORDED, format!("it could not be recorded ({error})")),
         (Ok(_), Some((rule, why))) => own(rule, why),
         (Ok(judged), None) if judged.enforced == Enforced::Replaced => {
-            match excised(line, &pieces, content.as_deref().unwrap_or_default(), &judged.edits) {
+            match excised(line, &pieces, outcome.content.as_deref().unwrap_or_default(), &judged.edits) {
                 Some(excised) => return Some(excised),
                 None => {
                     own(WITHHELD, "what is to be cut out of it cannot be told apart from the rest".into())
