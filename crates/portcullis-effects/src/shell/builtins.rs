@@ -2,7 +2,7 @@
 
 use super::assignment;
 use super::commands::environment;
-use super::interpreter::{Call, Input, Interpreter, Stdin};
+use super::interpreter::{Call, Input, Interpreter, Printed, Stdin};
 use super::options::{Options, Spec, joined};
 use super::state::{Meaning, Value};
 use super::walk::Failure;
@@ -32,7 +32,7 @@ pub(super) fn run(
             true
         }
         "echo" | "printf" | "pwd" => {
-            shell.output = printed(shell, call);
+            shell.output = printed(shell, call).map(Printed::Text);
             true
         }
         "cd" | "pushd" => return Some((true, change_directory(shell, call))),
@@ -250,8 +250,8 @@ fn set(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
         Some(_) => args,
     };
     // A word that may be several, or none, moves all others.
-    let known: Option<Vec<Option<String>>> =
-        values.iter().map(|word| word.literal().map(|text| Some(text.to_owned()))).collect();
+    let known: Option<Vec<Value>> =
+        values.iter().map(|word| word.literal().map(|text| Value::Text(text.to_owned()))).collect();
     shell.state.positional = known.map(Into::into);
     true
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::environment::{self, Influence};
 use super::fields::Fields;
-use super::interpreter::Interpreter;
+use super::interpreter::{Interpreter, Printed};
 use super::scan::{self, byte};
 use super::state::Value;
 use super::word::Word;
@@ -217,8 +217,8 @@ impl Interpreter<'_, '_> {
         fields: &mut Fields,
     ) {
         match self.substitute(script, range) {
-            Some(output) => fields.value(output.trim_end_matches('\n'), quoted),
-            None => fields.unknown(),
+            Some(Printed::Text(output)) => fields.value(output.trim_end_matches('\n'), quoted),
+            Some(Printed::Names(_)) | None => fields.unknown(),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use portcullis_core::effect::Verb;
 
-use super::interpreter::{Call, Interpreter};
+use super::found::found;
+use super::interpreter::{Call, Interpreter, Names, Printed};
 use super::word::Word;
-use crate::path::glob::overlap;
 
 /// Tests that leave only some of the files.
 const NARROWING: [&str; 14] = [
@@ -59,6 +59,11 @@ const VALUED: [&str; 31] = [
     "-Btime",
 ];
 
+/// Actions other than printing names.
+const ACTIONS: [&str; 11] = [
+    "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fls", "-fprintf", "-printf", "-ls",
+];
+
 pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     let mut args = call.args;
     while let Some((first, rest)) = args.split_first() {
@@ -84,10 +89,14 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
         known = false;
     }
     let mut at = 0;
+    let (mut acts, mut prints) = (false, None);
     while let Some(word) = expression.get(at) {
         let tests = expression.get(..at).unwrap_or_default();
         at += 1;
+        acts |= ACTIONS.contains(&word.shape.as_str());
         match word.shape.as_str() {
+            "-print" => prints = Some(false),
+            "-print0" => prints = Some(prints.unwrap_or(true)),
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
                 let rest = expression.get(at..).unwrap_or_default();
                 let end = command_length(rest);
@@ -128,83 +137,16 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
             _ => {}
         }
     }
+    // Without an action what is found is printed.
+    if let Some(zero) = prints.filter(|_| !acts).or((!acts).then_some(false)) {
+        let words = found(starts, narrowed, expression, expression).into_iter().map(|(word, _)| word).collect();
+        shell.output = Some(Printed::Names(Names { words, zero }.into()));
+    }
     known
 }
 
-/// What an action gets, with the attributes of its removal: all, or what the tests before it leave. Where a start
-/// may itself be what they look for, it is among it.
-fn found(
-    starts: &[Word],
-    narrowed: bool,
-    tests: &[Word],
-    expression: &[Word],
-) -> Vec<(Word, &'static [&'static str])> {
-    let mut found: Vec<(Word, &'static [&'static str])> = Vec::new();
-    for start in starts {
-        if !narrowed {
-            found.push((start.clone(), &["recursive"]));
-            continue;
-        }
-        found.push((below(start), &["recursive"]));
-        if !starts_deeper(expression) && !leave_out(tests, start) {
-            found.push((start.clone(), &[]));
-        }
-    }
-    found
-}
-
-/// Something below a folder.
-fn below(start: &Word) -> Word {
-    let join = |text: &str| format!("{}/*", text.trim_end_matches('/'));
-    Word { value: start.value.as_deref().map(join), shape: join(&start.shape), glob: true, ..start.clone() }
-}
-
-/// Whether `-mindepth` keeps the starts out.
-fn starts_deeper(expression: &[Word]) -> bool {
-    let mut words = expression.iter().skip_while(|word| word.shape != "-mindepth").skip(1);
-    words
-        .next()
-        .and_then(Word::literal)
-        .and_then(|depth| depth.parse::<u32>().ok())
-        .is_some_and(|depth| depth > 0)
-}
-
-/// Whether the tests before an action surely do not hold for the start itself: in each alternative there is one that
-/// it fails. Groups are not told apart, which asks for more than is needed.
-fn leave_out(tests: &[Word], start: &Word) -> bool {
-    let (mut all, mut here, mut negated) = (true, false, false);
-    let mut at = 0;
-    while let Some(word) = tests.get(at) {
-        at += 1;
-        let Some(test) = word.literal() else { return false };
-        let rest = tests.get(at..).unwrap_or_default();
-        match test {
-            "," => return false,
-            "!" | "-not" => {
-                if rest.first().is_none_or(|next| matches!(next.shape.as_str(), "(" | "!" | "-not")) {
-                    return false;
-                }
-                negated = true;
-                continue;
-            }
-            "-o" | "-or" => {
-                all &= here;
-                here = false;
-            }
-            "-exec" | "-execdir" | "-ok" | "-okdir" => at += command_length(rest) + 1,
-            _ => {
-                let value = rest.first().and_then(Word::literal);
-                here |= !negated && value.is_some_and(|value| fails(start, test, value));
-                at += values(test);
-            }
-        }
-        negated = false;
-    }
-    all && here
-}
-
 /// How many words the command after `-exec` has.
-fn command_length(words: &[Word]) -> usize {
+pub(super) fn command_length(words: &[Word]) -> usize {
     let files = |before: Option<usize>| {
         before.and_then(|before| words.get(before)).is_some_and(|word| word.shape == "{}")
     };
@@ -217,29 +159,12 @@ fn command_length(words: &[Word]) -> usize {
 }
 
 /// How many words after a word of the expression are its values.
-fn values(test: &str) -> usize {
+pub(super) fn values(test: &str) -> usize {
     match test {
         "-fprintf" => 2,
         "-empty" => 0,
         _ if test.starts_with("-newer") || VALUED.contains(&test) || NARROWING.contains(&test) => 1,
         _ => 0,
-    }
-}
-
-/// Whether a start surely fails a test.
-fn fails(start: &Word, test: &str, value: &str) -> bool {
-    let Some(path) = &start.value else { return false };
-    let trimmed = path.trim_end_matches('/');
-    let name = trimmed.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("/");
-    let apart = |text: &str| !value.contains('\\') && !overlap(&value.to_lowercase(), &text.to_lowercase());
-    match test {
-        "-name" | "-iname" => apart(name),
-        "-path" | "-ipath" | "-wholename" | "-iwholename" => apart(path),
-        "-type" => {
-            let folder = path.ends_with('/') || matches!(name, "." | "..");
-            folder && !value.contains('d')
-        }
-        _ => false,
     }
 }
 
@@ -250,6 +175,13 @@ fn filled(word: &Word, found: &Word) -> Word {
     }
     if word.shape == "{}" {
         return Word { range: word.range.clone(), ..found.clone() };
+    }
+    // `{}.bak` is a name beside it.
+    let plain = |rest: &&str| rest.chars().all(|char| char.is_ascii_alphanumeric() || "._-/".contains(char));
+    if let Some(rest) = word.literal().and_then(|text| text.strip_prefix("{}")).filter(plain) {
+        let join = |text: &String| format!("{text}{rest}");
+        let value = found.value.as_ref().map(join);
+        return Word { value, shape: join(&found.shape), range: word.range.clone(), ..found.clone() };
     }
     // In a longer word, such as a script, the name is text that nobody knows.
     Word { value: None, shape: word.shape.replace("{}", "*"), glob: false, ..word.clone() }

@@ -36,8 +36,26 @@ pub(crate) enum Stdin<'t> {
 pub(super) enum Input {
     None,
     Text(Rc<str>),
+    /// Names of files that another command prints.
+    Names(Rc<Names>),
     Pipe,
     File,
+}
+
+/// What a command prints, where that is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Printed {
+    Text(String),
+    Names(Rc<Names>),
+}
+
+/// Names of files, one after the other.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Names {
+    /// Words that stand for all of them.
+    pub(super) words: Vec<Word>,
+    /// Whether they end with a zero byte, so that no name can look like several.
+    pub(super) zero: bool,
 }
 
 impl Input {
@@ -45,7 +63,7 @@ impl Input {
         match self {
             Self::None => Stdin::None,
             Self::Text(text) => Stdin::Text(text),
-            Self::Pipe => Stdin::Pipe,
+            Self::Pipe | Self::Names(_) => Stdin::Pipe,
             Self::File => Stdin::File,
         }
     }
@@ -72,7 +90,7 @@ pub(crate) struct Interpreter<'s, 'e> {
     pub(super) state: State,
     pub(super) input: Input,
     /// What the last simple command printed, where that is known.
-    pub(super) output: Option<String>,
+    pub(super) output: Option<Printed>,
     /// What is known where a loop was left or begun anew from its middle, or a function left.
     pub(super) escapes: Option<State>,
     /// Variables that end with the function.
@@ -207,8 +225,8 @@ impl<'s, 'e> Interpreter<'s, 'e> {
     }
 
     /// The same with positional parameters.
-    pub(super) fn script_with(&mut self, word: &Word, positional: Option<Rc<Vec<Option<String>>>>) {
-        match &word.value {
+    pub(super) fn script_with(&mut self, word: &Word, positional: Option<Rc<Vec<Value>>>) {
+        match word.value.as_ref().filter(|_| !word.glob) {
             Some(text) => {
                 let before = self.state.clone();
                 // The other shell has only what was exported, and nobody said what was.
@@ -281,7 +299,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
     }
 
     /// Walks a command substitution; gives what it prints where that is known.
-    pub(super) fn substitute(&mut self, script: &str, range: &Range<usize>) -> Option<String> {
+    pub(super) fn substitute(&mut self, script: &str, range: &Range<usize>) -> Option<Printed> {
         let unit = match Unit::parse(script) {
             Ok(unit) => Rc::new(unit),
             Err(why) => {

@@ -13,6 +13,7 @@ mod environment;
 mod expand;
 mod fields;
 mod find;
+mod found;
 mod interpreter;
 mod lexer;
 mod options;

@@ -69,10 +69,14 @@ impl Interpreter<'_, '_> {
         let value = match name {
             "@" | "*" => {
                 return match positional {
-                    Some(values) => {
-                        let known: Option<Vec<String>> = values.iter().cloned().collect();
-                        known.map_or(Value::Unknown, Value::List)
-                    }
+                    Some(values) => match values.as_slice() {
+                        [one @ Value::Glob(_)] => one.clone(),
+                        values => {
+                            let known: Option<Vec<String>> =
+                                values.iter().map(|value| value.text().map(ToOwned::to_owned)).collect();
+                            known.map_or(Value::Unknown, Value::List)
+                        }
+                    },
                     None => Value::Unknown,
                 };
             }
@@ -87,9 +91,9 @@ impl Interpreter<'_, '_> {
             _ => match name.parse::<usize>() {
                 Ok(0) => return Value::Unknown,
                 Ok(number) => match positional.map(|values| values.get(number - 1)) {
-                    Some(Some(Some(value))) => return Value::Text(value.clone()),
+                    Some(Some(value)) => return value.clone(),
                     Some(None) => return Value::Unset,
-                    _ => return Value::Unknown,
+                    None => return Value::Unknown,
                 },
                 Err(_) => self.state.variable(name),
             },

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use portcullis_core::effect::Verb;
 
 use super::interpreter::{Call, Interpreter, Stdin};
+use super::state::Value;
 use super::word::Word;
 
 /// An interpreter: the options that hold code, and those with another value.
@@ -133,7 +134,7 @@ fn run_shell(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     let operands = call.args.get(at..).unwrap_or_default();
     match operands.split_first() {
         Some((text, rest)) if commands => {
-            let values = rest.iter().skip(1).map(|word| word.literal().map(ToOwned::to_owned)).collect();
+            let values = rest.iter().skip(1).map(Value::of).collect();
             shell_text(shell, call, text, Some(values))
         }
         Some((file, _)) if !standard => script_file(shell, call, file),
@@ -147,7 +148,7 @@ fn shell_text(
     shell: &mut Interpreter<'_, '_>,
     call: &Call<'_>,
     text: &Word,
-    values: Option<Vec<Option<String>>>,
+    values: Option<Vec<Value>>,
 ) -> bool {
     let odd = |text: &String| ["(e", "(+", "=("].iter().any(|mark| text.contains(mark));
     if call.program == "zsh" && text.value.as_ref().is_some_and(odd) {

@@ -7,7 +7,7 @@ use brush_parser::ast;
 use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 
 use super::environment::{self, Influence};
-use super::interpreter::{Call, Input, Interpreter};
+use super::interpreter::{Call, Input, Interpreter, Names, Printed};
 use super::state::{Meaning, Value};
 use super::unit::Unit;
 use super::walk::Failure;
@@ -312,8 +312,14 @@ impl Interpreter<'_, '_> {
         if let Some(known) = wrappers::run(self, call).or_else(|| runners::run(self, call)) {
             return (known, None);
         }
-        if let ("cat", [], Input::Text(text)) = (call.program, call.args, input) {
-            self.output = Some(text.to_string());
+        match (call.program, call.args, input) {
+            ("cat", [], Input::Text(text)) => self.output = Some(Printed::Text(text.to_string())),
+            // Whatever they leave out, what they print are some of these names.
+            ("cat" | "tac" | "grep" | "egrep" | "fgrep" | "head" | "tail" | "sort" | "uniq" | "shuf", _, Input::Names(names)) => {
+                let names = Names { words: names.words.clone(), zero: false };
+                self.output = Some(Printed::Names(names.into()));
+            }
+            _ => {}
         }
         (commands::effects(call, self), None)
     }

@@ -10,6 +10,7 @@ use brush_parser::ast;
 
 use super::environment::{self, Influence};
 use super::unit::Unit;
+use super::word::Word;
 
 /// Most variables that are followed; beyond, none is known.
 const VARIABLES_MAX: usize = 256;
@@ -29,6 +30,23 @@ pub(super) enum Value {
     /// Known but for parts: `*` stands for them.
     Shape(String),
     Unknown,
+}
+
+impl Value {
+    /// The value that a program gets with a word.
+    pub(super) fn of(word: &Word) -> Self {
+        match &word.value {
+            Some(text) if word.glob => Self::Glob(text.clone()),
+            Some(text) => Self::Text(text.clone()),
+            None if word.shape == "*" => Self::Unknown,
+            None => Self::Shape(word.shape.clone()),
+        }
+    }
+
+    /// The text, if it is known completely.
+    pub(super) fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
 }
 
 /// A function, with the text that it stands in.
@@ -64,7 +82,7 @@ pub(super) struct State {
     variables: Rc<BTreeMap<String, Value>>,
     meanings: Rc<BTreeMap<String, Meaning>>,
     /// `$1`, `$2`, …; none where they are not known.
-    pub(super) positional: Option<Rc<Vec<Option<String>>>>,
+    pub(super) positional: Option<Rc<Vec<Value>>>,
     /// The working directory: each that may be meant; none in it is one that is not known.
     pub(super) directories: Vec<Option<String>>,
     /// Programs are no longer what their names say: `PATH` was changed, or a library is loaded into each.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use brush_parser::ast::{self, SourceLocation as _};
 
-use super::interpreter::{Input, Interpreter};
+use super::interpreter::{Input, Interpreter, Printed};
 use super::state::{Function, Meaning, State, Value};
 use super::unit::Unit;
 use super::word::Word;
@@ -92,7 +92,8 @@ impl Interpreter<'_, '_> {
             self.output = None;
             self.command(unit, command, input);
             input = match self.output.take() {
-                Some(text) if matches!(command, ast::Command::Simple(_)) => Input::Text(text.into()),
+                Some(Printed::Names(names)) => Input::Names(names),
+                Some(Printed::Text(text)) if matches!(command, ast::Command::Simple(_)) => Input::Text(text.into()),
                 _ => Input::Pipe,
             };
             self.state = before;
@@ -346,7 +347,7 @@ impl Interpreter<'_, '_> {
         range: &Range<usize>,
         input: Input,
     ) {
-        let values = args.iter().map(|word| word.literal().map(ToOwned::to_owned)).collect();
+        let values = args.iter().map(Value::of).collect();
         let before = self.state.positional.replace(Rc::new(values));
         let outside = std::mem::replace(&mut self.input, input);
         let Function { unit, body } = function;

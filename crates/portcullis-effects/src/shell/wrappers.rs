@@ -334,25 +334,44 @@ fn xargs(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     }
     let mark = options.values(&["I", "i", "replace", "J"]).next().map(|word| word.shape.clone());
     let mark = mark.or_else(|| options.has(&["i", "replace"]).then(|| "{}".to_owned()));
-    let mut words = rest(call, &options).to_vec();
-    match mark.filter(|mark| !mark.is_empty()) {
-        Some(mark) => {
-            for word in words.iter_mut().filter(|word| word.shape.contains(&mark)) {
-                word.shape = word.shape.replace(&mark, "*");
-                word.value = None;
-            }
-        }
-        None => words.extend(arguments(call, &options)),
-    }
+    let command = rest(call, &options);
+    let given = arguments(shell, call, &options);
+    let commands: Vec<Vec<Word>> = match mark.filter(|mark| !mark.is_empty()) {
+        Some(mark) => given.iter().map(|name| filled(command, &mark, name)).collect(),
+        None => vec![command.iter().chain(&given).cloned().collect()],
+    };
     shell.subshell(|shell| {
         shell.input = Input::None;
-        shell.run(&words, call.range.clone());
+        for words in &commands {
+            shell.run(words, call.range.clone());
+        }
     });
     known
 }
 
+/// The words of a command with one that was read in the place of a mark.
+fn filled(command: &[Word], mark: &str, name: &Word) -> Vec<Word> {
+    let fill = |word: &Word| match word.shape.contains(mark) {
+        true if word.shape == mark && name.glob => Word { range: word.range.clone(), ..name.clone() },
+        // In a longer word, such as a script, it is text that nobody knows.
+        true => Word { value: None, shape: word.shape.replace(mark, "*"), ..word.clone() },
+        false => word.clone(),
+    };
+    command.iter().map(fill).collect()
+}
+
 /// What `xargs` reads: words, where the text is known and plain.
-fn arguments(call: &Call<'_>, options: &Options) -> Vec<Word> {
+fn arguments(shell: &Interpreter<'_, '_>, call: &Call<'_>, options: &Options) -> Vec<Word> {
+    if let Input::Names(names) = &shell.input
+        && !options.has(&["a", "arg-file"])
+    {
+        let mut words = names.words.clone();
+        // A name with a blank or an end of line in it is read as several.
+        if !(names.zero && options.has(&["0", "null"])) {
+            words.push(Word::unknown(call.range.clone()));
+        }
+        return words;
+    }
     let plain = !options.has(&["a", "arg-file", "0", "null", "d", "delimiter", "L", "l", "E"]);
     match call.stdin {
         Stdin::Text(text) if plain && !text.contains(['\\', '\'', '"']) => {
