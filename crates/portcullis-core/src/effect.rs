@@ -259,6 +259,11 @@ pub const RESOURCE_ATTRIBUTES: &[(ResourceKind, &[AttributeMeta])] = &[
                 Boolean,
                 "its effects are understood; the others of the same action are all there are",
             ),
+            always(
+                "by_path",
+                Boolean,
+                "the call names the program or script by its path, and that path is an effect of its own",
+            ),
             maybe("subcommand", Text, "its first word that says what to do: `push` of `git push`"),
         ],
     ),

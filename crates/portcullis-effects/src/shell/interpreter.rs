@@ -101,6 +101,8 @@ pub(crate) struct Interpreter<'s, 'e> {
     remote: bool,
     /// Values are only compared: what a credential is stays untold.
     pub(super) compares: bool,
+    /// What the program that is being read runs is named by its path, and that path was told.
+    pub(super) by_path: bool,
 }
 
 impl<'s, 'e> Interpreter<'s, 'e> {
@@ -119,6 +121,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             privileged: false,
             remote: false,
             compares: false,
+            by_path: false,
         }
     }
 
@@ -147,6 +150,12 @@ impl<'s, 'e> Interpreter<'s, 'e> {
     /// Adds an effect on the path that a word names.
     pub(crate) fn path(&mut self, verb: Verb, word: &Word) {
         self.path_with(verb, word, &[]);
+    }
+
+    /// Runs the program that a file holds.
+    pub(super) fn program_file(&mut self, word: &Word) {
+        self.path(Verb::Execute, word);
+        self.by_path = word.literal().is_some();
     }
 
     /// The same with attributes of the effect.
@@ -269,6 +278,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             privileged,
             remote,
             compares: false,
+            by_path: false,
         };
         walk(&mut shell);
         let Interpreter { state, output, locals, .. } = shell;

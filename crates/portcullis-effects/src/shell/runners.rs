@@ -166,7 +166,7 @@ fn script_file(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, file: &Word) ->
             false
         }
         _ => {
-            shell.path(Verb::Execute, file);
+            shell.program_file(file);
             false
         }
     }
@@ -189,7 +189,7 @@ fn standard_input(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
 fn interpreter(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, language: &Language) -> bool {
     let mut at = 0;
     let mut known = true;
-    let mut ran = false;
+    let (mut ran, mut more) = (false, false);
     while let Some(word) = call.args.get(at) {
         let text = word.shape.as_str();
         let next = call.args.get(at + 1);
@@ -200,6 +200,7 @@ fn interpreter(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, language: &Lang
             return true;
         }
         at += 1;
+        more |= text.starts_with("--") || word.value.is_none();
         if text.starts_with("--") {
             let (name, value) =
                 text.split_once('=').map_or((text, None), |(name, _)| (name, Some(name.len() + 1)));
@@ -215,6 +216,7 @@ fn interpreter(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, language: &Lang
         for (offset, letter) in cluster {
             let after = offset + letter.len_utf8();
             let joined = (after < text.len()).then(|| word.tail(after));
+            more |= language.valued.contains(letter);
             if language.code.contains(letter) {
                 at += usize::from(joined.is_none());
                 known &= run_code(shell, call, language, joined.or_else(|| next.cloned()));
@@ -241,7 +243,9 @@ fn interpreter(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, language: &Lang
             if file.shape.starts_with("/dev/fd/") {
                 shell.unknown(language.name, "the code comes from another program", file.range.clone());
             } else {
-                shell.path(Verb::Execute, file);
+                shell.program_file(file);
+                // Options may name more that runs.
+                shell.by_path &= !more;
             }
             false
         }

@@ -284,7 +284,9 @@ impl Interpreter<'_, '_> {
             Some((_, program)) => {
                 self.path(Verb::Execute, first);
                 self.note_tampering(&range);
+                self.by_path = true;
                 self.mention(program, false, None, first.range.clone());
+                self.by_path = false;
                 return None;
             }
             None => name,
@@ -295,12 +297,13 @@ impl Interpreter<'_, '_> {
         }
         let program = program.to_owned();
         let call = Call { program: &program, args, range: range.clone(), stdin: input.as_stdin() };
-        let outside = std::mem::replace(&mut self.input, input.clone());
+        let outside = (std::mem::replace(&mut self.input, input.clone()), std::mem::take(&mut self.by_path));
         let (known, failure) = self.dispatch(&call, &input);
-        self.input = outside;
+        self.input = outside.0;
         let known = known && !self.state.tampered;
         let subcommand = commands::subcommand(&program, args).map(ToOwned::to_owned);
         self.mention(&program, known, subcommand, range);
+        self.by_path = outside.1;
         failure
     }
 
@@ -334,6 +337,9 @@ impl Interpreter<'_, '_> {
     /// Adds that a program runs.
     fn mention(&mut self, program: &str, known: bool, subcommand: Option<String>, range: Range<usize>) {
         let mut resource = Resource::new(ResourceKind::Command, program).with("known", known);
+        if self.by_path {
+            resource = resource.with("by_path", true);
+        }
         if let Some(subcommand) = subcommand {
             resource = resource.with("subcommand", subcommand);
         }
