@@ -61,7 +61,8 @@ const VALUED: [&str; 31] = [
 
 /// Actions other than printing names.
 const ACTIONS: [&str; 11] = [
-    "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fls", "-fprintf", "-printf", "-ls",
+    "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fls", "-fprintf", "-printf",
+    "-ls",
 ];
 
 pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
@@ -139,7 +140,8 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     }
     // Without an action what is found is printed.
     if let Some(zero) = prints.filter(|_| !acts).or((!acts).then_some(false)) {
-        let words = found(starts, narrowed, expression, expression).into_iter().map(|(word, _)| word).collect();
+        let words =
+            found(starts, narrowed, expression, expression).into_iter().map(|(word, _)| word).collect();
         shell.output = Some(Printed::Names(Names { words, zero }.into()));
     }
     known

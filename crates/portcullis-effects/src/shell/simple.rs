@@ -318,7 +318,11 @@ impl Interpreter<'_, '_> {
         match (call.program, call.args, input) {
             ("cat", [], Input::Text(text)) => self.output = Some(Printed::Text(text.to_string())),
             // Whatever they leave out, what they print are some of these names.
-            ("cat" | "tac" | "grep" | "egrep" | "fgrep" | "head" | "tail" | "sort" | "uniq" | "shuf", _, Input::Names(names)) => {
+            (
+                "cat" | "tac" | "grep" | "egrep" | "fgrep" | "head" | "tail" | "sort" | "uniq" | "shuf",
+                _,
+                Input::Names(names),
+            ) => {
                 let names = Names { words: names.words.clone(), zero: false };
                 self.output = Some(Printed::Names(names.into()));
             }

@@ -93,7 +93,9 @@ impl Interpreter<'_, '_> {
             self.command(unit, command, input);
             input = match self.output.take() {
                 Some(Printed::Names(names)) => Input::Names(names),
-                Some(Printed::Text(text)) if matches!(command, ast::Command::Simple(_)) => Input::Text(text.into()),
+                Some(Printed::Text(text)) if matches!(command, ast::Command::Simple(_)) => {
+                    Input::Text(text.into())
+                }
                 _ => Input::Pipe,
             };
             self.state = before;
