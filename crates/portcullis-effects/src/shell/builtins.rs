@@ -22,8 +22,15 @@ pub(super) fn run(
         _ => {}
     }
     let known = match call.program {
+        "dirs" => {
+            // `dirs -c` forgets what is kept.
+            if !call.args.is_empty() {
+                shell.state.lose_directories();
+            }
+            true
+        }
         ":" | "true" | "false" | "test" | "[" | "jobs" | "umask" | "ulimit" | "times" | "type" | "help"
-        | "dirs" | "shopt" | "caller" | "logout" | "suspend" | "fg" | "bg" | "disown" => true,
+        | "shopt" | "caller" | "logout" | "suspend" | "fg" | "bg" | "disown" => true,
         "compgen" => generate(shell, call),
         "wait" => {
             let options = Options::read(args, &Spec { flags: "nf", valued: "p", ..Spec::default() });
@@ -36,10 +43,7 @@ pub(super) fn run(
             true
         }
         "cd" | "pushd" => return Some((true, change_directory(shell, call))),
-        "popd" => {
-            shell.state.directories = vec![None];
-            true
-        }
+        "popd" => return Some((true, go_back(shell, call))),
         "export" | "declare" | "typeset" | "local" | "readonly" => declare(shell, call),
         "read" | "mapfile" | "readarray" | "getopts" => read(shell, call),
         "let" => {
@@ -150,12 +154,28 @@ fn change_directory(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Failure
     let options = Options::read(call.args, &Spec { flags: "LPe@n", ..Spec::default() });
     let before = shell.state.clone();
     match call.args.get(options.end) {
-        Some(word) if word.literal() == Some("-") || word.shape.starts_with('+') => {
-            shell.state.directories = vec![None];
+        Some(word) if call.program == "cd" && word.literal() == Some("-") => shell.state.go_back(),
+        Some(word) if call.program == "cd" => shell.set_directory(word),
+        None if call.program == "cd" => {
+            let home = vec![shell.home()];
+            shell.state.enter(home);
         }
-        Some(word) => shell.set_directory(word),
-        None if call.program == "pushd" => shell.state.directories = vec![None],
-        None => shell.state.directories = vec![shell.home()],
+        // `pushd`, `pushd +2` and `pushd -n` move what is kept.
+        Some(word) if call.args.len() == 1 && !word.shape.starts_with(['+', '-']) => {
+            let directories = shell.directories_at(word);
+            shell.state.enter_and_keep(directories);
+        }
+        _ => shell.state.lose_directories(),
+    }
+    Some(before)
+}
+
+fn go_back(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Failure {
+    let before = shell.state.clone();
+    if call.args.is_empty() {
+        shell.state.pop();
+    } else {
+        shell.state.lose_directories();
     }
     Some(before)
 }

@@ -356,8 +356,8 @@ impl<'s, 'e> Interpreter<'s, 'e> {
     pub(crate) fn remote(&mut self, inside: impl FnOnce(&mut Self)) {
         let before = (self.remote, self.state.clone(), self.surroundings);
         self.remote = true;
-        self.state.directories = vec![None];
         self.state.forget_locals();
+        self.state.lose_directories();
         self.surroundings = Surroundings { workspace: None, home: None, directory: None, ..before.2 };
         inside(self);
         (self.remote, self.state, self.surroundings) = before;
@@ -372,6 +372,12 @@ impl<'s, 'e> Interpreter<'s, 'e> {
 
     /// Changes the working directory; it is not known afterwards if the word is not.
     pub(crate) fn set_directory(&mut self, word: &Word) {
+        let directories = self.directories_at(word);
+        self.state.enter(directories);
+    }
+
+    /// The folders that a word may name from here.
+    pub(super) fn directories_at(&self, word: &Word) -> Vec<Option<String>> {
         let follows = !self.state.assigns("CDPATH");
         let target = word.literal().filter(|target| follows || target.starts_with(['/', '.']));
         let mut directories: Vec<Option<String>> = Vec::new();
@@ -385,7 +391,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
                 directories.push(next);
             }
         }
-        self.state.directories = directories;
+        directories
     }
 
     /// The value of a variable becomes that of a word.

@@ -19,6 +19,9 @@ pub(super) const VALUE_BYTES_MAX: usize = 8 << 10;
 /// Most working directories that may be meant at one point.
 const DIRECTORIES_MAX: usize = 4;
 
+/// Most folders that `pushd` keeps; beyond, which they are is not known.
+const STACK_MAX: usize = 16;
+
 /// The value of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
@@ -85,6 +88,10 @@ pub(super) struct State {
     pub(super) positional: Option<Rc<Vec<Value>>>,
     /// The working directory: each that may be meant; none in it is one that is not known.
     pub(super) directories: Vec<Option<String>>,
+    /// The working directory before the last change.
+    previous: Vec<Option<String>>,
+    /// What `popd` goes back to, last first out; none where that is not known.
+    stack: Option<Rc<Vec<Vec<Option<String>>>>>,
     /// Programs are no longer what their names say: `PATH` was changed, or a library is loaded into each.
     pub(super) tampered: bool,
     /// Values are split at other places than blanks.
@@ -102,6 +109,8 @@ impl State {
             meanings: Rc::default(),
             positional: None,
             directories: vec![directory.map(ToOwned::to_owned)],
+            previous: vec![None],
+            stack: Some(Rc::default()),
             tampered: false,
             splits_elsewhere: false,
             overflowed: false,
@@ -168,7 +177,7 @@ impl State {
             }
         }
         self.positional = None;
-        self.directories = vec![None];
+        self.lose_directories();
     }
 
     /// Another shell starts here: it knows the environment at most.
@@ -180,6 +189,7 @@ impl State {
         }
         self.meanings = Rc::default();
         self.positional = None;
+        self.stack = Some(Rc::default());
         self.splits_elsewhere = false;
     }
 
@@ -188,7 +198,42 @@ impl State {
         self.overflowed = true;
         self.tampered = true;
         self.positional = None;
+        self.lose_directories();
+    }
+
+    /// The working directory may be any.
+    pub(super) fn lose_directories(&mut self) {
         self.directories = vec![None];
+        self.previous = vec![None];
+        self.stack = None;
+    }
+
+    /// The working directory becomes one of these.
+    pub(super) fn enter(&mut self, directories: Vec<Option<String>>) {
+        self.previous = std::mem::replace(&mut self.directories, directories);
+    }
+
+    /// The same, and `popd` comes back.
+    pub(super) fn enter_and_keep(&mut self, directories: Vec<Option<String>>) {
+        let here = self.directories.clone();
+        self.enter(directories);
+        self.stack = self.stack.take().filter(|stack| stack.len() < STACK_MAX).map(|mut stack| {
+            Rc::make_mut(&mut stack).push(here);
+            stack
+        });
+    }
+
+    /// Goes back to where it was before the last change.
+    pub(super) fn go_back(&mut self) {
+        // The variable that holds it may have been set to something else.
+        let previous = if self.assigns("OLDPWD") { vec![None] } else { self.previous.clone() };
+        self.enter(previous);
+    }
+
+    /// Goes back to what was kept last.
+    pub(super) fn pop(&mut self) {
+        let kept = self.stack.as_mut().and_then(|stack| Rc::make_mut(stack).pop());
+        self.enter(kept.unwrap_or_else(|| vec![None]));
     }
 
     /// Whether no variable is known: there are too many, or some are other than assignments say.
@@ -215,6 +260,8 @@ impl State {
             && (Rc::ptr_eq(&self.meanings, &other.meanings) || self.meanings == other.meanings)
             && self.positional == other.positional
             && self.directories == other.directories
+            && self.previous == other.previous
+            && self.stack == other.stack
             && (self.tampered, self.splits_elsewhere, self.overflowed, self.dead)
                 == (other.tampered, other.splits_elsewhere, other.overflowed, other.dead)
     }
@@ -252,17 +299,42 @@ impl State {
         if self.positional != other.positional {
             self.positional = None;
         }
-        for directory in other.directories {
-            if !self.directories.contains(&directory) {
-                self.directories.push(directory);
-            }
-        }
-        if self.directories.len() > DIRECTORIES_MAX {
-            self.directories = vec![None];
-        }
+        either(&mut self.directories, other.directories);
+        either(&mut self.previous, other.previous);
+        self.stack = self
+            .stack
+            .zip(other.stack)
+            .map(|(mine, others)| if mine == others { mine } else { either_stack(&mine, &others) });
         self.tampered |= other.tampered;
         self.splits_elsewhere |= other.splits_elsewhere;
         self.overflowed |= other.overflowed;
         self
     }
+}
+
+/// Folders of which one is meant, by one way or another.
+fn either(mine: &mut Vec<Option<String>>, others: Vec<Option<String>>) {
+    for directory in others {
+        if !mine.contains(&directory) {
+            mine.push(directory);
+        }
+    }
+    if mine.len() > DIRECTORIES_MAX {
+        *mine = vec![None];
+    }
+}
+
+/// What `popd` goes back to by one way or another. Where only one way kept so many, the other goes back to what was
+/// kept before the text, if anything.
+fn either_stack(
+    mine: &[Vec<Option<String>>],
+    others: &[Vec<Option<String>>],
+) -> Rc<Vec<Vec<Option<String>>>> {
+    let (long, short) = if mine.len() >= others.len() { (mine, others) } else { (others, mine) };
+    let mut stack = long.to_vec();
+    let others = short.iter().rev().cloned().chain(std::iter::repeat(vec![None]));
+    for (level, other) in stack.iter_mut().rev().zip(others) {
+        either(level, other);
+    }
+    Rc::new(stack)
 }

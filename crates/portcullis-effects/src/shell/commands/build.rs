@@ -13,7 +13,7 @@ use super::words;
 
 /// Works on the project in the working directory; operands are targets or tests.
 const fn works(names: &'static str) -> Spec {
-    spec(names).lenient().always(WRITES_HERE)
+    spec(names).lenient().always(WORKS_HERE)
 }
 
 /// Reads the files that are named, those of the project without.

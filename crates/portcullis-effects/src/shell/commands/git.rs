@@ -441,6 +441,7 @@ fn push(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let remote = call.values(&["--repo"]).pop().filter(|_| call.operands.is_empty());
     let remote = remote.or_else(|| call.operands.first().cloned()).unwrap_or_else(|| call.literal("origin"));
     let marks: &[&'static str] = if forced { &["force", "history"] } else { &[] };
+    call.act_plainly(Act::Upload, &call.literal("."), &[], shell);
     repository(call.verb(Send), call, &remote, marks, shell);
     true
 }

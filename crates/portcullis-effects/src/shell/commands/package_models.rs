@@ -40,7 +40,7 @@ pub(super) fn node_alone(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> 
         if let Some(script) = script {
             call.act(EXECUTE, script, shell);
         }
-        call.act(WRITE, &call.literal("."), shell);
+        call.always(WORKS_HERE, shell);
         // Without `run`, a name that is no script is that of a program.
         match call.operand(0) {
             "node" => shell.run(&call.operands, call.call.range.clone()),
@@ -52,7 +52,9 @@ pub(super) fn node_alone(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> 
 
 /// `npm run SCRIPT`: the project's own code runs; that nothing should be changed is not for it to keep.
 pub(super) fn node_script(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    shell.path(Write, &call.path(&call.literal(".")));
+    let here = call.path(&call.literal("."));
+    shell.path(Write, &here);
+    shell.path(Execute, &here);
     true
 }
 

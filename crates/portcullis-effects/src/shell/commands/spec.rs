@@ -277,6 +277,9 @@ pub(super) const READS_HERE: &[(Act, &str)] = &[(READ, ".")];
 /// The working directory, or that which an option names, is changed.
 pub(super) const WRITES_HERE: &[(Act, &str)] = &[(WRITE, ".")];
 
+/// What the project in the working directory says is run, and changes it: its build, its tests, its scripts.
+pub(super) const WORKS_HERE: &[(Act, &str)] = &[(WRITE, "."), (EXECUTE, ".")];
+
 /// A setting is changed.
 pub(super) const fn setting(prefix: &'static str) -> Act {
     Act::Named(Verb::Configure, ResourceKind::Setting, prefix)

@@ -34,13 +34,18 @@ const CARGO_INDEX: &[(Act, &str)] = &[(setting("packages/"), "cargo")];
 
 /// What builds or runs the project.
 pub(super) const CARGO: &[Spec] = &[
-    spec("build b check c clippy doc d fmt test t bench run r rustc rustdoc fix nextest package vendor generate-lockfile fetch update remove rm miri expand llvm-cov llvm-lines hack insta udeps machete sort msrv semver-checks about cyclonedx")
-        .always(WRITES_HERE)
+    // Building runs build scripts and macros.
+    spec("build b check c clippy doc d test t bench run r rustc rustdoc fix nextest package miri expand llvm-cov llvm-lines hack insta udeps semver-checks")
+        .always(WORKS_HERE)
         .lenient()
         .options(&[
             does("--out-dir --artifact-dir --output-path", WRITE),
             values("--edition --fix-mode"),
         ]),
+    spec("fmt vendor generate-lockfile fetch update remove rm machete sort msrv about cyclonedx")
+        .always(WRITES_HERE)
+        .lenient()
+        .options(&[values("--edition")]),
     spec("install").lenient().by(cargo_install).options(&[
         does("--path", READ),
         does("--git", Act::Repository(Read)),
@@ -100,7 +105,8 @@ const fn go(names: &'static str) -> Spec {
 }
 
 pub(super) const GO: &[Spec] = &[
-    go("build test vet fmt generate fix").always(WRITES_HERE),
+    go("test generate").always(WORKS_HERE),
+    go("build vet fmt fix").always(WRITES_HERE),
     spec("run").single_dash().stops().options(GO_OPTIONS).by(go_run),
     go("install").by(|call, shell| {
         call.act_on_each(Act::Package(Read, "golang"), &call.operands, shell);
