@@ -165,8 +165,8 @@ impl Detector {
     fn leaf(&self, leaf: &Leaf<'_>, head: Head, hits: &mut Vec<Hit>) {
         let from = hits.len();
         self.text(&leaf.text, head, hits, |range| leaf.places.raw(range));
-        let stretches = hidden(&leaf.text);
-        if !stretches.is_empty() {
+        if hits.len() > from {
+            let stretches = hidden(&leaf.text);
             for hit in hits.iter_mut().skip(from) {
                 let overlap = stretches.iter().find(|stretch| {
                     let stretch = leaf.places.raw(stretch.range.clone());
@@ -199,7 +199,7 @@ impl Detector {
         for range in sentences(text) {
             let normal = normalise(text.get(range.clone()).unwrap_or_default());
             let view = unleet(&normal.text);
-            let long = normal.text.split(' ').nth(2).is_some();
+            let long = normal.text.bytes().filter(|byte| *byte == b' ').nth(1).is_some();
             let score =
                 if long { self.score_normal(&normal.text, view.as_deref(), head) } else { f32::NEG_INFINITY };
             let smuggled = (!normal.smuggled.is_empty()).then_some(Hiding::NoWidth);

@@ -16,27 +16,58 @@ const GRAM: u32 = 0xa54f_f53a;
 const FIRST: u32 = 0x510e_527f;
 const FIRST_PAIR: u32 = 0x9b05_688c;
 
+/// What a byte of a normal form is to the model: a blank separates, a sign or a letter belongs to a word of its kind.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Blank,
+    Sign,
+    Letter,
+}
+
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "worked out by the compiler, which refuses what is wrong"
+)]
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Sign; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let known = byte as u8;
+        if known == b' ' {
+            classes[byte] = Class::Blank;
+        } else if known.is_ascii_alphanumeric() || known >= 0x80 || known == b'\'' {
+            classes[byte] = Class::Letter;
+        }
+        byte += 1;
+    }
+    classes
+};
+
+fn class(byte: u8) -> Class {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(Class::Sign)
+}
+
 /// Calls `see` with the hash of every feature of a sentence in normal form, in a fixed order, repetitions included.
 pub(crate) fn features(normal: &str, mut see: impl FnMut(u32)) {
-    let bytes = normal.as_bytes();
-    let mut at = 0;
+    let mut rest = normal.as_bytes();
     let mut before: Option<u32> = None;
     let mut words = 0_u32;
-    while let Some(byte) = bytes.get(at).copied() {
-        if byte == b' ' {
-            at += 1;
+    let mut frame = Frame::default();
+    while let Some((&byte, after)) = rest.split_first() {
+        let kind = class(byte);
+        if kind == Class::Blank {
+            rest = after;
             continue;
         }
-        let rest = bytes.get(at..).unwrap_or_default();
-        let letters = is_letter(byte);
-        let length = if letters {
-            rest.iter().position(|byte| !is_letter(*byte)).unwrap_or(rest.len())
-        } else {
-            let signs = rest.iter().take(SIGN_BYTES);
-            signs.take_while(|byte| !is_letter(**byte) && **byte != b' ').count()
-        };
-        let word = rest.get(..length).unwrap_or_default();
-        let hash = word.iter().fold(WORD, |hash, byte| grow(hash, *byte));
+        let letters = kind == Class::Letter;
+        let limit = if letters { usize::MAX } else { SIGN_BYTES };
+        let mut hash = WORD;
+        let mut length = 0;
+        for byte in rest.iter().take(limit).take_while(|byte| class(**byte) == kind) {
+            hash = grow(hash, folded(*byte));
+            length += 1;
+        }
         see(mix(hash));
         if let Some(before) = before {
             see(mix(join(PAIR, before, hash)));
@@ -46,44 +77,67 @@ pub(crate) fn features(normal: &str, mut see: impl FnMut(u32)) {
         } else if let Some(before) = before.filter(|_| words == 1 && letters) {
             see(mix(join(FIRST_PAIR, before, hash)));
         }
+        let (word, after) = rest.split_at_checked(length).unwrap_or((rest, &[]));
         if letters {
             words = words.saturating_add(1);
-            grams(word, &mut see);
+            grams(frame.of(word), &mut see);
         }
         before = Some(hash);
-        at += length.max(1);
+        rest = after;
     }
 }
 
-/// The 3-, 4- and 5-grams of a word with a sign before and behind it.
-fn grams(word: &[u8], see: &mut impl FnMut(u32)) {
-    let word = word.get(..WORD_BYTES.min(word.len())).unwrap_or_default();
-    let mut start = 0;
-    while start < word.len() {
-        let mut hash = GRAM;
-        // The grams that begin at `start`; the first begins with the sign before the word.
-        let lead = start.checked_sub(1);
-        let first = lead.and_then(|lead| word.get(lead)).copied().unwrap_or(b'<');
-        hash = grow(hash, first);
-        let mut length = 1;
-        for byte in word.get(start..).unwrap_or_default().iter().copied().chain(std::iter::once(b'>')).take(4)
-        {
-            hash = grow(hash, byte);
-            length += 1;
-            if length >= 3 {
-                see(mix(hash));
-            }
+/// A word between the signs that stand before and behind it, cut to [`WORD_BYTES`].
+struct Frame([u8; WORD_BYTES + 2]);
+
+impl Default for Frame {
+    fn default() -> Self {
+        Self([b'<'; WORD_BYTES + 2])
+    }
+}
+
+impl Frame {
+    fn of(&mut self, word: &[u8]) -> &[u8] {
+        let word = word.get(..WORD_BYTES).unwrap_or(word);
+        for (place, byte) in self.0.iter_mut().skip(1).zip(word) {
+            *place = folded(*byte);
         }
-        start += 1;
+        if let Some(end) = self.0.get_mut(word.len() + 1) {
+            *end = b'>';
+        }
+        self.0.get(..word.len() + 2).unwrap_or_default()
     }
 }
 
-fn is_letter(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte >= 0x80 || byte == b'\''
+/// The 3-, 4- and 5-grams of a framed word: all that begin at its first byte, then at its second, and so on. No hash
+/// waits for one that began elsewhere.
+fn grams(frame: &[u8], see: &mut impl FnMut(u32)) {
+    let three = |[a, b, c]: [u8; 3]| grow(grow(grow(GRAM, a), b), c);
+    for window in frame.windows(5) {
+        if let [a, b, c, d, e] = *window {
+            let short = three([a, b, c]);
+            let middle = grow(short, d);
+            see(mix(short));
+            see(mix(middle));
+            see(mix(grow(middle, e)));
+        }
+    }
+    if let [.., a, b, c, d] = *frame {
+        let short = three([a, b, c]);
+        see(mix(short));
+        see(mix(grow(short, d)));
+    }
+    if let [.., a, b, c] = *frame {
+        see(mix(three([a, b, c])));
+    }
+}
+
+/// All digits are one.
+fn folded(byte: u8) -> u8 {
+    if byte.is_ascii_digit() { b'0' } else { byte }
 }
 
 fn grow(hash: u32, byte: u8) -> u32 {
-    let byte = if byte.is_ascii_digit() { b'0' } else { byte };
     (hash ^ u32::from(byte)).wrapping_mul(PRIME)
 }
 
@@ -100,6 +154,8 @@ fn mix(hash: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn all(text: &str) -> Vec<u32> {
@@ -115,6 +171,61 @@ mod tests {
         let two = all("pay bob");
         assert_eq!(two.len(), 8 + 1 + 1 + 1 + 6);
         assert_eq!(two.get(..8), Some(all("pay").as_slice()));
+    }
+
+    /// The same by the definition: every part of a text is written out.
+    fn by_definition(normal: &str) -> Vec<u32> {
+        let hashed = |seed, text: &[u8]| text.iter().fold(seed, |hash, byte| grow(hash, folded(*byte)));
+        let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte >= 0x80 || byte == b'\'';
+        let mut parts: Vec<Vec<u8>> = Vec::new();
+        let mut before = b' ';
+        for byte in normal.bytes() {
+            match parts.last_mut() {
+                Some(part)
+                    if before != b' '
+                        && byte != b' '
+                        && is_letter(before) == is_letter(byte)
+                        && (is_letter(byte) || part.len() < SIGN_BYTES) =>
+                {
+                    part.push(byte);
+                }
+                _ => parts.push(vec![byte]),
+            }
+            before = byte;
+        }
+        let mut seen = Vec::new();
+        let (mut before, mut words) = (None, 0);
+        for part in parts.iter().filter(|part| part.as_slice() != b" ") {
+            let hash = hashed(WORD, part);
+            seen.push(mix(hash));
+            seen.extend(before.map(|before| mix(join(PAIR, before, hash))));
+            if is_letter(part[0]) {
+                match (words, before) {
+                    (0, _) => seen.push(mix(join(FIRST, 0, hash))),
+                    (1, Some(before)) => seen.push(mix(join(FIRST_PAIR, before, hash))),
+                    _ => {}
+                }
+                words += 1;
+                let cut = &part[..part.len().min(WORD_BYTES)];
+                let framed = [b"<", cut, b">"].concat();
+                for start in 0..framed.len() {
+                    let grams = (3..=5).filter_map(|length| framed.get(start..start + length));
+                    seen.extend(grams.map(|gram| mix(hashed(GRAM, gram))));
+                }
+            }
+            before = Some(hash);
+        }
+        seen
+    }
+
+    proptest! {
+        #[test]
+        fn features_are_those_of_the_definition(
+            text in "[a-z0-9 .,'!@$éа-]{0,80}", long in "[a-z]{40,60}", other in "\\PC{0,30}"
+        ) {
+            let text = format!("{text}{long} {other}");
+            prop_assert_eq!(all(&text), by_definition(&text));
+        }
     }
 
     #[test]

@@ -157,11 +157,13 @@ impl Model {
     #[must_use]
     pub fn score(&self, normal: &str) -> f32 {
         let shift = 32 - u32::from(self.bits);
-        let (mut sum, mut seen) = (0_i32, 0_usize);
+        let weights = self.weights.as_slice();
+        // No text that is read is long enough to bring either to its limit.
+        let (mut sum, mut seen) = (0_i64, 0_usize);
         features(normal, |hash| {
             let bucket = usize::try_from(hash >> shift).unwrap_or_default();
-            sum = sum.saturating_add(self.weights.get(bucket).copied().map_or(0, i32::from));
-            seen += 1;
+            sum = sum.wrapping_add(weights.get(bucket).copied().map_or(0, i64::from));
+            seen = seen.wrapping_add(1);
         });
         #[expect(clippy::cast_precision_loss, reason = "a sum of bytes over one sentence is far below 2^24")]
         let sum = sum as f32;

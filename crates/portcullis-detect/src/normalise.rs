@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use unicode_normalization::char::decompose_compatible;
 
@@ -30,6 +31,10 @@ pub struct Normal {
 /// The normal form of `text`.
 #[must_use]
 pub fn normalise(text: &str) -> Normal {
+    if text.is_ascii() { of_ascii(text) } else { of_any(text) }
+}
+
+fn of_any(text: &str) -> Normal {
     let mut writer = Writer { out: String::with_capacity(text.len()), ..Writer::default() };
     let mut at = 0;
     while at < text.len() {
@@ -43,6 +48,72 @@ pub fn normalise(text: &str) -> Normal {
     writer.end_word();
     let Writer { out, places, smuggled, .. } = writer;
     Normal { text: out, places: places.finish(0), smuggled }
+}
+
+/// What a byte of ASCII is in normal form: a letter in lower case, a blank, or [`NOTHING`].
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "worked out by the compiler, which refuses what is wrong"
+)]
+const SHOWN: [u8; 128] = {
+    let mut shown = [NOTHING; 128];
+    let mut byte = 0;
+    while byte < 128 {
+        let known = byte as u8;
+        shown[byte] = match known {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => b' ',
+            0..=0x1f | 0x7f => NOTHING,
+            _ => known.to_ascii_lowercase(),
+        };
+        byte += 1;
+    }
+    shown
+};
+const NOTHING: u8 = 0;
+
+fn shown(byte: u8) -> u8 {
+    SHOWN.get(usize::from(byte)).copied().unwrap_or(NOTHING)
+}
+
+/// Whether ASCII is its own normal form but for upper case: it is shown, has no blank before it and no two in a row.
+fn is_plain(text: &[u8]) -> bool {
+    // In blocks that are judged whole: the compiler makes vector code of it.
+    const BLOCK: usize = 32;
+    let odd = |block: &[u8]| block.iter().fold(false, |odd, byte| odd | !(b' '..=b'~').contains(byte));
+    let doubled = |(block, next): (&[u8], &[u8])| {
+        block.iter().zip(next).fold(false, |doubled, pair| doubled | (pair == (&b' ', &b' ')))
+    };
+    let next = text.get(1..).unwrap_or_default();
+    text.first() != Some(&b' ')
+        && !text.chunks(BLOCK).any(odd)
+        && !text.chunks(BLOCK).zip(next.chunks(BLOCK)).any(doubled)
+}
+
+/// [`normalise`] for ASCII, the usual case: nothing looks like anything else, and what stays keeps its length.
+fn of_ascii(text: &str) -> Normal {
+    if is_plain(text.as_bytes()) {
+        let places = Places::literal(0..text.len());
+        return Normal { text: text.to_ascii_lowercase(), places, smuggled: Vec::new() };
+    }
+    let mut places = Builder::default();
+    let mut out: Vec<u8> = Vec::with_capacity(text.len());
+    let mut from = 0;
+    // A text does not begin with a blank.
+    let mut before = b' ';
+    for (at, byte) in text.bytes().enumerate() {
+        let byte = shown(byte);
+        if byte == NOTHING || (byte == b' ' && before == b' ') {
+            places.literal(from..at);
+            from = at + 1;
+            continue;
+        }
+        out.push(byte);
+        before = byte;
+    }
+    places.literal(from..text.len());
+    let text = String::from_utf8(out).unwrap_or_default();
+    Normal { text, places: places.finish(0), smuggled: Vec::new() }
 }
 
 /// How a letter of the word that is being written might be read.
@@ -66,31 +137,30 @@ struct Writer {
 }
 
 impl Writer {
-    /// Copies the run of ASCII at `at`. Returns where it ends.
+    /// Copies the run of ASCII at `start`. Returns where it ends.
     fn ascii(&mut self, text: &str, start: usize) -> usize {
         let bytes = text.as_bytes();
         let mut at = start;
         let mut from = start;
         while let Some(byte) = bytes.get(at).filter(|byte| byte.is_ascii()) {
-            let lower = byte.to_ascii_lowercase();
-            match lower {
-                b'a'..=b'z' => {
+            match shown(*byte) {
+                letter @ b'a'..=b'z' => {
                     self.latin = true;
-                    self.out.push(char::from(lower));
+                    self.out.push(char::from(letter));
                 }
-                b'0'..=b'9' => self.out.push(char::from(lower)),
-                b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => {
+                digit @ b'0'..=b'9' => self.out.push(char::from(digit)),
+                b' ' => {
                     self.places.literal(from..at);
                     self.blank(at..at + 1);
                     from = at + 1;
                 }
-                0..=0x1f | 0x7f => {
+                NOTHING => {
                     self.places.literal(from..at);
                     from = at + 1;
                 }
-                _ => {
+                sign => {
                     self.end_word();
-                    self.out.push(char::from(lower));
+                    self.out.push(char::from(sign));
                     self.word = self.out.len();
                 }
             }
@@ -240,27 +310,38 @@ fn lookalike(character: char) -> Option<char> {
         ("уγүʏ", 'y'),
         ("ᴢʐ", 'z'),
     ];
-    PAIRS.iter().find(|(letters, _)| letters.contains(character)).map(|(_, latin)| *latin)
+    static SORTED: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+        let pairs = PAIRS.iter().flat_map(|(letters, latin)| letters.chars().map(|letter| (letter, *latin)));
+        let mut pairs: Vec<(char, char)> = pairs.collect();
+        pairs.sort_by_key(|(letter, _)| *letter);
+        pairs
+    });
+    let at = SORTED.binary_search_by_key(&character, |(letter, _)| *letter).ok()?;
+    SORTED.get(at).map(|(_, latin)| *latin)
 }
 
 /// The normal form with digits and signs inside words read as the letters they stand for; nothing when no word has any.
 /// Has as many bytes as `normal`, each standing for the one in its place.
 #[must_use]
 pub fn unleet(normal: &str) -> Option<Cow<'_, str>> {
+    let bytes = normal.as_bytes();
     let mut out: Option<Vec<u8>> = None;
     let mut at = 0;
-    let bytes = normal.as_bytes();
-    while at < bytes.len() {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let length = rest.iter().position(|byte| !is_leet_word(*byte)).unwrap_or(rest.len());
+    // From one byte that may stand for a letter to the next, each with the word around it.
+    while let Some(ahead) = bytes.get(at..).and_then(|rest| rest.iter().position(|byte| is(*byte, STANDS))) {
+        let found = at + ahead;
+        let before = bytes.get(at..found).unwrap_or_default();
+        let start = found - before.iter().rev().take_while(|byte| is(**byte, LEET_WORD)).count();
+        let rest = bytes.get(start..).unwrap_or_default();
+        let length = rest.iter().position(|byte| !is(*byte, LEET_WORD)).unwrap_or(rest.len());
         let word = rest.get(..length).unwrap_or_default();
+        at = start + length;
         let letters = word.iter().filter(|byte| byte.is_ascii_lowercase()).count();
         // A sign at the end is punctuation; digits at the end are a number.
-        let meant =
-            word.iter().take(length.saturating_sub(1)).filter(|byte| letter_of(**byte).is_some()).count();
-        if letters >= 2 && meant > 0 {
+        let meant = word.iter().take(length.saturating_sub(1)).any(|byte| is(*byte, STANDS));
+        if letters >= 2 && meant {
             let copy = out.get_or_insert_with(|| bytes.to_vec());
-            let place = copy.iter_mut().skip(at).take(length);
+            let place = copy.iter_mut().skip(start).take(length);
             let last = length - 1;
             for (index, byte) in place.enumerate() {
                 let punctuation = index == last && *byte == b'!';
@@ -269,16 +350,40 @@ pub fn unleet(normal: &str) -> Option<Cow<'_, str>> {
                 }
             }
         }
-        at += length.max(1);
     }
     out.and_then(|bytes| String::from_utf8(bytes).ok()).map(Cow::Owned)
 }
 
-fn is_leet_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || letter_of(byte).is_some()
+/// A byte that may stand for a letter.
+const STANDS: u8 = 1;
+/// A byte of a word in which some may.
+const LEET_WORD: u8 = 1 << 1;
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "worked out by the compiler, which refuses what is wrong"
+)]
+const LEET: [u8; 256] = {
+    let mut leet = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let known = byte as u8;
+        if letter_of(known).is_some() {
+            leet[byte] |= STANDS | LEET_WORD;
+        }
+        if known.is_ascii_alphanumeric() {
+            leet[byte] |= LEET_WORD;
+        }
+        byte += 1;
+    }
+    leet
+};
+
+fn is(byte: u8, what: u8) -> bool {
+    LEET.get(usize::from(byte)).is_some_and(|known| known & what != 0)
 }
 
-fn letter_of(byte: u8) -> Option<u8> {
+const fn letter_of(byte: u8) -> Option<u8> {
     Some(match byte {
         b'0' => b'o',
         b'1' | b'!' => b'i',
@@ -357,6 +462,19 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_short_way_for_ascii_is_the_long_one(text in "[ -~]{0,80}", odd in "[\\x00-\\x7f]{0,60}") {
+            for text in [format!("{text}{odd}{text}"), text] {
+                let (short, long) = (of_ascii(&text), of_any(&text));
+                prop_assert_eq!(&short.text, &long.text);
+                for start in 0..=short.text.len() {
+                    for end in start..=short.text.len() {
+                        prop_assert_eq!(short.places.raw(start..end), long.places.raw(start..end));
+                    }
+                }
+            }
+        }
+
         #[test]
         fn every_range_of_the_form_is_a_range_of_the_text(text in any::<String>(), more in "[a-zA-Z аеоｎ\u{200b}\u{301}ﬁĲ]{0,20}") {
             let text = text + &more;

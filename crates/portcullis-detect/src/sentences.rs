@@ -39,6 +39,23 @@ pub struct Sentences<'t> {
     at: usize,
 }
 
+/// Bytes that a sentence may end at.
+#[expect(clippy::indexing_slicing, reason = "worked out by the compiler, which refuses what is wrong")]
+const MAY_END: [bool; 256] = {
+    let mut ends = [false; 256];
+    let signs = b".!?\n<\xe2\xe3\xef";
+    let mut number = 0;
+    while number < signs.len() {
+        ends[signs[number] as usize] = true;
+        number += 1;
+    }
+    ends
+};
+
+fn may_end(byte: u8) -> bool {
+    MAY_END.get(usize::from(byte)).copied().unwrap_or_default()
+}
+
 impl Iterator for Sentences<'_> {
     type Item = Range<usize>;
 
@@ -70,39 +87,41 @@ impl Sentences<'_> {
     /// Where the sentence that begins at `start` ends, and where the next one may begin.
     fn cut(&self, start: usize) -> (usize, usize) {
         let bytes = self.text.as_bytes();
+        let limit = start.saturating_add(limits::SENTENCE_BYTES);
         let mut at = start;
-        let mut gap = None;
-        while let Some(byte) = bytes.get(at) {
-            let long = at.saturating_sub(start) >= limits::SENTENCE_BYTES;
-            if long {
-                let cut = gap.unwrap_or_else(|| self.boundary(at));
-                return (cut, cut);
-            }
-            match byte {
-                b'.' | b'!' | b'?' => {
+        while let Some(ahead) =
+            bytes.get(at..limit.min(bytes.len())).and_then(|rest| rest.iter().position(|byte| may_end(*byte)))
+        {
+            at = at.saturating_add(ahead);
+            match bytes.get(at) {
+                Some(b'.' | b'!' | b'?') => {
                     if let Some(end) = self.ends_at(start, at) {
                         return (end, end);
                     }
                 }
-                b'\n' if self.breaks(start, at) => return (at, at.saturating_add(1)),
-                b'<' => {
+                Some(b'\n') if self.breaks(start, at) => return (at, at.saturating_add(1)),
+                Some(b'<') => {
                     if let Some(end) = self.block_tag(at) {
                         return (at, end);
                     }
                 }
                 // Full-width signs and the ellipsis.
-                0xe2 | 0xe3 | 0xef if self.rest(at).starts_with(['。', '！', '？', '…', '｡']) => {
+                _ if self.rest(at).starts_with(['。', '！', '？', '…', '｡']) => {
                     let end = at.saturating_add(3);
                     return (end, end);
                 }
                 _ => {}
             }
-            if byte.is_ascii_whitespace() && at > start {
-                gap = Some(at);
-            }
             at = at.saturating_add(1);
         }
-        (self.text.len(), self.text.len())
+        if limit >= bytes.len() {
+            return (bytes.len(), bytes.len());
+        }
+        // Too long: cut at the last white space.
+        let inside = bytes.get(start.saturating_add(1)..limit).unwrap_or_default();
+        let gap = inside.iter().rposition(u8::is_ascii_whitespace);
+        let cut = gap.map_or_else(|| self.boundary(limit), |gap| start.saturating_add(gap).saturating_add(1));
+        (cut, cut)
     }
 
     fn boundary(&self, mut at: usize) -> usize {

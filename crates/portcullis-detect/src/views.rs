@@ -60,8 +60,25 @@ pub fn views(text: &str) -> Vec<View> {
     found
 }
 
+/// Bytes that stand in encoded runs.
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "worked out by the compiler, which refuses what is wrong"
+)]
+const IN_RUN: [bool; 256] = {
+    let mut run = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let known = byte as u8;
+        run[byte] = known.is_ascii_alphanumeric() || matches!(known, b'+' | b'/' | b'-' | b'_' | b'=' | b'%');
+        byte += 1;
+    }
+    run
+};
+
 fn in_run(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=' | b'%')
+    IN_RUN.get(usize::from(byte)).copied().unwrap_or_default()
 }
 
 fn decode(run: &[u8]) -> Option<(String, Encoding)> {
@@ -170,7 +187,7 @@ const fn packed(mut word: &[u8]) -> u32 {
     number
 }
 
-fn turned(byte: u8) -> u8 {
+const fn turned(byte: u8) -> u8 {
     match byte {
         b'a'..=b'z' => (byte - b'a' + 13) % 26 + b'a',
         b'A'..=b'Z' => (byte - b'A' + 13) % 26 + b'A',
@@ -178,23 +195,38 @@ fn turned(byte: u8) -> u8 {
     }
 }
 
+/// The little words, moved by thirteen.
+#[expect(clippy::indexing_slicing, reason = "worked out by the compiler, which refuses what is wrong")]
+const LITTLE_TURNED: [u32; LITTLE.len()] = {
+    let mut turned_words = [0; LITTLE.len()];
+    let mut at = 0;
+    while at < LITTLE.len() {
+        let mut shift = 0;
+        while shift < 32 && LITTLE[at] >> shift != 0 {
+            turned_words[at] |= (turned((LITTLE[at] >> shift & 0xff) as u8) as u32) << shift;
+            shift += 8;
+        }
+        at += 1;
+    }
+    turned_words
+};
+
 /// The text with letters moved by thirteen, if that makes English of it.
 fn rot13(text: &str) -> Option<String> {
     let (mut plain, mut moved) = (0_usize, 0_usize);
-    let (mut word, mut other, mut length) = (0_u32, 0_u32, 0_usize);
+    let (mut word, mut length) = (0_u32, 0_usize);
     for byte in text.bytes().chain(std::iter::once(b' ')) {
-        if byte.is_ascii_alphabetic() {
-            let lower = byte.to_ascii_lowercase();
+        let lower = byte | 0x20;
+        if lower.is_ascii_lowercase() {
             word = word << 8 | u32::from(lower);
-            other = other << 8 | u32::from(turned(lower));
             length += 1;
             continue;
         }
         if (1..=4).contains(&length) {
             plain += usize::from(LITTLE.contains(&word));
-            moved += usize::from(LITTLE.contains(&other));
+            moved += usize::from(LITTLE_TURNED.contains(&word));
         }
-        (word, other, length) = (0, 0, 0);
+        (word, length) = (0, 0);
     }
     let turn = |sign: char| {
         u8::try_from(sign).ok().filter(u8::is_ascii).map_or(sign, |byte| char::from(turned(byte)))

@@ -4,7 +4,7 @@
 //! It is data (`data/lexicon.txt`), general English and nothing of any attack. What an unknown word is follows from
 //! its place: see [`orders`](crate::orders).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::classes::Classes;
@@ -58,9 +58,10 @@ impl Families {
     }
 }
 
-/// Keys that are hashes already are not hashed again. Only for the lexicon's own maps: nobody else chooses their keys.
+/// Keys that are hashes already are not hashed again. Only for maps that are made of the lexicon and the bundle: nobody
+/// else chooses their keys.
 #[derive(Debug, Clone, Copy, Default)]
-struct AsItIs(u64);
+pub(crate) struct AsItIs(u64);
 
 impl Hasher for AsItIs {
     fn finish(&self) -> u64 {
@@ -76,19 +77,34 @@ impl Hasher for AsItIs {
     }
 }
 
-type Hashed<V> = HashMap<u64, V, BuildHasherDefault<AsItIs>>;
+pub(crate) type Hashed<V> = HashMap<u64, V, BuildHasherDefault<AsItIs>>;
+
+/// What is known of a stem.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Stem {
+    verb: Families,
+    noun: Families,
+    /// The base of which it is a form.
+    base: Option<u64>,
+    /// What it names.
+    thing: Option<u64>,
+    classes: Classes,
+}
+
+/// What is known of a word as it is spelt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Spelt {
+    classes: Classes,
+    /// It is the base of a verb, or a noun that stands for one.
+    base: bool,
+}
 
 /// Verbs, nouns and closed classes. See the [module documentation](self).
 #[derive(Debug, Clone, Default)]
 pub struct Lexicon {
     names: Vec<String>,
-    verbs: Hashed<Families>,
-    nouns: Hashed<Families>,
-    forms: Hashed<u64>,
-    things: Hashed<u64>,
-    words: Hashed<Classes>,
-    stems: Hashed<Classes>,
-    bases: HashSet<u64, BuildHasherDefault<AsItIs>>,
+    stems: Hashed<Stem>,
+    words: Hashed<Spelt>,
 }
 
 /// Why a lexicon could not be read.
@@ -127,29 +143,33 @@ impl Lexicon {
             match what {
                 "family" | "nouns" => {
                     let bit = lexicon.bit(name).ok_or_else(|| bad("at most 64 families"))?;
-                    let map = if what == "family" { &mut lexicon.verbs } else { &mut lexicon.nouns };
                     for word in words {
-                        lexicon.bases.insert(hash(word.as_bytes()));
-                        let entry = map.entry(stem_hash(word)).or_default();
-                        *entry = entry.or(bit);
+                        lexicon.words.entry(hash(word.as_bytes())).or_default().base = true;
+                        let stem = lexicon.stems.entry(stem_hash(word)).or_default();
+                        let families = if what == "family" { &mut stem.verb } else { &mut stem.noun };
+                        *families = families.or(bit);
                     }
                 }
                 "form" => {
                     let base = stem_hash(name);
-                    lexicon.forms.extend(words.map(|form| (stem_hash(form), base)));
+                    for form in words {
+                        lexicon.stems.entry(stem_hash(form)).or_default().base = Some(base);
+                    }
                 }
                 "thing" => {
                     let thing = hash(head.as_bytes());
-                    lexicon.things.extend(words.map(|word| (stem_hash(word), thing)));
+                    for word in words {
+                        lexicon.stems.entry(stem_hash(word)).or_default().thing = Some(thing);
+                    }
                 }
                 "class" => {
                     let class = Classes::named(name).ok_or_else(|| bad("a class that is known"))?;
                     for word in words {
-                        let entry = lexicon.words.entry(hash(word.as_bytes())).or_default();
-                        *entry = entry.or(class);
+                        let spelt = lexicon.words.entry(hash(word.as_bytes())).or_default();
+                        spelt.classes = spelt.classes.or(class);
                         if Classes::IN_ALL_FORMS.is(class) {
-                            let entry = lexicon.stems.entry(stem_hash(word)).or_default();
-                            *entry = entry.or(class);
+                            let stem = lexicon.stems.entry(stem_hash(word)).or_default();
+                            stem.classes = stem.classes.or(class);
                         }
                     }
                 }
@@ -173,7 +193,9 @@ impl Lexicon {
         let kept = |stem: &u64| {
             hash(&(stem ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes()) % 100 >= percent
         };
-        self.verbs.retain(|stem, _| kept(stem));
+        for (stem, known) in &mut self.stems {
+            known.verb = if kept(stem) { known.verb } else { Families::NONE };
+        }
         self
     }
 
@@ -187,29 +209,41 @@ impl Lexicon {
         self.names.get(bit).map_or("", String::as_str)
     }
 
+    fn stem(&self, stem: u64) -> Stem {
+        self.stems.get(&stem).copied().unwrap_or_default()
+    }
+
     /// The base of an irregular form; other stems are their own.
     pub fn base(&self, stem: u64) -> u64 {
-        self.forms.get(&stem).copied().unwrap_or(stem)
+        self.stem(stem).base.unwrap_or(stem)
     }
 
     /// Whether it is another form than the base: *sent*.
     pub fn is_form(&self, stem: u64) -> bool {
-        self.forms.get(&stem).is_some_and(|base| *base != stem)
+        self.stem(stem).base.is_some_and(|base| base != stem)
     }
 
     /// What a noun names: the same for nouns that people use for the same thing.
     pub fn thing(&self, stem: u64) -> u64 {
-        self.things.get(&stem).copied().unwrap_or_else(|| self.base(stem))
+        self.base_and_thing(stem).1
+    }
+
+    /// [`base`](Self::base) and [`thing`](Self::thing).
+    pub(crate) fn base_and_thing(&self, stem: u64) -> (u64, u64) {
+        let known = self.stem(stem);
+        let base = known.base.unwrap_or(stem);
+        (base, known.thing.unwrap_or(base))
     }
 
     /// The families of a verb by its stem.
     pub fn verb(&self, stem: u64) -> Families {
-        self.verbs.get(&self.base(stem)).copied().unwrap_or_default()
+        let known = self.stem(stem);
+        known.base.map_or(known.verb, |base| self.stem(base).verb)
     }
 
     /// The families that a noun stands for.
     pub fn noun(&self, stem: u64) -> Families {
-        self.nouns.get(&stem).copied().unwrap_or_default()
+        self.stem(stem).noun
     }
 
     /// The classes of a word.
@@ -219,23 +253,23 @@ impl Lexicon {
 
     /// The classes of a word by its two hashes.
     pub fn classes_of(&self, hash: u64, stem: u64) -> Classes {
-        let exact = self.words.get(&hash).copied().unwrap_or_default();
+        let exact = self.words.get(&hash).map(|spelt| spelt.classes).unwrap_or_default();
         exact.or(self.stem_classes(stem))
     }
 
     /// The stems of a class that holds in all forms of its words.
     pub fn stems_of(&self, class: Classes) -> impl Iterator<Item = u64> {
-        self.stems.iter().filter(move |(_, classes)| classes.is(class)).map(|(stem, _)| *stem)
+        self.stems.iter().filter(move |(_, known)| known.classes.is(class)).map(|(stem, _)| *stem)
     }
 
     /// Whether a word that ends in *s* is the base of a verb and not a form of one: *access*, *focus*.
     pub fn is_base(&self, word: &Word) -> bool {
-        self.bases.contains(&word.hash)
+        self.words.get(&word.hash).is_some_and(|spelt| spelt.base)
     }
 
     /// The classes of a stem that hold in all its forms.
     pub fn stem_classes(&self, stem: u64) -> Classes {
-        self.stems.get(&stem).copied().unwrap_or_default()
+        self.stem(stem).classes
     }
 }
 
@@ -258,9 +292,10 @@ mod tests {
     fn a_share_of_the_verbs_can_be_left_out() {
         let whole = Lexicon::parse(BUILT_IN).unwrap();
         let some = whole.clone().without(20, 1);
-        let share = some.verbs.len() * 100 / whole.verbs.len();
+        let verbs = |lexicon: &Lexicon| lexicon.stems.values().filter(|known| !known.verb.is_empty()).count();
+        let share = verbs(&some) * 100 / verbs(&whole);
         assert!((70..=90).contains(&share), "{share} %");
-        assert_eq!(whole.clone().without(20, 1).verbs.len(), some.verbs.len());
-        assert!(whole.without(100, 1).verbs.is_empty());
+        assert_eq!(verbs(&whole.clone().without(20, 1)), verbs(&some));
+        assert_eq!(verbs(&whole.without(100, 1)), 0);
     }
 }

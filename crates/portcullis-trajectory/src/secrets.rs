@@ -1,6 +1,8 @@
 //! Credentials in what tools return: by the form that their issuers give them, by the field that holds them, and by
 //! looking random.
 
+use std::borrow::Cow;
+
 use portcullis_detect::Leaf;
 use serde_json::Value as Json;
 
@@ -96,7 +98,8 @@ fn looks_random(token: &str) -> bool {
 /// Hashes of the credentials in a leaf.
 pub fn in_leaf(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Vec<u64> {
     let text = leaf.text.trim();
-    let field = leaf.field.as_deref().unwrap_or_default().replace('_', " ");
+    let field = leaf.field.as_deref().unwrap_or_default();
+    let field = if field.contains('_') { Cow::Owned(field.replace('_', " ")) } else { Cow::Borrowed(field) };
     let named = words(&field).iter().any(|word| lexicon.classes(word).is(Classes::CREDENTIAL));
     if named
         && !text.contains(char::is_whitespace)
@@ -113,7 +116,19 @@ pub fn in_leaf(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Vec<u64> {
             .map(hash_of)
             .collect();
     }
+    if !has_long_run(text) {
+        return Vec::new();
+    }
     tokens(text).filter(|token| is_credential(token)).take(SECRETS_MAX).map(hash_of).collect()
+}
+
+/// Whether enough bytes for a credential stand without a blank among them: seldom so in prose.
+fn has_long_run(text: &str) -> bool {
+    let mut run = 0_usize;
+    text.bytes().any(|byte| {
+        run = if byte.is_ascii_whitespace() { 0 } else { run.wrapping_add(1) };
+        run >= ISSUED_BYTES_MIN
+    })
 }
 
 fn hash_of(token: &str) -> u64 {

@@ -120,8 +120,14 @@ impl Reader<'_> {
         if commands.iter().all(Option::is_none) {
             return;
         }
+        // Only what stands in the window of an order is read further.
+        let near = |at: usize| {
+            let from = (at + 1).saturating_sub(WINDOW);
+            commands.iter().take(at + 2).skip(from).any(Option::is_some)
+        };
+        let cut = cut.into_iter().enumerate();
         let sentences: Vec<Sentence> =
-            cut.into_iter().map(|(range, own)| self.sentence(range, own)).collect();
+            cut.map(|(at, (range, own))| self.sentence(range, own, near(at))).collect();
         for (at, command) in commands.iter().enumerate() {
             let (Some(command), Some(own)) = (command, sentences.get(at)) else { continue };
             if seen.orders.len() >= ORDERS_MAX {
@@ -134,7 +140,10 @@ impl Reader<'_> {
         }
     }
 
-    fn sentence(&self, range: Range<usize>, words: Vec<Word>) -> Sentence {
+    fn sentence(&self, range: Range<usize>, words: Vec<Word>, near: bool) -> Sentence {
+        if !near {
+            return Sentence { range, words, stems: Vec::new(), sends: false };
+        }
         let lexicon = self.lexicon;
         let outward = lexicon.family("send").or(lexicon.family("publish"));
         let sends = words.iter().any(|word| lexicon.verb(word.stem).meets(outward));
@@ -177,7 +186,8 @@ impl Reader<'_> {
     fn stems(&self, words: &[Word]) -> Vec<u64> {
         let mut stems = Vec::with_capacity(words.len() * 2);
         for word in words.iter().filter(|word| !self.lexicon.classes(word).is(Classes::FUNCTION)) {
-            stems.extend([self.lexicon.base(word.stem), self.lexicon.thing(word.stem)]);
+            let (base, thing) = self.lexicon.base_and_thing(word.stem);
+            stems.extend([base, thing]);
             if word.shape.is(Shape::CAMEL) {
                 let parts = words_of(self.spelt(word));
                 stems.extend(parts.iter().map(|part| self.lexicon.thing(stem_hash(part))));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::words::hash;
+use crate::words::{EMPTY, go_on, hash};
 
 /// Most values taken from one text.
 pub const VALUES_MAX: usize = 4_096;
@@ -61,7 +61,7 @@ const DOMAIN_ENDINGS: &[&str] = &[
     "example", "test", "local", "internal",
 ];
 
-fn separates(letter: char) -> bool {
+const fn separates(letter: char) -> bool {
     letter.is_whitespace()
         || matches!(
             letter,
@@ -71,21 +71,33 @@ fn separates(letter: char) -> bool {
 
 /// The normal form of a URL or domain: without scheme, `www.` and a last slash, in lower case.
 pub fn normal_url(text: &str) -> String {
-    let lower = text.to_lowercase();
-    let rest = lower.split_once("://").map_or(lower.as_str(), |(_, rest)| rest);
-    rest.strip_prefix("www.").unwrap_or(rest).trim_end_matches('/').to_owned()
+    without_scheme(&text.to_lowercase()).to_owned()
+}
+
+/// [`normal_url`] of a text in lower case.
+fn without_scheme(lower: &str) -> &str {
+    let rest = lower.split_once("://").map_or(lower, |(_, rest)| rest);
+    rest.strip_prefix("www.").unwrap_or(rest).trim_end_matches('/')
 }
 
 /// Hash of a text without regard to case and white space.
 pub fn normal_hash(text: &str) -> u64 {
-    let mut normal = String::with_capacity(text.len());
-    for word in text.split_whitespace() {
-        if !normal.is_empty() {
-            normal.push(' ');
+    let mut hash = EMPTY;
+    for (number, word) in text.split_whitespace().enumerate() {
+        if number > 0 {
+            hash = go_on(hash, b" ");
         }
-        normal.extend(word.chars().flat_map(char::to_lowercase));
+        for letter in word.chars() {
+            if letter.is_ascii() {
+                hash = go_on(hash, letter.to_ascii_lowercase().encode_utf8(&mut [0; 4]).as_bytes());
+                continue;
+            }
+            for lower in letter.to_lowercase() {
+                hash = go_on(hash, lower.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
     }
-    hash(normal.as_bytes())
+    hash
 }
 
 /// Classifies one token; `None` where it is a mere word or number.
@@ -100,10 +112,11 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
         && !host.contains(['@', '/'])
     {
         let name = name.strip_prefix("mailto:").unwrap_or(name);
-        return Some((Kind::Mail, hash(format!("{name}@{host}").as_bytes()), Some(hash(host.as_bytes()))));
+        let whole = go_on(go_on(hash(name.as_bytes()), b"@"), host.as_bytes());
+        return Some((Kind::Mail, whole, Some(hash(host.as_bytes()))));
     }
     let schemed = lower.contains("://") || lower.starts_with("www.");
-    let normal = normal_url(&lower);
+    let normal = without_scheme(&lower);
     let host = normal.split(['/', '?', '#', ':']).next().unwrap_or_default();
     let ending = host.rsplit_once('.').map(|(_, ending)| ending);
     let host_like = host.split('.').all(|label| {
@@ -160,9 +173,9 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
 
 /// A date or a time of day.
 fn is_time(lower: &str) -> bool {
-    let parts: Vec<&str> = lower.split(['-', ':', '/', 't', '.']).collect();
-    parts.len() >= 2
-        && parts.iter().all(|part| part.len() <= 4 && part.chars().all(|letter| letter.is_ascii_digit()))
+    let mut parts = lower.split(['-', ':', '/', 't', '.']);
+    lower.contains(['-', ':', '/', 't', '.'])
+        && parts.all(|part| part.len() <= 4 && part.bytes().all(|byte| byte.is_ascii_digit()))
         || lower.ends_with("am") && lower.chars().next().is_some_and(|letter| letter.is_ascii_digit())
         || lower.ends_with("pm") && lower.chars().next().is_some_and(|letter| letter.is_ascii_digit())
 }
@@ -175,80 +188,183 @@ fn is_measure(lower: &str) -> bool {
     rest.len() != lower.len() && rest.len() <= 6 && !rest.contains(|letter: char| letter.is_ascii_digit())
 }
 
+/// Ends a token.
+const SEPARATES: u8 = 1;
+/// Values have at least one of these: most words are none.
+const TELLS: u8 = 1 << 1;
+/// Opens or closes a quotation, or begins a sign that may.
+const QUOTES: u8 = 1 << 2;
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "worked out by the compiler, which refuses what is wrong"
+)]
+const BYTES: [u8; 256] = {
+    let mut bytes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let known = byte as u8;
+        if known.is_ascii() && separates(known as char) {
+            bytes[byte] |= SEPARATES;
+        }
+        if known.is_ascii_digit() || matches!(known, b'@' | b'.' | b'/' | b'\\' | b'_' | b':') {
+            bytes[byte] |= TELLS;
+        }
+        if matches!(known, b'\'' | b'"' | b'`' | 0xe2) {
+            bytes[byte] |= QUOTES;
+        }
+        byte += 1;
+    }
+    bytes
+};
+
+fn is(byte: u8, what: u8) -> bool {
+    BYTES.get(usize::from(byte)).is_some_and(|known| known & what != 0)
+}
+
+fn tells(token: &str) -> bool {
+    token.bytes().any(|byte| is(byte, TELLS))
+}
+
 /// The values of a text, at most [`VALUES_MAX`].
 pub fn values(text: &str) -> Vec<Value> {
     let mut values = Vec::new();
-    let mut start = None;
-    let push = |from: usize, to: usize, values: &mut Vec<Value>| {
-        let Some(token) = text.get(from..to) else { return };
-        // Most words are no values.
-        let telling =
-            |byte: u8| byte.is_ascii_digit() || matches!(byte, b'@' | b'.' | b'/' | b'\\' | b'_' | b':');
-        if !token.bytes().any(telling) {
-            return;
+    let mut from = 0;
+    let mut at = 0;
+    while let Some(byte) = text.as_bytes().get(at) {
+        let (length, ends) = if byte.is_ascii() {
+            (1, is(*byte, SEPARATES))
+        } else {
+            let letter = text.get(at..).and_then(|rest| rest.chars().next());
+            letter.map_or((1, false), |letter| (letter.len_utf8(), separates(letter)))
+        };
+        if ends {
+            token(text, from..at, &mut values);
+            from = at + length;
         }
-        let edge = |letter: char| matches!(letter, '\'' | '’' | '‘' | '.' | '!' | '?' | ':' | '=');
-        let started = token.trim_start_matches(edge);
-        let trimmed = started.trim_end_matches(edge);
-        let start = from + token.len() - started.len();
-        if let Some((kind, hash, host)) = classify(trimmed) {
-            values.push(Value { kind, hash, host, range: start..start + trimmed.len() });
-        }
-    };
-    for (at, letter) in text.char_indices() {
-        if values.len() >= VALUES_MAX {
-            return values;
-        }
-        match (separates(letter), start) {
-            (true, Some(from)) => {
-                push(from, at, &mut values);
-                start = None;
-            }
-            (false, None) => start = Some(at),
-            _ => {}
-        }
+        at += length;
     }
-    if let Some(from) = start {
-        push(from, text.len(), &mut values);
-    }
+    token(text, from..text.len(), &mut values);
     quoted(text, &mut values);
     values
 }
 
-/// What stands in quotation marks: 2 to 80 bytes.
+/// Takes a token that is a value, where there is room for it.
+fn token(text: &str, range: Range<usize>, values: &mut Vec<Value>) {
+    let Some(token) = text.get(range.clone()).filter(|token| tells(token)) else { return };
+    let edge = |letter: char| matches!(letter, '\'' | '’' | '‘' | '.' | '!' | '?' | ':' | '=');
+    let started = token.trim_start_matches(edge);
+    let trimmed = started.trim_end_matches(edge);
+    if values.len() >= VALUES_MAX || !tells(trimmed) {
+        return;
+    }
+    let start = range.start + token.len() - started.len();
+    if let Some((kind, hash, host)) = classify(trimmed) {
+        values.push(Value { kind, hash, host, range: start..start + trimmed.len() });
+    }
+}
+
+/// Most bytes of what stands in quotation marks.
+const QUOTED_BYTES_MAX: usize = 80;
+
+/// What stands in quotation marks: 2 to [`QUOTED_BYTES_MAX`] bytes.
 fn quoted(text: &str, values: &mut Vec<Value>) {
     let mut open: Option<(char, usize)> = None;
-    let mut before = ' ';
-    let mut chars = text.char_indices().peekable();
-    while let Some((at, letter)) = chars.next() {
-        let after = chars.peek().map_or(' ', |(_, next)| *next);
+    let mut at = 0;
+    while let Some(ahead) =
+        text.as_bytes().get(at..).and_then(|rest| rest.iter().position(|byte| is(*byte, QUOTES)))
+    {
+        at += ahead;
+        let (past, rest) = text.split_at_checked(at).unwrap_or((text, ""));
+        let mut letters = rest.chars();
+        let Some(letter) = letters.next() else { return };
+        let after = letters.next().unwrap_or(' ');
+        let before = past.chars().next_back().unwrap_or(' ');
+        // Quotations that went on for too long were given up where that was seen, before this sign.
+        let seen = at.saturating_sub(before.len_utf8());
+        open = open.filter(|(_, from)| seen <= from + QUOTED_BYTES_MAX);
+        at += letter.len_utf8();
         match open {
-            None if matches!(letter, '\'' | '"' | '“' | '‘' | '`')
-                && !before.is_alphanumeric()
-                && !after.is_whitespace() =>
-            {
+            None => {
                 let close = match letter {
                     '“' => '”',
                     '‘' => '’',
-                    same => same,
+                    '\'' | '"' | '`' => letter,
+                    _ => continue,
                 };
-                open = Some((close, at + letter.len_utf8()));
+                if !before.is_alphanumeric() && !after.is_whitespace() {
+                    open = Some((close, at));
+                }
             }
             Some((close, from)) if letter == close && !after.is_alphanumeric() => {
-                if (2..=80).contains(&(at - from)) && values.len() < VALUES_MAX {
-                    let inner = text.get(from..at).unwrap_or_default();
-                    values.push(Value {
-                        kind: Kind::Quoted,
-                        hash: normal_hash(inner),
-                        host: None,
-                        range: from..at,
-                    });
+                let end = at - letter.len_utf8();
+                if (2..=QUOTED_BYTES_MAX).contains(&(end - from)) && values.len() < VALUES_MAX {
+                    let inner = text.get(from..end).unwrap_or_default();
+                    let hash = normal_hash(inner);
+                    values.push(Value { kind: Kind::Quoted, hash, host: None, range: from..end });
                 }
                 open = None;
             }
-            Some((_, from)) if at - from > 80 => open = None,
-            _ => {}
+            Some((_, from)) if at - letter.len_utf8() > from + QUOTED_BYTES_MAX => open = None,
+            Some(_) => {}
         }
-        before = letter;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The hashes of what stands in quotation marks, by the definition: every letter is looked at.
+    fn quotations(text: &str) -> Vec<&str> {
+        let letters: Vec<(usize, char)> = text.char_indices().collect();
+        let letter = |at: Option<usize>| at.and_then(|at| letters.get(at)).map_or(' ', |(_, letter)| *letter);
+        let mut found = Vec::new();
+        let mut open: Option<(char, usize)> = None;
+        for (number, (at, sign)) in letters.iter().enumerate() {
+            let (before, after) = (letter(number.checked_sub(1)), letter(Some(number + 1)));
+            match open {
+                None if "'\"“‘`".contains(*sign) && !before.is_alphanumeric() && !after.is_whitespace() =>
+                {
+                    let close = match sign {
+                        '“' => '”',
+                        '‘' => '’',
+                        same => *same,
+                    };
+                    open = Some((close, at + sign.len_utf8()));
+                }
+                Some((close, from)) if *sign == close && !after.is_alphanumeric() => {
+                    found.extend(
+                        text.get(from..*at).filter(|inner| (2..=QUOTED_BYTES_MAX).contains(&inner.len())),
+                    );
+                    open = None;
+                }
+                Some((_, from)) if at - from > QUOTED_BYTES_MAX => open = None,
+                _ => {}
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn quotations_are_those_of_the_definition(
+            texts in prop::collection::vec("[ab '\"“”‘’`é]{0,12}|[a ]{60,100}", 0..8)
+        ) {
+            let text = texts.concat();
+            let mut found = Vec::new();
+            quoted(&text, &mut found);
+            let found: Vec<&str> = found.into_iter().map(|value| text.get(value.range).unwrap()).collect();
+            prop_assert_eq!(found, quotations(&text));
+        }
+
+        #[test]
+        fn a_hash_does_not_regard_case_and_space(text in "\\PC{0,40}") {
+            let words: Vec<String> =
+                text.split_whitespace().map(|word| word.chars().flat_map(char::to_lowercase).collect()).collect();
+            prop_assert_eq!(normal_hash(&text), hash(words.join(" ").as_bytes()));
+        }
     }
 }

@@ -83,6 +83,7 @@ pub struct Word {
 
 impl Word {
     /// Whether it is this word, given in lower case.
+    #[inline]
     pub fn is(&self, lower: &str) -> bool {
         self.hash == hash(lower.as_bytes())
     }
@@ -95,49 +96,66 @@ impl Word {
     }
 }
 
+/// The hash of nothing.
+pub(crate) const EMPTY: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// A 64-bit hash (FNV-1a) that is the same in every build.
 pub fn hash(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    go_on(EMPTY, bytes)
+}
+
+/// The hash of what `hash` is of, with `bytes` behind it.
+pub(crate) fn go_on(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// The stem of a lower-case word by the general rules of English endings: *sends*, *sending* and *send* have the
-/// same, so do *reserve* and *reserves*. It is a key, not a word.
+/// same, so do *reserve* and *reserves*. It is a key, not a word, and always what the word begins with.
 pub fn stem(word: &str) -> &str {
+    word.get(..stem_length(word.as_bytes())).unwrap_or(word)
+}
+
+/// The length of a word's stem.
+fn stem_length(word: &[u8]) -> usize {
+    // No ending that is cut off ends in another letter.
+    if !matches!(word.last(), Some(b's' | b'd' | b'g' | b'e' | b'y')) {
+        return word.len();
+    }
     if word.len() > 4 {
-        for ending in ["ies", "ied"] {
+        for ending in [b"ies", b"ied"] {
             if let Some(base) = word.strip_suffix(ending).filter(|base| base.len() > 1) {
                 return trimmed(base);
             }
         }
-        for ending in ["ing", "ed"] {
+        for ending in [&b"ing"[..], b"ed"] {
             if let Some(base) = word.strip_suffix(ending).filter(|base| base.len() > 2 && has_vowel(base)) {
                 return trimmed(undoubled(base));
             }
         }
     }
-    let plural = word.strip_suffix('s').filter(|base| base.len() > 2 && !base.ends_with(['s', 'u', 'i']));
+    let plural = word
+        .strip_suffix(b"s")
+        .filter(|base| base.len() > 2 && !matches!(base.last(), Some(b's' | b'u' | b'i')));
     trimmed(plural.unwrap_or(word))
 }
 
-fn has_vowel(word: &str) -> bool {
-    word.contains(['a', 'e', 'i', 'o', 'u', 'y'])
+fn has_vowel(word: &[u8]) -> bool {
+    word.iter().any(|byte| matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u' | b'y'))
 }
 
-fn undoubled(base: &str) -> &str {
-    let mut end = base.chars().rev();
+fn undoubled(base: &[u8]) -> &[u8] {
+    let mut end = std::str::from_utf8(base).unwrap_or_default().chars().rev();
     match (end.next(), end.next()) {
         (Some(last), Some(before)) if last == before && !matches!(last, 'l' | 's' | 'z' | 'e' | 'd') => {
-            base.strip_suffix(last).unwrap_or(base)
+            base.get(..base.len() - last.len_utf8()).unwrap_or(base)
         }
         _ => base,
     }
 }
 
-/// Without the last *e* or *y*, in which forms of a word differ.
-fn trimmed(word: &str) -> &str {
-    if word.len() > 3 { word.strip_suffix(['e', 'y']).unwrap_or(word) } else { word }
+/// The length without the last *e* or *y*, in which forms of a word differ.
+fn trimmed(word: &[u8]) -> usize {
+    word.len() - usize::from(word.len() > 3 && matches!(word.last(), Some(b'e' | b'y')))
 }
 
 /// Hash of the stem of a lower-case word.
@@ -150,29 +168,45 @@ pub fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::with_capacity(text.len() / 6);
     let mut before = Before::Start;
     let mut lower = String::with_capacity(WORD_BYTES_MAX);
-    let mut chars = text.char_indices().peekable();
-    while let Some((start, letter)) = chars.next() {
+    let mut at = 0;
+    while let Some(letter) = letter_at(text, at) {
+        let next = at + letter.len_utf8();
         if !letter.is_alphanumeric() {
-            before = after_sign(before, letter, chars.peek().is_none_or(|(_, next)| next.is_whitespace()));
+            before = after_sign(before, letter, letter_at(text, next).is_none_or(char::is_whitespace));
+            at = next;
             continue;
         }
         if words.len() >= WORDS_MAX {
             return words;
         }
-        let mut end = start + letter.len_utf8();
-        while let Some((at, next)) = chars.peek().copied() {
-            let after = || text.get(at + next.len_utf8()..).and_then(|rest| rest.chars().next());
-            let inner = matches!(next, '\'' | '’') && after().is_some_and(char::is_alphabetic);
-            if !next.is_alphanumeric() && !inner {
-                break;
-            }
-            end = at + next.len_utf8();
-            chars.next();
-        }
-        words.push(word(text, start..end, before, &mut lower));
+        let (end, found) = plain_word(text, at, before).unwrap_or_else(|| {
+            let end = end_of_word(text, next);
+            (end, word(text, at..end, before, &mut lower))
+        });
+        words.push(found);
         before = Before::Space;
+        at = end;
     }
     words
+}
+
+/// The letter that begins at a byte. ASCII, the usual case, is not decoded.
+pub(crate) fn letter_at(text: &str, at: usize) -> Option<char> {
+    let byte = text.as_bytes().get(at)?;
+    if byte.is_ascii() { Some(char::from(*byte)) } else { text.get(at..)?.chars().next() }
+}
+
+/// Where the word ends that goes on at `at`.
+fn end_of_word(text: &str, mut at: usize) -> usize {
+    while let Some(letter) = letter_at(text, at) {
+        let next = at + letter.len_utf8();
+        let inner = || matches!(letter, '\'' | '’') && letter_at(text, next).is_some_and(char::is_alphabetic);
+        if !letter.is_alphanumeric() && !inner() {
+            break;
+        }
+        at = next;
+    }
+    at
 }
 
 /// What stands before the next word, given one more sign.
@@ -205,28 +239,91 @@ fn word(text: &str, range: Range<usize>, before: Before, lower: &mut String) -> 
         lower.push_str(spelt);
     }
     let base = lower.strip_suffix("'s").unwrap_or(lower);
-    let after = text.get(range.end..).unwrap_or_default();
-    let mut shape = Shape::default();
-    let (mut capitals, mut small, mut digit, mut first) = (0_usize, false, false, false);
-    for (at, letter) in spelt.chars().enumerate() {
-        capitals += usize::from(letter.is_uppercase());
-        small |= letter.is_lowercase();
-        digit |= letter.is_numeric();
-        first |= at == 0 && letter.is_uppercase();
+    let shape = spelling(spelt).or(place(text.as_bytes(), &range)).or(form(base.as_bytes()));
+    let (root, ending) = base.split_at_checked(stem(base).len()).unwrap_or((base, ""));
+    let stem = hash(root.as_bytes());
+    Word { range, before, hash: go_on(stem, ending.as_bytes()), stem, shape }
+}
+
+/// The word at `start` and where it ends, if it is of ASCII, not too long, and without an apostrophe: the usual case,
+/// read in one go.
+fn plain_word(text: &str, start: usize, before: Before) -> Option<(usize, Word)> {
+    let bytes = text.as_bytes();
+    let mut lower = [0; WORD_BYTES_MAX];
+    // The hash of each beginning of the word.
+    let mut hashes = [EMPTY; WORD_BYTES_MAX];
+    let mut hash = EMPTY;
+    let (mut length, mut capitals, mut small, mut digit) = (0, 0_usize, false, false);
+    let mut rest = bytes.get(start..)?.iter();
+    let places = lower.iter_mut().zip(&mut hashes);
+    for (letter, known) in places {
+        let Some(byte) = rest.as_slice().first().filter(|byte| byte.is_ascii_alphanumeric()) else { break };
+        capitals += usize::from(byte.is_ascii_uppercase());
+        small |= byte.is_ascii_lowercase();
+        digit |= byte.is_ascii_digit();
+        *letter = byte.to_ascii_lowercase();
+        hash = go_on(hash, std::slice::from_ref(letter));
+        *known = hash;
+        length += 1;
+        rest.next();
     }
+    match rest.as_slice().first() {
+        Some(byte) if !byte.is_ascii() || *byte == b'\'' || byte.is_ascii_alphanumeric() => return None,
+        _ => {}
+    }
+    let base = lower.get(..length)?;
+    let first = bytes.get(start).is_some_and(u8::is_ascii_uppercase);
+    let range = start..start + length;
+    let mut shape = place(bytes, &range).or(form(base));
     shape.set(Shape::CAPITAL, first);
     shape.set(Shape::CAMEL, capitals > usize::from(first) && small);
     shape.set(Shape::DIGIT, digit);
-    shape.set(
-        Shape::PART,
-        after.starts_with(['_', '-', '(']) || text.get(..range.start).is_some_and(|text| text.ends_with('_')),
-    );
-    shape.set(Shape::HEADED, after.starts_with(':') && !after.starts_with("://"));
+    let stem = hashes.get(stem_length(base).checked_sub(1)?).copied()?;
+    Some((range.end, Word { range, before, hash, stem, shape }))
+}
+
+/// What the bytes around a word say about it.
+fn place(text: &[u8], range: &Range<usize>) -> Shape {
+    let before = range.start.checked_sub(1).and_then(|at| text.get(at));
+    let after = text.get(range.end..).unwrap_or_default();
+    let mut shape = Shape::default();
+    shape.set(Shape::PART, matches!(after.first(), Some(b'_' | b'-' | b'(')) || before == Some(&b'_'));
+    shape.set(Shape::HEADED, after.first() == Some(&b':') && !after.starts_with(b"://"));
+    shape
+}
+
+/// What the ending and the length of a word say about it.
+fn form(base: &[u8]) -> Shape {
     let short_stem = base.len() <= 4;
-    shape.set(Shape::PARTICIPLE, base.ends_with("ing") || base.ends_with("ed") && !short_stem);
-    shape.set(Shape::PLURAL, base.ends_with('s') && !base.ends_with("ss"));
+    let mut shape = Shape::default();
+    shape.set(Shape::PARTICIPLE, base.ends_with(b"ing") || base.ends_with(b"ed") && !short_stem);
+    shape.set(Shape::PLURAL, base.ends_with(b"s") && !base.ends_with(b"ss"));
     shape.set(Shape::SHORT, base.len() <= 2);
-    Word { range, before, hash: hash(base.as_bytes()), stem: stem_hash(base), shape }
+    shape
+}
+
+/// Capitals, small letters and digits of a word.
+fn spelling(spelt: &str) -> Shape {
+    let (mut capitals, mut small, mut digit) = (0_usize, false, false);
+    if spelt.is_ascii() {
+        for byte in spelt.bytes() {
+            capitals += usize::from(byte.is_ascii_uppercase());
+            small |= byte.is_ascii_lowercase();
+            digit |= byte.is_ascii_digit();
+        }
+    } else {
+        for letter in spelt.chars() {
+            capitals += usize::from(letter.is_uppercase());
+            small |= letter.is_lowercase();
+            digit |= letter.is_numeric();
+        }
+    }
+    let first = spelt.starts_with(char::is_uppercase);
+    let mut shape = Shape::default();
+    shape.set(Shape::CAPITAL, first);
+    shape.set(Shape::CAMEL, capitals > usize::from(first) && small);
+    shape.set(Shape::DIGIT, digit);
+    shape
 }
 
 #[cfg(test)]
@@ -275,6 +372,15 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_short_way_for_plain_words_is_the_long_one(text in "[a-zA-Z0-9' _(:-]{0,60}", end in "(ies|ied|ing|ed|s|e|y|tted|'s)?") {
+            let text = text + &end;
+            let mut lower = String::new();
+            for found in words(&text) {
+                prop_assert_eq!(&word(&text, found.range.clone(), found.before, &mut lower), &found);
+            }
+        }
+
         #[test]
         fn any_text_is_cut_within_bounds(text in "\\PC{0,200}") {
             for word in words(&text) {

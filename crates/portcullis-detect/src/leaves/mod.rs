@@ -157,6 +157,10 @@ fn open<'a>(leaf: Leaf<'a>, opened: usize, out: &mut Leaves<'a>) {
 }
 
 fn is_prose(text: &str) -> bool {
+    if text.is_ascii() { is_ascii_prose(text.as_bytes()) } else { is_any_prose(text) }
+}
+
+fn is_any_prose(text: &str) -> bool {
     let (mut words, mut lower) = (0_usize, false);
     let (mut letters, mut others) = (0_usize, 0_usize);
     for word in text.split_whitespace() {
@@ -171,6 +175,29 @@ fn is_prose(text: &str) -> bool {
         }
         others = others.saturating_add(signs);
         lower |= signs == 0 && word.chars().next().is_some_and(|first| !first.is_uppercase());
+    }
+    words >= 3 && lower && letters > others
+}
+
+/// [`is_prose`] for ASCII, the usual case.
+fn is_ascii_prose(text: &[u8]) -> bool {
+    let (mut words, mut lower) = (0_usize, false);
+    let (mut letters, mut others) = (0_usize, 0_usize);
+    // Of the word that is being read: whether it began with a small letter, and its letters and signs.
+    let (mut small, mut here, mut signs) = (false, 0_usize, 0_usize);
+    for byte in text.iter().chain(std::iter::once(&b' ')) {
+        if byte.is_ascii_alphabetic() {
+            small = if here == 0 { byte.is_ascii_lowercase() } else { small };
+            here = here.wrapping_add(1);
+        } else if *byte != b' ' && !(b'\t'..=b'\r').contains(byte) {
+            signs = signs.wrapping_add(1);
+        } else if here | signs != 0 {
+            words = words.wrapping_add(1);
+            letters = letters.wrapping_add(here);
+            others = others.wrapping_add(signs);
+            lower |= signs == 0 && small;
+            (here, signs) = (0, 0);
+        }
     }
     words >= 3 && lower && letters > others
 }

@@ -168,6 +168,11 @@ proptest! {
     }
 
     #[test]
+    fn ascii_is_prose_where_any_text_is(text in "[a-cA-C1. \n-]{0,60}") {
+        prop_assert_eq!(is_ascii_prose(text.as_bytes()), is_any_prose(&text));
+    }
+
+    #[test]
     fn json_strings_are_read_as_written(values in prop::collection::vec("[a-z \"\\\\\n\u{e9}{}\\[\\]:,']{0,20}x", 1..6)) {
         // Letters that no reader of doubled escapes takes for its own.
         let values: Vec<String> = values.into_iter().map(|v| v.replace(['n', 'r', 't'], "m")).collect();

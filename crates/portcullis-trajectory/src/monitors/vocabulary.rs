@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use portcullis_core::bundle::{ACTS, Met, MonitorSettings, Weights};
 
 use super::words::{self, Words};
+use crate::lexicon::Hashed;
 
 /// Ways to read one phrase with alternatives.
 const EXPANSIONS_MAX: usize = 512;
@@ -34,6 +35,34 @@ struct Phrase {
     heads: bool,
     rest: Vec<Step>,
     concept: Bits,
+}
+
+/// The phrases that begin with a word.
+#[derive(Debug, Clone, Default)]
+struct Begun {
+    /// Those that need not go on with a certain word.
+    open: Vec<Phrase>,
+    /// The others, by the word that follows.
+    followed: Hashed<Vec<Phrase>>,
+}
+
+impl Begun {
+    fn add(&mut self, phrase: Phrase) {
+        match phrase.rest.first() {
+            Some(Step::Word(second)) => self.followed.entry(*second).or_default().push(phrase),
+            _ => self.open.push(phrase),
+        }
+    }
+
+    /// Those that may stand where `rest` follows.
+    fn before<'a>(&'a self, rest: &[words::Word]) -> impl Iterator<Item = &'a Phrase> + use<'a> {
+        let second = rest.first().filter(|word| !word.begins && !self.followed.is_empty());
+        let keys = second.map_or([None, None], |word| {
+            [Some(word.stem), Some(word.plain).filter(|plain| *plain != 0 && *plain != word.stem)]
+        });
+        let followed = keys.into_iter().flatten().filter_map(|key| self.followed.get(&key)).flatten();
+        self.open.iter().chain(followed)
+    }
 }
 
 /// Where the alternatives of a need are looked for.
@@ -94,7 +123,7 @@ pub(super) struct Stretch {
 /// See the [module documentation](self).
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
-    phrases: HashMap<u64, Vec<Phrase>>,
+    phrases: Hashed<Begun>,
     bits: HashMap<String, Bits>,
     pub(super) patterns: Vec<Pattern>,
     pub(super) weights: Weights,
@@ -108,7 +137,7 @@ impl Vocabulary {
     /// Makes the settings of a bundle ready.
     pub fn new(settings: &MonitorSettings) -> Self {
         let mut vocabulary = Self {
-            phrases: HashMap::new(),
+            phrases: Hashed::default(),
             bits: HashMap::new(),
             patterns: Vec::new(),
             weights: settings.weights,
@@ -134,10 +163,6 @@ impl Vocabulary {
         vocabulary.legitimate = vocabulary.of("legitimate");
         vocabulary.keyword = vocabulary.of("keyword");
         vocabulary.address = vocabulary.of("address");
-        // The longest first, so that the place of a match is that of the longest.
-        for phrases in vocabulary.phrases.values_mut() {
-            phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.rest.len()));
-        }
         vocabulary
     }
 
@@ -179,7 +204,7 @@ impl Vocabulary {
             let Some((Step::Word(first) | Step::Head(first), rest)) = steps.split_first() else { continue };
             let heads = matches!(steps.first(), Some(Step::Head(_)));
             let phrase = Phrase { heads, rest: rest.to_vec(), concept };
-            self.phrases.entry(*first).or_default().push(phrase);
+            self.phrases.entry(*first).or_default().add(phrase);
         }
     }
 
@@ -226,10 +251,10 @@ impl Vocabulary {
             let Some(sentence) = sentences.last_mut() else { break };
             sentence.end = first.end;
             let keys = [Some(first.stem), (first.plain != 0).then_some(first.plain)];
-            for phrase in keys.into_iter().flatten().filter_map(|key| self.phrases.get(&key)).flatten() {
-                if (first.heads || !phrase.heads)
-                    && follows(&phrase.rest, tail.get(1..).unwrap_or_default(), 0)
-                {
+            let rest = tail.get(1..).unwrap_or_default();
+            let begun = keys.into_iter().flatten().filter_map(|key| self.phrases.get(&key));
+            for phrase in begun.flat_map(|begun| begun.before(rest)) {
+                if (first.heads || !phrase.heads) && follows(&phrase.rest, rest, 0) {
                     sentence.all |= phrase.concept;
                     if !first.quoted {
                         sentence.own |= phrase.concept;

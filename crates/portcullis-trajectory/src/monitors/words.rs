@@ -2,6 +2,8 @@
 
 use portcullis_core::normalise::Normalised;
 
+use crate::words::{hash, letter_at};
+
 /// Most words of one text that are read. What stands beyond is not looked at, and the reading says so.
 pub(super) const WORDS_MAX: usize = 65_536;
 /// Most letters of one word that are looked at.
@@ -41,15 +43,12 @@ pub struct Words {
     pub cut: bool,
 }
 
-/// A 64-bit hash (FNV-1a) that is the same in every build.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 /// The stem of a lower-case word by the general rules of English endings; a key, not a word.
 fn stem(word: &str) -> &str {
+    // No ending that is cut off ends in another letter.
+    if !matches!(word.as_bytes().last(), Some(b's' | b'd' | b'g' | b'e' | b'y')) {
+        return word;
+    }
     let vowel = |base: &str| base.contains(['a', 'e', 'i', 'o', 'u', 'y']);
     let mut stem = word;
     if stem.len() > 4 {
@@ -113,20 +112,68 @@ const SLIGHT: &[&str] = &[
     "org", "net", "www", "http", "https", "true", "false", "null", "none",
 ];
 
+/// Letters of a word that is packed into a number.
+const PACKED_MAX: usize = 7;
+
+/// A word of at most [`PACKED_MAX`] bytes as a number; 0 for others.
+const fn packed(mut word: &[u8]) -> u64 {
+    if word.len() > PACKED_MAX {
+        return 0;
+    }
+    let mut number = 0;
+    while let [first, rest @ ..] = word {
+        number = number << 8 | *first as u64;
+        word = rest;
+    }
+    number
+}
+
+/// Places of [`SLIGHT_TABLE`], as a power of two: many more than there are words, so that a search is short.
+const SLIGHT_BITS: u32 = 9;
+
+/// Where the search for a packed word begins.
+const fn slight_place(word: u64) -> usize {
+    (word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - SLIGHT_BITS)) as usize
+}
+
+/// [`SLIGHT`], each word packed, where the search for it ends.
+#[expect(clippy::indexing_slicing, reason = "worked out by the compiler, which refuses what is wrong")]
+const SLIGHT_TABLE: [u64; 1 << SLIGHT_BITS] = {
+    let mut table = [0; 1 << SLIGHT_BITS];
+    let mut number = 0;
+    while number < SLIGHT.len() {
+        let word = packed(SLIGHT[number].as_bytes());
+        assert!(word != 0, "a word that is too long to be packed");
+        let mut at = slight_place(word);
+        while table[at] != 0 {
+            at = (at + 1) % table.len();
+        }
+        table[at] = word;
+        number += 1;
+    }
+    table
+};
+
+fn is_slight(word: &str) -> bool {
+    let word = packed(word.as_bytes());
+    let (before, from) = SLIGHT_TABLE.split_at_checked(slight_place(word)).unwrap_or_default();
+    from.iter().chain(before).take_while(|known| **known != 0).any(|known| *known == word)
+}
+
 /// Cuts a text into words. Linear in its length.
 pub(super) fn words(text: &str) -> Words {
-    let normalised = Normalised::new(text);
-    let view = normalised.texts().next().unwrap_or_default();
-    let mut cutter = Cutter { out: Words::default(), begins: true, quote: None };
-    let mut buffer = String::with_capacity(LETTERS_MAX);
-    for chunk in chunks(view) {
-        let Chunk { text: piece, start } = chunk;
-        let address = is_address(piece);
-        cutter.out.address |= address;
-        if !cutter.chunk(piece, start, address, &mut buffer) {
-            break;
-        }
+    let mut cutter = Cutter::default();
+    // Of shown ASCII the normal form has other letters' cases and one blank for several, and neither moves a word.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'..=b'\r')) {
+        cutter.read(text);
+        return cutter.out;
     }
+    of_normal_form(text, cutter)
+}
+
+fn of_normal_form(text: &str, mut cutter: Cutter) -> Words {
+    let normalised = Normalised::new(text);
+    cutter.read(normalised.texts().next().unwrap_or_default());
     for word in &mut cutter.out.list {
         (word.start, word.end) = normalised.original_span(0, word.start, word.end);
     }
@@ -140,15 +187,20 @@ struct Chunk<'t> {
 
 /// Stretches without white space.
 fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
-    let mut start = 0;
-    text.split_inclusive(char::is_whitespace).map(move |piece| {
-        let chunk = Chunk { text: piece, start };
-        start += piece.len();
-        chunk
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at + text.get(at..)?.find(|c: char| !c.is_whitespace())?;
+        let rest = text.get(start..)?;
+        let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        at = start + length;
+        Some(Chunk { text: rest.get(..length)?, start })
     })
 }
 
 fn is_address(chunk: &str) -> bool {
+    if !chunk.bytes().any(|byte| matches!(byte, b'.' | b':' | b'@')) {
+        return false;
+    }
     let chunk = chunk.trim_matches(|c: char| !c.is_alphanumeric() && c != '/');
     if chunk.contains("://") {
         return true;
@@ -167,58 +219,84 @@ struct Cutter {
     quote: Option<char>,
 }
 
+impl Default for Cutter {
+    fn default() -> Self {
+        Self { out: Words::default(), begins: true, quote: None }
+    }
+}
+
 impl Cutter {
+    /// Takes the words of a text.
+    fn read(&mut self, text: &str) {
+        let mut buffer = String::with_capacity(LETTERS_MAX);
+        for Chunk { text: piece, start } in chunks(text) {
+            let address = is_address(piece);
+            self.out.address |= address;
+            if !self.chunk(piece, start, address, &mut buffer) {
+                break;
+            }
+        }
+    }
+
     /// Takes the words of a chunk; false when there are too many.
     fn chunk(&mut self, chunk: &str, start: usize, address: bool, buffer: &mut String) -> bool {
-        let mut chars = chunk.char_indices().peekable();
         let mut before = None;
-        while let Some((at, c)) = chars.next() {
-            if is_letter(c, address) {
-                buffer.clear();
-                let mut end = at + c.len_utf8();
-                // *w/o* is one word.
-                if matches!(c, 'w' | 'W')
-                    && let Some(length) = without(chunk.get(at..).unwrap_or_default())
-                {
-                    buffer.push_str("without");
-                    self.push(buffer, start + at, start + at + length);
-                    chars.by_ref().take(length - 1).for_each(drop);
-                    before = Some('a');
-                    continue;
-                }
-                self.letter(c, buffer);
-                while let Some((next, c)) = chars.peek().copied() {
-                    let apostrophe = matches!(c, '\'' | '’')
-                        && chunk
-                            .get(next + c.len_utf8()..)
-                            .is_some_and(|rest| rest.starts_with(char::is_alphabetic));
-                    if !apostrophe && !is_letter(c, address) {
-                        break;
-                    }
-                    if !apostrophe {
-                        self.letter(c, buffer);
-                    }
-                    end = next + c.len_utf8();
-                    chars.next();
-                }
-                if self.out.list.len() >= WORDS_MAX {
-                    self.out.cut = true;
-                    return false;
-                }
-                self.push(buffer, start + at, start + end);
-                before = Some('a');
+        let mut at = 0;
+        while let Some(c) = letter_at(chunk, at) {
+            let next = at + c.len_utf8();
+            if !is_letter(c, address) {
+                self.sign(c, before, letter_at(chunk, next));
+                before = Some(c);
+                at = next;
                 continue;
             }
-            let next = chars.peek().map(|(_, next)| *next);
-            self.sign(c, before, next);
-            before = Some(c);
+            // *w/o* is one word.
+            let without = matches!(c, 'w' | 'W')
+                .then(|| without(chunk.get(at..).unwrap_or_default()))
+                .flatten()
+                .map(|length| at + length);
+            buffer.clear();
+            let end = match without {
+                Some(end) => {
+                    buffer.push_str("without");
+                    end
+                }
+                None => self.letters(chunk, at, address, buffer),
+            };
+            if self.out.list.len() >= WORDS_MAX {
+                self.out.cut = true;
+                return false;
+            }
+            self.push(buffer, start + at, start + end);
+            before = Some('a');
+            at = end;
         }
         true
     }
 
+    /// Puts the word at `at` into the buffer, without apostrophes. Returns where it ends.
+    fn letters(&self, chunk: &str, mut at: usize, address: bool, buffer: &mut String) -> usize {
+        while let Some(c) = letter_at(chunk, at) {
+            let next = at + c.len_utf8();
+            let apostrophe =
+                || matches!(c, '\'' | '’') && letter_at(chunk, next).is_some_and(char::is_alphabetic);
+            if is_letter(c, address) {
+                self.letter(c, buffer);
+            } else if !apostrophe() {
+                break;
+            }
+            at = next;
+        }
+        at
+    }
+
     fn letter(&self, c: char, buffer: &mut String) {
         if buffer.len() < LETTERS_MAX {
-            buffer.extend(c.to_lowercase());
+            if c.is_ascii() {
+                buffer.push(c.to_ascii_lowercase());
+            } else {
+                buffer.extend(c.to_lowercase());
+            }
         }
     }
 
@@ -226,7 +304,7 @@ impl Cutter {
     fn sign(&mut self, c: char, before: Option<char>, next: Option<char>) {
         let ends =
             next.is_none_or(|next| next.is_whitespace() || matches!(next, '"' | '”' | '\'' | ')' | ']'));
-        if matches!(c, '.' | '!' | '?' | ';') && ends || c == '\n' {
+        if matches!(c, '.' | '!' | '?' | ';') && ends {
             self.begins = true;
         }
         if c == ':'
@@ -249,8 +327,10 @@ impl Cutter {
     }
 
     fn push(&mut self, buffer: &str, start: usize, end: usize) {
-        let buffer =
-            ABBREVIATIONS.iter().find(|(short, _)| *short == buffer).map_or(buffer, |(_, long)| long);
+        let long = (buffer.len() <= ABBREVIATION_MAX)
+            .then(|| ABBREVIATIONS.iter().find(|(short, _)| *short == buffer))
+            .flatten();
+        let buffer = long.map_or(buffer, |(_, long)| long);
         let digit = buffer.contains(|c: char| c.is_ascii_digit() || matches!(c, '@' | '$'));
         let number = digit && buffer.chars().all(|c| c.is_ascii_digit());
         let plain = if digit && !number {
@@ -259,7 +339,7 @@ impl Cutter {
         } else {
             0
         };
-        let slight = number || buffer.chars().count() < 3 || SLIGHT.contains(&buffer);
+        let slight = number || buffer.chars().nth(2).is_none() || is_slight(buffer);
         self.out.list.push(Word {
             stem: stem_hash(buffer),
             plain,
@@ -275,6 +355,8 @@ impl Cutter {
     }
 }
 
+/// Letters of the longest of [`ABBREVIATIONS`].
+const ABBREVIATION_MAX: usize = 4;
 /// How people shorten words when they type.
 const ABBREVIATIONS: [(&str, &str); 14] = [
     ("u", "you"),
@@ -346,7 +428,19 @@ mod tests {
         }
     }
 
+    #[test]
+    fn slight_words_are_found() {
+        assert!(SLIGHT.iter().all(|word| is_slight(word)));
+        assert!(!is_slight("") && !is_slight("thee") && !is_slight("instructions"));
+    }
+
     proptest::proptest! {
+        #[test]
+        fn the_short_way_for_ascii_is_the_long_one(text in "[ -~\\t\\n]{0,60}", more in "[wW/oO'\". a]{0,20}") {
+            let text = format!("{text}{more}{text}");
+            proptest::prop_assert_eq!(words(&text), of_normal_form(&text, Cutter::default()));
+        }
+
         #[test]
         fn any_text_is_cut(text in "\\PC{0,80}") {
             for word in words(&text).list {
