@@ -457,7 +457,8 @@ pub enum Enforced {
     Held,
     /// It goes ahead with the edits applied.
     Replaced,
-    /// Observe mode: it goes ahead although the verdict would have stopped it.
+    /// It goes ahead although the verdict would have stopped it: in observe mode, or as a text that its surface could
+    /// no longer keep back.
     LetPass,
     /// It is left to the client's own prompt: whoever answers that is not known to the gate, so there is no permit,
     /// and whether it goes ahead shows only in its outcome.

@@ -31,14 +31,16 @@
 //! `{run}` and `{id}` accept a unique prefix of at least [`ID_PREFIX_MIN`] hex digits. Requests are read
 //! strictly: an unknown field is an error. Responses are read leniently: a newer daemon may say more.
 
+mod texts;
 mod tools;
 
+pub use texts::{ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, Role, TextAnswer, TextEdit};
 pub use tools::{
     AcceptTool, AcceptedTool, ChangedTool, ChangedTools, ReportTools, ReportedTool, ToolWords, ToolsAnswer,
 };
 
 use portcullis_core::denial::Denial;
-use portcullis_core::event::{Control, Enforced, GrantedEffects, Mode, OutcomeStatus, Place};
+use portcullis_core::event::{Control, Enforced, GrantedEffects, Mode, Place};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::LabelSet;
@@ -212,99 +214,6 @@ pub struct ActionAnswer {
     pub seq: u64,
 }
 
-/// Reports what became of an action.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReportOutcome {
-    /// The action; none where `call` names it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub action: Option<ActionId>,
-    /// The surface's own id of the call, for who does not know the action's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
-    /// How it ended.
-    pub status: OutcomeStatus,
-    /// What the agent would see of it, as text.
-    #[serde(default)]
-    pub content: Option<String>,
-    /// Media type of the content; none: `text/plain`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media_type: Option<String>,
-}
-
-impl ReportOutcome {
-    /// The outcome of an action whose name is known.
-    #[must_use]
-    pub fn of(action: ActionId, status: OutcomeStatus, content: Option<String>) -> Self {
-        Self { action: Some(action), call: None, status, content, media_type: None }
-    }
-
-    /// The outcome of an action that the surface knows by its call.
-    #[must_use]
-    pub fn of_call(call: String, status: OutcomeStatus, content: Option<String>) -> Self {
-        Self { action: None, call: Some(call), status, content, media_type: None }
-    }
-}
-
-/// What the gate says of what a tool answered.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ObservationAnswer {
-    /// The join of all findings.
-    pub verdict: Verdict,
-    /// Whether the agent may see it.
-    pub enforced: Enforced,
-    /// Why not.
-    #[serde(default)]
-    pub denial: Option<Denial>,
-    /// With `enforced` `replaced`: what the agent gets instead of the content.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<String>,
-    /// The stretches of the content that were replaced, as bytes `[from, to)`, with what stands there now.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub edits: Vec<TextEdit>,
-    /// Number of the last event written for it.
-    pub seq: u64,
-}
-
-/// One stretch of a text that is replaced.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextEdit {
-    /// First byte of the stretch in the original.
-    pub start: usize,
-    /// One past its last byte.
-    pub end: usize,
-    /// What stands there instead.
-    pub replacement: String,
-}
-
-/// Reports what was said to the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReportInput {
-    /// The words.
-    pub text: String,
-    /// Who said them.
-    pub role: Role,
-}
-
-/// Who speaks to an agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// The user on whose behalf it acts.
-    User,
-    /// Whoever set it up: the system prompt.
-    Operator,
-}
-
-/// Reports the agent's reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReportOutput {
-    /// The words.
-    pub text: String,
-}
-
 /// Reports something that bears on the run and is neither said, done nor seen by the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -313,20 +222,6 @@ pub struct ReportEvidence {
     pub name: String,
     /// Digest of the thing itself.
     pub digest: Digest,
-}
-
-/// What the gate says of an input or an output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TextAnswer {
-    /// Number of the last event written for it.
-    pub seq: u64,
-    /// The join of all findings.
-    pub verdict: Verdict,
-    /// What is done about it.
-    pub enforced: Enforced,
-    /// Why it does not pass.
-    #[serde(default)]
-    pub denial: Option<Denial>,
 }
 
 /// Takes hold of a run. Needs the approver's credential.

@@ -44,6 +44,19 @@ pub(crate) fn sentence(denial: &Denial) -> String {
     text
 }
 
+/// Why a prompt does not reach the agent, for who wrote it.
+pub(crate) fn prompt_sentence(denial: &Denial) -> String {
+    let next = match denial.class {
+        DenialClass::ClarificationNeeded => "Answer with your next prompt.".to_owned(),
+        DenialClass::Paused => "The run is paused until your next prompt.".to_owned(),
+        DenialClass::Halted => {
+            format!("The run is halted; `portcullis runs resume {}` lets it go on.", denial.run)
+        }
+        _ => "The agent has not seen it.".to_owned(),
+    };
+    format!("Portcullis withholds this prompt ({}): {}. {next}", denial.rule, denial.message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 
 use crate::batch::Batch;
-use crate::engine::{Answer, AnswerError, Engine, Judgement, Proposal, Teller, TextJudgement};
+use crate::engine::{Answer, AnswerError, Engine, Judgement, Proposal, Reach, Teller, TextJudgement};
 use crate::env::{CountingEnv, Env};
 
 /// See the [module documentation](self).
@@ -118,14 +118,15 @@ impl DryRun {
     ) -> Option<TextJudgement> {
         // Here the driver is the gate, and knows what was never sent.
         let teller = if status == OutcomeStatus::NotExecuted { Teller::Gate } else { Teller::Surface };
-        let (batch, judgement) = self.engine.outcome(&mut self.env, action, status, content, teller);
+        let (batch, judgement) =
+            self.engine.outcome(&mut self.env, action, status, content, Reach::Replace, teller);
         self.commit(batch);
         judgement
     }
 
     /// Judges what was said to the agent.
     pub fn input(&mut self, text: &str, label: Label) -> TextJudgement {
-        let (batch, judgement) = self.engine.input(&mut self.env, text.to_owned(), label);
+        let (batch, judgement) = self.engine.input(&mut self.env, text.to_owned(), label, Reach::Replace);
         self.commit(batch);
         judgement
     }
@@ -144,7 +145,7 @@ impl DryRun {
 
     /// Judges the agent's reply.
     pub fn output(&mut self, text: &str) -> TextJudgement {
-        let (batch, judgement) = self.engine.output(&mut self.env, text.to_owned());
+        let (batch, judgement) = self.engine.output(&mut self.env, text.to_owned(), Reach::Replace);
         self.commit(batch);
         judgement
     }

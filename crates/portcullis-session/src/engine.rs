@@ -28,7 +28,7 @@ use portcullis_core::state::{ApprovalState, RunState};
 use portcullis_core::verdict::Verdict;
 use serde_json::Value;
 
-pub use self::texts::TextJudgement;
+pub use self::texts::{Reach, TextJudgement};
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;

@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::sync::{Mutex, Notify};
 
 use crate::batch::Batch;
-use crate::engine::{Answer, Engine, Judgement, Proposal, Teller, TextJudgement};
+use crate::engine::{Answer, Engine, Judgement, Proposal, Reach, Teller, TextJudgement};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
 use crate::permit::Permit;
@@ -137,12 +137,13 @@ impl Run {
         action: ActionId,
         status: OutcomeStatus,
         content: Option<String>,
+        reach: Reach,
     ) -> Result<(u64, Option<TextJudgement>), SessionError> {
         self.write_judged(|engine, env| {
             if engine.state().awaits_outcome(action).is_none() {
                 return Err(SessionError::NotExecuting(action));
             }
-            Ok(engine.outcome(env, action, status, content, Teller::Surface))
+            Ok(engine.outcome(env, action, status, content, reach, Teller::Surface))
         })
         .await
     }
@@ -150,19 +151,24 @@ impl Run {
     /// Records that a permit reached nobody, so that its action did not happen.
     pub(crate) async fn not_executed(&self, action: ActionId) -> Result<u64, SessionError> {
         self.write(|engine, env| {
-            Ok(engine.outcome(env, action, OutcomeStatus::NotExecuted, None, Teller::Gate).0)
+            Ok(engine.outcome(env, action, OutcomeStatus::NotExecuted, None, Reach::Tell, Teller::Gate).0)
         })
         .await
     }
 
     /// Records and judges what is said to the agent.
-    pub async fn input(&self, text: String, label: Label) -> Result<TextJudgement, SessionError> {
-        Ok(self.write_judged(|engine, env| Ok(engine.input(env, text, label))).await?.1)
+    pub async fn input(
+        &self,
+        text: String,
+        label: Label,
+        reach: Reach,
+    ) -> Result<TextJudgement, SessionError> {
+        Ok(self.write_judged(|engine, env| Ok(engine.input(env, text, label, reach))).await?.1)
     }
 
     /// Records and judges the agent's reply.
-    pub async fn output(&self, text: String) -> Result<TextJudgement, SessionError> {
-        Ok(self.write_judged(|engine, env| Ok(engine.output(env, text))).await?.1)
+    pub async fn output(&self, text: String, reach: Reach) -> Result<TextJudgement, SessionError> {
+        Ok(self.write_judged(|engine, env| Ok(engine.output(env, text, reach))).await?.1)
     }
 
     /// Records that a person accepted a tool as its server describes it now.
@@ -215,7 +221,8 @@ impl Run {
         let dangling = live.engine.state().executing_actions();
         for action in dangling {
             let Live { engine, env, .. } = &mut *live;
-            let (batch, _) = engine.outcome(env, action, OutcomeStatus::Unknown, None, Teller::Gate);
+            let (batch, _) =
+                engine.outcome(env, action, OutcomeStatus::Unknown, None, Reach::Tell, Teller::Gate);
             live.commit(batch).await?;
         }
         let Live { engine, env, .. } = &mut *live;

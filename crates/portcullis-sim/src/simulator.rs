@@ -14,7 +14,7 @@ use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_ledger::LedgerError;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Judgement, Proposal};
+use portcullis_session::engine::{Answer, Judgement, Proposal, Reach};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Gate, OpenError, OpenRun};
 use portcullis_session::permit::Permit;
@@ -126,7 +126,7 @@ pub async fn simulate(
         })
         .await?;
     let run = opened.run;
-    run.input(plan.prompt.clone(), Label::User).await?;
+    run.input(plan.prompt.clone(), Label::User, Reach::Replace).await?;
     let mut agent =
         Agent { gate, bundle, run: Arc::clone(&run), workspace, notes: Notes::new(), stopped: None };
     let mut output = None;
@@ -138,7 +138,7 @@ pub async fn simulate(
         // The last step of a plan, when it is a thinking step, is the answer.
         if happened && step.tool.is_none() && number + 1 == plan.steps.len() {
             let answer = agent.notes.answer(&plan.prompt);
-            run.output(answer.clone()).await?;
+            run.output(answer.clone(), Reach::Replace).await?;
             output = Some(answer);
         }
     }
@@ -206,7 +206,7 @@ impl Agent<'_> {
             }
             Err(error) => (OutcomeStatus::Error, error.to_string()),
         };
-        self.run.outcome(permit.action(), status, Some(content)).await?;
+        self.run.outcome(permit.action(), status, Some(content), Reach::Replace).await?;
         Ok(())
     }
 }

@@ -10,8 +10,8 @@
 //!  "tool_input":{"command":"ls"},"tool_use_id":"toolu_…","permission_mode":"default","transcript_path":"…"}
 //! ```
 //!
-//! The answer is one JSON object on standard output and exit code 0 ([`decision`], [`NO_OPINION`]). Exit code 2
-//! blocks what the event is about, with the reason on standard error.
+//! The answer is one JSON object on standard output and exit code 0 ([`decision`], [`prompt_blocked`],
+//! [`ResultAnswer`], [`NO_OPINION`]). Exit code 2 blocks what the event is about, with the reason on standard error.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -56,7 +56,7 @@ pub enum HookEvent {
     /// The agent wants to call a tool.
     PreToolUse(HookCall),
     /// A tool answered.
-    PostToolUse(HookCall, String),
+    PostToolUse(HookCall, ToolResponse),
     /// A tool failed, with the client's words for it.
     PostToolUseFailure(HookCall, String),
     /// The client did not make the call: its user or its own rules said no.
@@ -78,6 +78,53 @@ pub struct HookCall {
     pub arguments: Value,
     /// The client's id of the call; clients before 2.0.43 send none.
     pub id: Option<String>,
+}
+
+impl HookCall {
+    /// Whether the tool is one of an MCP server. The client checks no schema of what is to be shown instead of its
+    /// results.
+    #[must_use]
+    pub fn is_mcp(&self) -> bool {
+        self.tool.starts_with("mcp__")
+    }
+}
+
+/// What a tool answered.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolResponse {
+    /// The words, or the JSON text of what is no string.
+    pub text: String,
+    /// Whether the text is JSON, as the client sent it.
+    pub json: bool,
+}
+
+impl ToolResponse {
+    /// What the client can show in its place so that the agent reads `text` instead. None where that would be a value
+    /// of another shape, which the client ignores.
+    #[must_use]
+    pub fn replaced_by(&self, text: &str) -> Option<Value> {
+        if !self.json {
+            return Some(text.into());
+        }
+        let before = serde_json::from_str(&self.text).ok()?;
+        let after = serde_json::from_str(text).ok()?;
+        same_shape(&before, &after).then_some(after)
+    }
+}
+
+/// Whether two values differ at most in what their strings say. Both were parsed, which bounds their depth.
+fn same_shape(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::String(_), Value::String(_)) => true,
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_shape(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, one)| other.get(key).is_some_and(|other| same_shape(one, other)))
+        }
+        (one, other) => one == other,
+    }
 }
 
 /// Why an input cannot be read. What it is about must not happen.
@@ -165,7 +212,13 @@ pub fn parse(input: &[u8]) -> Result<HookInput, HookError> {
             said(prompt).ok_or(HookError::Missing { field: "prompt", expected: "what the user said" })?,
         ),
         "PreToolUse" => HookEvent::PreToolUse(call()?),
-        "PostToolUse" => HookEvent::PostToolUse(call()?, said(response).unwrap_or_default()),
+        "PostToolUse" => HookEvent::PostToolUse(
+            call()?,
+            ToolResponse {
+                text: said(response).unwrap_or_default(),
+                json: fields::present(response).is_some_and(|raw| fields::string(raw).is_none()),
+            },
+        ),
         "PostToolUseFailure" => HookEvent::PostToolUseFailure(call()?, said(error).unwrap_or_default()),
         "PermissionDenied" => HookEvent::PermissionDenied(call()?),
         "Stop" => HookEvent::Stop(said(reply).filter(|reply| !reply.is_empty())),
@@ -253,6 +306,51 @@ pub fn decision(decision: &Decision) -> String {
     json!({ "hookSpecificOutput": output }).to_string()
 }
 
+/// The answer to `UserPromptSubmit` that keeps the prompt from the agent; the user is told why.
+#[must_use]
+pub fn prompt_blocked(why: &str) -> String {
+    json!({"decision": "block", "reason": why}).to_string()
+}
+
+/// The answer to `PostToolUse` or `PostToolUseFailure`: what the agent is told of a result.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ResultAnswer {
+    /// Shown instead of the result. Clients show it for tools of MCP servers; for others since 2.1.121, where it has
+    /// the shape of the tool's result; and never for a failure.
+    pub instead: Option<Value>,
+    /// Stands beside the result.
+    pub reason: Option<String>,
+    /// Stands beside the result, too, and is all that there is beside a failure.
+    pub context: Option<String>,
+}
+
+impl ResultAnswer {
+    /// The answer, one line without its end. `failed` tells which of the two events it is for.
+    #[must_use]
+    pub fn line(self, call: &HookCall, failed: bool) -> String {
+        let Self { instead, reason, context } = self;
+        let name = if failed { "PostToolUseFailure" } else { "PostToolUse" };
+        let mut output = Map::from_iter([("hookEventName".to_owned(), name.into())]);
+        let mut answer = Map::new();
+        if let Some(context) = context {
+            output.insert("additionalContext".into(), context.into());
+        }
+        if let Some(reason) = reason.filter(|_| !failed) {
+            answer.insert("decision".into(), "block".into());
+            answer.insert("reason".into(), reason.into());
+        }
+        if let Some(instead) = instead.filter(|_| !failed) {
+            if call.is_mcp() {
+                // What clients before 2.1.121 call it.
+                output.insert("updatedMCPToolOutput".into(), instead.clone());
+            }
+            output.insert("updatedToolOutput".into(), instead);
+        }
+        answer.insert("hookSpecificOutput".into(), output.into());
+        Value::Object(answer).to_string()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -289,12 +387,15 @@ mod tests {
             (
                 "PostToolUse",
                 with(json!({"tool_response": {"stdout": "x"}})),
-                HookEvent::PostToolUse(call.clone(), r#"{"stdout":"x"}"#.into()),
+                HookEvent::PostToolUse(
+                    call.clone(),
+                    ToolResponse { text: r#"{"stdout":"x"}"#.into(), json: true },
+                ),
             ),
             (
                 "PostToolUse",
                 with(json!({"tool_response": "x\ny"})),
-                HookEvent::PostToolUse(call.clone(), "x\ny".into()),
+                HookEvent::PostToolUse(call.clone(), ToolResponse { text: "x\ny".into(), json: false }),
             ),
             (
                 "PostToolUseFailure",
@@ -353,7 +454,8 @@ mod tests {
     fn what_has_happened_is_kept_whatever_it_looks_like() {
         let text = r#"{"session_id":"s","hook_event_name":"PostToolUse","tool_name":"T","tool_input":{},"tool_response":"\ud800"}"#;
         let HookEvent::PostToolUse(_, content) = parse(text.as_bytes()).unwrap().event else { panic!() };
-        assert_eq!(content, r#""\ud800""#);
+        assert_eq!(content, ToolResponse { text: r#""\ud800""#.into(), json: true });
+        assert_eq!(content.replaced_by(r#""\ud800 cut""#), None);
         let long = input("Stop", &json!({"last_assistant_message": "ä".repeat(TEXT_BYTES_MAX / 2 + 1)}));
         let HookEvent::Stop(Some(reply)) = read(&long).unwrap().event else { panic!() };
         assert!(reply.ends_with("bytes in all]") && reply.len() < TEXT_BYTES_MAX + 64);
@@ -372,6 +474,56 @@ mod tests {
         );
         assert_eq!(parsed(&Decision::Ask("?".into()))["hookSpecificOutput"]["permissionDecision"], "ask");
         assert_eq!(parsed(&Decision::Allow(None))["hookSpecificOutput"]["permissionDecision"], "allow");
+    }
+
+    #[test]
+    fn a_result_is_replaced_by_one_of_its_shape() {
+        let response = |text: &str, json| ToolResponse { text: text.into(), json };
+        assert_eq!(response("a b", false).replaced_by("a [cut]"), Some("a [cut]".into()));
+        let bash = response(r#"{"stdout":"a b","isImage":false,"more":[1.0,null,"c"]}"#, true);
+        let cut = r#"{"stdout":"a [cut]","isImage":false,"more":[1.0,null,"d"]}"#;
+        assert_eq!(bash.replaced_by(cut), Some(serde_json::from_str(cut).unwrap()));
+        for other in [
+            r#"{"stdout":"a [cut]","isImage":true,"more":[1.0,null,"d"]}"#,
+            r#"{"stdout":["a"],"isImage":false,"more":[1.0,null,"d"]}"#,
+            r#"{"stdout":"a","isImage":false,"more":[1.0,null]}"#,
+            r#"{"stdout":"a","isImage":false}"#,
+            r#"{"stdout":"a","isImage":false,"less":[1.0,null,"c"]}"#,
+            r#"{"stdout":"a [cut "quoted"]","isImage":false}"#,
+            "a",
+            "",
+        ] {
+            assert_eq!(bash.replaced_by(other), None, "{other}");
+        }
+        assert_eq!(response("{\n[cut by the gate]", true).replaced_by("{}"), None);
+    }
+
+    #[test]
+    fn answers_about_results_have_the_documented_form() {
+        let line = |tool: &str, answer: ResultAnswer, failed| {
+            let call = HookCall { tool: tool.into(), arguments: json!({}), id: None };
+            serde_json::from_str::<Value>(&answer.line(&call, failed)).unwrap()
+        };
+        let whole = ResultAnswer {
+            instead: Some("cut".into()),
+            reason: Some("why".into()),
+            context: Some("where".into()),
+        };
+        assert_eq!(
+            line("Read", whole.clone(), false),
+            json!({"decision": "block", "reason": "why", "hookSpecificOutput": {
+                "hookEventName": "PostToolUse", "additionalContext": "where", "updatedToolOutput": "cut"}})
+        );
+        let output = &line("mcp__a__b", whole.clone(), false)["hookSpecificOutput"];
+        assert_eq!(
+            (&output["updatedToolOutput"], &output["updatedMCPToolOutput"]),
+            (&json!("cut"), &json!("cut"))
+        );
+        assert_eq!(
+            line("mcp__a__b", whole, true),
+            json!({"hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": "where"}})
+        );
+        assert_eq!(prompt_blocked("no \"way\""), r#"{"decision":"block","reason":"no \"way\""}"#);
     }
 
     proptest! {

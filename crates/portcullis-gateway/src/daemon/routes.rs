@@ -260,7 +260,8 @@ async fn outcome(
         _ => return Err(Failure::bad_request("say which action, by `action` or by `call`")),
     };
     let (seq, judged) =
-        settle(async move { run.outcome(action, request.status, request.content).await }).await?;
+        settle(async move { run.outcome(action, request.status, request.content, request.reach).await })
+            .await?;
     Ok(Json(match judged {
         Some(judged) => api::ObservationAnswer {
             verdict: judged.decision.verdict,
@@ -317,7 +318,7 @@ async fn input(
         api::Role::User => Label::User,
         api::Role::Operator => Label::Operator,
     };
-    let judged = settle(async move { run.input(request.text, label).await }).await?;
+    let judged = settle(async move { run.input(request.text, label, request.reach).await }).await?;
     Ok(Json(text_answer(judged)))
 }
 
@@ -328,7 +329,7 @@ async fn output(
     JsonBody(request): JsonBody<api::ReportOutput>,
 ) -> Result<Json<api::TextAnswer>, Failure> {
     let run = live_run(&shared, &caller, &run).await?;
-    let judged = settle(async move { run.output(request.text).await }).await?;
+    let judged = settle(async move { run.output(request.text, request.reach).await }).await?;
     Ok(Json(text_answer(judged)))
 }
 

@@ -7,9 +7,9 @@
 //! | event | what becomes of it |
 //! |---|---|
 //! | `SessionStart` | the run is opened, or goes on |
-//! | `UserPromptSubmit` | an input of the user |
+//! | `UserPromptSubmit` | an input of the user; one that is withheld does not reach the agent |
 //! | `PreToolUse` | the call is judged: allowed, denied, held, or left to the client's prompt |
-//! | `PostToolUse`, `PostToolUseFailure` | the outcome, and what the agent sees of it |
+//! | `PostToolUse`, `PostToolUseFailure` | the outcome, and what the agent sees of it: see [`shown`] |
 //! | `PermissionDenied` | the outcome: not executed |
 //! | `Stop` | an output, where the client tells the reply |
 //! | `SessionEnd` | the run is closed |
@@ -20,6 +20,7 @@
 //! else (after `Stop` it makes the agent go on), so they end with code 1, which the user is shown.
 
 mod install;
+mod shown;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,8 +29,9 @@ use portcullis_core::event::{Enforced, OutcomeStatus, Place};
 use portcullis_core::finding::{Finding, Span};
 use portcullis_core::id::{Digest, DigestBuilder, RunId, canonical_json};
 use portcullis_core::principal::CredentialKind;
+use portcullis_session::engine::Reach;
 use portcullis_sim::developer_bundle;
-use portcullis_wire::hook::{self, Decision, HookCall, HookEvent, HookInput, NO_OPINION};
+use portcullis_wire::hook::{self, Decision, HookCall, HookEvent, HookInput, NO_OPINION, ToolResponse};
 use serde_json::{Value, json};
 
 pub use install::{InstallError, Installed, Settings, install};
@@ -107,7 +109,7 @@ pub async fn answer(input: &[u8], options: &HookOptions) -> Answered {
         Err(error) => return Answered::blocked(error),
     };
     let blocks = blocks(&parsed);
-    let answered = match tokio::time::timeout(ANSWER_MAX, tell(input, parsed, options)).await {
+    let answered = match tokio::time::timeout(ANSWER_MAX, tell(input, &parsed, options)).await {
         Ok(answered) => answered.map_err(|error| error.to_string()),
         Err(_) => Err(format!(
             "no answer within {} s; `portcullis doctor` looks for the reason",
@@ -116,7 +118,9 @@ pub async fn answer(input: &[u8], options: &HookOptions) -> Answered {
     };
     match answered {
         Ok(answered) => answered,
-        Err(why) if blocks => Answered::blocked(why),
+        Err(why) if blocks => {
+            shown::not_judged(&parsed.event, &why).unwrap_or_else(|| Answered::blocked(why))
+        }
         Err(why) => Answered {
             output: String::new(),
             error: format!("portcullis: not recorded: {why}"),
@@ -140,8 +144,8 @@ fn blocks(input: &HookInput) -> bool {
     }
 }
 
-async fn tell(input: &[u8], parsed: HookInput, options: &HookOptions) -> Result<Answered, ClientError> {
-    let open = open_request(&parsed, options)?;
+async fn tell(input: &[u8], parsed: &HookInput, options: &HookOptions) -> Result<Answered, ClientError> {
+    let open = open_request(parsed, options)?;
     let mut tries = 1;
     let mut again = false;
     loop {
@@ -149,7 +153,7 @@ async fn tell(input: &[u8], parsed: HookInput, options: &HookOptions) -> Result<
         let told = async {
             let run = client.open_run(&open).await?.run;
             let told_before = std::mem::replace(&mut again, true);
-            event(&client, run, input, &parsed, options, told_before).await
+            event(&client, run, input, parsed, options, told_before).await
         };
         match told.await {
             // Nobody listens, or the daemon ended a moment ago: what was recorded is taken up by the next one.
@@ -217,25 +221,26 @@ async fn event(
         HookEvent::SessionStart => {}
         HookEvent::SessionEnd => client.close(run).await?,
         HookEvent::Prompt(text) => {
-            client.input(run, &ReportInput { text: text.clone(), role: Role::User }).await?;
+            let said = ReportInput { text: text.clone(), role: Role::User, reach: Reach::Withhold };
+            let judged = client.input(run, &said).await?;
+            return Ok(Answered::with(shown::prompt(&judged)));
         }
         HookEvent::Stop(Some(text)) => {
-            client.output(run, &ReportOutput { text: text.clone() }).await?;
+            // The user has read it.
+            client.output(run, &ReportOutput { text: text.clone(), reach: Reach::Tell }).await?;
         }
         HookEvent::PreToolUse(call) => {
             return judge(client, run, parsed, call, options).await;
         }
-        HookEvent::PostToolUse(call, content) => {
-            let report = ReportOutcome::of_call(call_id(call), OutcomeStatus::Ok, Some(content.clone()));
-            return outcome(client, run, call, report, again).await;
+        HookEvent::PostToolUse(call, response) => {
+            return outcome(client, run, call, OutcomeStatus::Ok, Some(response), again).await;
         }
         HookEvent::PostToolUseFailure(call, error) => {
-            let report = ReportOutcome::of_call(call_id(call), OutcomeStatus::Error, Some(error.clone()));
-            return outcome(client, run, call, report, again).await;
+            let response = ToolResponse { text: error.clone(), json: false };
+            return outcome(client, run, call, OutcomeStatus::Error, Some(&response), again).await;
         }
         HookEvent::PermissionDenied(call) => {
-            let report = ReportOutcome::of_call(call_id(call), OutcomeStatus::NotExecuted, None);
-            return outcome(client, run, call, report, again).await;
+            return outcome(client, run, call, OutcomeStatus::NotExecuted, None, again).await;
         }
         HookEvent::Stop(None) | HookEvent::Other => {
             let name: String = parsed.name.chars().take(EVENT_NAME_CHARS_MAX).collect();
@@ -345,10 +350,17 @@ fn with_effects(mut message: String, finding: &Finding, arguments: &Value) -> St
     message
 }
 
-/// The text at a span of the arguments, on one line, cut to a readable length.
+/// The text at a span of the arguments, quoted.
 fn stretch(arguments: &Value, span: &Span) -> Option<String> {
     let text = arguments.pointer(span.pointer.strip_prefix("/arguments")?)?.as_str()?;
-    let text = text.get(span.start..span.end).filter(|text| !text.trim().is_empty())?;
+    text.get(span.start..span.end).and_then(quoted)
+}
+
+/// A text on one line, cut to a readable length; none for one that says nothing.
+fn quoted(text: &str) -> Option<String> {
+    if text.trim().is_empty() {
+        return None;
+    }
     let mut quoted: String = text
         .chars()
         .take(QUOTED_CHARS_MAX)
@@ -364,17 +376,23 @@ async fn outcome(
     client: &Client,
     run: RunId,
     call: &HookCall,
-    report: ReportOutcome,
+    status: OutcomeStatus,
+    response: Option<&ToolResponse>,
     again: bool,
 ) -> Result<Answered, ClientError> {
-    match client.outcome(run, &report).await {
-        Ok(_) => Ok(Answered::with(NO_OPINION)),
-        Err(error) if error.code() != Some(code::NOT_EXECUTING) => Err(error),
+    let content = response.map(|response| response.text.clone());
+    let failed = status != OutcomeStatus::Ok;
+    let report = ReportOutcome::of_call(call_id(call), status, content).within(shown::reach(call, failed));
+    match (client.outcome(run, &report).await, response) {
+        (Ok(_), None) => Ok(Answered::with(NO_OPINION)),
+        (Ok(judged), Some(response)) => Ok(Answered::with(shown::result(call, failed, response, &judged))),
+        (Err(error), _) if error.code() != Some(code::NOT_EXECUTING) => Err(error),
+        (Err(_), None) => Ok(Answered::with(NO_OPINION)),
         // It was recorded the first time, and the answer was lost with the daemon.
-        Err(_) if again || report.status == OutcomeStatus::NotExecuted => Ok(Answered::with(NO_OPINION)),
+        (Err(_), Some(_)) if again => Ok(Answered::with(shown::lost(call, failed))),
         // The client made a call that the gate did not permit, or never saw. It has happened; it is recorded as what
         // it is, and the user is told.
-        Err(_) => {
+        (Err(_), Some(_)) => {
             evidence(client, run, "call-without-permit", call_id(call).as_bytes()).await?;
             let message = format!(
                 "portcullis: `{}` was called without a permit of the gate; is the hook set up for PreToolUse of every tool?",

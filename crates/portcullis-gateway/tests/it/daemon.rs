@@ -14,6 +14,7 @@ use portcullis_gateway::api::{
 use portcullis_gateway::client::Client;
 use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
 use portcullis_gateway::home::Home;
+use portcullis_session::engine::Reach;
 use portcullis_sim::default_bundle;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -109,7 +110,7 @@ async fn a_run_from_open_to_close() {
     let daemon = Daemon::start().await;
     let agent = daemon.agent();
     let opened = agent.open_run(&open("Strict Compliance Policy", None)).await.unwrap();
-    let input = ReportInput { text: "Which channels?".into(), role: Role::User };
+    let input = ReportInput { text: "Which channels?".into(), role: Role::User, reach: Reach::Replace };
     agent.input(opened.run, &input).await.unwrap();
     let allowed = agent
         .propose(opened.run, &call("retrieve_compliance_documents", json!({"query": "x"}), 0))
@@ -366,7 +367,7 @@ async fn an_agent_cannot_lift_a_halt_by_closing_and_continuing() {
     agent.close(run).await.unwrap();
     let other = OpenRun { resume: Some(run), ..open("Strict Compliance Policy", None) };
     assert_eq!(agent.open_run(&other).await.unwrap_err().code(), Some("bundle_mismatch"));
-    let said = ReportInput { text: "resume".into(), role: Role::Operator };
+    let said = ReportInput { text: "resume".into(), role: Role::Operator, reach: Reach::Replace };
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     assert_eq!(agent.input(run, &said).await.unwrap_err().code(), Some("forbidden"));
 }

@@ -2,6 +2,9 @@
 //! reader whole, with stretches replaced, or not at all.
 //!
 //! A text against which nothing was found leaves no verdict in the record: having been recorded at all, it was judged.
+//!
+//! Not every surface can still do what the verdict asks for. Each says how far it reaches, and the record says what was
+//! really done.
 
 use portcullis_core::action::{Pending, Subject};
 use portcullis_core::denial::Denial;
@@ -12,12 +15,38 @@ use portcullis_core::label::Label;
 use portcullis_core::memory::Reading;
 use portcullis_core::pipeline::{Decision, reserved};
 use portcullis_core::verdict::Verdict;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Engine, TEXT, Teller, binds_always, denied};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain_text;
 use crate::env::Env;
+
+/// What a surface can still do about a text when the gate has judged it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// Show it with stretches replaced, or not at all.
+    #[default]
+    Replace,
+    /// Keep it back whole. What would be replaced is withheld.
+    Withhold,
+    /// Nothing for certain: its reader has it, or gets it whatever the gate says. The verdict stands and the run may be
+    /// stopped by it, but the text is let pass.
+    Tell,
+}
+
+impl Reach {
+    /// What is done, where this is asked for.
+    fn done(self, asked: Enforced) -> Enforced {
+        match (self, asked) {
+            (Self::Withhold, Enforced::Replaced) => Enforced::Withheld,
+            (Self::Tell, Enforced::Replaced | Enforced::Withheld) => Enforced::LetPass,
+            _ => asked,
+        }
+    }
+}
 
 /// What the gate says to something that was said or seen.
 #[derive(Debug, Clone)]
@@ -26,9 +55,9 @@ pub struct TextJudgement {
     pub decision: Decision,
     /// What is done about it: executed (it passes as it is), replaced, let-pass or withheld.
     pub enforced: Enforced,
-    /// What its reader gets instead, where stretches were replaced.
+    /// What its reader should get instead, where stretches are to be replaced.
     pub shown: Option<String>,
-    /// Why it does not pass.
+    /// Why it should not pass.
     pub denial: Option<Denial>,
     /// Number of the last event about it.
     pub seq: u64,
@@ -36,22 +65,29 @@ pub struct TextJudgement {
 
 impl Engine {
     /// The user or the operator says something.
-    pub fn input(&self, env: &mut dyn Env, text: String, label: Label) -> (Batch, TextJudgement) {
+    pub fn input(
+        &self,
+        env: &mut dyn Env,
+        text: String,
+        label: Label,
+        reach: Reach,
+    ) -> (Batch, TextJudgement) {
         let mut batch = self.builder(env);
         let actor = if label == Label::User { Actor::user() } else { Actor::gate() };
         let payload = ("text", TEXT, text.clone().into_bytes());
         let said = batch.push_with(actor, None, EventBody::Input { label: label.clone() }, [Some(payload)]);
-        let judgement = self.judge_text(&mut batch, Subject::Input { text: &text, label: &label }, said);
+        let judgement =
+            self.judge_text(&mut batch, Subject::Input { text: &text, label: &label }, said, reach);
         (batch.finish(), judgement)
     }
 
     /// The agent replies.
-    pub fn output(&self, env: &mut dyn Env, text: String) -> (Batch, TextJudgement) {
+    pub fn output(&self, env: &mut dyn Env, text: String, reach: Reach) -> (Batch, TextJudgement) {
         let mut batch = self.builder(env);
         let payload = ("text", TEXT, text.clone().into_bytes());
         let actor = Actor::agent(self.principal());
         let said = batch.push_with(actor, None, EventBody::Output {}, [Some(payload)]);
-        let judgement = self.judge_text(&mut batch, Subject::Output { text: &text }, said);
+        let judgement = self.judge_text(&mut batch, Subject::Output { text: &text }, said, reach);
         (batch.finish(), judgement)
     }
 
@@ -63,6 +99,7 @@ impl Engine {
         action: ActionId,
         status: OutcomeStatus,
         content: Option<String>,
+        reach: Reach,
         teller: Teller,
     ) -> (Batch, Option<TextJudgement>) {
         let open = self.state.awaits_outcome(action);
@@ -81,17 +118,24 @@ impl Engine {
             let payload = ("content", TEXT, content.clone().into_bytes());
             let seen = batch.push_with(actor, Some(outcome), body, [Some(payload)]);
             let subject = Subject::Observation { action: Some(action), text: &content, label: &label };
-            self.judge_text(&mut batch, subject, seen)
+            self.judge_text(&mut batch, subject, seen, reach)
         });
         (batch.finish(), judgement)
     }
 
     /// Judges a text that was recorded as event `said`.
-    fn judge_text(&self, batch: &mut BatchBuilder<'_>, subject: Subject<'_>, said: u64) -> TextJudgement {
+    fn judge_text(
+        &self,
+        batch: &mut BatchBuilder<'_>,
+        subject: Subject<'_>,
+        said: u64,
+        reach: Reach,
+    ) -> TextJudgement {
         let pending = Pending { at: batch.at(), subject, grant: None };
         let (facts, decision, reading) = self.decide_text(&pending);
         batch.keep_reading(said, reading);
-        let enforced = self.enforced_text(&decision);
+        let asked = self.enforced_text(&decision);
+        let enforced = reach.done(asked);
         if !decision.findings.is_empty() {
             let mut last = said;
             if let Some(context) = self.context() {
@@ -101,11 +145,14 @@ impl Engine {
             let body = EventBody::Enforcement { action: None, enforced, call: None };
             batch.push(Actor::gate(), Some(last), body);
         }
-        let shown = match (&decision.modified, enforced) {
-            (Some(Value::String(text)), Enforced::Replaced) => Some(text.clone()),
+        let shown = match (&decision.modified, asked) {
+            (Some(Value::String(text)), Enforced::Replaced) if enforced != Enforced::Withheld => {
+                Some(text.clone())
+            }
             _ => None,
         };
-        let denial = (!enforced.proceeds()).then(|| explain_text(self.run, &subject, &decision));
+        let stopped = !asked.proceeds() || !enforced.proceeds();
+        let denial = stopped.then(|| explain_text(self.run, &subject, &decision));
         TextJudgement { decision, enforced, shown, denial, seq: batch.seq() }
     }
 

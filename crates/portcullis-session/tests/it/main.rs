@@ -1,6 +1,8 @@
 //! Runs over a real ledger: permits, observe mode, and verdicts that can be computed again.
 #![cfg(test)]
 
+mod reach;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{Ledger, LedgerError, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::Proposal;
+use portcullis_session::engine::{Proposal, Reach};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Gate, OpenRun, Opened};
 use serde_json::{Value, json};
@@ -81,7 +83,7 @@ async fn no_record_no_permit() {
                 let stored = gate.ledger().read(|reader| reader.head(opened.run.id())).unwrap().unwrap();
                 assert!(stored.count >= permit.seq());
                 permitted += 1;
-                opened.run.outcome(permit.action(), OutcomeStatus::Ok, None).await.unwrap();
+                opened.run.outcome(permit.action(), OutcomeStatus::Ok, None, Reach::Replace).await.unwrap();
             }
             Err(error) => break error,
         }
@@ -111,7 +113,7 @@ async fn observe_mode_notes_the_verdict_and_lets_pass() {
         let enforced = if verdict == Verdict::Allow { Enforced::Executed } else { Enforced::LetPass };
         assert_eq!(judgement.enforced, enforced);
         assert!(judgement.denial.is_none() && judgement.approval.is_none());
-        opened.run.outcome(permit.unwrap().action(), OutcomeStatus::Ok, None).await.unwrap();
+        opened.run.outcome(permit.unwrap().action(), OutcomeStatus::Ok, None, Reach::Replace).await.unwrap();
     }
     let recorded: Vec<_> = events(&gate, &opened)
         .into_iter()
@@ -215,7 +217,11 @@ async fn recorded_verdicts_can_be_computed_again() {
     for (tool, arguments) in calls {
         let (_, permit) = gate.propose(&opened.run, call(tool, arguments), Duration::ZERO).await.unwrap();
         if let Some(permit) = permit {
-            opened.run.outcome(permit.action(), OutcomeStatus::Ok, Some("fine".into())).await.unwrap();
+            opened
+                .run
+                .outcome(permit.action(), OutcomeStatus::Ok, Some("fine".into()), Reach::Replace)
+                .await
+                .unwrap();
         }
     }
     let pipeline = portcullis_session::policy::pipeline();

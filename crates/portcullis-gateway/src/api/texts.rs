@@ -1,0 +1,136 @@
+//! What is said and seen: outcomes with what the agent would see of them, inputs and replies.
+
+use portcullis_core::denial::Denial;
+use portcullis_core::event::{Enforced, OutcomeStatus};
+use portcullis_core::id::ActionId;
+use portcullis_core::verdict::Verdict;
+use portcullis_session::engine::Reach;
+use serde::{Deserialize, Serialize};
+
+/// Reports what became of an action.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportOutcome {
+    /// The action; none where `call` names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionId>,
+    /// The surface's own id of the call, for who does not know the action's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// How it ended.
+    pub status: OutcomeStatus,
+    /// What the agent would see of it, as text.
+    #[serde(default)]
+    pub content: Option<String>,
+    /// Media type of the content; none: `text/plain`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// What the surface can still do about the content; none: replace stretches of it.
+    #[serde(default, skip_serializing_if = "replaces")]
+    pub reach: Reach,
+}
+
+/// Whether a surface can do all that the gate may ask for, which goes without saying.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn replaces(reach: &Reach) -> bool {
+    *reach == Reach::Replace
+}
+
+impl ReportOutcome {
+    /// The outcome of an action whose name is known.
+    #[must_use]
+    pub fn of(action: ActionId, status: OutcomeStatus, content: Option<String>) -> Self {
+        Self { action: Some(action), call: None, status, content, media_type: None, reach: Reach::Replace }
+    }
+
+    /// The outcome of an action that the surface knows by its call.
+    #[must_use]
+    pub fn of_call(call: String, status: OutcomeStatus, content: Option<String>) -> Self {
+        Self { action: None, call: Some(call), status, content, media_type: None, reach: Reach::Replace }
+    }
+
+    /// The same from a surface that reaches so far.
+    #[must_use]
+    pub fn within(self, reach: Reach) -> Self {
+        Self { reach, ..self }
+    }
+}
+
+/// What the gate says of what a tool answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ObservationAnswer {
+    /// The join of all findings.
+    pub verdict: Verdict,
+    /// Whether the agent may see it.
+    pub enforced: Enforced,
+    /// Why not; with `let-pass`, why it should not, where the surface does not reach so far.
+    #[serde(default)]
+    pub denial: Option<Denial>,
+    /// With `enforced` `replaced`: what the agent gets instead of the content; with `let-pass`, what it should.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// The stretches of the content that were replaced, as bytes `[from, to)`, with what stands there now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<TextEdit>,
+    /// Number of the last event written for it.
+    pub seq: u64,
+}
+
+/// One stretch of a text that is replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextEdit {
+    /// First byte of the stretch in the original.
+    pub start: usize,
+    /// One past its last byte.
+    pub end: usize,
+    /// What stands there instead.
+    pub replacement: String,
+}
+
+/// Reports what was said to the agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportInput {
+    /// The words.
+    pub text: String,
+    /// Who said them.
+    pub role: Role,
+    /// What the surface can still do about them; none: replace stretches of them.
+    #[serde(default, skip_serializing_if = "replaces")]
+    pub reach: Reach,
+}
+
+/// Who speaks to an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The user on whose behalf it acts.
+    User,
+    /// Whoever set it up: the system prompt.
+    Operator,
+}
+
+/// Reports the agent's reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportOutput {
+    /// The words.
+    pub text: String,
+    /// What the surface can still do about them; none: replace stretches of them.
+    #[serde(default, skip_serializing_if = "replaces")]
+    pub reach: Reach,
+}
+
+/// What the gate says of an input or an output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TextAnswer {
+    /// Number of the last event written for it.
+    pub seq: u64,
+    /// The join of all findings.
+    pub verdict: Verdict,
+    /// What is done about it.
+    pub enforced: Enforced,
+    /// Why it does not pass; with `let-pass`, why it should not.
+    #[serde(default)]
+    pub denial: Option<Denial>,
+}
