@@ -2,12 +2,15 @@
 
 use super::assignment;
 use super::commands::environment;
-use super::interpreter::{Call, Input, Interpreter, Printed, Stdin};
+use super::interpreter::{Call, Input, Interpreter, Printed, Stdin, Trap};
 use super::options::{Options, Spec, joined};
 use super::state::{Meaning, Value};
 use super::walk::Failure;
-use super::word::Word;
+use super::word::{Gaps, Word};
 use portcullis_core::effect::Verb;
+
+/// Most traps that one shell sets.
+const TRAPS_MAX: usize = 64;
 
 /// Runs a builtin; none if the program is none. Otherwise whether all that it does is known.
 pub(super) fn run(
@@ -118,7 +121,10 @@ fn evaluated_subscripts(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) {
 /// What a command prints, where it is its words.
 fn printed(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Option<String> {
     match call.program {
-        "pwd" => return shell.state.directory().map(|folder| format!("{folder}\n")),
+        "pwd" => {
+            let folder = shell.state.directory().filter(|folder| !folder.contains('*'));
+            return folder.map(|folder| format!("{folder}\n"));
+        }
         "printf" => {
             if let [flag, name, ..] = call.args
                 && flag.literal() == Some("-v")
@@ -209,8 +215,8 @@ fn declare(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
         let value = match word.literal() {
             Some(_) if found.append || found.index.is_some() => Value::Unknown,
             Some(_) => Value::Text(found.value.to_owned()),
-            None if found.value == "*" => Value::Unknown,
-            None => Value::Shape(found.value.to_owned()),
+            None if found.value == "*" && word.gaps == Gaps::Any => Value::Unknown,
+            None => Value::Shape(found.value.to_owned(), word.gaps),
         };
         shell.influence(found.name, &value, &word.range);
         if options.has(&["n"]) {
@@ -379,6 +385,7 @@ fn source(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     false
 }
 
+/// Puts text off until the shell ends, when variables that are set until then hold what nobody knows now.
 fn trap(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
     let args = match args.split_first() {
         Some((first, rest)) if first.literal() == Some("--") => rest,
@@ -386,16 +393,18 @@ fn trap(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
     };
     match args.first() {
         Some(word) if args.len() > 1 && !matches!(word.literal(), Some("" | "-" | "-l" | "-p")) => {
-            shell.subshell(|shell| {
-                // It runs later, when variables hold what nobody knows now.
-                match &word.value {
-                    Some(text) => {
-                        shell.state.forget_values();
-                        shell.text(text, &word.range);
-                    }
-                    None => shell.unknown("shell", "the text of a trap is not known", word.range.clone()),
+            if shell.traps.len() >= TRAPS_MAX {
+                shell.unknown("shell", "too many traps are set", word.range.clone());
+                return false;
+            }
+            match &word.value {
+                Some(text) => {
+                    let (state, changes) = (shell.state.clone(), shell.state.changes());
+                    let trap = Trap { text: text.clone(), range: word.range.clone(), state, changes };
+                    shell.traps.push(trap);
                 }
-            });
+                None => shell.unknown("shell", "the text of a trap is not known", word.range.clone()),
+            }
         }
         _ => {}
     }

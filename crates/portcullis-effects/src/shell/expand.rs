@@ -11,7 +11,7 @@ use super::fields::Fields;
 use super::interpreter::{Interpreter, Printed};
 use super::scan::{self, byte};
 use super::state::Value;
-use super::word::Word;
+use super::word::{Gaps, Word};
 use super::{ansi, assignment, brace};
 
 /// What a process substitution is replaced by: a descriptor that is open already.
@@ -80,7 +80,7 @@ impl Interpreter<'_, '_> {
         }
         let folder = match user {
             "" => self.home(),
-            "+" => self.state.directory().map(ToOwned::to_owned),
+            "+" => self.state.directory().filter(|folder| !folder.contains('*')).map(ToOwned::to_owned),
             _ => None,
         };
         match folder {
@@ -218,6 +218,7 @@ impl Interpreter<'_, '_> {
     ) {
         match self.substitute(script, range) {
             Some(Printed::Text(output)) => fields.value(output.trim_end_matches('\n'), quoted),
+            Some(Printed::Made(path)) => fields.gap(&path, Gaps::Letters, quoted),
             Some(Printed::Names(_)) | None => fields.unknown(),
         }
     }
@@ -255,7 +256,7 @@ impl Interpreter<'_, '_> {
                 return self.unknown("shell", "arithmetic names too many variables", range.clone());
             }
             let texts = match self.state.variable(&name) {
-                Value::Text(text) | Value::Shape(text) => vec![text],
+                Value::Text(text) | Value::Shape(text, _) => vec![text],
                 Value::List(texts) => texts,
                 Value::Unset | Value::Glob(_) | Value::Unknown => Vec::new(),
             };
@@ -271,7 +272,7 @@ impl Interpreter<'_, '_> {
 
     /// After `declare -i` an assignment is arithmetic.
     pub(super) fn evaluated_on_assignment(&mut self, value: &Value, range: &Range<usize>) {
-        if let Value::Text(text) | Value::Shape(text) = value
+        if let Value::Text(text) | Value::Shape(text, _) = value
             && self.state.forgets_variables()
         {
             self.evaluated(text, range);

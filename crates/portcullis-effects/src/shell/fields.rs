@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::state::VALUE_BYTES_MAX;
-use super::word::Word;
+use super::word::{Gaps, Word};
 
 /// Most words that one word becomes.
 pub(super) const FIELDS_MAX: usize = 256;
@@ -11,7 +11,10 @@ pub(super) const FIELDS_MAX: usize = 256;
 #[derive(Debug, Default)]
 struct Field {
     text: String,
-    partly: bool,
+    /// What may stand in parts that are not known, if there are such.
+    gaps: Option<Gaps>,
+    /// How many there are.
+    gap_count: usize,
     glob: bool,
     /// There is a word, though it may be empty: something of it was quoted.
     present: bool,
@@ -58,8 +61,16 @@ impl Fields {
 
     /// A part of which only the shape is known.
     pub(super) fn shape(&mut self, shape: &str) {
+        self.gap(shape, Gaps::Any, true);
+    }
+
+    /// A part with gaps.
+    pub(super) fn gap(&mut self, shape: &str, gaps: Gaps, quoted: bool) {
+        let splits = self.splits && !quoted && (self.elsewhere || shape.contains([' ', '\t', '\n']));
+        let gaps = if splits { Gaps::Any } else { gaps };
         self.literal(shape, true);
-        self.current.partly = true;
+        self.current.gaps = Some(self.current.gaps.map_or(gaps, |before| before.and(gaps)));
+        self.current.gap_count += shape.matches('*').count();
     }
 
     /// What a variable or command is replaced by.
@@ -113,7 +124,12 @@ impl Fields {
             return vec![Word::unknown(range.clone())];
         }
         let word = |field: Field| Word {
-            value: (!field.partly).then(|| field.text.clone()),
+            value: field.gaps.is_none().then(|| field.text.clone()),
+            gaps: match field.gaps {
+                // A star that was written is no list of folders.
+                Some(Gaps::Search) if field.text.matches('*').count() != field.gap_count => Gaps::Any,
+                gaps => gaps.unwrap_or_default(),
+            },
             // A bracket alone is the name of a command.
             glob: field.glob && field.text != "[",
             shape: field.text,

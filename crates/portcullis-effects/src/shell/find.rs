@@ -186,5 +186,10 @@ fn filled(word: &Word, found: &Word) -> Word {
         return Word { value, shape: join(&found.shape), range: word.range.clone(), ..found.clone() };
     }
     // In a longer word, such as a script, the name is text that nobody knows.
-    Word { value: None, shape: word.shape.replace("{}", "*"), glob: false, ..word.clone() }
+    Word {
+        glob: false,
+        shape: word.shape.replace("{}", "*"),
+        expanded: word.expanded,
+        ..Word::unknown(word.range.clone())
+    }
 }

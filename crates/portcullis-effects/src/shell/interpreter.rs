@@ -10,7 +10,7 @@ use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 
 use super::state::{State, Value};
 use super::unit::Unit;
-use super::word::Word;
+use super::word::{Gaps, Word};
 use crate::{Sink, Surroundings};
 
 /// Most commands that are walked for one text: loops and functions repeat.
@@ -47,6 +47,18 @@ pub(super) enum Input {
 pub(super) enum Printed {
     Text(String),
     Names(Rc<Names>),
+    /// A path that `mktemp` made, with a star for what it chose.
+    Made(String),
+}
+
+/// Text that runs when something happens to the shell.
+#[derive(Debug)]
+pub(super) struct Trap {
+    pub(super) text: String,
+    pub(super) range: Range<usize>,
+    /// What was known when it was set, and how much had changed by then.
+    pub(super) state: State,
+    pub(super) changes: u64,
 }
 
 /// Names of files, one after the other.
@@ -95,6 +107,8 @@ pub(crate) struct Interpreter<'s, 'e> {
     pub(super) escapes: Option<State>,
     /// Variables that end with the function.
     pub(super) locals: Vec<String>,
+    /// What the shell has put off.
+    pub(super) traps: Vec<Trap>,
     steps: Rc<Cell<usize>>,
     pub(super) depth: usize,
     privileged: bool,
@@ -116,6 +130,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             output: None,
             escapes: None,
             locals: Vec::new(),
+            traps: Vec::new(),
             steps: Rc::new(Cell::new(STEPS_MAX)),
             depth: 0,
             privileged: false,
@@ -168,6 +183,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             let surroundings = Surroundings { directory: directory.as_deref(), ..self.surroundings };
             let mut resource = match word.value {
                 Some(_) => crate::path::resource(&word.path(), &surroundings),
+                None if word.gaps == Gaps::Letters => crate::path::resource(&word.shape, &surroundings),
                 None => crate::path::unresolved(&word.shape, &surroundings),
             };
             if word.glob {
@@ -188,6 +204,17 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             effect = effect.with(attribute, true);
         }
         self.add(effect, range);
+    }
+
+    /// Where programs put temporary files.
+    pub(crate) fn temporary_folder(&self, range: Range<usize>) -> Word {
+        match self.state.assigns("TMPDIR").then(|| self.state.variable("TMPDIR")) {
+            None if self.state.forgets_variables() => Word::unknown(range),
+            None => Word::known("/tmp", range),
+            Some(Value::Text(folder)) => Word::known(folder, range),
+            Some(Value::Shape(shape, gaps)) => Word { shape, gaps, ..Word::unknown(range) },
+            Some(_) => Word::unknown(range),
+        }
     }
 
     /// Adds an effect on the host that a word names as a URL or by name.
@@ -241,7 +268,10 @@ impl<'s, 'e> Interpreter<'s, 'e> {
                 // The other shell has only what was exported, and nobody said what was.
                 self.state.forget_locals();
                 self.state.positional = positional;
+                let traps = std::mem::take(&mut self.traps);
                 self.text(text, &word.range);
+                self.end();
+                self.traps = traps;
                 self.state = before;
             }
             None => self.unknown("shell", "the text of a script is not known", word.range.clone()),
@@ -273,6 +303,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             output: None,
             escapes: None,
             locals: Vec::new(),
+            traps: Vec::new(),
             steps: Rc::clone(&self.steps),
             depth: depth + 1,
             privileged,
@@ -281,8 +312,9 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             by_path: false,
         };
         walk(&mut shell);
-        let Interpreter { state, output, locals, .. } = shell;
+        let Interpreter { state, output, locals, traps, .. } = shell;
         self.locals.extend(locals);
+        self.traps.extend(traps.into_iter().map(|trap| Trap { range: range.clone(), ..trap }));
         self.state = state;
         self.output = output;
     }
@@ -318,7 +350,12 @@ impl<'s, 'e> Interpreter<'s, 'e> {
             }
         };
         let (before, output) = (self.state.clone(), self.output.take());
-        self.nested(range, |shell| shell.program(&unit));
+        self.nested(range, |shell| {
+            shell.program(&unit);
+            let output = shell.output.take();
+            shell.end();
+            shell.output = output;
+        });
         self.state = before;
         let printed = std::mem::replace(&mut self.output, output);
         if unit.is_one_command() { printed } else { None }
@@ -379,7 +416,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
     /// The folders that a word may name from here.
     pub(super) fn directories_at(&self, word: &Word) -> Vec<Option<String>> {
         let follows = !self.state.assigns("CDPATH");
-        let target = word.literal().filter(|target| follows || target.starts_with(['/', '.']));
+        let target = word.place().filter(|target| follows || target.starts_with(['/', '.']));
         let mut directories: Vec<Option<String>> = Vec::new();
         for directory in &self.state.directories {
             let next = match (target, directory) {
@@ -398,8 +435,8 @@ impl<'s, 'e> Interpreter<'s, 'e> {
     pub(super) fn assign(&mut self, name: &str, word: &Word) {
         let value = match &word.value {
             Some(value) => Value::Text(value.clone()),
-            None if word.shape == "*" => Value::Unknown,
-            None => Value::Shape(word.shape.clone()),
+            None if word.shape == "*" && word.gaps == Gaps::Any => Value::Unknown,
+            None => Value::Shape(word.shape.clone(), word.gaps),
         };
         self.influence(name, &value, &word.range);
         self.state.assign(name, value);

@@ -37,7 +37,11 @@ use unit::Unit;
 /// Reads `text` and adds what it would touch to `sink`.
 pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
     match Unit::parse(text) {
-        Ok(unit) => Interpreter::new(surroundings, sink.again()).program(&Rc::new(unit)),
+        Ok(unit) => {
+            let mut shell = Interpreter::new(surroundings, sink.again());
+            shell.program(&Rc::new(unit));
+            shell.end();
+        }
         Err(why) => sink.unknown("shell", why, 0..text.len()),
     }
 }

@@ -10,7 +10,7 @@ use super::fields::Fields;
 use super::interpreter::Interpreter;
 use super::scan;
 use super::state::Value;
-use super::word::Word;
+use super::word::{Gaps, Word};
 
 /// A parameter: its name and, of an array, which element.
 struct Parameter<'t> {
@@ -83,10 +83,13 @@ impl Interpreter<'_, '_> {
             "#" => return positional.map_or(Value::Unknown, |values| Value::Text(values.len().to_string())),
             "HOME" => return self.home().map_or(Value::Unknown, Value::Text),
             "PWD" if !self.state.assigns("PWD") => {
-                return self
-                    .state
-                    .directory()
-                    .map_or(Value::Unknown, |folder| Value::Text(folder.to_owned()));
+                return self.state.directory().map_or(Value::Unknown, |folder| match folder.contains('*') {
+                    true => Value::Shape(folder.to_owned(), Gaps::Letters),
+                    false => Value::Text(folder.to_owned()),
+                });
+            }
+            "PATH" if !self.state.assigns("PATH") && !self.state.forgets_variables() => {
+                return Value::Shape("*".to_owned(), Gaps::Search);
             }
             _ => match name.parse::<usize>() {
                 Ok(0) => return Value::Unknown,
@@ -128,7 +131,7 @@ impl Interpreter<'_, '_> {
             Value::Text(text) => Some(colon && text.is_empty()),
             Value::List(values) => Some(values.is_empty()),
             Value::Glob(_) => Some(false),
-            Value::Shape(_) | Value::Unknown => None,
+            Value::Shape(..) | Value::Unknown => None,
         };
         match (operator.chars().next(), missing) {
             (None, _) => emit(&value, parameter, quoted, fields),
@@ -206,7 +209,7 @@ fn emit(value: &Value, parameter: &Parameter<'_>, quoted: bool, fields: &mut Fie
         Value::List(values) => fields.list(values.iter().map(|value| Some(value.as_str())), quoted),
         Value::Unset => {}
         Value::Glob(glob) => fields.literal(glob, false),
-        Value::Shape(shape) => fields.shape(shape),
+        Value::Shape(shape, gaps) => fields.gap(shape, *gaps, quoted),
         Value::Unknown => fields.unknown(),
     }
 }

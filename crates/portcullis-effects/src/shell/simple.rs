@@ -11,7 +11,7 @@ use super::interpreter::{Call, Input, Interpreter, Names, Printed};
 use super::state::{Meaning, Value};
 use super::unit::Unit;
 use super::walk::Failure;
-use super::word::Word;
+use super::word::{Gaps, Word};
 use super::{assignment, builtins, commands, runners, wrappers};
 
 /// Folders whose programs are those that their names say.
@@ -25,6 +25,12 @@ const PROGRAM_FOLDERS: [&str; 9] = [
     "/opt/homebrew/bin",
     "/opt/local/bin",
     "/snap/bin",
+];
+
+/// Commands of the shell that keep the assignments before them in some shells.
+const SPECIAL: [&str; 15] = [
+    ":", ".", "break", "continue", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift",
+    "source", "trap", "unset",
 ];
 
 impl Interpreter<'_, '_> {
@@ -60,6 +66,9 @@ impl Interpreter<'_, '_> {
         let before: Vec<_> =
             assigned.iter().map(|(name, _)| (name.clone(), self.state.variable(name))).collect();
         let (tampered, splits) = (self.state.tampered, self.state.splits_elsewhere);
+        // Of the shell's own commands some keep what stands before them.
+        let keeps = words.first().and_then(Word::literal).is_none_or(|name| SPECIAL.contains(&name));
+        let searches = self.state.assigns("PATH");
         for (name, value) in assigned {
             self.influence(&name, &value, &range);
             self.state.assign(&name, value);
@@ -67,6 +76,9 @@ impl Interpreter<'_, '_> {
         let failure = self.command_words(&words, range, input);
         for (name, value) in before {
             self.state.assign(&name, value);
+            if name == "PATH" && !searches && !keeps {
+                self.state.unassign(&name);
+            }
         }
         (self.state.tampered, self.state.splits_elsewhere) = (tampered, splits);
         failure
@@ -76,11 +88,14 @@ impl Interpreter<'_, '_> {
     pub(super) fn influence(&mut self, name: &str, value: &Value, range: &Range<usize>) {
         let word = match value {
             Value::Text(text) => Word::known(text.clone(), range.clone()),
-            Value::Shape(shape) => Word { shape: shape.clone(), ..Word::unknown(range.clone()) },
+            Value::Shape(shape, gaps) => {
+                Word { shape: shape.clone(), gaps: *gaps, ..Word::unknown(range.clone()) }
+            }
             _ => Word::unknown(range.clone()),
         };
         match environment::influence(name, word.value.as_deref()) {
             Influence::None => {}
+            Influence::Programs if name == "PATH" => self.search(&word),
             Influence::Programs => self.state.tampered = true,
             Influence::Splitting => self.state.splits_elsewhere = true,
             Influence::Command => self.script(&word),
@@ -88,6 +103,40 @@ impl Interpreter<'_, '_> {
             Influence::Contacts(verb) => self.contacts(verb, &word),
             Influence::Unclear => self.unknown("shell", "a variable holds text that runs", range.clone()),
         }
+    }
+
+    /// Programs are looked for in other folders. One of the project, or of the user's own, whose name is known is
+    /// told: a program is then one of that folder, or the one that its name says. With any other folder names say
+    /// nothing any more.
+    fn search(&mut self, word: &Word) {
+        let kept = word.value.is_none() && word.gaps == Gaps::Search;
+        if !kept && word.value.is_none() {
+            self.state.tampered = true;
+            return;
+        }
+        for part in word.shape.split(':') {
+            if kept && part == "*" || PROGRAM_FOLDERS.contains(&part) {
+                continue;
+            }
+            let folder = Word::known(part, word.range.clone());
+            if part.starts_with(['/', '~']) && self.is_own_folder(&folder) {
+                self.path(Verb::Execute, &folder);
+            } else {
+                self.state.tampered = true;
+            }
+        }
+    }
+
+    /// Whether a folder lies in the project or the user's home, and is none for temporary files or secrets.
+    fn is_own_folder(&self, folder: &Word) -> bool {
+        let surroundings = self.surroundings();
+        let place = crate::path::resource(&folder.path(), &surroundings);
+        let below_home = surroundings
+            .home
+            .and_then(|home| place.name.strip_prefix(home.trim_end_matches('/')))
+            .is_some_and(|below| below.starts_with('/'));
+        let doubtful = ["glob", "secret", "control", "temporary", "device"].iter().any(|name| place.is(name));
+        place.is("resolved") && !doubtful && (place.is("inside") || below_home)
     }
 
     /// Effects on places that a variable names, separated by colons.
@@ -103,6 +152,7 @@ impl Interpreter<'_, '_> {
                 value: known.then(|| (*part).to_owned()),
                 shape: (*part).to_owned(),
                 glob: false,
+                gaps: word.gaps,
                 expanded: false,
                 range: word.range.clone(),
             };
@@ -123,6 +173,7 @@ impl Interpreter<'_, '_> {
                 value: known.then(|| part.to_owned()),
                 shape: part.to_owned(),
                 glob: false,
+                gaps: Gaps::Any,
                 expanded: false,
                 range: word.range.clone(),
             };
@@ -195,7 +246,7 @@ impl Interpreter<'_, '_> {
             let known = match word.value {
                 Some(text) => Value::Text(text),
                 None if word.shape == "*" => Value::Unknown,
-                None => Value::Shape(word.shape),
+                None => Value::Shape(word.shape, word.gaps),
             };
             match (split.append, self.state.variable(split.name), known) {
                 (false, _, value) => value,

@@ -3,6 +3,7 @@
 //! Where ways through the text meet, what differs is not known. Values come only from the text itself and from the
 //! surroundings; everything else (the environment, files, input) is not known.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -10,7 +11,7 @@ use brush_parser::ast;
 
 use super::environment::{self, Influence};
 use super::unit::Unit;
-use super::word::Word;
+use super::word::{Gaps, Word};
 
 /// Most variables that are followed; beyond, none is known.
 const VARIABLES_MAX: usize = 256;
@@ -31,7 +32,7 @@ pub(super) enum Value {
     /// Names of files that a glob stands for.
     Glob(String),
     /// Known but for parts: `*` stands for them.
-    Shape(String),
+    Shape(String, Gaps),
     Unknown,
 }
 
@@ -42,7 +43,7 @@ impl Value {
             Some(text) if word.glob => Self::Glob(text.clone()),
             Some(text) => Self::Text(text.clone()),
             None if word.shape == "*" => Self::Unknown,
-            None => Self::Shape(word.shape.clone()),
+            None => Self::Shape(word.shape.clone(), word.gaps),
         }
     }
 
@@ -100,6 +101,44 @@ pub(super) struct State {
     overflowed: bool,
     /// This point is not reached.
     pub(super) dead: bool,
+    /// Shared by all points of the text.
+    changes: Rc<RefCell<Changes>>,
+}
+
+/// When variables and names were last given a meaning, in the order of the walk.
+#[derive(Debug, Default)]
+struct Changes {
+    count: u64,
+    variables: BTreeMap<String, u64>,
+    /// Any variable.
+    all: u64,
+    /// Functions and aliases.
+    meanings: BTreeMap<String, u64>,
+}
+
+impl Changes {
+    fn variable(&mut self, name: &str) {
+        self.count += 1;
+        if self.variables.len() < VARIABLES_MAX || self.variables.contains_key(name) {
+            self.variables.insert(name.to_owned(), self.count);
+        } else {
+            self.all = self.count;
+        }
+    }
+
+    fn all(&mut self) {
+        self.count += 1;
+        self.all = self.count;
+    }
+
+    fn meaning(&mut self, name: &str) {
+        self.count += 1;
+        self.meanings.insert(name.to_owned(), self.count);
+    }
+
+    fn is_changed(&self, name: &str, since: u64) -> bool {
+        self.all > since || self.variables.get(name).is_some_and(|at| *at > since)
+    }
 }
 
 impl State {
@@ -115,6 +154,7 @@ impl State {
             splits_elsewhere: false,
             overflowed: false,
             dead: false,
+            changes: Rc::default(),
         }
     }
 
@@ -135,10 +175,15 @@ impl State {
     pub(super) fn assign(&mut self, name: &str, value: Value) {
         let text = if let Value::Text(text) = &value { Some(text.as_str()) } else { None };
         match environment::influence(name, text) {
-            Influence::Programs if value != Value::Unset || name == "PATH" => self.tampered = true,
+            // Which folders a known list names is looked at by those who assign one.
+            Influence::Programs if name == "PATH" => {
+                self.tampered |= !matches!(value, Value::Text(_) | Value::Shape(_, Gaps::Search));
+            }
+            Influence::Programs if value != Value::Unset => self.tampered = true,
             Influence::Splitting if value != Value::Unset => self.splits_elsewhere = true,
             _ => {}
         }
+        self.changes.borrow_mut().variable(name);
         let value = match value {
             Value::Text(text) if text.len() > VALUE_BYTES_MAX => Value::Unknown,
             value => value,
@@ -158,26 +203,51 @@ impl State {
         match meaning {
             Some(meaning) => {
                 if self.meanings.len() < VARIABLES_MAX || self.meanings.contains_key(name) {
+                    self.changes.borrow_mut().meaning(name);
                     Rc::make_mut(&mut self.meanings).insert(name.to_owned(), meaning);
                 } else {
                     self.tampered = true;
                 }
             }
             None => {
+                self.changes.borrow_mut().meaning(name);
                 Rc::make_mut(&mut self.meanings).remove(name);
             }
         }
     }
 
-    /// Time passes: variables have other values.
-    pub(super) fn forget_values(&mut self) {
+    /// The variable is as it was before the text.
+    pub(super) fn unassign(&mut self, name: &str) {
+        Rc::make_mut(&mut self.variables).remove(name);
+    }
+
+    /// What is known at the end of the shell of what was known here, of which the changes up to here are given: text
+    /// that runs at some time in between finds this.
+    pub(super) fn until(mut self, end: &Self, changes_before: u64) -> Self {
+        let changes = self.changes.borrow();
         if !self.variables.is_empty() {
-            for value in Rc::make_mut(&mut self.variables).values_mut() {
-                *value = Value::Unknown;
+            for (name, value) in Rc::make_mut(&mut self.variables) {
+                if changes.is_changed(name, changes_before) {
+                    *value = Value::Unknown;
+                }
             }
         }
+        for (name, _) in changes.meanings.iter().filter(|(_, at)| **at > changes_before) {
+            Rc::make_mut(&mut self.meanings).insert(name.clone(), Meaning::Unclear);
+        }
+        drop(changes);
+        self.tampered |= end.tampered;
+        self.splits_elsewhere |= end.splits_elsewhere;
+        self.overflowed |= end.overflowed;
+        self.dead = false;
         self.positional = None;
         self.lose_directories();
+        self
+    }
+
+    /// How many changes there were so far.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes.borrow().count
     }
 
     /// Another shell starts here: it knows the environment at most.
@@ -195,6 +265,7 @@ impl State {
 
     /// Anything may have happened to variables and names: a script that is not known ran in this shell.
     pub(super) fn forget_all(&mut self) {
+        self.changes.borrow_mut().all();
         self.overflowed = true;
         self.tampered = true;
         self.positional = None;
@@ -243,6 +314,7 @@ impl State {
 
     /// No variable is known from here on.
     pub(super) fn forget_variables(&mut self) {
+        self.changes.borrow_mut().all();
         self.overflowed = true;
     }
 

@@ -16,6 +16,9 @@ use super::word::Word;
 /// Most passes through a loop whose values are not known, until nothing new is learnt.
 const LOOP_PASSES_MAX: usize = 4;
 
+/// How often a trap may set another.
+const TRAPS_DEPTH_MAX: usize = 2;
+
 /// The state after failing, where it is another than after succeeding.
 pub(super) type Failure = Option<State>;
 
@@ -47,9 +50,9 @@ impl Interpreter<'_, '_> {
             // Whether `exit` ends it is not for the gate to say; what follows is read all the same.
             self.state.dead = false;
             if matches!(separator, ast::SeparatorOperator::Async) {
-                let before = self.state.clone();
-                self.and_or(unit, list);
-                self.state = before;
+                self.subshell(|shell| {
+                    shell.and_or(unit, list);
+                });
             } else {
                 failure = self.and_or(unit, list);
             }
@@ -90,7 +93,12 @@ impl Interpreter<'_, '_> {
         for command in &pipeline.seq {
             let before = self.state.clone();
             self.output = None;
+            let traps = std::mem::take(&mut self.traps);
             self.command(unit, command, input);
+            let output = self.output.take();
+            self.end();
+            self.traps = traps;
+            self.output = output;
             input = match self.output.take() {
                 Some(Printed::Names(names)) => Input::Names(names),
                 Some(Printed::Text(text)) if matches!(command, ast::Command::Simple(_)) => {
@@ -193,9 +201,27 @@ impl Interpreter<'_, '_> {
     pub(super) fn subshell(&mut self, walk: impl FnOnce(&mut Self)) {
         let before = self.state.clone();
         let escapes = self.escapes.take();
+        let traps = std::mem::take(&mut self.traps);
         walk(self);
+        self.end();
+        self.traps = traps;
         self.state = before;
         self.escapes = escapes;
+    }
+
+    /// The shell ends: what it has put off runs.
+    pub(super) fn end(&mut self) {
+        for _ in 0..TRAPS_DEPTH_MAX {
+            for trap in std::mem::take(&mut self.traps) {
+                let end = self.state.clone();
+                self.state = trap.state.until(&end, trap.changes);
+                self.deeper(&trap.range, |shell| shell.text(&trap.text, &trap.range));
+                self.state = end;
+            }
+        }
+        if let Some(trap) = std::mem::take(&mut self.traps).first() {
+            self.unknown("shell", "traps set further traps too often", trap.range.clone());
+        }
     }
 
     /// The substitutions inside of tests and arithmetic.
@@ -326,8 +352,10 @@ impl Interpreter<'_, '_> {
                 break;
             }
             if word.glob {
-                let value = if word.value.is_some() { Value::Glob } else { Value::Shape };
-                self.state.assign(&name, value(word.shape.clone()));
+                let shape = word.shape.clone();
+                let known = word.value.is_some();
+                self.state
+                    .assign(&name, if known { Value::Glob(shape) } else { Value::Shape(shape, word.gaps) });
             } else {
                 self.assign(&name, word);
             }

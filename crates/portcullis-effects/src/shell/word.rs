@@ -3,6 +3,25 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+/// What may stand in the parts of a word that are not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Gaps {
+    /// Any text.
+    #[default]
+    Any,
+    /// Letters and digits that `mktemp` chose, within one name.
+    Letters,
+    /// Each is the list of folders that programs were looked for in before the text.
+    Search,
+}
+
+impl Gaps {
+    /// The gaps of a word that is made of two.
+    pub(crate) fn and(self, other: Self) -> Self {
+        if self == other { self } else { Self::Any }
+    }
+}
+
 /// A word after expansion as far as it is known from the text alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Word {
@@ -10,6 +29,8 @@ pub(crate) struct Word {
     pub(crate) value: Option<String>,
     /// The value with `*` for each part that is not known; equals the value when that is known.
     pub(crate) shape: String,
+    /// What may stand in the parts that are not known.
+    pub(crate) gaps: Gaps,
     /// Holds a glob character that the shell would expand.
     pub(crate) glob: bool,
     /// Where it stands in the text.
@@ -34,6 +55,14 @@ impl Word {
     /// The value, if it is known and stands for itself.
     pub(crate) fn literal(&self) -> Option<&str> {
         self.value.as_deref().filter(|_| !self.glob)
+    }
+
+    /// The value as far as a path needs it: names that `mktemp` chose stand for one folder or file.
+    pub(crate) fn place(&self) -> Option<&str> {
+        match (&self.value, self.gaps) {
+            (None, Gaps::Letters) if !self.glob => Some(&self.shape),
+            _ => self.literal(),
+        }
     }
 
     /// The value, or what is known of it, as a path is read in which a tilde means the home folder.

@@ -6,7 +6,7 @@ use super::environment::{self, Influence};
 use super::interpreter::{Call, Input, Interpreter, Stdin};
 use super::options::{Options, Spec, joined};
 use super::state::Value;
-use super::word::Word;
+use super::word::{Gaps, Word};
 use super::{assignment, find};
 
 /// A program that runs the words after its own options.
@@ -252,7 +252,11 @@ fn su(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
 fn environment_of(shell: &mut Interpreter<'_, '_>, words: &[Word]) {
     for word in words {
         let Some(found) = assignment::split(&word.shape) else { continue };
-        let value = if word.value.is_some() { Value::Text(found.value.to_owned()) } else { Value::Unknown };
+        let value = match &word.value {
+            Some(_) => Value::Text(found.value.to_owned()),
+            None if word.gaps == Gaps::Any => Value::Unknown,
+            None => Value::Shape(found.value.to_owned(), word.gaps),
+        };
         shell.influence(found.name, &value, &word.range);
         shell.state.assign(found.name, value);
     }
@@ -354,7 +358,7 @@ fn filled(command: &[Word], mark: &str, name: &Word) -> Vec<Word> {
     let fill = |word: &Word| match word.shape.contains(mark) {
         true if word.shape == mark && name.glob => Word { range: word.range.clone(), ..name.clone() },
         // In a longer word, such as a script, it is text that nobody knows.
-        true => Word { value: None, shape: word.shape.replace(mark, "*"), ..word.clone() },
+        true => Word { value: None, shape: word.shape.replace(mark, "*"), gaps: Gaps::Any, ..word.clone() },
         false => word.clone(),
     };
     command.iter().map(fill).collect()

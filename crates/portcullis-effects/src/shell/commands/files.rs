@@ -2,7 +2,7 @@
 
 use portcullis_core::effect::Verb::{Configure, Read};
 
-use super::super::interpreter::Interpreter;
+use super::super::interpreter::{Interpreter, Printed};
 use super::super::word::Word;
 use super::options::Parsed;
 use super::spec::*;
@@ -312,17 +312,44 @@ fn dd(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     understood
 }
 
+/// `mktemp TEMPLATE`, or without one in the folder for temporary files, prints the name that it chose.
 fn make_temporary(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    if call.has_any(&["-u", "--dry-run"]) {
-        return true;
+    let template = call.operands.first();
+    let folder = match call.values(&["-p", "--tmpdir"]).pop() {
+        Some(folder) => Some(folder),
+        None if template.is_some() && !call.has_any(&["-t", "--tmpdir"]) => None,
+        None => Some(shell.temporary_folder(call.call.range.clone())),
+    };
+    if !call.has_any(&["-u", "--dry-run"]) {
+        let place = folder.as_ref().or(template).cloned().unwrap_or_else(|| call.literal("/tmp"));
+        call.act(WRITE, &place, shell);
     }
-    let folder = call.values(&["-p", "--tmpdir"]).pop();
-    match (folder, call.operands.first()) {
-        (Some(folder), _) => call.act(WRITE, &folder, shell),
-        (None, Some(template)) if !call.has_any(&["-t", "--tmpdir"]) => call.act(WRITE, template, shell),
-        _ => call.act(WRITE, &call.literal("/tmp"), shell),
-    }
+    let default = call.literal("tmp.XXXXXXXXXX");
+    let name = chosen(template.unwrap_or(&default), call.has("-t"));
+    let suffix = call.values(&["--suffix"]).pop();
+    let folder = folder.as_ref().map(Word::place);
+    shell.output = match (name, folder) {
+        // Which of two folders it is depends on the program.
+        _ if suffix.is_some() || call.has("-t") && call.has_any(&["-p", "--tmpdir"]) => None,
+        (Some(name), None) => Some(Printed::Made(name)),
+        (Some(name), Some(Some(folder))) if !name.starts_with('/') => {
+            Some(Printed::Made(format!("{folder}/{name}")))
+        }
+        _ => None,
+    };
     true
+}
+
+/// A template with a star for what is chosen; none if the template is not known.
+fn chosen(template: &Word, prefix: bool) -> Option<String> {
+    let text = template.literal().filter(|text| !text.contains('*'))?;
+    let kept = text.trim_end_matches('X');
+    match text.len() - kept.len() {
+        3.. => Some(format!("{kept}*")),
+        // Elsewhere `-t` takes a prefix.
+        _ if prefix && !text.contains('/') => Some(format!("{text}*")),
+        _ => None,
+    }
 }
 
 /// `split FILE PREFIX` writes files whose names begin so.

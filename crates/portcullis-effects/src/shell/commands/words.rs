@@ -23,6 +23,7 @@ pub(super) fn part(word: &Word, text: &str) -> Word {
         value: known.then(|| text.to_owned()),
         shape: text.to_owned(),
         glob: word.glob && text.contains(['*', '?', '[']),
+        gaps: word.gaps,
         range: word.range.clone(),
         expanded: false,
     }
@@ -57,6 +58,11 @@ pub(super) fn below(base: &Word, word: &Word) -> Word {
     Word {
         value: base.value.as_ref().zip(word.value.as_ref()).map(|(base, rest)| joined(base, rest)),
         shape: joined(&base.shape, &word.shape),
+        gaps: match (&base.value, &word.value) {
+            (None, None) => base.gaps.and(word.gaps),
+            (None, _) => base.gaps,
+            _ => word.gaps,
+        },
         glob: base.glob || word.glob,
         range: word.range.clone(),
         expanded: base.expanded,
