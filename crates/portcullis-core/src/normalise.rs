@@ -107,8 +107,10 @@ fn normalise(text: &str, space: impl Fn(char) -> Option<char>) -> View<'static> 
         if is_invisible(c) {
             continue;
         }
-        let composed = last.and_then(|last| compose(last, c));
-        let joins = last.is_some() && (composed.is_some() || canonical_combining_class(c) != 0);
+        // ASCII joins with nothing that stands before it.
+        let composed = last.filter(|_| !c.is_ascii()).and_then(|last| compose(last, c));
+        let marks = || !c.is_ascii() && canonical_combining_class(c) != 0;
+        let joins = last.is_some() && (composed.is_some() || marks());
         if !joins {
             out.push_chunk(&chunk, chunk_start, &space);
             chunk.clear();
@@ -138,6 +140,10 @@ impl Output {
             {
                 self.push(c, offset);
             }
+            return;
+        }
+        if let [byte] = chunk.as_bytes() {
+            self.push(char::from(byte.to_ascii_lowercase()), offset);
             return;
         }
         for c in chunk.nfkc().flat_map(char::to_lowercase) {

@@ -65,7 +65,9 @@ pub(crate) fn features(normal: &str, mut see: impl FnMut(u32)) {
         let mut hash = WORD;
         let mut length = 0;
         for byte in rest.iter().take(limit).take_while(|byte| class(**byte) == kind) {
-            hash = grow(hash, folded(*byte));
+            let byte = folded(*byte);
+            hash = grow(hash, byte);
+            frame.put(length, byte);
             length += 1;
         }
         see(mix(hash));
@@ -77,13 +79,12 @@ pub(crate) fn features(normal: &str, mut see: impl FnMut(u32)) {
         } else if let Some(before) = before.filter(|_| words == 1 && letters) {
             see(mix(join(FIRST_PAIR, before, hash)));
         }
-        let (word, after) = rest.split_at_checked(length).unwrap_or((rest, &[]));
         if letters {
             words = words.saturating_add(1);
-            grams(frame.of(word), &mut see);
+            grams(frame.of(length), &mut see);
         }
         before = Some(hash);
-        rest = after;
+        rest = rest.get(length..).unwrap_or_default();
     }
 }
 
@@ -97,15 +98,20 @@ impl Default for Frame {
 }
 
 impl Frame {
-    fn of(&mut self, word: &[u8]) -> &[u8] {
-        let word = word.get(..WORD_BYTES).unwrap_or(word);
-        for (place, byte) in self.0.iter_mut().skip(1).zip(word) {
-            *place = folded(*byte);
+    /// Puts one more byte of the word in, if there is room.
+    fn put(&mut self, at: usize, byte: u8) {
+        if let Some(place) = self.0.get_mut(at + 1) {
+            *place = byte;
         }
-        if let Some(end) = self.0.get_mut(word.len() + 1) {
-            *end = b'>';
+    }
+
+    /// The frame around the first `length` bytes that were put in.
+    fn of(&mut self, length: usize) -> &[u8] {
+        let end = length.min(WORD_BYTES) + 1;
+        if let Some(place) = self.0.get_mut(end) {
+            *place = b'>';
         }
-        self.0.get(..word.len() + 2).unwrap_or_default()
+        self.0.get(..=end).unwrap_or_default()
     }
 }
 

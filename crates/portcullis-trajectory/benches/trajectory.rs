@@ -4,8 +4,11 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use portcullis_core::bundle::MonitorSettings;
+use portcullis_detect::{Detector, Head};
 use portcullis_trajectory::flow::built_in;
 use portcullis_trajectory::kind::ToolView;
+use portcullis_trajectory::monitors::{Monitors, Vocabulary};
 use portcullis_trajectory::rules::{Settings, judge};
 use portcullis_trajectory::trajectory::{Call, Trajectory};
 use serde_json::{Value, json};
@@ -59,6 +62,19 @@ fn trajectory(c: &mut Criterion) {
     let mut group = c.benchmark_group("trajectory");
     group.throughput(Throughput::Bytes(text.len() as u64));
     group.bench_function("read a result of 4 KiB", |b| b.iter(|| black_box(run.read_result(&call, &text))));
+    let monitors = Monitors::new(Arc::new(Vocabulary::new(&MonitorSettings::built_in())));
+    group.bench_function("the monitors read it", |b| b.iter(|| black_box(monitors.read_result(None, &text))));
+    if let Ok(detector) = Detector::shipped() {
+        group.bench_function("the detector scans it", |b| {
+            b.iter(|| black_box(detector.scan(&text, Head::Order)));
+        });
+        group.bench_function("all three", |b| {
+            b.iter(|| {
+                let hits = detector.scan(&text, Head::Order);
+                black_box((hits, run.read_result(&call, &text), monitors.read_result(None, &text)))
+            });
+        });
+    }
     group.bench_function("read and record a result of 4 KiB", |b| {
         b.iter_batched_ref(
             || run.clone(),

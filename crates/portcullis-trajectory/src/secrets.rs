@@ -116,19 +116,22 @@ pub fn in_leaf(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Vec<u64> {
             .map(hash_of)
             .collect();
     }
-    if !has_long_run(text) {
-        return Vec::new();
-    }
-    tokens(text).filter(|token| is_credential(token)).take(SECRETS_MAX).map(hash_of).collect()
+    long_runs(text)
+        .flat_map(tokens)
+        .filter(|token| is_credential(token))
+        .take(SECRETS_MAX)
+        .map(hash_of)
+        .collect()
 }
 
-/// Whether enough bytes for a credential stand without a blank among them: seldom so in prose.
-fn has_long_run(text: &str) -> bool {
-    let mut run = 0_usize;
-    text.bytes().any(|byte| {
-        run = if byte.is_ascii_whitespace() { 0 } else { run.wrapping_add(1) };
-        run >= ISSUED_BYTES_MIN
-    })
+/// Stretches without ASCII white space that are long enough for a credential: seldom so in prose.
+fn long_runs(text: &str) -> impl Iterator<Item = &str> {
+    let runs = text.as_bytes().split(u8::is_ascii_whitespace).scan(0, |at, run| {
+        let start = *at;
+        *at = start + run.len() + 1;
+        Some(start..start + run.len())
+    });
+    runs.filter(|run| run.len() >= ISSUED_BYTES_MIN).filter_map(|run| text.get(run))
 }
 
 fn hash_of(token: &str) -> u64 {

@@ -1,5 +1,6 @@
 //! Values: the parts of a text that name one thing in the world, and can be recognised when they come back.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::words::{EMPTY, go_on, hash};
@@ -105,7 +106,8 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
     if token.len() < 3 || token.len() > VALUE_BYTES_MAX {
         return None;
     }
-    let lower = token.to_lowercase();
+    let small = token.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    let lower = if small { Cow::Borrowed(token) } else { Cow::Owned(token.to_lowercase()) };
     if let Some((name, host)) = lower.split_once('@')
         && !name.is_empty()
         && host.contains('.')
@@ -152,9 +154,10 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
     if is_time(&lower) {
         return None;
     }
-    let dense: String = lower.chars().filter(|letter| letter.is_alphanumeric()).collect();
-    let iban = dense.len() >= 10 && digits >= 6 && {
-        let mut letters = dense.chars();
+    let dense = || lower.chars().filter(|letter| letter.is_alphanumeric());
+    let length: usize = dense().map(char::len_utf8).sum();
+    let iban = length >= 10 && digits >= 6 && {
+        let mut letters = dense();
         let mut next = |test: fn(char) -> bool| letters.next().is_some_and(test);
         next(char::is_alphabetic)
             && next(char::is_alphabetic)
@@ -163,9 +166,10 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
     };
     let number = letters == 0 && digits >= 8 && !token.contains(['.', ':', '/']);
     if iban || number {
-        return Some((Kind::Account, hash(dense.as_bytes()), None));
+        let bytes = |hash, letter: char| go_on(hash, letter.encode_utf8(&mut [0; 4]).as_bytes());
+        return Some((Kind::Account, dense().fold(EMPTY, bytes), None));
     }
-    if letters > 0 && dense.len() >= 3 && !token.contains(':') && !is_measure(&lower) {
+    if letters > 0 && length >= 3 && !token.contains(':') && !is_measure(&lower) {
         return Some((Kind::Id, hash(lower.trim_start_matches('#').as_bytes()), None));
     }
     None

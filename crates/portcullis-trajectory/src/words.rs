@@ -191,6 +191,7 @@ pub fn words(text: &str) -> Vec<Word> {
 }
 
 /// The letter that begins at a byte. ASCII, the usual case, is not decoded.
+#[inline]
 pub(crate) fn letter_at(text: &str, at: usize) -> Option<char> {
     let byte = text.as_bytes().get(at)?;
     if byte.is_ascii() { Some(char::from(*byte)) } else { text.get(at..)?.chars().next() }
@@ -245,41 +246,101 @@ fn word(text: &str, range: Range<usize>, before: Before, lower: &mut String) -> 
     Word { range, before, hash: go_on(stem, ending.as_bytes()), stem, shape }
 }
 
+/// A capital of ASCII.
+pub(crate) const UPPER: u8 = 1;
+/// A small letter of ASCII.
+pub(crate) const LOWER: u8 = 1 << 1;
+/// A digit of ASCII.
+pub(crate) const DIGIT: u8 = 1 << 2;
+/// `@` or `$`, which stand for letters in some spellings.
+pub(crate) const SIGN: u8 = 1 << 3;
+/// `.`, `:` or `@`: one of them stands in every address.
+pub(crate) const JOINT: u8 = 1 << 4;
+/// White space of ASCII.
+pub(crate) const SPACE: u8 = 1 << 5;
+/// Not ASCII.
+pub(crate) const FOREIGN: u8 = 1 << 6;
+#[expect(
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    reason = "worked out by the compiler, which refuses what is wrong"
+)]
+const BYTES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        classes[byte] = match byte as u8 {
+            b'A'..=b'Z' => UPPER,
+            b'a'..=b'z' => LOWER,
+            b'0'..=b'9' => DIGIT,
+            b'@' => SIGN | JOINT,
+            b'$' => SIGN,
+            b'.' | b':' => JOINT,
+            b' ' | b'\t'..=b'\r' => SPACE,
+            0x80.. => FOREIGN,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+/// What a byte of a text is.
+#[inline]
+pub(crate) fn class(byte: u8) -> u8 {
+    BYTES.get(usize::from(byte)).copied().unwrap_or_default()
+}
+
+/// A run of letters of ASCII, cut to [`WORD_BYTES_MAX`].
+pub(crate) struct Plain {
+    /// In lower case, and zeros behind it.
+    pub(crate) lower: [u8; WORD_BYTES_MAX],
+    pub(crate) length: usize,
+    /// The classes of its bytes.
+    pub(crate) classes: u8,
+    capitals: usize,
+}
+
+/// The run of bytes of these classes that a text begins with.
+#[inline]
+pub(crate) fn plain(text: &[u8], of: u8) -> Plain {
+    let mut run = Plain { lower: [0; WORD_BYTES_MAX], length: 0, capitals: 0, classes: 0 };
+    for (place, byte) in run.lower.iter_mut().zip(text) {
+        let class = class(*byte);
+        if class & of == 0 {
+            break;
+        }
+        let capital = class & UPPER;
+        *place = byte | capital << 5;
+        run.capitals += usize::from(capital);
+        run.classes |= class;
+        run.length += 1;
+    }
+    run
+}
+
 /// The word at `start` and where it ends, if it is of ASCII, not too long, and without an apostrophe: the usual case,
 /// read in one go.
 fn plain_word(text: &str, start: usize, before: Before) -> Option<(usize, Word)> {
     let bytes = text.as_bytes();
-    let mut lower = [0; WORD_BYTES_MAX];
-    // The hash of each beginning of the word.
-    let mut hashes = [EMPTY; WORD_BYTES_MAX];
-    let mut hash = EMPTY;
-    let (mut length, mut capitals, mut small, mut digit) = (0, 0_usize, false, false);
-    let mut rest = bytes.get(start..)?.iter();
-    let places = lower.iter_mut().zip(&mut hashes);
-    for (letter, known) in places {
-        let Some(byte) = rest.as_slice().first().filter(|byte| byte.is_ascii_alphanumeric()) else { break };
-        capitals += usize::from(byte.is_ascii_uppercase());
-        small |= byte.is_ascii_lowercase();
-        digit |= byte.is_ascii_digit();
-        *letter = byte.to_ascii_lowercase();
-        hash = go_on(hash, std::slice::from_ref(letter));
-        *known = hash;
-        length += 1;
-        rest.next();
-    }
-    match rest.as_slice().first() {
-        Some(byte) if !byte.is_ascii() || *byte == b'\'' || byte.is_ascii_alphanumeric() => return None,
-        _ => {}
+    let rest = bytes.get(start..)?;
+    let Plain { lower, length, classes, capitals } = plain(rest, UPPER | LOWER | DIGIT);
+    if rest
+        .get(length)
+        .is_some_and(|byte| class(*byte) & (UPPER | LOWER | DIGIT | FOREIGN) != 0 || *byte == b'\'')
+    {
+        return None;
     }
     let base = lower.get(..length)?;
-    let first = bytes.get(start).is_some_and(u8::is_ascii_uppercase);
+    let first = rest.first().is_some_and(u8::is_ascii_uppercase);
     let range = start..start + length;
     let mut shape = place(bytes, &range).or(form(base));
     shape.set(Shape::CAPITAL, first);
-    shape.set(Shape::CAMEL, capitals > usize::from(first) && small);
-    shape.set(Shape::DIGIT, digit);
-    let stem = hashes.get(stem_length(base).checked_sub(1)?).copied()?;
-    Some((range.end, Word { range, before, hash, stem, shape }))
+    shape.set(Shape::CAMEL, capitals > usize::from(first) && classes & LOWER != 0);
+    shape.set(Shape::DIGIT, classes & DIGIT != 0);
+    let (root, ending) = base.split_at_checked(stem_length(base))?;
+    let stem = hash(root);
+    Some((range.end, Word { range, before, hash: go_on(stem, ending), stem, shape }))
 }
 
 /// What the bytes around a word say about it.

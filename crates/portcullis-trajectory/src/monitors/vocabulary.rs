@@ -54,14 +54,21 @@ impl Begun {
         }
     }
 
-    /// Those that may stand where `rest` follows.
-    fn before<'a>(&'a self, rest: &[words::Word]) -> impl Iterator<Item = &'a Phrase> + use<'a> {
-        let second = rest.first().filter(|word| !word.begins && !self.followed.is_empty());
-        let keys = second.map_or([None, None], |word| {
-            [Some(word.stem), Some(word.plain).filter(|plain| *plain != 0 && *plain != word.stem)]
-        });
-        let followed = keys.into_iter().flatten().filter_map(|key| self.followed.get(&key)).flatten();
-        self.open.iter().chain(followed)
+    /// Calls `see` with those that may stand where `rest` follows.
+    fn before<'a>(&'a self, rest: &[words::Word], mut see: impl FnMut(&'a Phrase)) {
+        self.open.iter().for_each(&mut see);
+        let Some(second) = rest.first().filter(|word| !word.begins && !self.followed.is_empty()) else {
+            return;
+        };
+        if let Some(phrases) = self.followed.get(&second.stem) {
+            phrases.iter().for_each(&mut see);
+        }
+        if second.plain != 0
+            && second.plain != second.stem
+            && let Some(phrases) = self.followed.get(&second.plain)
+        {
+            phrases.iter().for_each(&mut see);
+        }
     }
 }
 
@@ -250,10 +257,8 @@ impl Vocabulary {
             }
             let Some(sentence) = sentences.last_mut() else { break };
             sentence.end = first.end;
-            let keys = [Some(first.stem), (first.plain != 0).then_some(first.plain)];
             let rest = tail.get(1..).unwrap_or_default();
-            let begun = keys.into_iter().flatten().filter_map(|key| self.phrases.get(&key));
-            for phrase in begun.flat_map(|begun| begun.before(rest)) {
+            let mut see = |phrase: &Phrase| {
                 if (first.heads || !phrase.heads) && follows(&phrase.rest, rest, 0) {
                     sentence.all |= phrase.concept;
                     if !first.quoted {
@@ -261,6 +266,14 @@ impl Vocabulary {
                     }
                     keywords = keywords.saturating_add(u32::from(phrase.concept == self.keyword));
                 }
+            };
+            if let Some(begun) = self.phrases.get(&first.stem) {
+                begun.before(rest, &mut see);
+            }
+            if first.plain != 0
+                && let Some(begun) = self.phrases.get(&first.plain)
+            {
+                begun.before(rest, &mut see);
             }
         }
         if words.address

@@ -2,7 +2,7 @@
 
 use portcullis_core::normalise::Normalised;
 
-use crate::words::{hash, letter_at};
+use crate::words::{DIGIT, FOREIGN, JOINT, LOWER, SIGN, SPACE, UPPER, class, hash, letter_at, plain};
 
 /// Most words of one text that are read. What stands beyond is not looked at, and the reading says so.
 pub(super) const WORDS_MAX: usize = 65_536;
@@ -44,27 +44,28 @@ pub struct Words {
 }
 
 /// The stem of a lower-case word by the general rules of English endings; a key, not a word.
-fn stem(word: &str) -> &str {
+fn stem(word: &[u8]) -> &[u8] {
     // No ending that is cut off ends in another letter.
-    if !matches!(word.as_bytes().last(), Some(b's' | b'd' | b'g' | b'e' | b'y')) {
+    if !matches!(word.last(), Some(b's' | b'd' | b'g' | b'e' | b'y')) {
         return word;
     }
-    let vowel = |base: &str| base.contains(['a', 'e', 'i', 'o', 'u', 'y']);
+    let vowel = |base: &[u8]| base.iter().any(|byte| matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u' | b'y'));
     let mut stem = word;
     if stem.len() > 4 {
-        for ending in ["ies", "ied"] {
+        for ending in [b"ies", b"ied"] {
             if let Some(base) = stem.strip_suffix(ending).filter(|base| base.len() > 1) {
                 return base;
             }
         }
-        for ending in ["ing", "ed"] {
+        for ending in [&b"ing"[..], b"ed"] {
             if let Some(base) = stem.strip_suffix(ending).filter(|base| base.len() > 2 && vowel(base)) {
                 return trim(undouble(base));
             }
         }
     }
     if stem.len() > 3
-        && let Some(base) = stem.strip_suffix('s').filter(|base| !base.ends_with(['s', 'u', 'i']))
+        && let Some(base) =
+            stem.strip_suffix(b"s").filter(|base| !matches!(base.last(), Some(b's' | b'u' | b'i')))
     {
         stem = base;
     }
@@ -72,15 +73,18 @@ fn stem(word: &str) -> &str {
 }
 
 /// Without the last *e* or *y*, in which forms of a word differ.
-fn trim(word: &str) -> &str {
-    if word.len() > 3 { word.strip_suffix(['e', 'y']).unwrap_or(word) } else { word }
+fn trim(word: &[u8]) -> &[u8] {
+    match word {
+        [base @ .., b'e' | b'y'] if word.len() > 3 => base,
+        _ => word,
+    }
 }
 
-fn undouble(base: &str) -> &str {
-    let mut end = base.chars().rev();
+fn undouble(base: &[u8]) -> &[u8] {
+    let mut end = std::str::from_utf8(base).unwrap_or_default().chars().rev();
     match (end.next(), end.next()) {
         (Some(last), Some(before)) if last == before && !matches!(last, 'l' | 's' | 'z' | 'e') => {
-            base.strip_suffix(last).unwrap_or(base)
+            base.get(..base.len() - last.len_utf8()).unwrap_or(base)
         }
         _ => base,
     }
@@ -88,7 +92,7 @@ fn undouble(base: &str) -> &str {
 
 /// Hash of the stem of a word.
 pub(super) fn stem_hash(word: &str) -> u64 {
-    hash(stem(word).as_bytes())
+    hash(stem(word.as_bytes()))
 }
 
 /// The letter that a digit or sign resembles.
@@ -111,6 +115,9 @@ const SLIGHT: &[&str] = &[
     "should", "about", "also", "just", "only", "very", "who", "his", "her", "him", "she", "com", "example",
     "org", "net", "www", "http", "https", "true", "false", "null", "none",
 ];
+
+/// What words of ASCII are made of.
+const LETTERS: u8 = UPPER | LOWER | DIGIT;
 
 /// Letters of a word that is packed into a number.
 const PACKED_MAX: usize = 7;
@@ -154,8 +161,8 @@ const SLIGHT_TABLE: [u64; 1 << SLIGHT_BITS] = {
     table
 };
 
-fn is_slight(word: &str) -> bool {
-    let word = packed(word.as_bytes());
+fn is_slight(word: &[u8]) -> bool {
+    let word = packed(word);
     let (before, from) = SLIGHT_TABLE.split_at_checked(slight_place(word)).unwrap_or_default();
     from.iter().chain(before).take_while(|known| **known != 0).any(|known| *known == word)
 }
@@ -183,6 +190,8 @@ fn of_normal_form(text: &str, mut cutter: Cutter) -> Words {
 struct Chunk<'t> {
     text: &'t str,
     start: usize,
+    /// It may be an address.
+    joined: bool,
 }
 
 /// Stretches without white space.
@@ -191,16 +200,20 @@ fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
     std::iter::from_fn(move || {
         let start = at + text.get(at..)?.find(|c: char| !c.is_whitespace())?;
         let rest = text.get(start..)?;
-        let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        // Most stretches end at a blank, and are of ASCII until then.
+        let mut met = 0;
+        let mut ends = |byte: u8| {
+            met |= class(byte);
+            met & (SPACE | FOREIGN) != 0
+        };
+        let near = rest.bytes().position(&mut ends).unwrap_or(rest.len());
+        let length = near + rest.get(near..)?.find(char::is_whitespace).unwrap_or(rest.len() - near);
         at = start + length;
-        Some(Chunk { text: rest.get(..length)?, start })
+        Some(Chunk { text: rest.get(..length)?, start, joined: met & (JOINT | FOREIGN) != 0 })
     })
 }
 
 fn is_address(chunk: &str) -> bool {
-    if !chunk.bytes().any(|byte| matches!(byte, b'.' | b':' | b'@')) {
-        return false;
-    }
     let chunk = chunk.trim_matches(|c: char| !c.is_alphanumeric() && c != '/');
     if chunk.contains("://") {
         return true;
@@ -229,8 +242,8 @@ impl Cutter {
     /// Takes the words of a text.
     fn read(&mut self, text: &str) {
         let mut buffer = String::with_capacity(LETTERS_MAX);
-        for Chunk { text: piece, start } in chunks(text) {
-            let address = is_address(piece);
+        for Chunk { text: piece, start, joined } in chunks(text) {
+            let address = joined && is_address(piece);
             self.out.address |= address;
             if !self.chunk(piece, start, address, &mut buffer) {
                 break;
@@ -255,19 +268,26 @@ impl Cutter {
                 .then(|| without(chunk.get(at..).unwrap_or_default()))
                 .flatten()
                 .map(|length| at + length);
-            buffer.clear();
-            let end = match without {
-                Some(end) => {
-                    buffer.push_str("without");
-                    end
-                }
-                None => self.letters(chunk, at, address, buffer),
-            };
             if self.out.list.len() >= WORDS_MAX {
                 self.out.cut = true;
                 return false;
             }
-            self.push(buffer, start + at, start + end);
+            let rest = chunk.as_bytes().get(at..).unwrap_or_default();
+            let run = plain(rest, if address { LETTERS } else { LETTERS | SIGN });
+            let goes_on = rest.get(run.length).is_some_and(|byte| *byte == b'\'' || class(*byte) == FOREIGN);
+            let end = if let Some(end) = without {
+                self.push(b"without", LOWER, start + at, start + end);
+                end
+            } else if run.length > LETTERS_MAX || goes_on {
+                let end = Self::letters(chunk, at, address, buffer);
+                let classes = buffer.bytes().fold(0, |classes, byte| classes | class(byte));
+                self.push(buffer.as_bytes(), classes, start + at, start + end);
+                end
+            } else {
+                let word = run.lower.get(..run.length).unwrap_or_default();
+                self.push(word, run.classes, start + at, start + at + run.length);
+                at + run.length
+            };
             before = Some('a');
             at = end;
         }
@@ -275,29 +295,31 @@ impl Cutter {
     }
 
     /// Puts the word at `at` into the buffer, without apostrophes. Returns where it ends.
-    fn letters(&self, chunk: &str, mut at: usize, address: bool, buffer: &mut String) -> usize {
-        while let Some(c) = letter_at(chunk, at) {
+    fn letters(chunk: &str, mut at: usize, address: bool, buffer: &mut String) -> usize {
+        buffer.clear();
+        loop {
+            // Letters of ASCII are put in together.
+            let rest = chunk.get(at..).unwrap_or_default();
+            let plain = |byte: u8| byte.is_ascii() && is_letter(char::from(byte), address);
+            let length = rest.bytes().position(|byte| !plain(byte)).unwrap_or(rest.len());
+            let room = LETTERS_MAX.saturating_sub(buffer.len());
+            buffer.push_str(rest.get(..length.min(room)).unwrap_or_default());
+            at += length;
+            let Some(c) = letter_at(chunk, at) else { break };
             let next = at + c.len_utf8();
             let apostrophe =
                 || matches!(c, '\'' | '’') && letter_at(chunk, next).is_some_and(char::is_alphabetic);
             if is_letter(c, address) {
-                self.letter(c, buffer);
+                if buffer.len() < LETTERS_MAX {
+                    buffer.extend(c.to_lowercase());
+                }
             } else if !apostrophe() {
                 break;
             }
             at = next;
         }
+        buffer.make_ascii_lowercase();
         at
-    }
-
-    fn letter(&self, c: char, buffer: &mut String) {
-        if buffer.len() < LETTERS_MAX {
-            if c.is_ascii() {
-                buffer.push(c.to_ascii_lowercase());
-            } else {
-                buffer.extend(c.to_lowercase());
-            }
-        }
     }
 
     /// Ends of sentences, and quotation marks.
@@ -326,22 +348,28 @@ impl Cutter {
         }
     }
 
-    fn push(&mut self, buffer: &str, start: usize, end: usize) {
-        let long = (buffer.len() <= ABBREVIATION_MAX)
-            .then(|| ABBREVIATIONS.iter().find(|(short, _)| *short == buffer))
-            .flatten();
-        let buffer = long.map_or(buffer, |(_, long)| long);
-        let digit = buffer.contains(|c: char| c.is_ascii_digit() || matches!(c, '@' | '$'));
-        let number = digit && buffer.chars().all(|c| c.is_ascii_digit());
+    /// Takes a word in lower case whose bytes are of these classes.
+    fn push(&mut self, word: &[u8], classes: u8, start: usize, end: usize) {
+        let key = packed(word);
+        let word = if SHORT.contains(&key) {
+            let long = ABBREVIATIONS.iter().find(|(short, _)| short.as_bytes() == word);
+            long.map_or(word, |(_, long)| long.as_bytes())
+        } else {
+            word
+        };
+        let digit = classes & (DIGIT | SIGN) != 0;
+        let number = classes == DIGIT;
         let plain = if digit && !number {
-            let letters: String = buffer.chars().map(resembles).collect();
+            let letters: String =
+                std::str::from_utf8(word).unwrap_or_default().chars().map(resembles).collect();
             stem_hash(&letters)
         } else {
             0
         };
-        let slight = number || buffer.chars().nth(2).is_none() || is_slight(buffer);
+        let letters = word.iter().filter(|byte| !matches!(byte, 0x80..=0xbf));
+        let slight = number || letters.take(3).count() < 3 || is_slight(word);
         self.out.list.push(Word {
-            stem: stem_hash(buffer),
+            stem: hash(stem(word)),
             plain,
             start,
             end,
@@ -355,8 +383,17 @@ impl Cutter {
     }
 }
 
-/// Letters of the longest of [`ABBREVIATIONS`].
-const ABBREVIATION_MAX: usize = 4;
+/// [`ABBREVIATIONS`], packed.
+#[expect(clippy::indexing_slicing, reason = "worked out by the compiler, which refuses what is wrong")]
+const SHORT: [u64; ABBREVIATIONS.len()] = {
+    let mut short = [0; ABBREVIATIONS.len()];
+    let mut number = 0;
+    while number < short.len() {
+        short[number] = packed(ABBREVIATIONS[number].0.as_bytes());
+        number += 1;
+    }
+    short
+};
 /// How people shorten words when they type.
 const ABBREVIATIONS: [(&str, &str); 14] = [
     ("u", "you"),
@@ -393,7 +430,7 @@ mod tests {
     fn forms_of_a_word_have_one_stem() {
         for forms in [["send", "sends", "sending"], ["copy", "copied", "copies"], ["wipe", "wiped", "wiping"]]
         {
-            assert!(forms.iter().all(|form| stem(form) == stem(forms[0])), "{forms:?}");
+            assert!(forms.iter().all(|form| stem_hash(form) == stem_hash(forms[0])), "{forms:?}");
         }
     }
 
@@ -430,8 +467,8 @@ mod tests {
 
     #[test]
     fn slight_words_are_found() {
-        assert!(SLIGHT.iter().all(|word| is_slight(word)));
-        assert!(!is_slight("") && !is_slight("thee") && !is_slight("instructions"));
+        assert!(SLIGHT.iter().all(|word| is_slight(word.as_bytes())));
+        assert!(!is_slight(b"") && !is_slight(b"thee") && !is_slight(b"instructions"));
     }
 
     proptest::proptest! {
