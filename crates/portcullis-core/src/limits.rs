@@ -58,6 +58,10 @@ pub const ACTIVITIES_MAX: usize = 1_024;
 pub const FUNCTIONS_MAX: usize = 1_024;
 /// Files of access policies, all together, in bytes.
 pub const ACCESS_BYTES_MAX: usize = 4 << 20;
+/// Principals whose usage is counted at once. One more is answered with a failure, which denies.
+pub const PRINCIPALS_COUNTED_MAX: usize = 100_000;
+/// Stored events that are read to find out what a principal has used up so far; more are answered with a failure.
+pub const EVENTS_COUNTED_MAX: usize = 500_000;
 /// Concepts of the monitors, with those they set themselves; patterns over results come on top of them, at most
 /// [`RESULT_PATTERNS_MAX`]. Together they are the bits of one number.
 pub const CONCEPTS_MAX: usize = 112;

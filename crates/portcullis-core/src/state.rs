@@ -18,7 +18,7 @@ use crate::limits::{
 use crate::principal::Principal;
 use crate::recent::Recent;
 use crate::time::Timestamp;
-use crate::usage::Usage;
+use crate::usage::{Usage, Used};
 use crate::verdict::Verdict;
 
 /// Whether the run may go on.
@@ -207,6 +207,16 @@ impl RunState {
     /// What the run has used up, and how it repeats itself.
     pub fn usage(&self) -> &Usage {
         &self.usage
+    }
+
+    /// The sum of it.
+    pub fn used(&self) -> Used {
+        Used {
+            steps: self.steps.into(),
+            side_effects: self.side_effects.into(),
+            bytes: self.usage.bytes(),
+            cost_micros: self.usage.cost_micros(),
+        }
     }
 
     /// Where everything came from that the agent has seen.

@@ -4,11 +4,49 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{Event, EventBody, VerdictRecord};
 use crate::label::Label;
 use crate::likeness::Likeness;
 use crate::limits::{CALLS_COMPARED_MAX, VERDICTS_REMEMBERED_MAX};
 use crate::verdict::Verdict;
+
+/// What was used up: by one run, or by all runs of a principal in a [`Window`](crate::policy::Window).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Used {
+    /// Steps: proposed actions, whatever became of them.
+    pub steps: u64,
+    /// Side effects that were permitted.
+    pub side_effects: u64,
+    /// Bytes of arguments sent and of results seen.
+    pub bytes: u64,
+    /// Cost of the calls that were permitted, in millionths of the bundle's unit.
+    pub cost_micros: u64,
+}
+
+impl Used {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.each(other, u64::saturating_add)
+    }
+
+    /// What is left of this without the other. What would fall below zero is zero.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.each(other, u64::saturating_sub)
+    }
+
+    fn each(self, other: Self, with: fn(u64, u64) -> u64) -> Self {
+        Self {
+            steps: with(self.steps, other.steps),
+            side_effects: with(self.side_effects, other.side_effects),
+            bytes: with(self.bytes, other.bytes),
+            cost_micros: with(self.cost_micros, other.cost_micros),
+        }
+    }
+}
 
 /// The counters of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -199,6 +199,29 @@ impl Reader {
         })
     }
 
+    /// The runs of a principal whose last event was written at `since` or later, newest first, at most `limit` (and
+    /// 10,000).
+    pub fn runs_since(
+        &self,
+        principal: &str,
+        since: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<RunId>, LedgerError> {
+        self.query(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT r.run FROM runs r WHERE r.principal = ?1 AND ?2 <=
+                     (SELECT t FROM events WHERE key BETWEEN r.number << 32 AND r.number << 32 | 4294967295
+                      ORDER BY key DESC LIMIT 1)
+                     ORDER BY r.number DESC LIMIT ?3",
+                )?
+                .query_map(params![principal, since.as_micros(), rows(Some(limit))], |row| {
+                    row.get(0).map(RunId::from_bytes)
+                })?
+                .collect()
+        })
+    }
+
     /// The segments of a run, in order.
     pub fn segments(&self, run: RunId) -> Result<Vec<SegmentRow>, LedgerError> {
         self.query(|connection| {

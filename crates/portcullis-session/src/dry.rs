@@ -5,15 +5,18 @@ use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Event, ListedTool, OutcomeStatus, Place, RunOpened};
+use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
+use portcullis_core::usage::Used;
 
 use crate::batch::Batch;
 use crate::engine::{Answer, AnswerError, Engine, Judgement, Proposal, Reach, Teller, TextJudgement};
 use crate::env::{CountingEnv, Env};
+use crate::facts::Recorded;
 
 /// See the [module documentation](self).
 #[derive(Debug)]
@@ -21,6 +24,10 @@ pub struct DryRun {
     engine: Engine,
     env: CountingEnv,
     events: Option<Vec<Event>>,
+    /// Recorded answers to what the guards ask about the next action.
+    facts: Vec<FactRecord>,
+    /// What other runs of the principal have used up.
+    elsewhere: Used,
 }
 
 /// The bundle has no runtime policy of that name.
@@ -72,7 +79,7 @@ impl DryRun {
             place,
         };
         let engine = Engine::new(run, bundle, pipeline);
-        let mut dry = Self { engine, env, events: None };
+        let mut dry = Self { engine, env, events: None, facts: Vec::new(), elsewhere: Used::default() };
         let batch = dry.engine.open(&mut dry.env, opened);
         dry.commit(batch);
         Ok(dry)
@@ -102,9 +109,23 @@ impl DryRun {
         }
     }
 
+    /// What a record has as answers to the questions about the next action. Others are answered from what is known of
+    /// this run alone.
+    pub fn recall_facts(&mut self, facts: Vec<FactRecord>) {
+        self.facts = facts;
+    }
+
+    /// Other runs of the principal have used up so much in the window.
+    pub fn used_elsewhere(&mut self, used: Used) {
+        self.elsewhere = used;
+    }
+
     /// Judges an action.
     pub fn propose(&mut self, proposal: Proposal) -> Judgement {
-        let (batch, judgement) = self.engine.propose(&mut self.env, proposal);
+        let used = self.elsewhere.plus(self.engine.state().used());
+        let facts = std::mem::take(&mut self.facts);
+        let sources = Recorded { facts: &facts, used };
+        let (batch, judgement) = self.engine.propose(&mut self.env, proposal, &sources);
         self.commit(batch);
         judgement
     }

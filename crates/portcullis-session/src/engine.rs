@@ -16,7 +16,7 @@ use portcullis_core::denial::Denial;
 use portcullis_core::event::{
     Actor, ApprovalDecision, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed,
 };
-use portcullis_core::fact::{FactAnswer, Facts};
+use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::Context;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
@@ -32,6 +32,7 @@ pub use self::texts::{Reach, TextJudgement};
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
+use crate::facts::Sources;
 
 /// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
 /// stay open in the index and can be claimed by nobody, since the run is closed.
@@ -173,6 +174,11 @@ impl Engine {
         &self.state
     }
 
+    /// Whether the run's policy has a budget for all runs of its principal.
+    pub(crate) fn counts_principal(&self) -> bool {
+        self.policy().is_some_and(|policy| policy.principal.is_some())
+    }
+
     /// The bundle in force.
     pub fn bundle(&self) -> &Arc<Bundle> {
         &self.bundle
@@ -220,7 +226,12 @@ impl Engine {
     }
 
     /// Judges what the agent wants to do. A retry of a held call meets its approval again.
-    pub fn propose(&self, env: &mut dyn Env, proposal: Proposal) -> (Batch, Judgement) {
+    pub fn propose(
+        &self,
+        env: &mut dyn Env,
+        proposal: Proposal,
+        sources: &dyn Sources,
+    ) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
         let Proposal { tool, arguments, planned, continuation, call, directory, ask, confidence } = proposal;
@@ -229,9 +240,9 @@ impl Engine {
             .in_directory(directory)
             .with_confidence(confidence);
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
-        let judgement = match self.meet_approval(&mut batch, &action, bound_to, call.as_ref()) {
+        let judgement = match self.meet_approval(&mut batch, &action, bound_to, call.as_ref(), sources) {
             Some(judgement) => judgement,
-            None => self.judge_new(&mut batch, action, bound_to, call, ask),
+            None => self.judge_new(&mut batch, action, bound_to, call, ask, sources),
         };
         let judgement = Judgement { seq: batch.seq(), ..judgement };
         (batch.finish(), judgement)
@@ -244,6 +255,7 @@ impl Engine {
         action: &Action,
         bound_to: Digest,
         call: Option<&String>,
+        sources: &dyn Sources,
     ) -> Option<Judgement> {
         let (id, approval) = self.state.approval_for(bound_to)?;
         let open = self.state.open_action(approval.action)?;
@@ -261,7 +273,7 @@ impl Engine {
                     return None;
                 }
                 let reading = self.reading(pending(batch, &held));
-                let decision = self.decide(batch, &held, None, &reading).1;
+                let decision = self.decide(batch, &held, None, &reading, sources).1;
                 Some(self.held(held, open.step, decision, id))
             }
             ApprovalState::Granted { .. } => {
@@ -270,9 +282,9 @@ impl Engine {
                     self.expire(batch, id, approval.action);
                     return None;
                 };
-                Some(self.judge(batch, held, standing, Some(grant)))
+                Some(self.judge(batch, held, standing, Some(grant), sources))
             }
-            ApprovalState::Refused => Some(self.judge(batch, held, standing, None)),
+            ApprovalState::Refused => Some(self.judge(batch, held, standing, None, sources)),
             ApprovalState::Expired | ApprovalState::Claimed => None,
         }
     }
@@ -298,6 +310,7 @@ impl Engine {
         bound_to: Digest,
         call: Option<String>,
         ask: bool,
+        sources: &dyn Sources,
     ) -> Judgement {
         let step = self.state.steps().saturating_add(1);
         let side_effecting = action.tool.as_deref().is_some_and(|name| match self.context() {
@@ -326,7 +339,7 @@ impl Engine {
         let cause = batch.push_with(actor, None, EventBody::Proposed(proposed), payloads);
         let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
         let grant = self.state.grant_for(&action, bound_to, batch.at(), ttl);
-        self.judge(batch, action, Standing { step, cause, bound_to, call: None, ask }, grant)
+        self.judge(batch, action, Standing { step, cause, bound_to, call: None, ask }, grant, sources)
     }
 
     fn cost(&self, tool: Option<&str>) -> u64 {
@@ -340,10 +353,11 @@ impl Engine {
         action: Action,
         standing: Standing,
         grant: Option<Grant>,
+        sources: &dyn Sources,
     ) -> Judgement {
         let Standing { step, cause, bound_to, call, ask } = standing;
         let reading = self.reading(pending(batch, &action));
-        let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant, &reading);
+        let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant, &reading, sources);
         batch.keep_reading(cause, reading.into_reading());
         let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
         let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
@@ -391,12 +405,13 @@ impl Engine {
         action: &Action,
         grant: Option<Grant>,
         reading: &LazyReading<'_>,
+        sources: &dyn Sources,
     ) -> (Facts, Decision, Option<Grant>) {
-        let (facts, decision) = self.decide(batch, action, grant.as_ref(), reading);
+        let (facts, decision) = self.decide(batch, action, grant.as_ref(), reading, sources);
         if decision.verdict == Verdict::Review && grant.is_none() {
             let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
             for grant in self.state.effect_grants(batch.at(), ttl) {
-                let (facts, decision) = self.decide(batch, action, Some(&grant), reading);
+                let (facts, decision) = self.decide(batch, action, Some(&grant), reading, sources);
                 if decision.verdict.permits() {
                     return (facts, decision, Some(grant));
                 }
@@ -411,6 +426,7 @@ impl Engine {
         action: &Action,
         grant: Option<&Grant>,
         reading: &LazyReading<'_>,
+        sources: &dyn Sources,
     ) -> (Facts, Decision) {
         let Some(context) = self.context().map(|context| context.with_reading(reading)) else {
             let message = format!("the bundle has no runtime policy `{}` any more", self.state.policy());
@@ -420,18 +436,17 @@ impl Engine {
             return (Facts::none(), denied(reserved::LIMIT, limit));
         }
         let pending = Pending { at: batch.at(), subject: Subject::Action(action), grant };
-        let facts = self.gather(&context, &pending);
+        let facts = self.gather(&context, &pending, sources);
         let decision = self.pipeline.decide(&context, &pending, &facts);
         (facts, decision)
     }
 
-    /// No source of facts is connected, so each question is answered with that, and the guard that asked
-    /// denies.
-    fn gather(&self, context: &Context<'_>, pending: &Pending<'_>) -> Facts {
+    /// Puts the guards' questions to who answers them.
+    fn gather(&self, context: &Context<'_>, pending: &Pending<'_>, sources: &dyn Sources) -> Facts {
         let mut facts = Facts::none();
         for request in self.pipeline.needs(context, pending) {
-            let why = format!("no source of facts called `{}` is connected", request.source);
-            facts.insert(request, FactAnswer::Failed(why));
+            let answer = sources.answer(&request, pending.at);
+            facts.insert(request, answer);
         }
         facts
     }

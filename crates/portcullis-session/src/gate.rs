@@ -16,8 +16,9 @@ use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, Place, Run
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
 use portcullis_core::memory::Texts;
 use portcullis_core::pipeline::Pipeline;
+use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
-use portcullis_ledger::{Ledger, NewSegment, SegmentState};
+use portcullis_ledger::{Head, Ledger, NewSegment, SegmentState};
 
 use crate::bundles::{Bundles, Source};
 use crate::credentials::Identity;
@@ -26,6 +27,7 @@ use crate::engine::{Answer, Engine, Judgement, Proposal};
 use crate::env::{Env as _, SystemEnv};
 use crate::error::SessionError;
 use crate::permit::Permit;
+use crate::principals::Principals;
 use crate::run::Run;
 
 /// Runs that may be live at once.
@@ -95,6 +97,7 @@ pub struct Gate {
     ledger: Arc<Ledger>,
     pipeline: Arc<Pipeline>,
     bundles: Bundles,
+    principals: Arc<Principals>,
     runs: Mutex<Runs>,
     /// Held while a run is being opened, so that two surfaces that start at once share it.
     opening: tokio::sync::Mutex<()>,
@@ -137,7 +140,7 @@ impl Gate {
     /// A gate over a ledger.
     pub fn new(ledger: Arc<Ledger>, pipeline: Arc<Pipeline>, bundles: Bundles) -> Arc<Self> {
         let (runs, opening) = (Mutex::default(), tokio::sync::Mutex::default());
-        Arc::new(Self { ledger, pipeline, bundles, runs, opening })
+        Arc::new(Self { ledger, pipeline, bundles, principals: Arc::default(), runs, opening })
     }
 
     /// The ledger.
@@ -293,7 +296,7 @@ impl Gate {
             })
             .await?;
         let engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline));
-        let run = Run::new(engine, env, Arc::clone(&self.ledger), opened.head, principal.clone());
+        let run = self.run_of(engine, env, opened.head, principal.clone());
         let first = RunOpened {
             principal,
             surface: request.surface.clone(),
@@ -305,6 +308,10 @@ impl Gate {
         };
         run.begin(|engine, env| engine.open(env, first)).await?;
         Ok(run)
+    }
+
+    fn run_of(&self, engine: Engine, env: SystemEnv, head: Head, principal: Principal) -> Run {
+        Run::new(engine, env, Arc::clone(&self.ledger), Arc::clone(&self.principals), head, principal)
     }
 
     /// Continues a run in a new segment, with the state that its events add up to.
@@ -340,7 +347,7 @@ impl Gate {
             Some(SegmentState::Closed) => ClosedState::Closed,
             _ => ClosedState::Abandoned,
         };
-        let run = Run::new(engine, env, Arc::clone(&self.ledger), opened.head, principal);
+        let run = self.run_of(engine, env, opened.head, principal);
         let mode = bundle.mode;
         run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
         Ok(run)

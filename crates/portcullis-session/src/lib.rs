@@ -13,9 +13,11 @@ pub mod dry;
 pub mod engine;
 pub mod env;
 pub mod error;
+pub mod facts;
 pub mod gate;
 pub mod permit;
 pub mod policy;
+mod principals;
 pub mod run;
 pub mod workload;
 

@@ -16,6 +16,7 @@ use portcullis_core::label::Label;
 use portcullis_core::limits::GRANTED_RESOURCES_MAX;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::{Phase, RunState};
+use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{Append, ApprovalRow, ApprovalState, ChainedLine, Head, Ledger};
 use serde_json::json;
@@ -25,7 +26,9 @@ use crate::batch::Batch;
 use crate::engine::{Answer, Engine, Judgement, Proposal, Reach, Teller, TextJudgement};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
+use crate::facts::NoSources;
 use crate::permit::Permit;
+use crate::principals::{Account, Principals, Uncounted, at_most};
 
 /// A run that this process writes.
 #[derive(Debug)]
@@ -43,6 +46,7 @@ struct Live {
     engine: Engine,
     env: SystemEnv,
     ledger: Arc<Ledger>,
+    principals: Arc<Principals>,
     head: Head,
     /// A failed append leaves open whether it was stored; the head is compared before the next one.
     in_doubt: bool,
@@ -55,11 +59,12 @@ impl Run {
         engine: Engine,
         env: SystemEnv,
         ledger: Arc<Ledger>,
+        principals: Arc<Principals>,
         head: Head,
         principal: Principal,
     ) -> Self {
         let id = engine.run();
-        let live = Live { engine, env, ledger, head, in_doubt: false, closed: false };
+        let live = Live { engine, env, ledger, principals, head, in_doubt: false, closed: false };
         Self { id, segment: head.segment, principal, live: Mutex::new(live), changed: Notify::new() }
     }
 
@@ -101,9 +106,18 @@ impl Run {
     pub async fn propose(&self, proposal: Proposal) -> Result<(Judgement, Option<Permit>), SessionError> {
         let mut live = self.live.lock().await;
         live.check_open()?;
-        let Live { engine, env, .. } = &mut *live;
-        let (batch, judgement) = engine.propose(env, proposal);
-        let seq = if batch.events.is_empty() { live.head.count } else { live.commit(batch).await? };
+        let (batch, judgement, charged) = match live.principal_counted().await {
+            None => {
+                let Live { engine, env, .. } = &mut *live;
+                let (batch, judgement) = engine.propose(env, proposal, &NoSources);
+                (batch, judgement, Used::default())
+            }
+            Some(counted) => live.propose_counted(proposal, counted),
+        };
+        let seq = match batch.events.is_empty() {
+            true => live.head.count,
+            false => live.commit_charged(batch, charged).await?,
+        };
         let permit = Permit::issue(self.id, &judgement, seq);
         Ok((judgement, permit))
     }
@@ -266,8 +280,47 @@ impl Live {
         Ok(())
     }
 
+    /// The counts of the principal, or why there are none, where the policy has a budget for all its runs.
+    async fn principal_counted(&mut self) -> Option<Result<Arc<Account>, String>> {
+        if !self.engine.counts_principal() {
+            return None;
+        }
+        let at = self.env.now();
+        let principal = self.engine.state().principal().map(|principal| principal.id.clone())?;
+        Some(self.principals.counted(&principal, at, &self.ledger).await)
+    }
+
+    /// Judges an action and takes what it would use up, so that no other run of the principal can take it meanwhile.
+    fn propose_counted(
+        &mut self,
+        proposal: Proposal,
+        counted: Result<Arc<Account>, String>,
+    ) -> (Batch, Judgement, Used) {
+        let Self { engine, env, .. } = self;
+        let account = match counted {
+            Ok(account) => account,
+            Err(why) => {
+                let (batch, judgement) = engine.propose(env, proposal, &Uncounted(why));
+                return (batch, judgement, Used::default());
+            }
+        };
+        let mut counts = account.lock();
+        let (batch, judgement) = engine.propose(env, proposal, &*counts);
+        let charged = at_most(engine.state(), &batch);
+        if let Some(event) = batch.events.first() {
+            counts.charge(event.t, charged);
+        }
+        drop(counts);
+        (batch, judgement, charged)
+    }
+
     /// Makes a batch durable, then lets the state move. On failure the run stands where it stood.
     async fn commit(&mut self, batch: Batch) -> Result<u64, SessionError> {
+        self.commit_charged(batch, Used::default()).await
+    }
+
+    /// The same for a batch that its principal was charged for. If it is lost, that stays charged.
+    async fn commit_charged(&mut self, batch: Batch, charged: Used) -> Result<u64, SessionError> {
         if let Some(refusal) = batch.refusal {
             return Err(SessionError::Ledger(refusal.into()));
         }
@@ -285,8 +338,25 @@ impl Live {
         self.ledger.append(append).await?;
         self.in_doubt = false;
         self.head = head;
+        let before = self.engine.state().used();
         self.engine.commit(&batch.events, batch.said);
+        self.count(&batch.events, charged, before);
         Ok(head.count)
+    }
+
+    /// Counts for the principal what the events that were just committed have used up.
+    fn count(&self, events: &[Event], charged: Used, before: Used) {
+        let state = self.engine.state();
+        let account = state.principal().and_then(|principal| self.principals.get(&principal.id));
+        if let (Some(account), Some(event)) = (account, events.first()) {
+            let used = state.used().minus(before);
+            let mut counts = account.lock();
+            if charged == Used::default() {
+                counts.charge(event.t, used);
+            } else {
+                counts.settle(event.t, charged, used);
+            }
+        }
     }
 
     /// After a failed append: did the store keep it after all?

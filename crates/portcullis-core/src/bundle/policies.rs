@@ -2,7 +2,7 @@
 
 use super::load::{Placed, name_field, placed};
 use super::toml_table::{File, Table};
-use crate::policy::RuntimePolicy;
+use crate::policy::{PrincipalBudget, RuntimePolicy, Window};
 
 pub(super) type PolicyParts = (Placed<RuntimePolicy>, Vec<Placed<String>>);
 
@@ -27,6 +27,7 @@ fn read_policy(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PolicyParts>
     }
     let max_bytes = table.integer("max_bytes", 1).map(u64::from);
     let max_cost_micros = table.millionths("max_cost");
+    let principal = table.table("principal").and_then(|table| read_principal(file, table));
     let approval = table.boolean("approval_for_side_effects").unwrap_or(false);
     let keywords = table.strings("restricted_keywords").unwrap_or_default();
     let escalate = table.boolean("escalate_on_verification_fail").unwrap_or(true);
@@ -46,10 +47,34 @@ fn read_policy(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PolicyParts>
         max_side_effects: max_side_effects?,
         max_bytes,
         max_cost_micros,
+        principal,
         approval_for_side_effects: approval,
         restricted_keywords: keywords.into_iter().map(|field| field.value).collect(),
         escalate_on_verification_fail: escalate,
     };
     let types = types.into_iter().map(|field| placed(file, field)).collect();
     Some((Placed { value: policy, place }, types))
+}
+
+/// The budget of all runs of a principal. One without a window or without any limit would mean *no limit*.
+fn read_principal(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PrincipalBudget> {
+    let span = table.span.clone();
+    let words = Window::ALL.map(|window| (window.as_str(), window));
+    let per = table.word("per", &words);
+    if per.is_none() {
+        table.missing("per");
+    }
+    let max_steps = table.integer("max_steps", 1).map(u64::from);
+    let max_side_effects = table.integer("max_side_effects", 0).map(u64::from);
+    let max_bytes = table.integer("max_bytes", 1).map(u64::from);
+    let max_cost_micros = table.millionths("max_cost");
+    table.finish();
+    let limits = [max_steps, max_side_effects, max_bytes, max_cost_micros];
+    if limits.iter().all(Option::is_none) {
+        let message =
+            "the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`";
+        file.report(file.at(span, message));
+        return None;
+    }
+    per.map(|per| PrincipalBudget { per, max_steps, max_side_effects, max_bytes, max_cost_micros })
 }

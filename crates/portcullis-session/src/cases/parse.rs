@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use portcullis_core::event::{Control, OutcomeStatus, Place};
 use portcullis_core::principal::Principal;
+use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
 use serde_json::{Value, json};
 
@@ -81,6 +82,8 @@ pub enum StepKind {
     Accepted(String),
     /// What the agent gets to see of the last result.
     Sees(String),
+    /// What other runs of the principal have used up.
+    Used(Used),
 }
 
 /// What must stand after `=>`.
@@ -214,6 +217,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "changed" => StepKind::Changed(rest.string()?),
         "accepted" => StepKind::Accepted(rest.string()?),
         "sees" => StepKind::Sees(rest.string()?),
+        "used" => StepKind::Used(used(rest.json()?)?),
         "pause" => StepKind::Control(Control::Pause),
         "halt" => StepKind::Control(Control::Halt),
         "resume" => StepKind::Control(Control::Resume),
@@ -238,6 +242,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
                 "changed",
                 "accepted",
                 "sees",
+                "used",
             ];
             let hint = portcullis_core::bundle::nearest(other, &words).unwrap_or("call");
             return Err(format!("`{other}` is not a step (did you mean `{hint}`?)"));
@@ -256,6 +261,21 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         return Err("only `call`, `think`, `input`, `result` and `output` get a verdict".into());
     }
     Ok((kind, expect))
+}
+
+/// Some of what may be used up, the rest 0.
+fn used(given: Value) -> Result<Used, String> {
+    let mut whole = json!(Used::default());
+    let (Value::Object(given), Some(whole_fields)) = (given, whole.as_object_mut()) else {
+        return Err("an object is wanted here".into());
+    };
+    for (name, value) in given {
+        let field = whole_fields.get_mut(&name);
+        *field
+            .ok_or_else(|| format!("`{name}` is not counted: steps, side_effects, bytes, cost_micros"))? =
+            value;
+    }
+    serde_json::from_value(whole).map_err(|error| format!("not what can be used up: {error}"))
 }
 
 /// What is left of a line.
@@ -350,6 +370,7 @@ mod tests {
             ),
             ("grant => allow", "line 2: only `call`, `think`, `input`, `result` and `output` get a verdict"),
             ("call", "line 2: `call` needs the name or id of a tool"),
+            ("used {\"stps\": 1}", "line 2: `stps` is not counted: steps, side_effects, bytes, cost_micros"),
         ] {
             let error = CaseFile::parse(&format!("```run\n{step}\n```\n")).unwrap_err();
             assert_eq!(error.to_string(), message);

@@ -185,6 +185,7 @@ impl Runner<'_> {
             StepKind::Grant(tool) => self.answer(step.line, ApprovalDecision::Granted, *tool),
             StepKind::Refuse => self.answer(step.line, ApprovalDecision::Refused, false),
             StepKind::Control(control) => self.dry.control(*control),
+            StepKind::Used(used) => self.dry.used_elsewhere(*used),
         }
     }
 

@@ -22,6 +22,7 @@ use super::{Engine, TEXT, Teller, binds_always, denied};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain_text;
 use crate::env::Env;
+use crate::facts::NoSources;
 
 /// What a surface can still do about a text when the gate has judged it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -163,7 +164,7 @@ impl Engine {
             return (Facts::none(), denied(reserved::LIMIT, message), None);
         };
         let context = context.with_reading(&reading);
-        let facts = self.gather(&context, pending);
+        let facts = self.gather(&context, pending, &NoSources);
         let decision = self.pipeline.decide(&context, pending, &facts);
         (facts, decision, reading.into_reading())
     }

@@ -1,6 +1,7 @@
 //! Runs over a real ledger: permits, observe mode, and verdicts that can be computed again.
 #![cfg(test)]
 
+mod principals;
 mod reach;
 
 use std::collections::BTreeMap;

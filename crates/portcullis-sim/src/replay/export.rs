@@ -10,10 +10,9 @@ use std::time::Instant;
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
-    ConfigChange, Enforced, Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened,
+    ConfigChange, Enforced, Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened, VerdictRecord,
 };
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
-use portcullis_core::verdict::Verdict;
 use portcullis_proof::export::{
     LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, event_parts, read_record, record_kind,
 };
@@ -246,7 +245,7 @@ impl Rerun<'_> {
             },
             EventBody::Verdict(record) => {
                 if let Some(action) = record.action {
-                    self.judge(line, action, record.verdict);
+                    self.judge(line, action, record);
                 }
             }
             EventBody::ApprovalRequested { approval, action, .. } => {
@@ -273,13 +272,14 @@ impl Rerun<'_> {
     }
 
     /// A verdict was recorded: it is computed anew. An action that was held has several.
-    fn judge(&mut self, line: usize, action: ActionId, recorded: Verdict) {
+    fn judge(&mut self, line: usize, action: ActionId, record: &VerdictRecord) {
         // What goes ahead here already needs no second verdict.
         if self.executing.contains_key(&action) {
             return;
         }
         let Some(proposal) = self.actions.get(&action).cloned() else { return };
         let call = proposal.call.clone();
+        self.dry.recall_facts(record.facts.clone());
         let judgement = self.dry.propose(proposal);
         if judgement.enforced.may_happen() && judgement.action.tool.is_some() {
             self.executing.insert(action, judgement.action.id);
@@ -288,7 +288,7 @@ impl Rerun<'_> {
             self.requested.insert(action, asked);
         }
         let mut row = row(self.bundle, &judgement);
-        (row.line, row.id, row.recorded) = (line, call, Some(recorded));
+        (row.line, row.id, row.recorded) = (line, call, Some(record.verdict));
         self.rows.push(row);
     }
 }
