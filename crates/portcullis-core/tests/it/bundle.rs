@@ -46,15 +46,26 @@ fn a_budget_of_a_principal_says_what_it_limits() {
             "[[policy]]\nname = 'q'\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 0\n[policy.principal]\n{principal}"
         )
     };
-    check(&[("policies/q.toml", &policy("per = 'week'\nmax_stps = 3\n"))], &expect![[r#"
+    check(
+        &[("policies/q.toml", &policy("per = 'week'\nmax_stps = 3\n"))],
+        &expect![[r#"
         policies/q.toml:7:7: `week` is not a value of `per` (known here: hour, day)
         policies/q.toml:8:1: unknown field `max_stps` in the principal (did you mean `max_steps`?)
-        policies/q.toml:6:1: the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"#]]);
-    check(&[("policies/q.toml", &policy("max_bytes = 0\n"))], &expect![[r#"
+        policies/q.toml:6:1: the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"#]],
+    );
+    check(
+        &[("policies/q.toml", &policy("max_bytes = 0\n"))],
+        &expect![[r#"
         policies/q.toml:6:1: the principal lacks `per`
         policies/q.toml:7:13: `max_bytes` must be a whole number from 1 to 4294967295, found 0
-        policies/q.toml:6:1: the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"#]]);
-    check(&[("policies/q.toml", &policy("per = 'day'\n"))], &expect!["policies/q.toml:6:1: the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"]);
+        policies/q.toml:6:1: the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"#]],
+    );
+    check(
+        &[("policies/q.toml", &policy("per = 'day'\n"))],
+        &expect![
+            "policies/q.toml:6:1: the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"
+        ],
+    );
 }
 
 #[test]

@@ -111,6 +111,28 @@ async fn approvals_are_answered_as_they_were() {
     }
 }
 
+/// Law 1: what other runs had used up is in the record, so one run's export suffices.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_other_runs_had_used_up_is_recalled_from_the_record() {
+    let mut files = default_bundle::files();
+    let mut text = String::from_utf8(files["policies/strict.toml"].clone()).unwrap();
+    text.push_str("\n[policy.principal]\nper = \"day\"\nmax_steps = 3\n");
+    files.insert("policies/strict.toml".into(), text.into_bytes());
+    let (plan, policy) = ("Calculation Task", "Strict Compliance Policy");
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options { go_on: true, approve: true };
+    let mut denied = Vec::new();
+    for _ in 0..2 {
+        let _ = std::fs::remove_dir_all(folder.path().join("tools"));
+        let bytes = export_under(&files, folder.path(), plan, policy, options, true).await;
+        let (rows, summary) =
+            judge_under(&files, &Source::memory(bytes), &replay::Options::default()).unwrap();
+        assert_eq!((summary.changed, rows.len()), (0, 2), "{rows:?}");
+        denied.push(rows.iter().filter(|row| row.verdict == Verdict::Deny).count());
+    }
+    assert_eq!(denied, [0, 1], "the second run has one of three steps left");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_was_withheld_is_counted_not_judged() {
     let folder = tempfile::tempdir().unwrap();
