@@ -84,30 +84,53 @@ pub(super) struct Frame {
 
 /// What a variable may hold.
 #[derive(Debug, Clone)]
-pub(super) struct Value(Rc<Vec<Atom>>);
+pub(super) struct Value(Possibilities);
+
+/// Nearly every value has one possibility, and needs no memory of its own.
+#[derive(Debug, Clone)]
+enum Possibilities {
+    None,
+    One(Atom),
+    Several(Rc<[Atom]>),
+}
 
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
-        Rc::ptr_eq(&self.0, &other.0)
-            || (self.0.len() == other.0.len() && self.0.iter().all(|atom| other.0.contains(atom)))
+        if let (Possibilities::Several(mine), Possibilities::Several(others)) = (&self.0, &other.0)
+            && Rc::ptr_eq(mine, others)
+        {
+            return true;
+        }
+        let (mine, others) = (self.atoms(), other.atoms());
+        mine.len() == others.len() && mine.iter().all(|atom| others.contains(atom))
     }
 }
 
 impl From<Atom> for Value {
     fn from(atom: Atom) -> Self {
-        Self(Rc::new(vec![atom]))
+        Self(Possibilities::One(atom))
     }
 }
 
 impl FromIterator<Atom> for Value {
     fn from_iter<T: IntoIterator<Item = Atom>>(atoms: T) -> Self {
-        let mut all: Vec<Atom> = Vec::new();
+        let mut atoms = atoms.into_iter();
+        let Some(first) = atoms.next() else { return Self::none() };
+        let Some(second) = atoms.find(|atom| *atom != first) else { return first.into() };
+        let mut all = vec![first, second];
         for atom in atoms {
             if !all.contains(&atom) {
                 all.push(atom);
             }
         }
-        Self(Rc::new(bounded(all)))
+        let mut all = bounded(all);
+        match (all.pop(), all.is_empty()) {
+            (Some(only), true) => only.into(),
+            (last, _) => {
+                all.extend(last);
+                Self(Possibilities::Several(all.into()))
+            }
+        }
     }
 }
 
@@ -132,7 +155,7 @@ fn bounded(mut all: Vec<Atom>) -> Vec<Atom> {
 impl Value {
     /// No possibility: of code that is not reached, or not yet.
     pub(super) fn none() -> Self {
-        Self(Rc::new(Vec::new()))
+        Self(Possibilities::None)
     }
 
     pub(super) fn data() -> Self {
@@ -156,34 +179,35 @@ impl Value {
     }
 
     pub(super) fn atoms(&self) -> &[Atom] {
-        &self.0
+        match &self.0 {
+            Possibilities::None => &[],
+            Possibilities::One(atom) => std::slice::from_ref(atom),
+            Possibilities::Several(atoms) => atoms,
+        }
     }
 
     pub(super) fn is_none(&self) -> bool {
-        self.0.is_empty()
+        self.atoms().is_empty()
     }
 
     pub(super) fn any(&self, is: impl Fn(&Atom) -> bool) -> bool {
-        self.0.iter().any(is)
+        self.atoms().iter().any(is)
     }
 
     /// Either this or the other.
     pub(super) fn or(&self, other: &Self) -> Self {
-        if other.0.iter().all(|atom| self.0.contains(atom)) {
+        if other.atoms().iter().all(|atom| self.atoms().contains(atom)) {
             return self.clone();
         }
-        if self.0.is_empty() {
+        if self.is_none() {
             return other.clone();
         }
-        self.0.iter().chain(other.0.iter()).cloned().collect()
+        self.atoms().iter().chain(other.atoms()).cloned().collect()
     }
 
     /// The only possibility, if there is one.
     pub(super) fn single(&self) -> Option<&Atom> {
-        match self.0.as_slice() {
-            [atom] => Some(atom),
-            _ => None,
-        }
+        if let Possibilities::One(atom) = &self.0 { Some(atom) } else { None }
     }
 
     /// The string, when it is known.

@@ -293,6 +293,10 @@ fn generate(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     let options = Options::read(call.args, &spec);
     let scripts: Vec<Word> = options.values(&["C"]).cloned().collect();
     scripts.iter().for_each(|script| shell.script(script));
+    if let Some(script) = scripts.first() {
+        // It gets further words, empty ones among them.
+        shell.unknown("shell", "a command that completes words gets more of them", script.range.clone());
+    }
     let expands = |word: &Word| word.shape.contains(['$', '`']) || word.value.is_none();
     if options.has(&["F"]) || options.values(&["W"]).any(expands) {
         shell.unknown("shell", "what completes words is not followed", call.range.clone());
