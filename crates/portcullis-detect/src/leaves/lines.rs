@@ -320,7 +320,9 @@ impl<'t> Reader<'t, '_> {
                     (from, at) = (at.saturating_add(2), at.saturating_add(2));
                 }
                 b'\\' => {
-                    let end = at.saturating_add(2).min(range.end);
+                    // With the whole of the letter behind it.
+                    let next = self.slice(at.saturating_add(1)..range.end).chars().next();
+                    let end = at.saturating_add(1).saturating_add(next.map_or(0, char::len_utf8));
                     draft.literal(from..at);
                     escapes::plain(self.text, at..end, &mut draft);
                     (from, at) = (end, end);

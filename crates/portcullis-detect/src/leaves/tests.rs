@@ -99,6 +99,19 @@ fn plain_text_is_read_in_paragraphs_and_prose_keeps_its_colons() {
 }
 
 #[test]
+fn a_backslash_before_a_letter_of_several_bytes_loses_nothing() {
+    for raw in ["- 'pay \\é now, C:\\日本 and \\nthen'\n", "- 'it''s \\é'\n  - x\n"] {
+        let all = leaves(raw);
+        for leaf in &all {
+            assert!(raw.get(leaf.places.all()).is_some(), "{raw}");
+        }
+        let text: String = texts(raw).concat();
+        assert!(text.contains("\\é"), "{text}");
+    }
+    assert_eq!(texts("- 'pay \\é now'"), ["pay \\é now"]);
+}
+
+#[test]
 fn a_literal_backslash_n_is_a_line_break_but_not_in_a_path() {
     assert_eq!(texts(r"Done.\nVisit www.x.com"), ["Done.\nVisit www.x.com"]);
     assert_eq!(texts(r"open C:\new\tab now"), [r"open C:\new\tab now"]);
