@@ -22,7 +22,7 @@ pub struct Finding {
     /// What would be allowed instead, if the guard knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
-    /// Where in the judged text the reason stands.
+    /// Where the reason stands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<Span>,
     /// Sequence numbers of earlier events that the finding rests on.
@@ -134,7 +134,8 @@ fn add(to: &mut Vec<String>, names: impl IntoIterator<Item = String>, limit: usi
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Span {
     /// Which text: `/planned`, or `/arguments` followed by a JSON pointer (RFC 6901) to a string in the
-    /// arguments, or `/text` for an input, observation or output.
+    /// arguments, or `/text` for an input, observation or output: the judged one, or for an action the one that
+    /// the first event of [`evidence`](Finding::evidence) recorded.
     pub pointer: String,
     /// First byte of the decoded text.
     pub start: usize,

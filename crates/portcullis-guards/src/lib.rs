@@ -31,6 +31,7 @@ pub fn catalogue() -> Vec<Box<dyn Guard>> {
         Box::new(effects::unread::Unread),
         Box::new(policy::ladder::Ladder),
         Box::new(input::intent::InputIntent),
+        Box::new(input::injection::InputInjection),
         Box::new(trajectory::violations::Violations),
         Box::new(trajectory::drift::Drift),
         Box::new(escalation::table::EscalationTable),
@@ -39,6 +40,7 @@ pub fn catalogue() -> Vec<Box<dyn Guard>> {
         Box::new(flow::sensitive_then_send::SensitiveThenSend),
         Box::new(flow::secrets_leaving::SecretsLeaving),
         Box::new(flow::off_task::OffTask),
+        Box::new(flow::planted_order::PlantedOrder),
         Box::new(outcome::verifier::OutcomeVerifier),
         Box::new(outcome::anomaly::OutcomeAnomaly),
     ]

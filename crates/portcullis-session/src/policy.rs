@@ -29,7 +29,10 @@ pub fn pipeline() -> Pipeline {
 
 /// The pipeline of other guards: fewer, or further ones of one's own.
 pub fn pipeline_of(guards: Vec<Box<dyn Guard>>) -> Pipeline {
-    Pipeline::new(guards)
-        .with_effects(Box::new(portcullis_effects::Reader))
-        .with_memory(Box::new(RememberRun))
+    pipeline_with(guards, RememberRun::default())
+}
+
+/// As [`pipeline_of`], with another memory.
+pub fn pipeline_with(guards: Vec<Box<dyn Guard>>, memory: RememberRun) -> Pipeline {
+    Pipeline::new(guards).with_effects(Box::new(portcullis_effects::Reader)).with_memory(Box::new(memory))
 }

@@ -1,6 +1,7 @@
 //! The trajectory as a fold over the events of a run, with the calls whose results are awaited.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use portcullis_core::action::{Action, Subject};
@@ -9,9 +10,11 @@ use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::ActionId;
 use portcullis_core::label::Label;
 use portcullis_core::memory::Texts;
+use portcullis_detect::{Detector, Head, Hit};
 use serde_json::Value as Json;
 
-use crate::kind::ToolView;
+use crate::excise;
+use crate::kind::{CallKind, ToolView};
 use crate::lexicon::{BUILT_IN, Lexicon};
 use crate::request::Said;
 use crate::rules::{self, Reason, Settings};
@@ -21,18 +24,45 @@ use crate::trajectory::{Call, Trajectory};
 /// Most calls whose results are still awaited. The result of a call that was forgotten is one of an unknown tool.
 pub const OPEN_CALLS_MAX: usize = 1_024;
 
+/// What is different about a memory, for experiments. The default is what ships.
+#[derive(Debug, Clone, Default)]
+pub struct Ablation {
+    /// Other words than the lexicon that ships.
+    pub lexicon: Option<Arc<Lexicon>>,
+    /// Strict whatever the bundle says.
+    pub strict: bool,
+    /// Look at no order; see [`Settings::blind`].
+    pub blind: bool,
+}
+
 /// What was read in something pending.
 #[derive(Debug, Clone, Default)]
 pub enum FlowReading {
-    /// What an input says.
-    Input(Said),
+    /// What an input says, and what in it reads like orders over orders.
+    Input(Said, Overrides),
     /// What the rules say about a call.
     Call(Judged),
-    /// What a result holds.
-    Result(Seen),
+    /// What a result holds, and what of it was planted there.
+    Result(Seen, Vec<Range<usize>>),
     /// Nothing that matters here.
     #[default]
     Nothing,
+}
+
+/// What in an input reads like an attempt to set aside the rules that hold, or to speak as somebody else.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Overrides {
+    /// There is no detector: its files do not load.
+    #[default]
+    Unread,
+    /// What was found; nothing, most of the time.
+    Read(Vec<Hit>),
+}
+
+impl Overrides {
+    fn read(text: &str) -> Self {
+        Detector::shipped().map_or(Self::Unread, |detector| Self::Read(detector.scan(text, Head::Override)))
+    }
 }
 
 /// What the rules say about a pending call.
@@ -55,6 +85,10 @@ pub struct Flow {
     trajectory: Trajectory,
     /// Calls whose results are awaited, the oldest first.
     open: VecDeque<(ActionId, Call)>,
+    /// What the tools of the bundle do; made when it is first needed.
+    tools: OnceLock<Arc<[CallKind]>>,
+    strict: bool,
+    blind: bool,
 }
 
 fn view<'a>(bundle: &'a Bundle, name: &'a str) -> ToolView<'a> {
@@ -73,8 +107,15 @@ fn is_trusted(bundle: &Bundle, label: &Label) -> bool {
 
 impl Flow {
     /// Of a run that has seen nothing.
-    pub fn new(lexicon: Arc<Lexicon>) -> Self {
-        Self { trajectory: Trajectory::new(lexicon), open: VecDeque::new() }
+    pub fn new(ablation: &Ablation) -> Self {
+        let lexicon = ablation.lexicon.clone().unwrap_or_else(built_in);
+        Self {
+            trajectory: Trajectory::new(lexicon),
+            open: VecDeque::new(),
+            tools: OnceLock::new(),
+            strict: ablation.strict,
+            blind: ablation.blind,
+        }
     }
 
     /// What the run has seen.
@@ -85,7 +126,7 @@ impl Flow {
     fn judge(&self, bundle: &Bundle, action: &Action) -> Judged {
         let Some(name) = action.tool.as_deref() else { return Judged::default() };
         let call = Call::new(self.trajectory.lexicon(), &view(bundle, name), &action.arguments);
-        let settings = Settings { strict: bundle.flow.strict, blind: false };
+        let settings = Settings { strict: self.strict || bundle.flow.strict, blind: self.blind };
         let reasons = rules::judge(&self.trajectory, &call, &action.arguments, settings);
         Judged { reasons, call: Some(call) }
     }
@@ -100,6 +141,17 @@ impl Flow {
             };
             Call::new(self.trajectory.lexicon(), &view(bundle, name), &Json::Null)
         })
+    }
+
+    /// What was planted in a result.
+    fn planted(&self, bundle: &Bundle, call: &Call, text: &str, seen: &Seen) -> Vec<Range<usize>> {
+        if self.blind || seen.orders.is_empty() {
+            return Vec::new();
+        }
+        let lexicon = self.trajectory.lexicon();
+        let kinds = || bundle.registry.iter().map(|tool| CallKind::of(lexicon, &view(bundle, &tool.name)));
+        let tools = self.tools.get_or_init(|| kinds().take(excise::TOOLS_MAX).collect());
+        excise::planted(&self.trajectory, tools, call, text, seen)
     }
 
     fn propose(&mut self, id: ActionId, call: Call) {
@@ -120,11 +172,16 @@ impl Flow {
     /// Reads what is pending.
     pub fn read(&self, bundle: &Bundle, subject: &Subject<'_>) -> FlowReading {
         match subject {
-            Subject::Input { text, .. } => FlowReading::Input(self.trajectory.read_input(text)),
+            Subject::Input { text, .. } => {
+                FlowReading::Input(self.trajectory.read_input(text), Overrides::read(text))
+            }
             Subject::Action(action) => FlowReading::Call(self.judge(bundle, action)),
             Subject::Observation { label, .. } if is_trusted(bundle, label) => FlowReading::Nothing,
             Subject::Observation { action, text, label } => {
-                FlowReading::Result(self.trajectory.read_result(&self.call(bundle, *action, label), text))
+                let call = self.call(bundle, *action, label);
+                let seen = self.trajectory.read_result(&call, text);
+                let planted = self.planted(bundle, &call, text, &seen);
+                FlowReading::Result(seen, planted)
             }
             Subject::Output { .. } => FlowReading::Nothing,
         }
@@ -133,8 +190,9 @@ impl Flow {
     /// Takes one more event into account; see [`Memory::record`](portcullis_core::memory::Memory::record).
     pub fn record(&mut self, bundle: &Bundle, event: &Event, texts: &Texts, reading: Option<FlowReading>) {
         match &event.body {
+            EventBody::RunOpened(_) | EventBody::Config(_) => self.tools = OnceLock::new(),
             EventBody::Input { label } => match (reading, texts.get("text")) {
-                (Some(FlowReading::Input(said)), _) => self.said(label, said),
+                (Some(FlowReading::Input(said, _)), _) => self.said(label, said),
                 (_, Some(text)) => {
                     let said = self.trajectory.read_input(text);
                     self.said(label, said);
@@ -167,7 +225,7 @@ impl Flow {
             EventBody::Observation { action, label } => {
                 let call = self.call(bundle, *action, label);
                 let seen = match (reading, texts.get("content")) {
-                    (Some(FlowReading::Result(seen)), _) => seen,
+                    (Some(FlowReading::Result(seen, _)), _) => seen,
                     (_, Some(text)) => self.trajectory.read_result(&call, text),
                     _ => return self.trajectory.forget(),
                 };

@@ -9,6 +9,7 @@
 //! - [`origins`]: where each value was first seen, as a field of data or inside a text;
 //! - [`kind`]: what a call does, to what;
 //! - [`rules`]: why a call should not pass;
+//! - [`excise`]: which stretches of a result the agent should not be shown;
 //! - [`monitors`]: intent, drift, violations and outcomes;
 //! - [`memory`]: all of it as the memory of a run.
 //!
@@ -18,6 +19,7 @@
 pub mod arguments;
 pub mod book;
 pub mod classes;
+pub mod excise;
 mod fit;
 pub mod flow;
 pub mod kind;

@@ -8,16 +8,19 @@ use portcullis_core::event::{ConfigChange, Control, Event, EventBody};
 use portcullis_core::label::Label;
 use portcullis_core::memory::{Memory, Reading, Remember, Texts};
 
-use crate::flow::{self, Flow, FlowReading};
+use crate::flow::{Ablation, Flow, FlowReading};
 use crate::monitors::{self, Monitors, Vocabulary};
 
 /// Begins memories.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RememberRun;
+#[derive(Debug, Clone, Default)]
+pub struct RememberRun {
+    /// What is different about them.
+    pub ablation: Ablation,
+}
 
 impl Remember for RememberRun {
     fn begin(&self) -> Box<dyn Memory> {
-        Box::new(RunMemory::new(monitors::built_in()))
+        Box::new(RunMemory::new(monitors::built_in(), &self.ablation))
     }
 }
 
@@ -41,8 +44,8 @@ pub struct RunReading {
 
 impl RunMemory {
     /// A memory of a run of which nothing is known yet.
-    pub fn new(vocabulary: Arc<Vocabulary>) -> Self {
-        Self { monitors: Monitors::new(vocabulary), flow: Flow::new(flow::built_in()) }
+    pub fn new(vocabulary: Arc<Vocabulary>, ablation: &Ablation) -> Self {
+        Self { monitors: Monitors::new(vocabulary), flow: Flow::new(ablation) }
     }
 
     fn read_monitors(&self, bundle: &Bundle, subject: &Subject<'_>) -> monitors::Reading {

@@ -159,6 +159,11 @@ impl Request {
         self.delegations.extend(more.delegations.into_iter().take(room));
     }
 
+    /// Whether nothing was asked for yet.
+    pub fn is_empty(&self) -> bool {
+        self.stems.is_empty()
+    }
+
     /// Whether it has this word.
     pub fn says(&self, stem: u64) -> bool {
         self.stems.contains(&stem)

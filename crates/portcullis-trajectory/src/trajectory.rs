@@ -46,6 +46,17 @@ impl Call {
     }
 }
 
+/// What the user has to do with the source of a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// It is the answer of an action in its own words.
+    pub(crate) status: bool,
+    /// The user pointed at it.
+    pub(crate) pointed: bool,
+    /// The user said to do what it says.
+    pub(crate) delegated: bool,
+}
+
 /// What a run has seen.
 #[derive(Debug, Clone)]
 pub struct Trajectory {
@@ -137,11 +148,7 @@ impl Trajectory {
     pub fn record_result(&mut self, seq: u64, call: &Call, seen: Seen) {
         let (kind, arguments) = (&call.kind, &call.arguments);
         let support = self.support(call);
-        let pointed = arguments.iter().any(|argument| {
-            argument.values.iter().any(|value| self.is_trusted(value))
-                || !argument.content && argument.speaks && self.request.says_all(argument)
-        });
-        let delegated = self.request.hands_on_to(kind, arguments);
+        let Source { status, pointed, delegated } = self.source(call, &seen);
         let asked_for = match fit::best(self, kind, arguments, Which::Foreign) {
             Some((number, fit)) if fit.carries() && !support.target => Some(number),
             _ => None,
@@ -159,10 +166,21 @@ impl Trajectory {
         }
         let room = SECRETS_MAX.saturating_sub(self.secrets.len());
         self.secrets.extend(seen.secrets.into_iter().take(room));
-        let status = kind.changes && !kind.fetches && seen.length <= STATUS_BYTES_MAX && !seen.addresses;
         for order in seen.orders {
             self.book.add(Entry { order, seq, tool: kind.name, status, pointed, delegated });
         }
+    }
+
+    /// What the user has to do with the result of a call.
+    pub(crate) fn source(&self, call: &Call, seen: &Seen) -> Source {
+        let (kind, arguments) = (&call.kind, &call.arguments);
+        let pointed = arguments.iter().any(|argument| {
+            argument.values.iter().any(|value| self.is_trusted(value))
+                || !argument.content && argument.speaks && self.request.says_all(argument)
+        });
+        let delegated = self.request.hands_on_to(kind, arguments);
+        let status = kind.changes && !kind.fetches && seen.length <= STATUS_BYTES_MAX && !seen.addresses;
+        Source { status, pointed, delegated }
     }
 
     /// A text that belonged to the run is not known any more.

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 
 use portcullis_core::pipeline::Pipeline;
+use portcullis_session::policy;
+use portcullis_trajectory::flow::Ablation;
+use portcullis_trajectory::lexicon::{BUILT_IN, Lexicon};
+use portcullis_trajectory::memory::RememberRun;
 
 use crate::suite::EvalError;
 
@@ -11,7 +15,7 @@ use crate::suite::EvalError;
 pub struct Switches {
     /// Holds on weaker evidence.
     pub strict: bool,
-    /// What reads text for orders sees nothing of what was injected; everything else sees it.
+    /// No text is read for orders; where values came from is still known.
     pub blind: bool,
     /// A share of the verb lexicon that is dropped, 0 to 1, and the seed that says which.
     pub dropout: Option<(f64, u64)>,
@@ -25,7 +29,7 @@ impl Switches {
             arms.push("strict".to_owned());
         }
         if self.blind {
-            arms.push("text scorer blind to what was injected".to_owned());
+            arms.push("texts not read for orders".to_owned());
         }
         if let Some((share, seed)) = self.dropout {
             arms.push(format!("{:.0} % of the verb lexicon dropped, seed {seed}", share * 100.0));
@@ -36,14 +40,13 @@ impl Switches {
     /// Builds the pipeline that every surface runs, changed as the switches say.
     ///
     /// # Errors
-    /// A switch is set that no guard has.
+    /// The lexicon that ships cannot be read.
     pub fn pipeline(&self) -> Result<Arc<Pipeline>, EvalError> {
-        if *self != Self::default() {
-            let why = "--strict, --blind and --dropout are not connected to the guards yet; for strict guards give \
-                       --bundle a folder with `[flow] strict = true`"
-                .to_owned();
-            return Err(EvalError::Bundle(why));
-        }
-        Ok(Arc::new(portcullis_session::policy::pipeline()))
+        let lexicon = self.dropout.map(|(share, seed)| {
+            let lexicon = Lexicon::parse(BUILT_IN).map_err(|error| EvalError::Bundle(error.to_string()))?;
+            Ok::<_, EvalError>(Arc::new(lexicon.without((share * 100.0).round() as u64, seed)))
+        });
+        let ablation = Ablation { lexicon: lexicon.transpose()?, strict: self.strict, blind: self.blind };
+        Ok(Arc::new(policy::pipeline_with(policy::guards(), RememberRun { ablation })))
     }
 }

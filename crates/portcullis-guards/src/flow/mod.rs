@@ -2,13 +2,15 @@
 //! asked for. The rules are those of `portcullis-trajectory`; each guard here stands for some of them.
 
 pub mod off_task;
+pub mod planted_order;
 pub mod secrets_leaving;
 pub mod sensitive_then_send;
 pub mod tainted_argument;
 pub mod unrequested_action;
 
 use portcullis_core::action::{Pending, Subject};
-use portcullis_core::finding::Finding;
+use portcullis_core::edit::TEXT;
+use portcullis_core::finding::{Finding, Span};
 use portcullis_core::guard::{Context, GuardFailure};
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::flow::FlowReading;
@@ -44,7 +46,13 @@ fn findings(
                 }
             }
             let mut finding = Finding::new(id, verdict, message).instead(instead);
-            finding.evidence.extend(reason.source.as_ref().map(|source| source.seq));
+            if let Some(source) = &reason.source {
+                finding.evidence.push(source.seq);
+                if !source.range.is_empty() {
+                    let (start, end) = (source.range.start, source.range.end);
+                    finding = finding.at(Span { pointer: TEXT.to_owned(), start, end });
+                }
+            }
             finding
         })
         .collect())

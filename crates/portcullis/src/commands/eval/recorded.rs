@@ -40,7 +40,7 @@ pub(super) struct Args {
     /// Hold on weaker evidence
     #[arg(long)]
     strict: bool,
-    /// Let what reads text for orders see nothing of what was injected
+    /// Read no text for orders: what is left where an order is written so that nobody finds it
     #[arg(long)]
     blind: bool,
     /// Drop a share of the verb lexicon, 0 to 1
