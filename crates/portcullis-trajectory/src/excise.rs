@@ -1,17 +1,23 @@
-//! Planted orders: the stretches of a result that tell the agent to do what one of its tools does and the user did not
-//! ask for.
+//! Planted orders: the stretches of a result that tell the agent to do what the user did not ask for.
 //!
-//! An order is looked at before anybody obeys it, so there is no call to hold it against. Instead it is held against
-//! every tool that the agent has: one that it names, or whose verb and thing it speaks of, and that the request has no
-//! use for. What the user pointed at and may mean, what the user said to follow, and what an action answers in its own
-//! words stays. A stretch that is found grows, within its value, over the neighbours that go with it: further orders
-//! that nobody asked for, what stands between two of them, and a tag around all of it.
+//! An order is looked at before anybody obeys it, so there is no call to hold it against. Three things speak for one
+//! that was planted, and each suffices:
+//!
+//! - it asks for what a tool of the agent does and the request has no use for, and it sounds as if it were meant for the
+//!   agent: it speaks as the user, gives an address of its own, or the model of orders agrees;
+//! - it asks for what a tool does and directs it to an address that is not the user's, in a source that the user did
+//!   not point at;
+//! - the model of orders is sure of it.
+//!
+//! What the user said to follow, and what an action answers in its own words, stays. A stretch that is found grows,
+//! within its value, over neighbours that read like orders too, over what stands between two of them, and over a tag
+//! around all of it.
 
 use std::ops::Range;
 
-use portcullis_detect::{Leaf, leaves, sentences};
+use portcullis_detect::{Detector, Head, Leaf, leaves, sentences};
 
-use crate::book::Entry;
+use crate::book::{Entry, Order};
 use crate::fit::Fit;
 use crate::kind::CallKind;
 use crate::seen::Seen;
@@ -24,88 +30,157 @@ pub const STRETCHES_MAX: usize = 64;
 /// How far a tag may stand from what it holds, in bytes.
 const TAG_REACH: usize = 1_024;
 /// Sentences between two planted orders that go with them.
-const GAP: usize = 3;
+const GAP: usize = 2;
+/// Log-odds of the order model from which its word suffices: 88 in 100.
+const SURE: f32 = 2.0;
+/// Log-odds from which the model agrees with other evidence.
+const AGREES: f32 = 0.0;
+/// Log-odds below which it contradicts all other evidence.
+const CONTRADICTS: f32 = -1.0;
 
-/// The stretches of a result that were planted in it, in bytes of the raw text: ascending, without overlap.
-pub fn planted(run: &Trajectory, tools: &[CallKind], call: &Call, text: &str, seen: &Seen) -> Vec<Range<usize>> {
-    if seen.orders.is_empty() || tools.is_empty() || run.request().is_empty() {
-        return Vec::new();
-    }
+/// The stretches of a result that were planted in it, in bytes of the raw text: ascending, without overlap. None if
+/// there is no model to ask.
+pub fn planted(
+    run: &Trajectory,
+    tools: &[CallKind],
+    call: &Call,
+    text: &str,
+    seen: &Seen,
+) -> Option<Vec<Range<usize>>> {
     let source = run.source(call, seen);
-    let orders: Vec<(&Range<usize>, bool)> = seen
-        .orders
-        .iter()
-        .map(|order| {
-            let Source { status, pointed, delegated } = source;
-            let entry = Entry { order: order.clone(), seq: 0, tool: call.kind.name, status, pointed, delegated };
-            (&order.range, is_foreign(run, tools, &entry))
-        })
-        .collect();
-    if !orders.iter().any(|(_, foreign)| *foreign) {
-        return Vec::new();
+    if seen.orders.is_empty() || source.status || source.delegated || run.request().is_empty() {
+        return Some(Vec::new());
     }
+    let detector = Detector::shipped().ok()?;
+    let reader = Reader { run, tools, call, source, text, detector };
     let mut found = Vec::new();
+    let mut orders = seen.orders.iter().peekable();
     for leaf in &leaves(text) {
-        grow(leaf, text, &orders, &mut found);
-    }
-    found.truncate(STRETCHES_MAX);
-    found
-}
-
-/// Whether an order asks for what a tool does and the user does not.
-fn is_foreign(run: &Trajectory, tools: &[CallKind], entry: &Entry) -> bool {
-    if entry.status || entry.delegated {
-        return false;
-    }
-    let wanted = |kind: &CallKind| run.request().support(kind, &[], |_| false).kind();
-    let asks = |kind: &&CallKind| {
-        let fit = Fit::of(run, entry, kind, &[]);
-        !kind.harmless && (fit.named || fit.verb && fit.object + fit.described > 0 || fit.foreign > 1)
-    };
-    let mut asked = tools.iter().take(TOOLS_MAX).filter(asks).peekable();
-    asked.peek().is_some() && !asked.any(wanted)
-}
-
-/// Joins the planted orders of a leaf and what goes with them.
-fn grow(leaf: &Leaf<'_>, text: &str, orders: &[(&Range<usize>, bool)], found: &mut Vec<Range<usize>>) {
-    let whole = leaf.places.all();
-    let inside = |range: &Range<usize>| whole.start <= range.start && range.end <= whole.end;
-    if !orders.iter().any(|(range, foreign)| *foreign && inside(range)) {
-        return;
-    }
-    let mut run: Option<(Range<usize>, usize)> = None;
-    for sentence in sentences(&leaf.text) {
-        let raw = leaf.places.raw(sentence);
-        let foreign = orders.iter().any(|(range, foreign)| *foreign && **range == raw);
-        run = match (run.take(), foreign) {
-            (Some((stretch, _)), true) => Some((stretch.start..raw.end, 0)),
-            (Some((stretch, gap)), false) if gap < GAP => Some((stretch, gap + 1)),
-            (Some((stretch, _)), false) => {
-                found.push(tagged(text, &whole, stretch));
-                None
-            }
-            (None, true) => Some((raw, 0)),
-            (None, false) => None,
-        };
-    }
-    found.extend(run.map(|(stretch, _)| tagged(text, &whole, stretch)));
-}
-
-/// The stretch with the tag around it, if one opens shortly before it and closes shortly behind.
-fn tagged(text: &str, leaf: &Range<usize>, stretch: Range<usize>) -> Range<usize> {
-    let from = text.ceil_char_boundary(leaf.start.max(stretch.start.saturating_sub(TAG_REACH)));
-    let to = text.floor_char_boundary(leaf.end.min(stretch.end + TAG_REACH));
-    let before = text.get(from..stretch.start).unwrap_or_default();
-    let behind = text.get(stretch.end..to).unwrap_or_default();
-    for (at, _) in before.rmatch_indices('<') {
-        let name = before.get(at + 1..).and_then(|rest| rest.split_once('>')).map(|(name, _)| name);
-        let Some(name) = name.filter(|name| is_tag(name)) else { continue };
-        let closing = format!("</{name}>");
-        if let Some(end) = behind.find(&closing) {
-            return from + at..stretch.end + end + closing.len();
+        // Orders stand in the order of the leaves that hold them.
+        let whole = leaf.places.all();
+        let inside = |order: &&&Order| whole.start <= order.range.start && order.range.end <= whole.end;
+        let own: Vec<&Order> = std::iter::from_fn(|| orders.next_if(|order| inside(&order))).collect();
+        if !own.is_empty() && leaf.prose {
+            reader.leaf(leaf, &own, &mut found);
         }
     }
-    stretch
+    found.truncate(STRETCHES_MAX);
+    Some(found)
+}
+
+struct Reader<'a> {
+    run: &'a Trajectory,
+    tools: &'a [CallKind],
+    call: &'a Call,
+    source: Source,
+    text: &'a str,
+    detector: &'static Detector,
+}
+
+/// A sentence of a leaf that has orders.
+struct Sentence<'a> {
+    raw: Range<usize>,
+    text: &'a str,
+    planted: bool,
+}
+
+impl Reader<'_> {
+    fn leaf(&self, leaf: &Leaf<'_>, orders: &[&Order], found: &mut Vec<Range<usize>>) {
+        let whole = leaf.places.all();
+        let cut: Vec<Sentence<'_>> = sentences(&leaf.text)
+            .map(|range| {
+                let text = leaf.text.get(range.clone()).unwrap_or_default();
+                let raw = leaf.places.raw(range);
+                let order = orders.iter().find(|order| order.range == raw);
+                let planted = order.is_some_and(|order| self.is_planted(order, text));
+                Sentence { raw, text, planted }
+            })
+            .collect();
+        let mut at = 0;
+        while let Some(first) = cut.iter().skip(at).position(|sentence| sentence.planted) {
+            let (from, to) = self.stretch(&cut, at, at + first);
+            at = to;
+            if let (Some(from), Some(to)) = (cut.get(from), cut.get(to - 1)) {
+                found.push(self.tagged(&whole, from.raw.start..to.raw.end));
+            }
+        }
+    }
+
+    /// The sentences that go with a planted one, none of them before `free`.
+    fn stretch(&self, cut: &[Sentence<'_>], free: usize, planted: usize) -> (usize, usize) {
+        let grows = |at: usize| cut.get(at).is_some_and(|sentence| self.reads_like_one(sentence.text));
+        let mut from = planted;
+        while from > free && grows(from - 1) {
+            from -= 1;
+        }
+        let mut to = planted + 1;
+        loop {
+            let near = (to..=to + GAP).find(|at| cut.get(*at).is_some_and(|sentence| sentence.planted));
+            match near {
+                Some(at) => to = at + 1,
+                None if grows(to) => to += 1,
+                None => return (from, to),
+            }
+        }
+    }
+
+    fn reads_like_one(&self, sentence: &str) -> bool {
+        self.detector.score(sentence, Head::Order) >= self.detector.model(Head::Order).grow()
+    }
+
+    /// Whether an order was planted; see the [module documentation](self).
+    fn is_planted(&self, order: &Order, text: &str) -> bool {
+        let score = self.detector.score(text, Head::Order);
+        if score >= SURE {
+            return true;
+        }
+        if score < CONTRADICTS {
+            return false;
+        }
+        let Source { status, pointed, delegated } = self.source;
+        let entry =
+            Entry { order: order.clone(), seq: 0, tool: self.call.kind.name, status, pointed, delegated };
+        let address = order.addresses && order.values.iter().any(|hash| !self.run.origins().is_trusted_hash(*hash));
+        let asked = self.asked(&entry);
+        let meant = order.principal || address || score >= AGREES;
+        address && !pointed && !asked.is_empty() || meant && self.is_foreign(&entry, &asked)
+    }
+
+    /// The tools that an order asks for, with how well it fits each.
+    fn asked(&self, entry: &Entry) -> Vec<(&CallKind, Fit)> {
+        let fits = self.tools.iter().take(TOOLS_MAX).filter(|kind| !kind.harmless);
+        let fits = fits.map(|kind| (kind, Fit::of(self.run, entry, kind, &[])));
+        fits.filter(|(_, fit)| fit.asks()).collect()
+    }
+
+    /// Whether the request has no use for one of the tools that the order fits best, and which does more than to look
+    /// something up for whoever reads the result.
+    fn is_foreign(&self, entry: &Entry, asked: &[(&CallKind, Fit)]) -> bool {
+        let best = asked.iter().map(|(_, fit)| fit.score()).max();
+        let takes = entry.order.principal && entry.order.sends;
+        asked.iter().filter(|(_, fit)| Some(fit.score()) == best).any(|(kind, fit)| {
+            let wanted = self.run.request().support(kind, &[], |_| false).kind();
+            !wanted && fit.asks_plainly() && (kind.changes || kind.fetches || takes)
+        })
+    }
+
+    /// The stretch with the tag around it, if one opens shortly before it and closes shortly behind.
+    fn tagged(&self, leaf: &Range<usize>, stretch: Range<usize>) -> Range<usize> {
+        let text = self.text;
+        let from = text.ceil_char_boundary(leaf.start.max(stretch.start.saturating_sub(TAG_REACH)));
+        let to = text.floor_char_boundary(leaf.end.min(stretch.end + TAG_REACH));
+        let before = text.get(from..stretch.start).unwrap_or_default();
+        let behind = text.get(stretch.end..to).unwrap_or_default();
+        for (at, _) in before.rmatch_indices('<') {
+            let name = before.get(at + 1..).and_then(|rest| rest.split_once('>')).map(|(name, _)| name);
+            let Some(name) = name.filter(|name| is_tag(name)) else { continue };
+            let closing = format!("</{name}>");
+            if let Some(end) = behind.find(&closing) {
+                return from + at..stretch.end + end + closing.len();
+            }
+        }
+        stretch
+    }
 }
 
 fn is_tag(name: &str) -> bool {

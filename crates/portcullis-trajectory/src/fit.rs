@@ -83,6 +83,16 @@ impl Fit {
         !self.elsewhere && (both || self.foreign > 1)
     }
 
+    /// Whether the order speaks of what the tool does, where there is no call yet.
+    pub(crate) fn asks(&self) -> bool {
+        self.named || self.verb && self.object + self.described > 0 || self.foreign > 1
+    }
+
+    /// Whether it does so with the words of the tool's own name.
+    pub(crate) fn asks_plainly(&self) -> bool {
+        self.named || self.verb && self.object > 0 || self.foreign > 2 || self.verb && self.foreign > 1
+    }
+
     /// Whether it is worth weighing at all.
     pub(crate) fn concerns(&self) -> bool {
         self.echoes() || self.carries() || self.named

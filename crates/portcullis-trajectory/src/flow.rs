@@ -42,8 +42,8 @@ pub enum FlowReading {
     Input(Said, Overrides),
     /// What the rules say about a call.
     Call(Judged),
-    /// What a result holds, and what of it was planted there.
-    Result(Seen, Vec<Range<usize>>),
+    /// What a result holds, and what of it was planted there; see [`excise::planted`].
+    Result(Seen, Option<Vec<Range<usize>>>),
     /// Nothing that matters here.
     #[default]
     Nothing,
@@ -144,9 +144,9 @@ impl Flow {
     }
 
     /// What was planted in a result.
-    fn planted(&self, bundle: &Bundle, call: &Call, text: &str, seen: &Seen) -> Vec<Range<usize>> {
+    fn planted(&self, bundle: &Bundle, call: &Call, text: &str, seen: &Seen) -> Option<Vec<Range<usize>>> {
         if self.blind || seen.orders.is_empty() {
-            return Vec::new();
+            return Some(Vec::new());
         }
         let lexicon = self.trajectory.lexicon();
         let kinds = || bundle.registry.iter().map(|tool| CallKind::of(lexicon, &view(bundle, &tool.name)));

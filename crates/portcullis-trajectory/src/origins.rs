@@ -65,7 +65,12 @@ impl Origins {
 
     /// Whether the user or the operator named it.
     pub fn is_trusted(&self, value: &Value) -> bool {
-        self.known.get(&value.hash).is_some_and(|origin| origin.trusted)
+        self.is_trusted_hash(value.hash)
+    }
+
+    /// The same of a value of which the hash is known.
+    pub fn is_trusted_hash(&self, hash: u64) -> bool {
+        self.known.get(&hash).is_some_and(|origin| origin.trusted)
     }
 
     /// Whether nothing was seen.

@@ -18,15 +18,17 @@ use portcullis_trajectory::memory::RunReading;
 /// What the agent never reads it cannot obey, and the task goes on without the page.
 ///
 /// ## Fires on
-/// An order that names a tool of the agent, or speaks of what one does and to what, where the request has no use for such a
-/// tool; with the neighbours that belong to it and a tag around them: *modify*.
+/// An order for what a tool of the agent does and the request has no use for, if it speaks as the user, gives an address of
+/// its own, or the model of orders agrees; an order that directs what a tool does to an address that is not the user's, in
+/// a source that the user did not point at; any order that the model is sure of. With the neighbours that belong to it
+/// and a tag around them: *modify*.
 ///
 /// ## Does not cover
 /// Orders for what the user asked for, with another address or thing: they are weighed when the call is made, see
 /// `flow/tainted-argument`. Text that informs rather than orders. What the user said to follow is left alone.
 ///
 /// ## Configuration
-/// None.
+/// None. The model of orders has a card, `docs/models/order.md`.
 ///
 /// ## False positives
 /// Instructions in honest mails and manuals. The note says that something was left out, and the record has it.
@@ -62,6 +64,9 @@ impl Guard for PlantedOrder {
         }
         let reading = context.reading::<RunReading>()?;
         let FlowReading::Result(_, planted) = &reading.flow else { return Ok(Vec::new()) };
+        let Some(planted) = planted else {
+            return Err(GuardFailure("the model of orders does not load".to_owned()));
+        };
         if planted.is_empty() {
             return Ok(Vec::new());
         }
