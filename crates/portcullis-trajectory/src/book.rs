@@ -24,7 +24,7 @@ pub const LOOKUPS_MAX: usize = 128;
 /// An order that a tool's result held. Hashes are sorted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Order {
-    /// Where its sentence stands in the raw text.
+    /// Where it stands in the raw text: from the clause of its first verb to the end of the sentence.
     pub range: Range<usize>,
     /// What its verbs, and the nouns they govern, are about.
     pub families: Families,

@@ -81,7 +81,8 @@ struct Reader<'a> {
 struct Sentence<'a> {
     raw: Range<usize>,
     text: &'a str,
-    planted: bool,
+    /// Where the planted order in it begins.
+    planted: Option<usize>,
 }
 
 impl Reader<'_> {
@@ -91,17 +92,18 @@ impl Reader<'_> {
             .map(|range| {
                 let text = leaf.text.get(range.clone()).unwrap_or_default();
                 let raw = leaf.places.raw(range);
-                let order = orders.iter().find(|order| order.range == raw);
-                let planted = order.is_some_and(|order| self.is_planted(order, text));
-                Sentence { raw, text, planted }
+                let order = orders.iter().find(|order| order.range.end == raw.end);
+                let planted = order.filter(|order| self.is_planted(order, text));
+                Sentence { raw, text, planted: planted.map(|order| order.range.start) }
             })
             .collect();
         let mut at = 0;
-        while let Some(first) = cut.iter().skip(at).position(|sentence| sentence.planted) {
+        while let Some(first) = cut.iter().skip(at).position(|sentence| sentence.planted.is_some()) {
             let (from, to) = self.stretch(&cut, at, at + first);
             at = to;
             if let (Some(from), Some(to)) = (cut.get(from), cut.get(to - 1)) {
-                found.push(self.tagged(&whole, from.raw.start..to.raw.end));
+                let start = from.planted.unwrap_or(from.raw.start);
+                found.push(self.tagged(&whole, start..to.raw.end));
             }
         }
     }
@@ -115,7 +117,7 @@ impl Reader<'_> {
         }
         let mut to = planted + 1;
         loop {
-            let near = (to..=to + GAP).find(|at| cut.get(*at).is_some_and(|sentence| sentence.planted));
+            let near = (to..=to + GAP).find(|at| cut.get(*at).is_some_and(|sentence| sentence.planted.is_some()));
             match near {
                 Some(at) => to = at + 1,
                 None if grows(to) => to += 1,

@@ -12,7 +12,7 @@ use crate::lexicon::Lexicon;
 use crate::orders;
 use crate::secrets;
 use crate::values::{Kind, Value, normal_hash, values};
-use crate::words::{Shape, Word, hash, stem_hash, words};
+use crate::words::{Before, Shape, Word, hash, stem_hash, words};
 
 /// Sentences that an order may go on for, its own among them.
 pub const WINDOW: usize = 3;
@@ -166,7 +166,7 @@ impl Reader<'_> {
         let verbs =
             command.verbs.iter().filter_map(|at| own.words.get(*at)).map(|word| lexicon.base(word.stem));
         Order {
-            range: self.leaf.places.raw(range.clone()),
+            range: self.leaf.places.raw(self.clause(command, own)..range.end),
             families: command.families,
             verbs: verbs.collect(),
             own: sorted(own.stems.iter().copied()),
@@ -180,6 +180,15 @@ impl Reader<'_> {
             sends: window.iter().any(|sentence| sentence.sends)
                 || after().any(|value| value.kind == Kind::Mail),
         }
+    }
+
+    /// Where the part of a sentence begins in which its first verb stands. What comes before, *our new flavour, please
+    /// send*, is not the order's.
+    fn clause(&self, command: &orders::Command, own: &Sentence) -> usize {
+        let Some(verb) = command.verbs.first() else { return own.range.start };
+        let before = own.words.get(1..=*verb).unwrap_or_default();
+        let opening = before.iter().rev().find(|word| word.before != Before::Space);
+        opening.map_or(own.range.start, |word| word.range.start)
     }
 
     /// Stems of the words that say something: as verbs, as things, and the parts of compounds.

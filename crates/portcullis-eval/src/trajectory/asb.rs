@@ -6,6 +6,7 @@
 //! of the plan the agent made: they are what the agent is about to do, not what the user said.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -167,12 +168,19 @@ fn calls(text: &str, instruction: Option<&str>) -> Vec<Call> {
         };
         let found = results.iter().position(|(name, _)| *name == tool);
         let result = found.map(|at| results.remove(at)).map(|(_, text)| {
-            let payload = instruction.map(|wanted| Compact::new(text).find(wanted)).unwrap_or_default();
+            let payload = instruction.map_or_else(Vec::new, |wanted| injected(text, wanted));
             Observed { text: text.to_owned(), error: false, payload }
         });
         calls.push(Call { tool: tool.to_owned(), arguments, result, together, ..Call::default() });
     }
     calls
+}
+
+/// What was injected: the instruction with the lines around it. Tools answer in one line, and the attack is put behind it.
+fn injected(text: &str, instruction: &str) -> Vec<Range<usize>> {
+    let Some(found) = Compact::new(text).find(instruction).into_iter().next() else { return Vec::new() };
+    let first = text.get(..found.start).and_then(|before| before.find('\n'));
+    vec![first.unwrap_or(found.start)..text.len()]
 }
 
 #[cfg(test)]

@@ -167,6 +167,10 @@ impl Figures {
                     if let Some(at) = stop {
                         let part = replay.calls().nth(at).map(|call| call.part);
                         self.count(Figure::StoppedInnocent, cluster, part == Some(Part::Innocent));
+                        let named = trial.calls.get(at).and_then(|call| call.named_payload);
+                        if let Some(inside) = named {
+                            self.count(Figure::NamedPayload, cluster, inside);
+                        }
                     }
                 }
             }
@@ -184,10 +188,6 @@ impl Figures {
                 self.count(Figure::OtherCallsDenied, cluster, judged.fate == Fate::Denied);
                 self.count(Figure::OtherCallsStopped, cluster, judged.fate != Fate::Passed);
             }
-        }
-        let named = stop.and_then(|at| trial.calls.get(at)).and_then(|call| call.named_payload);
-        if let Some(inside) = named {
-            self.count(Figure::NamedPayload, cluster, inside);
         }
     }
 
