@@ -1,7 +1,9 @@
 //! The tool registry: what the agent may be able to do, and how each tool is classified.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::PatternOptions;
 use jsonschema::error::ValidationErrorKind;
@@ -184,6 +186,7 @@ fn expectation(kind: &ValidationErrorKind) -> String {
 pub struct Registry {
     tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
+    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Registry {
@@ -198,12 +201,24 @@ impl Registry {
                 }
             }
         }
-        Ok(Self { tools, by_name })
+        Ok(Self { tools, by_name, derived: OnceLock::new() })
     }
 
     /// The tool with that name or id.
     pub fn get(&self, name: &str) -> Option<&Tool> {
-        self.tools.get(*self.by_name.get(name)?)
+        self.tools.get(self.position(name)?)
+    }
+
+    /// Its place in the order of the bundle.
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    /// What somebody made of all tools, kept from the first time on. A registry never changes, so neither does that.
+    /// There is room for one type: whoever comes second with another is told `None`.
+    pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce(&Self) -> T) -> Option<Arc<T>> {
+        let derived = self.derived.get_or_init(|| Arc::new(make(self)));
+        Arc::clone(derived).downcast().ok()
     }
 
     /// All tools in bundle order.

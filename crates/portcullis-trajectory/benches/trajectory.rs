@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use portcullis_core::bundle::MonitorSettings;
 use portcullis_detect::{Detector, Head};
 use portcullis_trajectory::flow::built_in;
-use portcullis_trajectory::kind::ToolView;
+use portcullis_trajectory::kind::{CallKind, ToolView};
 use portcullis_trajectory::monitors::{Monitors, Vocabulary};
 use portcullis_trajectory::rules::{Settings, judge};
 use portcullis_trajectory::trajectory::{Call, Trajectory};
@@ -47,7 +47,7 @@ fn run_of(steps: usize) -> Trajectory {
     let mut run = Trajectory::new(built_in());
     let said = run.read_input("Summarise my mails and send the summary to anna@example.com");
     run.record_input(said);
-    let call = Call::new(run.lexicon(), &READ, &Value::Null);
+    let call = Call::new(run.lexicon(), CallKind::of(run.lexicon(), &READ), &Value::Null);
     for step in 0..steps {
         let seen = run.read_result(&call, &mails(700, step * 10));
         run.record_result(step as u64, &call, seen);
@@ -58,7 +58,7 @@ fn run_of(steps: usize) -> Trajectory {
 fn trajectory(c: &mut Criterion) {
     let text = mails(4_096, 0);
     let run = run_of(10);
-    let call = Call::new(run.lexicon(), &READ, &Value::Null);
+    let call = Call::new(run.lexicon(), CallKind::of(run.lexicon(), &READ), &Value::Null);
     let mut group = c.benchmark_group("trajectory");
     group.throughput(Throughput::Bytes(text.len() as u64));
     group.bench_function("read a result of 4 KiB", |b| b.iter(|| black_box(run.read_result(&call, &text))));
@@ -93,7 +93,7 @@ fn trajectory(c: &mut Criterion) {
         let run = run_of(steps);
         c.bench_function(&format!("judge a call at step {steps}"), |b| {
             b.iter(|| {
-                let call = Call::new(&lexicon, &SEND, &arguments);
+                let call = Call::new(&lexicon, CallKind::of(&lexicon, &SEND), &arguments);
                 black_box(judge(&run, &call, &arguments, Settings::default()))
             });
         });

@@ -117,7 +117,8 @@ impl Reader<'_> {
         }
         let mut to = planted + 1;
         loop {
-            let near = (to..=to + GAP).find(|at| cut.get(*at).is_some_and(|sentence| sentence.planted.is_some()));
+            let near =
+                (to..=to + GAP).find(|at| cut.get(*at).is_some_and(|sentence| sentence.planted.is_some()));
             match near {
                 Some(at) => to = at + 1,
                 None if grows(to) => to += 1,
@@ -142,7 +143,8 @@ impl Reader<'_> {
         let Source { status, pointed, delegated } = self.source;
         let entry =
             Entry { order: order.clone(), seq: 0, tool: self.call.kind.name, status, pointed, delegated };
-        let address = order.addresses && order.values.iter().any(|hash| !self.run.origins().is_trusted_hash(*hash));
+        let address =
+            order.addresses && order.values.iter().any(|hash| !self.run.origins().is_trusted_hash(*hash));
         let asked = self.asked(&entry);
         let meant = order.principal || address || score >= AGREES;
         address && !pointed && !asked.is_empty() || meant && self.is_foreign(&entry, &asked)

@@ -14,11 +14,11 @@ use portcullis_detect::{Detector, Head, Hit};
 use serde_json::Value as Json;
 
 use crate::excise;
-use crate::kind::{CallKind, ToolView};
 use crate::lexicon::{BUILT_IN, Lexicon};
 use crate::request::Said;
 use crate::rules::{self, Reason, Settings};
 use crate::seen::Seen;
+use crate::toolset::Toolset;
 use crate::trajectory::{Call, Trajectory};
 
 /// Most calls whose results are still awaited. The result of a call that was forgotten is one of an unknown tool.
@@ -85,19 +85,8 @@ pub struct Flow {
     trajectory: Trajectory,
     /// Calls whose results are awaited, the oldest first.
     open: VecDeque<(ActionId, Call)>,
-    /// What the tools of the bundle do; made when it is first needed.
-    tools: OnceLock<Arc<[CallKind]>>,
     strict: bool,
     blind: bool,
-}
-
-fn view<'a>(bundle: &'a Bundle, name: &'a str) -> ToolView<'a> {
-    bundle.registry.get(name).map_or(ToolView::unknown(name), |tool| ToolView {
-        name,
-        description: &tool.description,
-        tool_type: &tool.tool_type,
-        side_effecting: tool.side_effecting,
-    })
 }
 
 /// Whether what came from there is the operator's own word.
@@ -112,7 +101,6 @@ impl Flow {
         Self {
             trajectory: Trajectory::new(lexicon),
             open: VecDeque::new(),
-            tools: OnceLock::new(),
             strict: ablation.strict,
             blind: ablation.blind,
         }
@@ -125,7 +113,7 @@ impl Flow {
 
     fn judge(&self, bundle: &Bundle, action: &Action) -> Judged {
         let Some(name) = action.tool.as_deref() else { return Judged::default() };
-        let call = Call::new(self.trajectory.lexicon(), &view(bundle, name), &action.arguments);
+        let call = self.new_call(bundle, name, &action.arguments);
         let settings = Settings { strict: self.strict || bundle.flow.strict, blind: self.blind };
         let reasons = rules::judge(&self.trajectory, &call, &action.arguments, settings);
         Judged { reasons, call: Some(call) }
@@ -139,8 +127,17 @@ impl Flow {
                 Label::Tool(name) => name.as_str(),
                 _ => "",
             };
-            Call::new(self.trajectory.lexicon(), &view(bundle, name), &Json::Null)
+            self.new_call(bundle, name, &Json::Null)
         })
+    }
+
+    fn tools(&self, bundle: &Bundle) -> Arc<Toolset> {
+        Toolset::of(self.trajectory.lexicon(), &bundle.registry)
+    }
+
+    fn new_call(&self, bundle: &Bundle, name: &str, arguments: &Json) -> Call {
+        let kind = self.tools(bundle).kind(&bundle.registry, name);
+        Call::new(self.trajectory.lexicon(), kind, arguments)
     }
 
     /// What was planted in a result.
@@ -148,10 +145,7 @@ impl Flow {
         if self.blind || seen.orders.is_empty() {
             return Some(Vec::new());
         }
-        let lexicon = self.trajectory.lexicon();
-        let kinds = || bundle.registry.iter().map(|tool| CallKind::of(lexicon, &view(bundle, &tool.name)));
-        let tools = self.tools.get_or_init(|| kinds().take(excise::TOOLS_MAX).collect());
-        excise::planted(&self.trajectory, tools, call, text, seen)
+        excise::planted(&self.trajectory, self.tools(bundle).kinds(), call, text, seen)
     }
 
     fn propose(&mut self, id: ActionId, call: Call) {
@@ -190,7 +184,6 @@ impl Flow {
     /// Takes one more event into account; see [`Memory::record`](portcullis_core::memory::Memory::record).
     pub fn record(&mut self, bundle: &Bundle, event: &Event, texts: &Texts, reading: Option<FlowReading>) {
         match &event.body {
-            EventBody::RunOpened(_) | EventBody::Config(_) => self.tools = OnceLock::new(),
             EventBody::Input { label } => match (reading, texts.get("text")) {
                 (Some(FlowReading::Input(said, _)), _) => self.said(label, said),
                 (_, Some(text)) => {
@@ -207,7 +200,7 @@ impl Flow {
                         let arguments =
                             texts.get("arguments").and_then(|text| serde_json::from_str(text).ok());
                         let arguments: Json = arguments.unwrap_or_default();
-                        Call::new(self.trajectory.lexicon(), &view(bundle, name), &arguments)
+                        self.new_call(bundle, name, &arguments)
                     }
                 };
                 self.propose(proposed.action, call);

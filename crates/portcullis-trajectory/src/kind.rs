@@ -101,6 +101,11 @@ impl CallKind {
         kind
     }
 
+    /// Whether it is the kind of the tool with exactly this name.
+    pub fn is_named(&self, name: &str) -> bool {
+        self.name == hash(name.to_lowercase().as_bytes())
+    }
+
     /// What follows from the words.
     fn weigh(&mut self, lexicon: &Lexicon, tool: &ToolView<'_>, name: &[String], stems: &[u64]) {
         let family = |name: &str| lexicon.family(name);

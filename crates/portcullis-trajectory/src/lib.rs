@@ -32,6 +32,7 @@ pub mod request;
 pub mod rules;
 pub mod secrets;
 pub mod seen;
+pub mod toolset;
 pub mod trajectory;
 pub mod values;
 pub mod words;

@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use crate::arguments::{self, Argument};
 use crate::book::{Book, Entry};
 use crate::fit::{self, Which};
-use crate::kind::{CallKind, ToolView};
+use crate::kind::CallKind;
 use crate::lexicon::Lexicon;
 use crate::origins::{Origin, Origins};
 use crate::request::{self, Request, Said, Support};
@@ -34,10 +34,10 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads a call.
-    pub fn new(lexicon: &Lexicon, tool: &ToolView<'_>, json: &Json) -> Self {
+    /// Reads the arguments of a call.
+    pub fn new(lexicon: &Lexicon, kind: CallKind, json: &Json) -> Self {
         let (arguments, cut) = arguments::arguments(lexicon, json);
-        Self { kind: CallKind::of(lexicon, tool), arguments, cut }
+        Self { kind, arguments, cut }
     }
 
     /// The hashes of the values in its arguments.
@@ -83,7 +83,7 @@ impl Trajectory {
     }
 
     /// The words it knows.
-    pub fn lexicon(&self) -> &Lexicon {
+    pub fn lexicon(&self) -> &Arc<Lexicon> {
         &self.lexicon
     }
 
@@ -195,8 +195,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::kind::ToolView;
     use crate::lexicon::BUILT_IN;
     use crate::rules::{Reason, Rule, Settings, Weight, judge};
+
+    fn call(lexicon: &Lexicon, tool: &ToolView<'_>, arguments: &Json) -> Call {
+        Call::new(lexicon, CallKind::of(lexicon, tool), arguments)
+    }
 
     struct Run {
         trajectory: Trajectory,
@@ -238,7 +243,7 @@ mod tests {
         }
 
         fn sees(mut self, tool: &ToolView<'_>, arguments: &Json, text: &str) -> Self {
-            let call = Call::new(self.trajectory.lexicon(), tool, arguments);
+            let call = call(self.trajectory.lexicon(), tool, arguments);
             let seen = self.trajectory.read_result(&call, text);
             self.seq += 1;
             self.trajectory.record_result(self.seq, &call, seen);
@@ -246,7 +251,7 @@ mod tests {
         }
 
         fn judged(&self, tool: &ToolView<'_>, arguments: &Json) -> Vec<Reason> {
-            let call = Call::new(self.trajectory.lexicon(), tool, arguments);
+            let call = call(self.trajectory.lexicon(), tool, arguments);
             judge(&self.trajectory, &call, arguments, Settings::default())
         }
 

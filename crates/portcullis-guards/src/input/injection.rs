@@ -35,8 +35,12 @@ use portcullis_trajectory::memory::RunReading;
 #[derive(Debug)]
 pub struct InputInjection;
 
-static META: GuardMeta =
-    GuardMeta { id: "input/injection", hooks: &[Hook::Input], owasp: &["ASI01", "LLM01"], unfaithful_to: None };
+static META: GuardMeta = GuardMeta {
+    id: "input/injection",
+    hooks: &[Hook::Input],
+    owasp: &["ASI01", "LLM01"],
+    unfaithful_to: None,
+};
 
 impl Guard for InputInjection {
     fn meta(&self) -> &'static GuardMeta {
@@ -60,7 +64,9 @@ impl Guard for InputInjection {
         let phrase = hits.iter().find_map(|hit| hit.family);
         let (verdict, message) = match phrase {
             _ if disguised => (Verdict::Pause, "hidden or encoded text reads like an injection".to_owned()),
-            Some(family) => (Verdict::Pause, format!("the text reads like an injection, with a phrase of `{family}`")),
+            Some(family) => {
+                (Verdict::Pause, format!("the text reads like an injection, with a phrase of `{family}`"))
+            }
             None => (Verdict::Warn, "the text reads like an injection".to_owned()),
         };
         let span = Span { pointer: TEXT.to_owned(), start: flagged.range.start, end: flagged.range.end };
