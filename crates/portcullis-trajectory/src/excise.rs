@@ -10,8 +10,8 @@
 //! - the model of orders is sure of it.
 //!
 //! What the user said to follow, and what an action answers in its own words, stays. A stretch that is found grows,
-//! within its value, over neighbours that read like orders too, over what stands between two of them, and over a tag
-//! around all of it.
+//! within its value, over neighbours that read like orders too or set rules aside, over what stands between two of
+//! them, and over a tag around all of it.
 
 use std::ops::Range;
 
@@ -110,7 +110,7 @@ impl Reader<'_> {
 
     /// The sentences that go with a planted one, none of them before `free`.
     fn stretch(&self, cut: &[Sentence<'_>], free: usize, planted: usize) -> (usize, usize) {
-        let grows = |at: usize| cut.get(at).is_some_and(|sentence| self.reads_like_one(sentence.text));
+        let grows = |at: usize| cut.get(at).is_some_and(|sentence| self.goes_along(sentence.text));
         let mut from = planted;
         while from > free && grows(from - 1) {
             from -= 1;
@@ -127,8 +127,16 @@ impl Reader<'_> {
         }
     }
 
-    fn reads_like_one(&self, sentence: &str) -> bool {
-        self.detector.score(sentence, Head::Order) >= self.detector.model(Head::Order).grow()
+    /// Whether a neighbour belongs to a planted order: it reads like one, sets rules aside, or is a *thank you*.
+    fn goes_along(&self, sentence: &str) -> bool {
+        sentence.split_whitespace().nth(2).is_none()
+            || self.detector.score(sentence, Head::Order) >= self.detector.model(Head::Order).grow()
+            || self.overrides(sentence)
+    }
+
+    /// Whether a sentence sets aside the rules that hold.
+    fn overrides(&self, sentence: &str) -> bool {
+        self.detector.score(sentence, Head::Override) >= self.detector.model(Head::Override).threshold()
     }
 
     /// Whether an order was planted; see the [module documentation](self).

@@ -186,9 +186,17 @@ impl Reader<'_> {
     /// send*, is not the order's.
     fn clause(&self, command: &orders::Command, own: &Sentence) -> usize {
         let Some(verb) = command.verbs.first() else { return own.range.start };
-        let before = own.words.get(1..=*verb).unwrap_or_default();
-        let opening = before.iter().rev().find(|word| word.before != Before::Space);
-        opening.map_or(own.range.start, |word| word.range.start)
+        let mut opening = own.range.start;
+        // *First, please send* is all of it the order's.
+        let mut leads = own.words.first().is_some_and(|word| self.lexicon.classes(word).is(Classes::SKIP));
+        for word in own.words.iter().take(*verb + 1).skip(1) {
+            if word.before != Before::Space && !leads {
+                opening = word.range.start;
+                leads = true;
+            }
+            leads &= self.lexicon.classes(word).is(Classes::SKIP);
+        }
+        opening
     }
 
     /// Stems of the words that say something: as verbs, as things, and the parts of compounds.
