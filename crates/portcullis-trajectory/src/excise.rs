@@ -3,11 +3,12 @@
 //! An order is looked at before anybody obeys it, so there is no call to hold it against. Three things speak for one
 //! that was planted, and each suffices:
 //!
-//! - it asks for what a tool of the agent does and the request has no use for, and it sounds as if it were meant for the
+//! - it asks plainly for what a tool of the agent does and the request has no use for, and it sounds as if it were meant for the
 //!   agent: it speaks as the user, gives an address of its own, or the model of orders agrees;
 //! - it asks for what a tool does and directs it to an address that is not the user's, in a source that the user did
 //!   not point at;
-//! - the model of orders is sure of it.
+//! - the model of orders is sure of it, and the request has no use for what it asks for, which may be nothing that a
+//!   tool does, as *do the following first*.
 //!
 //! What the user said to follow, and what an action answers in its own words, stays. A stretch that is found grows,
 //! within its value, over neighbours that read like orders too or set rules aside, over what stands between two of
@@ -142,9 +143,6 @@ impl Reader<'_> {
     /// Whether an order was planted; see the [module documentation](self).
     fn is_planted(&self, order: &Order, text: &str) -> bool {
         let score = self.detector.score(text, Head::Order);
-        if score >= SURE {
-            return true;
-        }
         if score < CONTRADICTS {
             return false;
         }
@@ -154,8 +152,18 @@ impl Reader<'_> {
         let address =
             order.addresses && order.values.iter().any(|hash| !self.run.origins().is_trusted_hash(*hash));
         let asked = self.asked(&entry);
+        if address && !pointed && !asked.is_empty() {
+            return true;
+        }
         let meant = order.principal || address || score >= AGREES;
-        address && !pointed && !asked.is_empty() || meant && self.is_foreign(&entry, &asked)
+        let takes = order.principal && order.sends;
+        let plainly =
+            |kind: &CallKind, fit: Fit| fit.asks_plainly() && (kind.changes || kind.fetches || takes);
+        let foreign = self.unwanted(&asked);
+        match score >= SURE {
+            true => asked.is_empty() || !foreign.is_empty(),
+            false => meant && foreign.iter().any(|(kind, fit)| plainly(kind, *fit)),
+        }
     }
 
     /// The tools that an order asks for, with how well it fits each.
@@ -165,15 +173,12 @@ impl Reader<'_> {
         fits.filter(|(_, fit)| fit.asks()).collect()
     }
 
-    /// Whether the request has no use for one of the tools that the order fits best, and which does more than to look
-    /// something up for whoever reads the result.
-    fn is_foreign(&self, entry: &Entry, asked: &[(&CallKind, Fit)]) -> bool {
+    /// Of the tools that an order fits best those for which the request has no use.
+    fn unwanted<'k>(&self, asked: &[(&'k CallKind, Fit)]) -> Vec<(&'k CallKind, Fit)> {
         let best = asked.iter().map(|(_, fit)| fit.score()).max();
-        let takes = entry.order.principal && entry.order.sends;
-        asked.iter().filter(|(_, fit)| Some(fit.score()) == best).any(|(kind, fit)| {
-            let wanted = self.run.request().support(kind, &[], |_| false).kind();
-            !wanted && fit.asks_plainly() && (kind.changes || kind.fetches || takes)
-        })
+        let wanted = |kind: &CallKind| self.run.request().support(kind, &[], |_| false).kind();
+        let fits_best = asked.iter().filter(|(_, fit)| Some(fit.score()) == best);
+        fits_best.filter(|(kind, _)| !wanted(kind)).copied().collect()
     }
 
     /// The stretch with the tag around it, if one opens shortly before it and closes shortly behind.

@@ -20,7 +20,7 @@ use portcullis_trajectory::memory::RunReading;
 /// ## Fires on
 /// An order for what a tool of the agent does and the request has no use for, if it speaks as the user, gives an address of
 /// its own, or the model of orders agrees; an order that directs what a tool does to an address that is not the user's, in
-/// a source that the user did not point at; any order that the model is sure of. With the neighbours that belong to it
+/// a source that the user did not point at; an order of which the model is sure and for which the request has no use. With the neighbours that belong to it
 /// and a tag around them: *modify*.
 ///
 /// ## Does not cover

@@ -11,15 +11,15 @@ use portcullis_trajectory::flow::{FlowReading, Overrides};
 use portcullis_trajectory::memory::RunReading;
 
 /// ## What it does
-/// Reads each input of the user with the override head of the detector: a small linear model, and phrases that change who
-/// is speaking or which rules hold. Disguised spellings, hidden text and one level of encoding are seen through.
+/// Reads each input of the user with the override head of the detector, a small linear model. Disguised spellings, hidden
+/// text and one level of encoding are seen through.
 ///
 /// ## Why it matters
 /// A user pastes what others wrote: a web page, a ticket, a prompt from a forum.
 ///
 /// ## Fires on
-/// A sentence that the model flags: *warn*. Where such a phrase stands in the text too, or the sentence was hidden or
-/// encoded: *pause*, until the user says that it was meant.
+/// A sentence that the model flags: *warn*; where something of the text was hidden or encoded besides: *pause*, until
+/// somebody resumes the run. Plain orders over orders are for `input/intent` to stop, which knows a quotation.
 ///
 /// ## Does not cover
 /// What tools return, see `flow/planted-order`. Languages other than English.
@@ -61,13 +61,10 @@ impl Guard for InputInjection {
         };
         let Some(flagged) = hits.iter().find(|hit| hit.family.is_none()) else { return Ok(Vec::new()) };
         let disguised = hits.iter().any(|hit| hit.hidden.is_some() || hit.encoding.is_some());
-        let phrase = hits.iter().find_map(|hit| hit.family);
-        let (verdict, message) = match phrase {
-            _ if disguised => (Verdict::Pause, "hidden or encoded text reads like an injection".to_owned()),
-            Some(family) => {
-                (Verdict::Pause, format!("the text reads like an injection, with a phrase of `{family}`"))
-            }
-            None => (Verdict::Warn, "the text reads like an injection".to_owned()),
+        let (verdict, message) = if disguised {
+            (Verdict::Pause, "hidden or encoded text reads like an injection")
+        } else {
+            (Verdict::Warn, "the text reads like an injection")
         };
         let span = Span { pointer: TEXT.to_owned(), start: flagged.range.start, end: flagged.range.end };
         Ok(vec![Finding::new(META.id, verdict, message).at(span)])
