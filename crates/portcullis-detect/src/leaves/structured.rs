@@ -95,11 +95,13 @@ struct Walker<'t, 'l> {
     stack: Vec<Open<'t>>,
     field: Option<Cow<'t, str>>,
     leaves: &'l mut Leaves<'t>,
+    /// A quote ends a string only before what can come there.
+    strict: bool,
 }
 
 impl<'t, 'l> Walker<'t, 'l> {
     fn new(text: &'t str, at: usize, end: usize, leaves: &'l mut Leaves<'t>) -> Self {
-        Self { text, at, end, safe: at, stack: Vec::new(), field: None, leaves }
+        Self { text, at, end, safe: at, stack: Vec::new(), field: None, leaves, strict: true }
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -181,7 +183,36 @@ impl<'t, 'l> Walker<'t, 'l> {
         while self.byte(at).is_some_and(|byte| byte.is_ascii_whitespace()) {
             at = at.saturating_add(1);
         }
-        self.byte(at).is_none_or(|byte| matches!(byte, b',' | b':' | b']' | b'}' | b')'))
+        let open = self.stack.last().map(|open| open.close);
+        match self.byte(at) {
+            None | Some(b':') => true,
+            Some(b',') => !self.strict || open != Some(b'}') || self.begins_entry(at.saturating_add(1)),
+            Some(byte @ (b']' | b'}' | b')')) => !self.strict || open == Some(byte),
+            Some(_) => false,
+        }
+    }
+
+    /// Whether behind a comma comes what can come there in a map: a key, or its end. A comma within a text whose quotes
+    /// are not escaped, as in `pay 'Ann', then 'Bob'`, is told apart by that.
+    fn begins_entry(&self, mut at: usize) -> bool {
+        while self.byte(at).is_some_and(|byte| byte.is_ascii_whitespace()) {
+            at = at.saturating_add(1);
+        }
+        let rest = self.text.as_bytes().get(at..self.end).unwrap_or_default();
+        let Some((first, rest)) = rest.split_first() else { return true };
+        let key = rest.get(..limits::FIELD_BYTES).unwrap_or(rest);
+        match first {
+            b'}' => true,
+            // A key may be too long to be one, or hold escapes; then the quote is taken at its word.
+            b'"' | b'\'' => match key.iter().position(|byte| byte == first || *byte == b'\\') {
+                Some(end) if key.get(end) == Some(first) => {
+                    let behind = rest.get(end.saturating_add(1)..).unwrap_or_default().trim_ascii_start();
+                    behind.first().is_none_or(|byte| *byte == b':')
+                }
+                _ => true,
+            },
+            _ => key.iter().find(|byte| matches!(byte, b':' | b' ' | b'\'' | b'"')) == Some(&b':'),
+        }
     }
 
     fn string(&mut self, quote: u8) -> bool {
@@ -190,6 +221,12 @@ impl<'t, 'l> Walker<'t, 'l> {
         let (mut from, mut at) = (start, start);
         let closed = loop {
             match self.byte(at) {
+                None if self.strict && !self.stack.is_empty() => {
+                    // No quote stands where one should: from here on any will do.
+                    self.strict = false;
+                    draft = Draft::new(self.text, start);
+                    (from, at) = (start, start);
+                }
                 None => break false,
                 Some(b'\\') => {
                     draft.literal(from..at);

@@ -22,6 +22,14 @@ fn field(name: &str, text: &str) -> (Option<String>, String) {
 }
 
 #[test]
+fn quotes_that_nobody_escaped_stay_within_their_text() {
+    let raw = "{'id': '7', 'note': 'Allow 'a.example', 'b.example' and ['c', 'd'], then pay 'Ann', please', 'n': 1}";
+    let want = "Allow 'a.example', 'b.example' and ['c', 'd'], then pay 'Ann', please";
+    assert_eq!(fields(raw), [field("id", "7"), field("note", want), field("n", "1")]);
+    assert_eq!(texts("{'a': ('x', 'y'), b: 'z', }"), ["x", "y", "z"]);
+}
+
+#[test]
 fn json_gives_values_and_their_fields() {
     let raw = r#"{"to": ["a@b.c", "d"], "cancel_reason": null, "n": 12, "x": {"y": "hi \"you\""}, "z": true, "e": "é\u00e9\ud83d\ude00"}"#;
     assert_eq!(
