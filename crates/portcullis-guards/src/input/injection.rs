@@ -18,8 +18,8 @@ use portcullis_trajectory::memory::RunReading;
 /// A user pastes what others wrote: a web page, a ticket, a prompt from a forum.
 ///
 /// ## Fires on
-/// A sentence that the model flags: *warn*; where something of the text was hidden or encoded besides: *pause*, until
-/// somebody resumes the run. Plain orders over orders are for `input/intent` to stop, which knows a quotation.
+/// A sentence that the model flags, in a text with a phrase that changes who is speaking or which rules hold: *warn*; where
+/// something of the text was hidden or encoded: *pause*, until somebody resumes the run. Plain orders over orders are for `input/intent` to stop, which knows a quotation.
 ///
 /// ## Does not cover
 /// What tools return, see `flow/planted-order`. Languages other than English.
@@ -28,7 +28,7 @@ use portcullis_trajectory::memory::RunReading;
 /// None. The threshold is that of the model, see its card in `docs/models/override.md`.
 ///
 /// ## False positives
-/// About one innocent prompt in a hundred is flagged. Prompts that speak about such attacks are the likeliest.
+/// The model flags about one innocent prompt in a hundred. Prompts that speak about such attacks are the likeliest.
 ///
 /// ## References
 /// Seed 001, injection detector. OWASP LLM01.
@@ -61,10 +61,12 @@ impl Guard for InputInjection {
         };
         let Some(flagged) = hits.iter().find(|hit| hit.family.is_none()) else { return Ok(Vec::new()) };
         let disguised = hits.iter().any(|hit| hit.hidden.is_some() || hit.encoding.is_some());
-        let (verdict, message) = if disguised {
-            (Verdict::Pause, "hidden or encoded text reads like an injection")
-        } else {
-            (Verdict::Warn, "the text reads like an injection")
+        let (verdict, message) = match hits.iter().find_map(|hit| hit.family) {
+            _ if disguised => (Verdict::Pause, "hidden or encoded text reads like an injection".to_owned()),
+            Some(family) => {
+                (Verdict::Warn, format!("the text reads like an injection, with a phrase of `{family}`"))
+            }
+            None => return Ok(Vec::new()),
         };
         let span = Span { pointer: TEXT.to_owned(), start: flagged.range.start, end: flagged.range.end };
         Ok(vec![Finding::new(META.id, verdict, message).at(span)])
