@@ -168,7 +168,7 @@ fn calls(text: &str, instruction: Option<&str>) -> Vec<Call> {
         };
         let found = results.iter().position(|(name, _)| *name == tool);
         let result = found.map(|at| results.remove(at)).map(|(_, text)| {
-            let payload = instruction.map_or_else(Vec::new, |wanted| injected(text, wanted));
+            let payload = instruction.and_then(|wanted| injected(text, wanted)).into_iter().collect();
             Observed { text: text.to_owned(), error: false, payload }
         });
         calls.push(Call { tool: tool.to_owned(), arguments, result, together, ..Call::default() });
@@ -177,10 +177,10 @@ fn calls(text: &str, instruction: Option<&str>) -> Vec<Call> {
 }
 
 /// What was injected: the instruction with the lines around it. Tools answer in one line, and the attack is put behind it.
-fn injected(text: &str, instruction: &str) -> Vec<Range<usize>> {
-    let Some(found) = Compact::new(text).find(instruction).into_iter().next() else { return Vec::new() };
+fn injected(text: &str, instruction: &str) -> Option<Range<usize>> {
+    let found = Compact::new(text).find(instruction).into_iter().next()?;
     let first = text.get(..found.start).and_then(|before| before.find('\n'));
-    vec![first.unwrap_or(found.start)..text.len()]
+    Some(first.unwrap_or(found.start)..text.len())
 }
 
 #[cfg(test)]
