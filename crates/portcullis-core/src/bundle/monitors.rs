@@ -11,7 +11,8 @@
 //! [[pattern]]
 //! name = "break-in"
 //! family = "intrusion"
-//! needs = ["enter|pick-lock", "of-another"]   # each of them; `a|b` is either; `seen:x` in a result, `earlier:x` in a turn
+//! needs = ["enter|pick-lock", "of-another"]   # each of them; `a|b` is either; `seen:x` in a result, `earlier:x` in a
+//!                                         # turn, `since:x` in a turn after a result that told of a restriction
 //! unless = ["defence"]                    # then it counts a quarter
 //! matches = 1                             # malicious matches that it counts for, 0 to 3
 //! cues = 1                                # sensitive cues that it counts for, 0 to 3
@@ -36,8 +37,8 @@ use crate::limits::{CONCEPT_WORDS_MAX, CONCEPTS_MAX, PATTERNS_MAX, RESULT_PATTER
 const BUILT_IN: &str = include_str!("monitors.toml");
 const BUILT_IN_NAME: &str = "monitors.toml";
 
-/// Concepts that the monitors set themselves, from what a call would do.
-pub const ACTS: [&str; 9] = [
+/// Concepts that the monitors set themselves: what a call would do, and what has come about in the run.
+pub const ACTS: [&str; 15] = [
     "act-send",
     "act-secret",
     "act-wipe",
@@ -47,6 +48,12 @@ pub const ACTS: [&str; 9] = [
     "act-change",
     "act-read",
     "address",
+    "act-run",
+    "act-destroy",
+    "act-outside",
+    "act-after-talk",
+    "asked",
+    "restricted-twice",
 ];
 
 /// `monitors.toml`.
@@ -140,6 +147,8 @@ pub enum Met {
     Earlier,
     /// In the result of a tool.
     Seen,
+    /// In a turn of the user's after a result told of a restriction.
+    Since,
 }
 
 impl MonitorSettings {
@@ -304,6 +313,7 @@ fn alternatives(file: &File<'_>, need: &Field<String>, settings: &MonitorSetting
         let (met, name) = match part.split_once(':') {
             Some(("earlier", name)) => (Met::Earlier, name),
             Some(("seen", name)) => (Met::Seen, name),
+            Some(("since", name)) => (Met::Since, name),
             _ => (Met::Here, part),
         };
         let result = |pattern: &Pattern| pattern.on.result && pattern.name == name;

@@ -36,12 +36,20 @@ pub const REQUEST_WORDS_MAX: usize = 16_384;
 pub const CALLS_MAX: usize = 1_024;
 /// Folders of restricted sources that are remembered; the oldest go first.
 pub const FOLDERS_MAX: usize = 256;
+/// Addresses that are remembered, of results and of what the user said; the oldest go first.
+pub const ADDRESSES_MAX: usize = 1_024;
 /// Strings of arguments that are read.
 pub const ARGUMENTS_MAX: usize = 256;
 /// Bytes of arguments that are read.
 pub const ARGUMENT_BYTES_MAX: usize = 65_536;
 /// What a turn without any match takes off drift: who returns to the goal is given credit, slowly.
 const RETURN: f64 = 0.1;
+/// Uncertainty of a call from which the user is asked what is meant.
+const UNSURE: f64 = 0.4;
+/// Words of a result that is a notice as a whole. In a longer one a restriction may be of something else.
+const NOTICE_WORDS: usize = 60;
+/// Turns of talk without any result, after a notice, from which a call looks talked into.
+const TALK: u32 = 2;
 /// Deepest nesting of arguments that is read.
 const DEPTH_MAX: usize = 64;
 
@@ -66,6 +74,13 @@ pub struct Reading {
     request: Vec<u64>,
     /// Folders that a call names.
     folders: Vec<u64>,
+    /// Addresses of an input or a result.
+    addresses: Vec<u64>,
+    /// A result tells of a restriction; the second, as a whole.
+    restricted: bool,
+    notice: bool,
+    /// A call whose planner is so unsure that the user is asked.
+    unsure: bool,
     stretches: Vec<Stretch>,
     /// What is odd in a result.
     pub anomalies: Vec<Anomaly>,
@@ -135,6 +150,14 @@ pub struct Monitors {
     request: BTreeSet<u64>,
     calls: BTreeMap<ActionId, Call>,
     restricted: VecDeque<u64>,
+    /// Met in the user's turns after the first result that told of a restriction.
+    since: Option<Bits>,
+    /// Results that were notices of a restriction.
+    notices: u32,
+    /// Turns of the user's since the latest result.
+    talk: u32,
+    found: Addresses,
+    named: Addresses,
     outcomes: outcome::Outcomes,
 }
 
@@ -154,6 +177,11 @@ impl Monitors {
             request: BTreeSet::new(),
             calls: BTreeMap::new(),
             restricted: VecDeque::new(),
+            since: None,
+            notices: 0,
+            talk: 0,
+            found: Addresses::default(),
+            named: Addresses::default(),
             outcomes: outcome::Outcomes::default(),
         }
     }
@@ -179,7 +207,7 @@ impl Monitors {
     }
 
     fn before(&self, speaks: bool) -> Before {
-        Before { earlier: self.earlier, seen: self.seen, speaks }
+        Before { earlier: self.earlier, seen: self.seen, since: self.since, speaks }
     }
 
     /// Reads what the user, or the operator, says.
@@ -200,6 +228,7 @@ impl Monitors {
             step,
             drift: (self.drift + step).clamp(0.0, 1.0),
             request: request_words(&words),
+            addresses: words.addresses,
             matches,
             ..Reading::default()
         }
@@ -218,7 +247,7 @@ impl Monitors {
         }
         let words = words(&text);
         let (stretches, _) = self.vocabulary.stretches(&words);
-        let acts = self.acts(action, tool, &folders);
+        let acts = self.acts(action, tool, &folders, &words);
         let wanted = |pattern: &vocabulary::Pattern| pattern.call && !pattern.violation;
         let (mut matches, _) = self.vocabulary.matches(&stretches, acts, self.before(false), wanted);
         matches.retain(|found| !self.counted.contains(&found.pattern));
@@ -232,14 +261,20 @@ impl Monitors {
             tool_risk: self.uncovered_risk(tool, &words),
             folders,
             stretches,
+            unsure: action.confidence.is_some_and(|confidence| 1.0 - confidence >= UNSURE),
             ..Reading::default()
         }
     }
 
     /// Reads the result of a call.
     pub fn read_result(&self, action: Option<ActionId>, text: &str) -> Reading {
-        let (stretches, _) = self.vocabulary.stretches(&words(text));
-        let bits = self.vocabulary.result(&stretches);
+        let words = words(text);
+        let (stretches, _) = self.vocabulary.stretches(&words);
+        let mut bits = self.vocabulary.result(&stretches);
+        let notice = words.list.len() <= NOTICE_WORDS && self.vocabulary.has(bits, "notice");
+        if notice {
+            bits |= self.vocabulary.of("restricted");
+        }
         let tool = action.and_then(|action| self.calls.get(&action)).and_then(|call| call.tool.as_deref());
         let mut anomalies = self.outcomes.anomalies(tool, text);
         if self.vocabulary.has(bits, "ai-order") {
@@ -249,6 +284,9 @@ impl Monitors {
             bits,
             anomalies,
             failed: outcome::says_failed(text),
+            restricted: self.vocabulary.has(bits, "restricted"),
+            notice,
+            addresses: words.addresses,
             bytes: text.len(),
             ..Reading::default()
         }
@@ -306,8 +344,12 @@ impl Monitors {
         if reading.matches.is_empty() {
             self.drift = (self.drift - RETURN).max(0.0);
         }
-        self.earlier |= reading.bits;
+        // What was asked is answered now.
+        self.earlier = (self.earlier | reading.bits) & !self.vocabulary.of("asked");
+        self.since = self.since.map(|since| since | reading.bits);
+        self.named.extend(&reading.addresses);
         self.turns = self.turns.saturating_add(1);
+        self.talk = self.talk.saturating_add(1);
         self.turns_noted = self.turns_noted.saturating_add(u32::from(!reading.matches.is_empty()));
         let room = REQUEST_WORDS_MAX.saturating_sub(self.request.len());
         self.request.extend(reading.request.iter().take(room));
@@ -325,6 +367,7 @@ impl Monitors {
         }
         self.earlier = vocabulary.translate(&self.vocabulary, self.earlier);
         self.seen = vocabulary.translate(&self.vocabulary, self.seen);
+        self.since = self.since.map(|since| vocabulary.translate(&self.vocabulary, since));
         self.counted.clear();
         self.vocabulary = Arc::clone(vocabulary);
     }
@@ -332,6 +375,9 @@ impl Monitors {
     /// Takes a proposed call into account.
     pub fn record_call(&mut self, action: ActionId, tool: Option<&str>, reading: &Reading) {
         self.take(reading);
+        if reading.unsure {
+            self.earlier |= self.vocabulary.of("asked");
+        }
         if self.calls.len() >= CALLS_MAX {
             self.calls.pop_first();
         }
@@ -346,10 +392,19 @@ impl Monitors {
 
     /// Takes a result into account.
     pub fn record_result(&mut self, action: Option<ActionId>, reading: &Reading) {
+        self.talk = 0;
+        self.notices = self.notices.saturating_add(u32::from(reading.notice));
+        if self.notices > 1 {
+            self.seen |= self.vocabulary.of("restricted-twice");
+        }
+        if reading.restricted {
+            self.since.get_or_insert(0);
+        }
         self.seen |= reading.bits;
+        self.found.extend(&reading.addresses);
         let Some(call) = action.and_then(|action| self.calls.remove(&action)) else { return };
         self.outcomes.result(call.tool.as_deref(), reading.bytes, reading.failed);
-        if self.vocabulary.has(reading.bits, "restricted") {
+        if reading.restricted {
             for folder in call.folders {
                 if self.restricted.len() >= FOLDERS_MAX {
                     self.restricted.pop_front();
@@ -385,7 +440,7 @@ impl Monitors {
     }
 
     /// What a call would do, by its tool and the words of its arguments.
-    fn acts(&self, action: &Action, tool: Option<&Tool>, folders: &[u64]) -> Bits {
+    fn acts(&self, action: &Action, tool: Option<&Tool>, folders: &[u64], words: &Words) -> Bits {
         let vocabulary = &self.vocabulary;
         if action.tool.is_none() {
             return 0;
@@ -401,6 +456,18 @@ impl Monitors {
         }
         if folders.iter().any(|folder| self.restricted.contains(folder)) {
             acts |= vocabulary.of("act-beside");
+        }
+        if self.since.is_some() && self.talk >= TALK {
+            acts |= vocabulary.of("act-after-talk");
+        }
+        if tool.is_some_and(|tool| tool.tool_type.contains("EXECUTE")) {
+            acts |= vocabulary.of("act-run");
+        }
+        if destroys(action) {
+            acts |= vocabulary.of("act-destroy");
+        }
+        if words.addresses.iter().any(|address| self.found.has(*address) && !self.named.has(*address)) {
+            acts |= vocabulary.of("act-outside");
         }
         acts
     }
@@ -418,7 +485,7 @@ impl Monitors {
             if effect.verb == Verb::Send && !resource.is("loopback") {
                 acts |= vocabulary.of("act-send");
             }
-            if wipes(effect) {
+            if wipes(effect, destroys(action)) {
                 acts |= vocabulary.of("act-wipe");
             }
             let changes =
@@ -430,8 +497,7 @@ impl Monitors {
                 if is_own_rules(&resource.name) {
                     acts |= vocabulary.of("act-own-rules");
                 }
-                let file = resource.name.rsplit('/').next().unwrap_or_default();
-                let (stretches, _) = vocabulary.stretches(&words(file));
+                let (stretches, _) = vocabulary.stretches(&words(tail(&resource.name)));
                 if vocabulary.has(union(&stretches), "log-file") {
                     acts |= vocabulary.of("act-trail");
                 }
@@ -446,6 +512,50 @@ fn operation(action: &Action) -> (bool, bool) {
     let named = action.arguments.get("operation").and_then(Value::as_str);
     let reads = named.is_some_and(|named| READS.contains(&named.to_ascii_lowercase().as_str()));
     (named.is_some() && !reads, reads)
+}
+
+/// Whether the call names an operation that destroys.
+fn destroys(action: &Action) -> bool {
+    /// Operations that take away what is there.
+    const DESTROY: [&str; 10] =
+        ["delete", "remove", "rm", "wipe", "erase", "format", "truncate", "purge", "destroy", "shred"];
+    let named = action.arguments.get("operation").and_then(Value::as_str);
+    named.is_some_and(|named| DESTROY.contains(&named.to_ascii_lowercase().as_str()))
+}
+
+/// The last parts of a path, which say what it holds.
+fn tail(path: &str) -> &str {
+    /// How many of them.
+    const PARTS: usize = 3;
+    let cut = path.rmatch_indices('/').nth(PARTS - 1).map_or(0, |(at, _)| at);
+    path.get(cut..).unwrap_or(path)
+}
+
+/// A bounded set of addresses.
+#[derive(Debug, Clone, Default)]
+struct Addresses {
+    order: VecDeque<u64>,
+    set: BTreeSet<u64>,
+}
+
+impl Addresses {
+    fn extend(&mut self, more: &[u64]) {
+        for address in more {
+            if !self.set.insert(*address) {
+                continue;
+            }
+            self.order.push_back(*address);
+            if self.order.len() > ADDRESSES_MAX
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.set.remove(&oldest);
+            }
+        }
+    }
+
+    fn has(&self, address: u64) -> bool {
+        self.set.contains(&address)
+    }
 }
 
 /// Operations that only read, where a tool takes its operation as an argument.
@@ -464,22 +574,58 @@ fn union(stretches: &[Stretch]) -> Bits {
 }
 
 /// Whether an effect destroys a whole system: everything below a root, or a disk.
-fn wipes(effect: &Effect) -> bool {
+fn wipes(effect: &Effect, destroys: bool) -> bool {
     /// Folders whose loss is the loss of the system or of all that people keep on it.
-    const ROOTS: [&str; 22] = [
-        "/", "/*", "/archive", "/backup", "/backups", "/storage", "/media", "/export", "/home", "/root",
-        "/etc", "/usr", "/var", "/boot", "/bin", "/lib", "/srv", "/opt", "/data", "/mnt", "/home/*",
+    const ROOTS: [&str; 34] = [
+        "/",
+        "/archive",
+        "/backup",
+        "/backups",
+        "/storage",
+        "/media",
+        "/export",
+        "/home",
+        "/root",
+        "/etc",
+        "/usr",
+        "/var",
+        "/boot",
+        "/bin",
+        "/lib",
+        "/srv",
+        "/opt",
+        "/data",
+        "/mnt",
         "/var/lib",
+        "/var/lib/postgresql",
+        "/var/lib/mysql",
+        "/var/lib/mongodb",
+        "/var/lib/docker",
+        "/var/backups",
+        "/var/www",
+        "/var/mail",
+        "/snapshots",
+        "/volumes",
+        "/shares",
+        "/users",
+        "/databases",
+        "/nas",
+        "/volume1",
     ];
     const DISKS: [&str; 7] =
         ["/dev/sd", "/dev/nvme", "/dev/hd", "/dev/vd", "/dev/xvd", "/dev/mmcblk", "/dev/disk"];
     if effect.resource.kind != ResourceKind::Path {
         return false;
     }
-    let name = effect.resource.name.as_str();
-    let below = effect.is("recursive") || effect.resource.is("glob") || effect.is("force");
+    let name = effect.resource.name.to_ascii_lowercase();
+    let name = match name.trim_end_matches(['*', '/']) {
+        "" => "/",
+        bare => bare,
+    };
+    let below = destroys || effect.is("recursive") || effect.resource.is("glob") || effect.is("force");
     match effect.verb {
-        Verb::Delete if ROOTS.contains(&name) => below || name == "/" || name == "/*",
+        _ if destroys && ROOTS.contains(&name) => true,
+        Verb::Delete if ROOTS.contains(&name) => below || name == "/",
         Verb::Write | Verb::Delete | Verb::Configure => DISKS.iter().any(|disk| name.starts_with(disk)),
         _ => false,
     }

@@ -78,6 +78,7 @@ struct Wanted {
     here: Bits,
     earlier: Bits,
     seen: Bits,
+    since: Bits,
 }
 
 #[derive(Debug, Clone)]
@@ -104,6 +105,8 @@ pub(super) struct Before {
     pub(super) earlier: Bits,
     /// In results.
     pub(super) seen: Bits,
+    /// In the user's turns after a result told of a restriction; none where no result did.
+    pub(super) since: Option<Bits>,
     /// Whether what is looked at is a turn of the user's, which then counts as one of them.
     pub(super) speaks: bool,
 }
@@ -224,6 +227,7 @@ impl Vocabulary {
                     Met::Here => wanted.here |= bit,
                     Met::Earlier => wanted.earlier |= bit,
                     Met::Seen => wanted.seen |= bit,
+                    Met::Since => wanted.since |= bit,
                 }
             }
             wanted
@@ -309,9 +313,14 @@ impl Vocabulary {
             let hit = searched.iter().find(|stretch| {
                 let here = bits(stretch);
                 // A call is no turn of the user's: what its own words say was not asked for.
-                let spoken = before.earlier | if before.speaks { here } else { 0 };
+                let said = if before.speaks { here } else { 0 };
+                let spoken = before.earlier | said;
+                let since = before.since.map_or(0, |since| since | said);
                 pattern.needs.iter().all(|need| {
-                    here & need.here != 0 || spoken & need.earlier != 0 || before.seen & need.seen != 0
+                    here & need.here != 0
+                        || spoken & need.earlier != 0
+                        || before.seen & need.seen != 0
+                        || since & need.since != 0
                 })
             });
             if let Some(stretch) = hit {

@@ -8,6 +8,12 @@ use crate::words::{DIGIT, FOREIGN, JOINT, LOWER, SIGN, SPACE, UPPER, class, hash
 pub(super) const WORDS_MAX: usize = 65_536;
 /// Most letters of one word that are looked at.
 const LETTERS_MAX: usize = 32;
+/// Most addresses of one text that are kept.
+const ADDRESSES_MAX: usize = 256;
+/// The shortest IBAN.
+const IBAN_MIN: usize = 15;
+/// The shortest number of a telephone abroad, with its sign.
+const TELEPHONE_MIN: usize = 9;
 
 /// A word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,16 +43,23 @@ pub struct Word {
 pub struct Words {
     /// The words in order.
     pub list: Vec<Word>,
-    /// A mail address, URL or network address stands in it.
+    /// A mail address, URL, network address, account or telephone number stands in it.
     pub address: bool,
+    /// Hashes of the first of them, without the signs around them.
+    pub addresses: Vec<u64>,
     /// There were more words.
     pub cut: bool,
 }
 
 /// The stem of a lower-case word by the general rules of English endings; a key, not a word.
 fn stem(word: &[u8]) -> &[u8] {
+    /// Words without endings that others would be taken for: *they* for *the*, *here* for *her*.
+    const WHOLE: [&[u8]; 4] = [b"they", b"here", b"were", b"mine"];
     // No ending that is cut off ends in another letter.
     if !matches!(word.last(), Some(b's' | b'd' | b'g' | b'e' | b'y')) {
+        return word;
+    }
+    if WHOLE.contains(&word) {
         return word;
     }
     let vowel = |base: &[u8]| base.iter().any(|byte| matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u' | b'y'));
@@ -209,13 +222,14 @@ fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
         let near = rest.bytes().position(&mut ends).unwrap_or(rest.len());
         let length = near + rest.get(near..)?.find(char::is_whitespace).unwrap_or(rest.len() - near);
         at = start + length;
-        Some(Chunk { text: rest.get(..length)?, start, joined: met & (JOINT | FOREIGN) != 0 })
+        let number = met & DIGIT != 0 && length >= TELEPHONE_MIN;
+        Some(Chunk { text: rest.get(..length)?, start, joined: number || met & (JOINT | FOREIGN) != 0 })
     })
 }
 
 fn is_address(chunk: &str) -> bool {
-    let chunk = chunk.trim_matches(|c: char| !c.is_alphanumeric() && c != '/');
-    if chunk.contains("://") {
+    let chunk = chunk.trim_matches(|c: char| !c.is_alphanumeric() && !matches!(c, '/' | '+'));
+    if chunk.contains("://") || is_account(chunk) {
         return true;
     }
     if let Some((name, domain)) = chunk.split_once('@') {
@@ -223,6 +237,20 @@ fn is_address(chunk: &str) -> bool {
     }
     let host = chunk.split(['/', ':']).next().unwrap_or_default();
     host.split('.').count() == 4 && host.split('.').all(|part| part.parse::<u8>().is_ok())
+}
+
+/// An IBAN, or a telephone number with its country.
+fn is_account(chunk: &str) -> bool {
+    if let Some(number) = chunk.strip_prefix('+') {
+        return chunk.len() >= TELEPHONE_MIN && number.bytes().all(|byte| byte.is_ascii_digit());
+    }
+    let bytes = chunk.as_bytes();
+    let [country, other, check, digit, ..] = bytes else { return false };
+    let head = country.is_ascii_uppercase() && other.is_ascii_uppercase();
+    head && check.is_ascii_digit()
+        && digit.is_ascii_digit()
+        && bytes.len() >= IBAN_MIN
+        && bytes.iter().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase())
 }
 
 struct Cutter {
@@ -244,7 +272,13 @@ impl Cutter {
         let mut buffer = String::with_capacity(LETTERS_MAX);
         for Chunk { text: piece, start, joined } in chunks(text) {
             let address = joined && is_address(piece);
-            self.out.address |= address;
+            if address {
+                self.out.address = true;
+                if self.out.addresses.len() < ADDRESSES_MAX {
+                    let bare = piece.trim_matches(|c: char| !c.is_alphanumeric());
+                    self.out.addresses.push(hash(bare.to_lowercase().as_bytes()));
+                }
+            }
             if !self.chunk(piece, start, address, &mut buffer) {
                 break;
             }
@@ -431,6 +465,9 @@ mod tests {
         for forms in [["send", "sends", "sending"], ["copy", "copied", "copies"], ["wipe", "wiped", "wiping"]]
         {
             assert!(forms.iter().all(|form| stem_hash(form) == stem_hash(forms[0])), "{forms:?}");
+        }
+        for (one, other) in [("they", "the"), ("here", "her")] {
+            assert_ne!(stem_hash(one), stem_hash(other));
         }
     }
 
