@@ -38,7 +38,7 @@ const BUILT_IN: &str = include_str!("monitors.toml");
 const BUILT_IN_NAME: &str = "monitors.toml";
 
 /// Concepts that the monitors set themselves: what a call would do, and what has come about in the run.
-pub const ACTS: [&str; 15] = [
+pub const ACTS: [&str; 17] = [
     "act-send",
     "act-secret",
     "act-wipe",
@@ -52,6 +52,8 @@ pub const ACTS: [&str; 15] = [
     "act-destroy",
     "act-outside",
     "act-after-talk",
+    "learned-some",
+    "learned-much",
     "asked",
     "restricted-twice",
 ];

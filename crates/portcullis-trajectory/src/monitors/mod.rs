@@ -10,6 +10,7 @@
 //! The first thing said in a run is its stated goal, by which drift is measured. What is remembered is bounded: two sets of
 //! concepts, the folders of restricted sources, and a few numbers a tool.
 
+pub mod learned;
 mod outcome;
 mod vocabulary;
 mod words;
@@ -25,6 +26,7 @@ use portcullis_core::id::ActionId;
 use portcullis_core::tool::Tool;
 use serde_json::Value;
 
+use self::learned::{Learned, Said};
 pub use self::outcome::{Anomaly, Claim};
 use self::vocabulary::{Before, Stretch};
 pub use self::vocabulary::{Bits, Match, Vocabulary};
@@ -76,6 +78,10 @@ pub struct Reading {
     folders: Vec<u64>,
     /// Addresses of an input or a result.
     addresses: Vec<u64>,
+    /// The words of an input as the learned score sees them.
+    said: Said,
+    /// The learned score of an input.
+    pub learned: Option<f32>,
     /// A result tells of a restriction; the second, as a whole.
     restricted: bool,
     notice: bool,
@@ -152,6 +158,8 @@ pub struct Monitors {
     restricted: VecDeque<u64>,
     /// Met in the user's turns after the first result that told of a restriction.
     since: Option<Bits>,
+    /// What the user said so far, as the learned score sees it.
+    said: learned::Before,
     /// Results that were notices of a restriction.
     notices: u32,
     /// Turns of the user's since the latest result.
@@ -178,6 +186,7 @@ impl Monitors {
             calls: BTreeMap::new(),
             restricted: VecDeque::new(),
             since: None,
+            said: learned::Before::default(),
             notices: 0,
             talk: 0,
             found: Addresses::default(),
@@ -214,15 +223,25 @@ impl Monitors {
     pub fn read_input(&self, text: &str) -> Reading {
         let words = words(text);
         let (stretches, keywords) = self.vocabulary.stretches(&words);
+        let (said, learned) = Learned::built_in()
+            .map(|learned| {
+                let said = learned.vectors.said(&words);
+                let score = learned.score(&said, &self.said);
+                (said, Some(score))
+            })
+            .unwrap_or_default();
+        let heard = self.heard(learned);
         let (matches, place) =
-            self.vocabulary.matches(&stretches, 0, self.before(true), |pattern| pattern.input);
+            self.vocabulary.matches(&stretches, heard, self.before(true), |pattern| pattern.input);
         let excused = self.vocabulary.has(self.earlier | union(&stretches), "legitimate");
         let total = self.totals(&matches);
         let hits = f64::from(keywords) * if excused { 0.5 } else { 1.0 };
         let intent = Intent::of(total.matches, hits, total.risk, &self.vocabulary.weights);
         let step = self.step_of(total.matches, total.cues);
         Reading {
-            bits: union(&stretches),
+            bits: union(&stretches) | heard,
+            said,
+            learned,
             place: place.map(|stretch| (stretch.start, stretch.end)),
             intent,
             step,
@@ -232,6 +251,13 @@ impl Monitors {
             matches,
             ..Reading::default()
         }
+    }
+
+    /// What the learned score makes of an input.
+    fn heard(&self, score: Option<f32>) -> Bits {
+        let (Some(score), Some(learned)) = (score, Learned::built_in()) else { return 0 };
+        let bit = |threshold: f32, name| if score >= threshold { self.vocabulary.of(name) } else { 0 };
+        bit(learned.some, "learned-some") | bit(learned.much, "learned-much")
     }
 
     /// Reads a call. What it would do beyond its words is added by [`Self::violations`].
@@ -271,11 +297,14 @@ impl Monitors {
         let words = words(text);
         let (stretches, _) = self.vocabulary.stretches(&words);
         let mut bits = self.vocabulary.result(&stretches);
-        let notice = words.list.len() <= NOTICE_WORDS && self.vocabulary.has(bits, "notice");
+        let call = action.and_then(|action| self.calls.get(&action));
+        // Of a document, by its path; a row or a list of names is no notice.
+        let document = call.is_some_and(|call| !call.folders.is_empty());
+        let notice = document && words.list.len() <= NOTICE_WORDS && self.vocabulary.has(bits, "notice");
         if notice {
             bits |= self.vocabulary.of("restricted");
         }
-        let tool = action.and_then(|action| self.calls.get(&action)).and_then(|call| call.tool.as_deref());
+        let tool = call.and_then(|call| call.tool.as_deref());
         let mut anomalies = self.outcomes.anomalies(tool, text);
         if self.vocabulary.has(bits, "ai-order") {
             anomalies.push(Anomaly::Order);
@@ -340,6 +369,7 @@ impl Monitors {
             return;
         }
         self.counted.clear();
+        self.said.take(&reading.said);
         self.take(reading);
         if reading.matches.is_empty() {
             self.drift = (self.drift - RETURN).max(0.0);
@@ -669,6 +699,11 @@ fn collect(value: &Value, text: &mut String, folders: &mut Vec<u64>, strings: &m
 
 fn request_words(words: &Words) -> Vec<u64> {
     words.list.iter().filter(|word| !word.slight).map(|word| word.stem).collect()
+}
+
+/// The hash of the stem of a word, for the training of the learned score.
+pub fn stem_key(word: &str) -> u64 {
+    stem_hash(word)
 }
 
 /// The patterns that ship, made ready once.
