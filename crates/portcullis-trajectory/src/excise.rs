@@ -162,7 +162,8 @@ impl Reader<'_> {
         let address =
             order.addresses && order.values.iter().any(|hash| !self.run.origins().is_trusted_hash(*hash));
         let asked = self.asked(&entry);
-        if address && !pointed && !asked.is_empty() {
+        let does = |(kind, _): &(&CallKind, Fit)| kind.changes || kind.fetches;
+        if address && !pointed && score >= AGREES && asked.iter().any(does) {
             return true;
         }
         let meant = order.principal || address || score >= AGREES;
@@ -171,7 +172,8 @@ impl Reader<'_> {
             |kind: &CallKind, fit: Fit| fit.asks_plainly() && (kind.changes || kind.fetches || takes);
         let foreign = self.unwanted(&asked);
         match score >= SURE {
-            true => asked.is_empty() || !foreign.is_empty(),
+            true if order.principal => asked.is_empty() || !foreign.is_empty(),
+            true => foreign.iter().any(|(kind, fit)| plainly(kind, *fit)),
             false => meant && foreign.iter().any(|(kind, fit)| plainly(kind, *fit)),
         }
     }

@@ -142,7 +142,7 @@ impl Flow {
 
     /// What was planted in a result.
     fn planted(&self, bundle: &Bundle, call: &Call, text: &str, seen: &Seen) -> Option<Vec<Range<usize>>> {
-        if self.blind || seen.orders.is_empty() {
+        if self.blind || !bundle.flow.excise || seen.orders.is_empty() {
             return Some(Vec::new());
         }
         excise::planted(&self.trajectory, self.tools(bundle).kinds(), call, text, seen)
