@@ -34,6 +34,8 @@ pub struct Tool {
     pub cost_micros: u64,
     /// Whether what it returns is the operator's own word, such as documents of the bundle: orders in it are honest.
     pub trusted: bool,
+    /// Orders that were planted in what it returns are replaced before the agent reads them.
+    pub excise: bool,
     /// Whether agents may use it at all.
     pub enabled: bool,
     /// Which arguments hold SQL, paths, addresses and the like.

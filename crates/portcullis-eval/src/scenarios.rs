@@ -409,6 +409,7 @@ pub fn tools() -> Result<Vec<Tool>, EvalError> {
             risk,
             cost_micros: 0,
             trusted: false,
+            excise: true,
             enabled: true,
             effects: effects
                 .map(|(argument, effect)| EffectArgument {

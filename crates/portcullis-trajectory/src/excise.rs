@@ -141,13 +141,7 @@ impl Reader<'_> {
     /// Whether a neighbour belongs to a planted order: it reads like one, sets rules aside, or is a *thank you*.
     fn goes_along(&self, sentence: &str) -> bool {
         sentence.split_whitespace().nth(2).is_none()
-            || self.detector.score(sentence, Head::Order) >= self.detector.model(Head::Order).grow()
-            || self.overrides(sentence)
-    }
-
-    /// Whether a sentence sets aside the rules that hold.
-    fn overrides(&self, sentence: &str) -> bool {
-        self.detector.score(sentence, Head::Override) >= self.detector.model(Head::Override).threshold()
+            || [Head::Order, Head::Override].iter().any(|head| self.detector.score(sentence, *head) >= AGREES)
     }
 
     /// Whether an order was planted; see the [module documentation](self).

@@ -142,7 +142,7 @@ impl Flow {
 
     /// What was planted in a result.
     fn planted(&self, bundle: &Bundle, call: &Call, text: &str, seen: &Seen) -> Option<Vec<Range<usize>>> {
-        if self.blind || !bundle.flow.excise || seen.orders.is_empty() {
+        if self.blind || seen.orders.is_empty() {
             return Some(Vec::new());
         }
         excise::planted(&self.trajectory, self.tools(bundle).kinds(), call, text, seen)
@@ -174,7 +174,9 @@ impl Flow {
             Subject::Observation { action, text, label } => {
                 let call = self.call(bundle, *action, label);
                 let seen = self.trajectory.read_result(&call, text);
-                let planted = self.planted(bundle, &call, text, &seen);
+                let whole = matches!(label, Label::Tool(name)
+                    if bundle.registry.get(name).is_some_and(|tool| !tool.excise));
+                let planted = if whole { Some(Vec::new()) } else { self.planted(bundle, &call, text, &seen) };
                 FlowReading::Result(seen, planted)
             }
             Subject::Output { .. } => FlowReading::Nothing,

@@ -323,6 +323,7 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
     let risk = table.fraction("risk").unwrap_or(0.5);
     let cost_micros = table.millionths("cost").unwrap_or(0);
     let trusted = table.boolean("trusted").unwrap_or(false);
+    let excise = table.boolean("excise").unwrap_or(true);
     let enabled = table.boolean("enabled").unwrap_or(true);
     let inferred = table.boolean("inferred").unwrap_or(false);
     let args = table.json("args");
@@ -352,6 +353,7 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
         risk,
         cost_micros,
         trusted,
+        excise,
         enabled,
         effects: effects.into_iter().map(|(argument, effect)| EffectArgument { argument, effect }).collect(),
         inferred,

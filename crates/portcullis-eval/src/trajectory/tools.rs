@@ -59,6 +59,7 @@ impl ToolSpec {
             risk: draft.risk,
             cost_micros: 0,
             trusted: false,
+            excise: true,
             enabled: true,
             effects: draft.effects,
             inferred: true,

@@ -28,8 +28,8 @@ use portcullis_trajectory::memory::RunReading;
 /// `flow/tainted-argument`. Text that informs rather than orders. What the user said to follow is left alone.
 ///
 /// ## Configuration
-/// `[flow] excise = false` in `portcullis.toml` leaves results as they came; the bundle for a developer's machine does, where
-/// files full of comments are read to be edited. The model of orders has a card, `docs/models/order.md`.
+/// `excise = false` of a tool leaves its results as they came; in the bundle for a developer's machine the client's own tools
+/// have it, which read files full of comments to edit them. The model of orders has a card, `docs/models/order.md`.
 ///
 /// ## False positives
 /// Instructions in honest mails and manuals. The note says that something was left out, and the record has it.

@@ -131,6 +131,7 @@ fn tool(name: &str, seen: Seen) -> Result<(Tool, InferredTool), String> {
         risk: draft.risk,
         cost_micros: 0,
         trusted: false,
+        excise: true,
         enabled: true,
         effects: draft.effects,
         inferred: true,
