@@ -22,11 +22,6 @@ const FPR: &str = "0.01";
 const AGENTDOJO: &[&str] =
     &["agentdojo_suites/agentdojo_suites_v1.2.2.json", "agentdojo_suites/agentdojo_suites_v1.json"];
 const AGENTDYN: &str = "agentdojo_suites/agentdyn_suites.json";
-const AGENTDYN_RUNS: &[&str] = &[
-    "agentdyn/google_gemini-2.5-pro.jsonl.gz",
-    "agentdyn/gpt-4o-2024-08-06.jsonl.gz",
-    "agentdyn/gpt-4o-mini-2024-07-18.jsonl.gz",
-];
 
 /// One text and its label.
 type Labelled = (String, bool);
@@ -109,50 +104,16 @@ impl Sets<'_> {
     }
 }
 
-/// For the order head: what injections ask for, against what tools and mails say.
+/// For the order head: orders of the grammar and of a set that is split for training, against what tools and mails say.
+/// The sets by whose attacks the gate is measured are not among them.
 fn orders(sets: &Sets<'_>) -> Result<Vec<Labelled>> {
     let mut texts = Vec::new();
-    if sets.has("injecagent") {
-        for file in ["injecagent/attacker_cases_dh.jsonl", "injecagent/attacker_cases_ds.jsonl"] {
-            texts.extend(fields(&sets.lines(file)?, "Attacker Instruction", true));
-        }
-        let cases = sets.lines("injecagent/test_cases_dh_base.jsonl.gz")?;
-        let answers = fields(&cases, "Tool Response Template", false);
-        texts.extend(
-            answers.into_iter().map(|(text, label)| (text.replace("<Attacker Instruction>", "fine"), label)),
-        );
-    }
-    if sets.has("asb") {
-        texts.extend(fields(&sets.lines("asb/all_attack_tools.jsonl")?, "Attacker Instruction", true));
-        for record in sets.lines("asb/clean__gpt-4o-mini__combined_attack.jsonl.gz")? {
-            let said = strings(record.get("messages"));
-            texts.extend(
-                said.iter().filter_map(|text| Some((text.split_once("[Observation]:")?.1.to_owned(), false))),
-            );
-        }
-    }
     if sets.has("bipia") {
         texts.extend(
             strings(Some(&sets.whole("bipia/text_attack_train.json")?)).into_iter().map(|text| (text, true)),
         );
     }
-    for file in suites(sets) {
-        for suite in sets.whole(file)?.as_object().into_iter().flat_map(|suites| suites.values()) {
-            texts.extend(fields(list(suite, "injection_tasks"), "goal", true));
-            texts.extend(strings(suite.get("environment")).into_iter().map(|text| (text, false)));
-            texts.extend(strings(suite.get("injection_vectors")).into_iter().map(|text| (text, false)));
-        }
-    }
     texts.extend(mails(sets)?);
-    for file in AGENTDYN_RUNS.iter().filter(|_| sets.has("agentdyn")) {
-        let innocent = |run: &Value| {
-            let task = run.get("user_task_id").and_then(Value::as_str).unwrap_or_default();
-            run.get("attack_type").is_none_or(Value::is_null) && !task.starts_with("injection")
-        };
-        for run in sets.lines(file)?.iter().filter(|run| innocent(run)) {
-            texts.extend(said_by(list(run, "messages"), "tool"));
-        }
-    }
     if sets.has("tau_bench") {
         for run in sets.lines("tau_bench/gpt-4o-airline_trajectories.jsonl.gz")? {
             texts.extend(said_by(list(&run, "traj"), "tool"));

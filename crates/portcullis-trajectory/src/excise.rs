@@ -4,7 +4,7 @@
 //! that was planted, and each suffices:
 //!
 //! - it asks plainly for what a tool of the agent does and the request has no use for, and it sounds as if it were meant for the
-//!   agent: it speaks as the user, gives an address of its own, or the model of orders agrees;
+//!   agent: it speaks as the user, gives an address of its own, spells the tool out, or the model of orders agrees;
 //! - it asks for what a tool does and directs it to an address that is not the user's, in a source that the user did
 //!   not point at;
 //! - the model of orders is sure of it, and the request has no use for what it asks for, which may be nothing that a
@@ -30,14 +30,18 @@ pub const TOOLS_MAX: usize = 1_024;
 pub const STRETCHES_MAX: usize = 64;
 /// How far a tag may stand from what it holds, in bytes.
 const TAG_REACH: usize = 1_024;
+/// Fewest words of an order, parted by white space.
+const WORDS_MIN: usize = 3;
 /// Sentences between two planted orders that go with them.
 const GAP: usize = 2;
 /// Log-odds of the order model from which its word suffices: 88 in 100.
 const SURE: f32 = 2.0;
 /// Log-odds from which the model agrees with other evidence.
 const AGREES: f32 = 0.0;
-/// Log-odds below which it contradicts all other evidence.
+/// Log-odds below which it contradicts other evidence.
 const CONTRADICTS: f32 = -1.0;
+/// Log-odds below which it contradicts even an order that spells a tool out.
+const REJECTS: f32 = -3.0;
 
 /// The stretches of a result that were planted in it, in bytes of the raw text: ascending, without overlap. None if
 /// there is no model to ask.
@@ -146,8 +150,10 @@ impl Reader<'_> {
 
     /// Whether an order was planted; see the [module documentation](self).
     fn is_planted(&self, order: &Order, text: &str) -> bool {
-        let score = self.detector.score(text, Head::Order);
-        if score < CONTRADICTS {
+        // A list of names is no sentence: `name,email,rating`.
+        let spoken = text.split_whitespace().nth(WORDS_MIN - 1).is_some();
+        let score = if spoken { self.detector.score(text, Head::Order) } else { f32::NEG_INFINITY };
+        if score < REJECTS {
             return false;
         }
         let Source { status, pointed, delegated } = self.source;
@@ -160,16 +166,18 @@ impl Reader<'_> {
         if address && !pointed && score >= AGREES && asked.iter().any(does) {
             return true;
         }
-        let meant = order.principal || address || score >= AGREES;
-        let takes = order.principal && order.sends;
-        let plainly =
-            |kind: &CallKind, fit: Fit| fit.asks_plainly() && (kind.changes || kind.fetches || takes);
         let foreign = self.unwanted(&asked);
-        match score >= SURE {
-            true if order.principal => asked.is_empty() || !foreign.is_empty(),
-            true => foreign.iter().any(|(kind, fit)| plainly(kind, *fit)),
-            false => meant && foreign.iter().any(|(kind, fit)| plainly(kind, *fit)),
+        let takes = order.principal && order.sends;
+        let plainly = || {
+            let mut plain = foreign.iter().filter(|(_, fit)| fit.asks_plainly());
+            plain.any(|fit| does(fit) || takes)
+        };
+        if score >= SURE && order.principal {
+            return asked.is_empty() || !foreign.is_empty();
         }
+        let spelt_out = foreign.iter().any(|(_, fit)| fit.spells_out());
+        let meant = score >= AGREES || (order.principal || address) && score >= CONTRADICTS;
+        (meant || spelt_out) && plainly()
     }
 
     /// The tools that an order asks for, with how well it fits each.

@@ -93,6 +93,11 @@ impl Fit {
         self.named || self.verb && self.object > 0 || self.foreign > 2 || self.verb && self.foreign > 1
     }
 
+    /// Whether it has the tool's name, or most words of a long one, which the request has not.
+    pub(crate) fn spells_out(&self) -> bool {
+        self.named || self.foreign > 2
+    }
+
     /// Whether it is worth weighing at all.
     pub(crate) fn concerns(&self) -> bool {
         self.echoes() || self.carries() || self.named
