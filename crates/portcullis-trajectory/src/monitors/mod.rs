@@ -10,8 +10,8 @@
 //! The first thing said in a run is its stated goal, by which drift is measured. What is remembered is bounded: two sets of
 //! concepts, the folders of restricted sources, and a few numbers a tool.
 
-pub mod acts;
-mod learned;
+mod acts;
+pub mod learned;
 mod outcome;
 mod vocabulary;
 mod words;
