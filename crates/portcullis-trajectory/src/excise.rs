@@ -36,6 +36,8 @@ const WORDS_MIN: usize = 3;
 const GAP: usize = 2;
 /// Log-odds of the order model from which its word suffices: 88 in 100.
 const SURE: f32 = 2.0;
+/// Log-odds from which a neighbour of a planted order reads like one.
+const ALONG: f32 = 1.0;
 /// Log-odds from which the model agrees with other evidence.
 const AGREES: f32 = 0.0;
 /// Log-odds below which it contradicts other evidence.
@@ -145,7 +147,7 @@ impl Reader<'_> {
     /// Whether a neighbour belongs to a planted order: it reads like one, sets rules aside, or is a *thank you*.
     fn goes_along(&self, sentence: &str) -> bool {
         sentence.split_whitespace().nth(2).is_none()
-            || [Head::Order, Head::Override].iter().any(|head| self.detector.score(sentence, *head) >= AGREES)
+            || [Head::Order, Head::Override].iter().any(|head| self.detector.score(sentence, *head) >= ALONG)
     }
 
     /// Whether an order was planted; see the [module documentation](self).
