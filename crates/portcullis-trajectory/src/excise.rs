@@ -36,8 +36,6 @@ const WORDS_MIN: usize = 3;
 const GAP: usize = 2;
 /// Log-odds of the order model from which its word suffices: 88 in 100.
 const SURE: f32 = 2.0;
-/// Log-odds from which a neighbour of a planted order reads like one.
-const ALONG: f32 = 1.0;
 /// Log-odds from which the model agrees with other evidence.
 const AGREES: f32 = 0.0;
 /// Log-odds below which it contradicts other evidence.
@@ -147,7 +145,7 @@ impl Reader<'_> {
     /// Whether a neighbour belongs to a planted order: it reads like one, sets rules aside, or is a *thank you*.
     fn goes_along(&self, sentence: &str) -> bool {
         sentence.split_whitespace().nth(2).is_none()
-            || [Head::Order, Head::Override].iter().any(|head| self.detector.score(sentence, *head) >= ALONG)
+            || [Head::Order, Head::Override].iter().any(|head| self.detector.score(sentence, *head) >= AGREES)
     }
 
     /// Whether an order was planted; see the [module documentation](self).
@@ -197,19 +195,23 @@ impl Reader<'_> {
         fits_best.filter(|(kind, _)| !wanted(kind)).copied().collect()
     }
 
-    /// The stretch with the tag around it, if one opens shortly before it and closes shortly behind.
+    /// The stretch with the tag around it, if one opens in it or shortly before and closes shortly behind.
     fn tagged(&self, leaf: &Range<usize>, stretch: Range<usize>) -> Range<usize> {
         let text = self.text;
         let from = text.ceil_char_boundary(leaf.start.max(stretch.start.saturating_sub(TAG_REACH)));
         let to = text.floor_char_boundary(leaf.end.min(stretch.end + TAG_REACH));
-        let before = text.get(from..stretch.start).unwrap_or_default();
+        let before = text.get(from..stretch.end).unwrap_or_default();
         let behind = text.get(stretch.end..to).unwrap_or_default();
         for (at, _) in before.rmatch_indices('<') {
-            let name = before.get(at + 1..).and_then(|rest| rest.split_once('>')).map(|(name, _)| name);
-            let Some(name) = name.filter(|name| is_tag(name)) else { continue };
+            let Some((name, held)) = before.get(at + 1..).and_then(|rest| rest.split_once('>')) else {
+                continue;
+            };
+            if !is_tag(name) {
+                continue;
+            }
             let closing = format!("</{name}>");
-            if let Some(end) = behind.find(&closing) {
-                return from + at..stretch.end + end + closing.len();
+            if let Some(end) = behind.find(&closing).filter(|_| !held.contains(&closing)) {
+                return stretch.start.min(from + at)..stretch.end + end + closing.len();
             }
         }
         stretch
