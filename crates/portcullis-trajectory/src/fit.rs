@@ -1,7 +1,7 @@
 //! How an order and a call fit together.
 
 use crate::arguments::Argument;
-use crate::book::Entry;
+use crate::book::Order;
 use crate::kind::CallKind;
 use crate::trajectory::Trajectory;
 
@@ -33,8 +33,14 @@ fn has(sorted: &[u64], hash: u64) -> bool {
 }
 
 impl Fit {
-    pub(crate) fn of(run: &Trajectory, entry: &Entry, kind: &CallKind, arguments: &[Argument]) -> Self {
-        let order = &entry.order;
+    /// Of an order that a tool returned, and a call.
+    pub(crate) fn of(
+        run: &Trajectory,
+        order: &Order,
+        returned_by: u64,
+        kind: &CallKind,
+        arguments: &[Argument],
+    ) -> Self {
         let request = run.request();
         let own = |stem: &&u64| has(&order.own, **stem);
         let foreign = |stem: &&u64| has(&order.own, **stem) && !request.says(**stem);
@@ -44,7 +50,7 @@ impl Fit {
             object: kind.objects.iter().filter(own).count(),
             foreign: kind.objects.iter().chain(&kind.verbs).filter(foreign).count(),
             described: kind.described.iter().filter(foreign).count(),
-            named: has(&order.names, kind.name) && entry.tool != kind.name,
+            named: has(&order.names, kind.name) && returned_by != kind.name,
             ..Self::default()
         };
         let targets = || arguments.iter().filter(|argument| !argument.content);
@@ -137,7 +143,7 @@ pub(crate) fn best(
         if entry.status || entry.delegated && which == Which::Foreign {
             continue;
         }
-        let fit = Fit::of(run, entry, kind, arguments);
+        let fit = Fit::of(run, &entry.order, entry.tool, kind, arguments);
         if fit.concerns() && best.is_none_or(|(_, before)| fit.score() > before.score()) {
             best = Some((number, fit));
         }

@@ -25,7 +25,8 @@ use portcullis_trajectory::memory::RunReading;
 ///
 /// ## Does not cover
 /// Orders for what the user asked for, with another address or thing: they are weighed when the call is made, see
-/// `flow/tainted-argument`. Text that informs rather than orders. What the user said to follow is left alone.
+/// `flow/tainted-argument`. Text that informs rather than orders. What the user said to follow is left alone. What stands
+/// beyond the limits of reading (512 orders, 4 MiB of a result).
 ///
 /// ## Configuration
 /// `excise = false` of a tool leaves its results as they came; in the bundle for a developer's machine the client's own tools
