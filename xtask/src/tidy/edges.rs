@@ -53,7 +53,7 @@ const RULES: &[Rule] = &[
     Rule { name: "portcullis-wire", ours: Ours::Only(&[CORE]), pure: true },
     Rule { name: "portcullis-detect", ours: Ours::Only(&[]), pure: true },
     Rule { name: "portcullis-effects", ours: Ours::Only(&[CORE]), pure: true },
-    Rule { name: "portcullis-contracts", ours: Ours::Only(&[CORE]), pure: true },
+    Rule { name: "portcullis-contracts", ours: Ours::Only(&[]), pure: true },
     Rule { name: "portcullis-access", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },
     Rule { name: "portcullis-prove", ours: Ours::Only(&[CORE, "portcullis-access"]), pure: false },
     Rule { name: "portcullis-trajectory", ours: Ours::Only(&[CORE, "portcullis-detect"]), pure: true },

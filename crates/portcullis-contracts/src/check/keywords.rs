@@ -1,0 +1,58 @@
+//! Words that have to be there, that must not be, and how often.
+
+use super::counted;
+use crate::bound::Bound;
+use crate::contract::Check;
+use crate::family::list;
+use crate::text::search::{find_all, find_from, find_words};
+use crate::text::{Span, one};
+
+pub(super) fn includes(reply: &str, keywords: &[String]) -> Check {
+    let (mut missing, mut spans) = (Vec::new(), Vec::new());
+    for keyword in keywords {
+        match find_from(reply, keyword, 0) {
+            Some(span) => spans.push(span),
+            None => missing.push(keyword.as_str()),
+        }
+    }
+    spans.sort_by_key(|span| span.start);
+    if missing.is_empty() {
+        return Check::new(true, format!("all {} keywords occur", keywords.len()), spans);
+    }
+    Check::new(
+        false,
+        format!("{} of {} keywords are missing: {}", missing.len(), keywords.len(), list(&missing)),
+        spans,
+    )
+}
+
+pub(super) fn excludes(reply: &str, words: &[String]) -> Check {
+    let mut present = Vec::new();
+    let mut spans: Vec<Span> = Vec::new();
+    for word in words {
+        let before = spans.len();
+        spans.extend(find_words(reply, word));
+        if spans.len() > before {
+            present.push(word.as_str());
+        }
+    }
+    spans.sort_by_key(|span| span.start);
+    if present.is_empty() {
+        return Check::new(true, format!("none of {} words occurs", words.len()), spans);
+    }
+    Check::new(false, format!("{} of {} words occur: {}", present.len(), words.len(), list(&present)), spans)
+}
+
+pub(super) fn keyword_count(reply: &str, keyword: &str, count: &Bound) -> Check {
+    let spans: Vec<Span> = find_all(reply, keyword).collect();
+    counted(spans.len(), count, "occurrences", spans)
+}
+
+pub(super) fn options(reply: &str, options: &[String]) -> Check {
+    match options.iter().find_map(|option| Some((reply.find(option.as_str())?, option))) {
+        Some((at, option)) => {
+            Check::new(true, format!("the answer is {}", list(&[option])), one(at..at + option.len()))
+        }
+        None => Check::new(false, format!("none of the answers is given: {}", list(options)), Vec::new()),
+    }
+}

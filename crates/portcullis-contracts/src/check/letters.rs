@@ -1,0 +1,76 @@
+//! Letters and their case.
+
+use super::counted;
+use crate::bound::Bound;
+use crate::contract::Check;
+use crate::text::capitals::{self, is_lower, is_upper};
+use crate::text::sentences::sentences;
+use crate::text::{Span, cut, language, words};
+
+pub(super) fn letter_count(reply: &str, letter: char, count: &Bound) -> Check {
+    let alike = |c: char| {
+        c == letter
+            || !c.is_ascii() && c.to_lowercase().any(|c| c == letter)
+            || c.to_ascii_lowercase() == letter
+    };
+    let spans: Vec<Span> =
+        reply.char_indices().filter(|&(_, c)| alike(c)).map(|(at, c)| at..at + c.len_utf8()).collect();
+    counted(spans.len(), count, "occurrences", spans)
+}
+
+pub(super) fn capital_words(reply: &str, count: &Bound) -> Check {
+    let spans = capitals::capital_words(reply);
+    counted(spans.len(), count, "words in capitals", spans)
+}
+
+pub(super) fn all_capitals(reply: &str, english: bool) -> Check {
+    if !is_upper(reply) {
+        return wrong_case(reply, char::is_lowercase, "lower-case");
+    }
+    if english && language::is_long_and_not_english(reply) {
+        return Check::new(false, "capital letters only, and not English".to_owned(), Vec::new());
+    }
+    Check::new(true, "capital letters only".to_owned(), Vec::new())
+}
+
+pub(super) fn all_lowercase(reply: &str, english: bool) -> Check {
+    if !is_lower(reply) {
+        return wrong_case(reply, char::is_uppercase, "capital");
+    }
+    match language::evidence_against(reply, "en").filter(|_| english) {
+        Some(other) => {
+            Check::new(false, format!("lower-case letters only, in {other} and not English"), Vec::new())
+        }
+        None => Check::new(true, "lower-case letters only".to_owned(), Vec::new()),
+    }
+}
+
+fn wrong_case(reply: &str, wrong: fn(char) -> bool, name: &str) -> Check {
+    let spans: Vec<Span> =
+        words::words(reply).filter(|span| cut(reply, span.clone()).contains(wrong)).collect();
+    if spans.is_empty() && !reply.contains(wrong) {
+        return Check::new(false, "no letter that has a case".to_owned(), spans);
+    }
+    Check::new(false, format!("{} words have a {name} letter", spans.len()), spans)
+}
+
+pub(super) fn no_sentence_capitals(reply: &str) -> Check {
+    let spans = capitalised_openings(reply);
+    let explanation = match spans.len() {
+        0 => "no sentence starts with a capital".to_owned(),
+        n => format!("{n} sentences start with a capital"),
+    };
+    Check::new(spans.is_empty(), explanation, spans)
+}
+
+/// First words of sentences that start with a capital.
+fn capitalised_openings(reply: &str) -> Vec<Span> {
+    sentences(reply)
+        .into_iter()
+        .filter_map(|sentence| {
+            let word = words::words(cut(reply, sentence.clone())).next()?;
+            let word = sentence.start + word.start..sentence.start + word.end;
+            cut(reply, word.clone()).starts_with(char::is_uppercase).then_some(word)
+        })
+        .collect()
+}

@@ -1,0 +1,58 @@
+//! The checkers: one file a group of families. Each counts or looks for what its family names, and says what it found.
+
+mod format;
+mod keywords;
+mod language;
+mod length;
+mod letters;
+mod punctuation;
+mod structure;
+mod whole;
+
+use crate::bound::Bound;
+use crate::contract::Check;
+use crate::family::Family;
+use crate::text::Span;
+
+/// Checks a reply that is neither empty nor too long.
+pub(crate) fn family(family: &Family, reply: &str, prompt: Option<&str>) -> Check {
+    match family {
+        Family::Words { count } => length::words(reply, count),
+        Family::Characters { count } => length::characters(reply, count),
+        Family::Sentences { count } => length::sentences(reply, count),
+        Family::SentenceLength { count } => length::sentence_length(reply, count),
+        Family::Paragraphs { count, divider } => structure::paragraphs(reply, count, *divider),
+        Family::ParagraphWord { paragraph, word, within, total } => {
+            structure::paragraph_word(reply, *paragraph, word, *within, *total)
+        }
+        Family::Bullets { count } => structure::bullets(reply, count),
+        Family::Highlights { count } => structure::highlights(reply, count),
+        Family::Title => structure::title(reply),
+        Family::Postscript { marker } => structure::postscript(reply, marker),
+        Family::Sections { marker, count } => structure::sections(reply, marker, count),
+        Family::Responses { count, separator } => structure::responses(reply, *count, separator),
+        Family::Options { options } => keywords::options(reply, options),
+        Family::Placeholders { count } => structure::placeholders(reply, count),
+        Family::Json => format::json(reply),
+        Family::Yaml => format::yaml(reply),
+        Family::RepeatRequest { request } => whole::repeats(reply, request.as_deref().or(prompt)),
+        Family::BeginsWith { phrase } => whole::begins(reply, phrase),
+        Family::EndsWith { phrase } => whole::ends(reply, phrase),
+        Family::Quoted => whole::quoted(reply),
+        Family::Includes { keywords } => keywords::includes(reply, keywords),
+        Family::Excludes { words } => keywords::excludes(reply, words),
+        Family::KeywordCount { keyword, count } => keywords::keyword_count(reply, keyword, count),
+        Family::LetterCount { letter, count } => letters::letter_count(reply, *letter, count),
+        Family::CapitalWords { count } => letters::capital_words(reply, count),
+        Family::AllCapitals { english } => letters::all_capitals(reply, *english),
+        Family::AllLowercase { english } => letters::all_lowercase(reply, *english),
+        Family::NoSentenceCapitals => letters::no_sentence_capitals(reply),
+        Family::Without { mark } => punctuation::without(reply, *mark),
+        Family::Language { code } => language::language(reply, code),
+    }
+}
+
+/// The check of a count against its bound.
+fn counted(count: usize, bound: &Bound, what: &str, spans: Vec<Span>) -> Check {
+    Check::new(bound.holds(count), format!("{count} {what}; demanded: {bound}"), spans)
+}

@@ -1,0 +1,13 @@
+//! Marks that must not occur.
+
+use crate::contract::Check;
+use crate::text::Span;
+
+pub(super) fn without(reply: &str, mark: char) -> Check {
+    let spans: Vec<Span> = reply.match_indices(mark).map(|(at, found)| at..at + found.len()).collect();
+    let explanation = match spans.len() {
+        0 => format!("no `{mark}`"),
+        n => format!("`{mark}` occurs {n} times"),
+    };
+    Check::new(spans.is_empty(), explanation, spans)
+}

@@ -1,0 +1,149 @@
+//! A contract: a statement about a reply, and who decides whether it holds.
+
+use serde::{Deserialize, Serialize};
+
+use crate::family::Family;
+use crate::limits::{MAX_REPLY_BYTES, MAX_SPANS};
+use crate::text::Span;
+
+/// Who decides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Checker {
+    /// Code: the statement is of a family that is checked exactly.
+    Exact(Family),
+    /// A model or a guard program: nothing here can tell.
+    Judged,
+}
+
+/// Which contract gives way where two cannot hold together: the lower one. Equal ones give way in order, the later first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Priority(pub i64);
+
+impl Priority {
+    /// The tag `LOW_PRIORITY`.
+    pub const LOW: Self = Self(-1_000);
+    /// The tag `MEDIUM_PRIORITY`, and the default.
+    pub const MEDIUM: Self = Self(0);
+    /// The tag `HIGH_PRIORITY`.
+    pub const HIGH: Self = Self(1_000);
+
+    /// The priority of a rank: rank 1 comes before rank 2.
+    #[must_use]
+    pub const fn of_rank(rank: u32) -> Self {
+        Self(-(rank as i64))
+    }
+}
+
+impl Default for Priority {
+    fn default() -> Self {
+        Self::MEDIUM
+    }
+}
+
+/// A statement and its checker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Contract {
+    /// A name that is unique among the contracts of one reply.
+    pub id: String,
+    /// The statement, as it was written.
+    pub statement: String,
+    /// Who decides.
+    pub checker: Checker,
+    /// Which gives way in a conflict.
+    #[serde(default)]
+    pub priority: Priority,
+}
+
+impl Contract {
+    /// A contract that code decides, of medium priority.
+    #[must_use]
+    pub fn exact(id: impl Into<String>, statement: impl Into<String>, family: Family) -> Self {
+        Self {
+            id: id.into(),
+            statement: statement.into(),
+            checker: Checker::Exact(family),
+            priority: Priority::MEDIUM,
+        }
+    }
+
+    /// The family, where code decides.
+    #[must_use]
+    pub const fn family(&self) -> Option<&Family> {
+        match &self.checker {
+            Checker::Exact(family) => Some(family),
+            Checker::Judged => None,
+        }
+    }
+}
+
+/// What a checker says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// The contract holds.
+    Pass,
+    /// It does not.
+    Fail,
+    /// It cannot be told here: judged contracts, and those about a request where none was given.
+    NotApplicable,
+}
+
+/// A verdict with its reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Whether the contract holds.
+    pub verdict: Verdict,
+    /// Why, in one sentence: what was found and what is demanded.
+    pub explanation: String,
+    /// Where: what breaks the contract, or what was counted. Bytes of the reply, in order, at most
+    /// [`MAX_SPANS`].
+    pub spans: Vec<Span>,
+}
+
+impl Check {
+    pub(crate) fn new(holds: bool, explanation: String, mut spans: Vec<Span>) -> Self {
+        spans.truncate(MAX_SPANS);
+        Self { verdict: if holds { Verdict::Pass } else { Verdict::Fail }, explanation, spans }
+    }
+
+    pub(crate) fn not_applicable(explanation: impl Into<String>) -> Self {
+        Self { verdict: Verdict::NotApplicable, explanation: explanation.into(), spans: Vec::new() }
+    }
+
+    /// Whether the contract holds; what does not apply does not.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.verdict == Verdict::Pass
+    }
+}
+
+/// Checks one contract on a reply. `prompt` is what was asked; only the family `repeat-request` reads it.
+///
+/// A reply that is empty or longer than [`MAX_REPLY_BYTES`] fails every exact contract.
+#[must_use]
+pub fn check(contract: &Contract, reply: &str, prompt: Option<&str>) -> Check {
+    match contract.family() {
+        Some(family) => check_family(family, reply, prompt),
+        None => Check::not_applicable(
+            "the statement is of no family that is checked exactly: it has to be judged",
+        ),
+    }
+}
+
+/// Checks a family on a reply, as [`check`] does.
+#[must_use]
+pub fn check_family(family: &Family, reply: &str, prompt: Option<&str>) -> Check {
+    if reply.trim().is_empty() {
+        return Check::new(false, "the reply is empty".to_owned(), Vec::new());
+    }
+    if reply.len() > MAX_REPLY_BYTES {
+        let explanation = format!(
+            "the reply has {} bytes; more than {MAX_REPLY_BYTES} are not read: split it",
+            reply.len()
+        );
+        return Check::new(false, explanation, Vec::new());
+    }
+    crate::check::family(family, reply, prompt)
+}

@@ -1,0 +1,290 @@
+//! The families: what a machine can check exactly, with its parameters.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bound::Bound;
+use crate::limits::MAX_SHOWN_CHARS;
+
+/// What parts one paragraph from the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Divider {
+    /// A line of `***`.
+    Stars,
+    /// An empty line: two line breaks.
+    BlankLine,
+}
+
+/// A requirement on a reply that code decides. Letters of either case are alike unless a family says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "family", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Family {
+    /// How many words (runs of word characters).
+    Words {
+        /// How many.
+        count: Bound,
+    },
+    /// How many characters.
+    Characters {
+        /// How many.
+        count: Bound,
+    },
+    /// How many sentences.
+    Sentences {
+        /// How many.
+        count: Bound,
+    },
+    /// How many words every sentence has.
+    SentenceLength {
+        /// How many.
+        count: Bound,
+    },
+    /// How many paragraphs.
+    Paragraphs {
+        /// How many.
+        count: Bound,
+        /// What parts them.
+        divider: Divider,
+    },
+    /// A paragraph has a word among its first ones.
+    ParagraphWord {
+        /// Which paragraph, from 1. Empty ones count here, and in `total` they do not.
+        paragraph: u32,
+        /// The word.
+        word: String,
+        /// Among how many first words.
+        within: u32,
+        /// How many paragraphs there are, where that is demanded too.
+        total: Option<u32>,
+    },
+    /// How many bullet points, Markdown's `*` or `-`.
+    Bullets {
+        /// How many.
+        count: Bound,
+    },
+    /// How many highlighted sections, `*...*` or `**...**`.
+    Highlights {
+        /// How many.
+        count: Bound,
+    },
+    /// A title in double angular brackets.
+    Title,
+    /// A postscript.
+    Postscript {
+        /// What it starts with: `P.S.`, `P.P.S`, or another mark.
+        marker: String,
+    },
+    /// Numbered sections, each opened by a marker and a number.
+    Sections {
+        /// The marker, as written.
+        marker: String,
+        /// How many.
+        count: Bound,
+    },
+    /// One of several fixed answers is contained. Case matters.
+    Options {
+        /// The answers.
+        options: Vec<String>,
+    },
+    /// How many placeholders in square brackets.
+    Placeholders {
+        /// How many.
+        count: Bound,
+    },
+    /// The whole reply is JSON, perhaps in a fence.
+    Json,
+    /// The whole reply is a YAML mapping or sequence, perhaps in a fence.
+    Yaml,
+    /// Several different replies in one.
+    Responses {
+        /// How many.
+        count: u32,
+        /// What parts them.
+        separator: String,
+    },
+    /// The reply starts with the request.
+    RepeatRequest {
+        /// The request, where it is not the whole prompt.
+        request: Option<String>,
+    },
+    /// The reply starts with a phrase; a quotation mark before it does not count.
+    BeginsWith {
+        /// The phrase.
+        phrase: String,
+    },
+    /// The reply ends with a phrase; quotation marks after it do not count.
+    EndsWith {
+        /// The phrase.
+        phrase: String,
+    },
+    /// The whole reply is within double quotation marks.
+    Quoted,
+    /// Every keyword occurs, as part of a word if need be.
+    Includes {
+        /// The keywords.
+        keywords: Vec<String>,
+    },
+    /// No word of a list occurs, as a whole word.
+    Excludes {
+        /// The words.
+        words: Vec<String>,
+    },
+    /// How often a keyword occurs, as part of a word if need be.
+    KeywordCount {
+        /// The keyword.
+        keyword: String,
+        /// How often.
+        count: Bound,
+    },
+    /// How often a letter or mark occurs.
+    LetterCount {
+        /// The letter, in lower case.
+        letter: char,
+        /// How often.
+        count: Bound,
+    },
+    /// How many words are written in capitals.
+    CapitalWords {
+        /// How many.
+        count: Bound,
+    },
+    /// A mark does not occur, such as the comma.
+    Without {
+        /// The mark.
+        mark: char,
+    },
+    /// Capital letters only, in English where that is demanded too.
+    AllCapitals {
+        /// Also in English.
+        english: bool,
+    },
+    /// Lower-case letters only, in English where that is demanded too.
+    AllLowercase {
+        /// Also in English.
+        english: bool,
+    },
+    /// No sentence starts with a capital.
+    NoSentenceCapitals,
+    /// The reply is in a language.
+    Language {
+        /// ISO 639-1 code.
+        code: String,
+    },
+}
+
+impl Family {
+    /// The family's name, in kebab case, as reports and files spell it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Words { .. } => "words",
+            Self::Characters { .. } => "characters",
+            Self::Sentences { .. } => "sentences",
+            Self::SentenceLength { .. } => "sentence-length",
+            Self::Paragraphs { .. } => "paragraphs",
+            Self::ParagraphWord { .. } => "paragraph-word",
+            Self::Bullets { .. } => "bullets",
+            Self::Highlights { .. } => "highlights",
+            Self::Title => "title",
+            Self::Postscript { .. } => "postscript",
+            Self::Sections { .. } => "sections",
+            Self::Options { .. } => "options",
+            Self::Placeholders { .. } => "placeholders",
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+            Self::Responses { .. } => "responses",
+            Self::RepeatRequest { .. } => "repeat-request",
+            Self::BeginsWith { .. } => "begins-with",
+            Self::EndsWith { .. } => "ends-with",
+            Self::Quoted => "quoted",
+            Self::Includes { .. } => "includes",
+            Self::Excludes { .. } => "excludes",
+            Self::KeywordCount { .. } => "keyword-count",
+            Self::LetterCount { .. } => "letter-count",
+            Self::CapitalWords { .. } => "capital-words",
+            Self::Without { .. } => "without",
+            Self::AllCapitals { .. } => "all-capitals",
+            Self::AllLowercase { .. } => "all-lowercase",
+            Self::NoSentenceCapitals => "no-sentence-capitals",
+            Self::Language { .. } => "language",
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Words { count } => write!(f, "{count} words"),
+            Self::Characters { count } => write!(f, "{count} characters"),
+            Self::Sentences { count } => write!(f, "{count} sentences"),
+            Self::SentenceLength { count } => write!(f, "{count} words in every sentence"),
+            Self::Paragraphs { count, divider: Divider::Stars } => {
+                write!(f, "{count} paragraphs parted by `***`")
+            }
+            Self::Paragraphs { count, .. } => write!(f, "{count} paragraphs parted by an empty line"),
+            Self::ParagraphWord { paragraph, word, within, total } => {
+                write!(f, "`{}` among the first {within} words of paragraph {paragraph}", shown(word))?;
+                total.map_or(Ok(()), |total| write!(f, " of {total}"))
+            }
+            Self::Bullets { count } => write!(f, "{count} bullet points"),
+            Self::Highlights { count } => write!(f, "{count} highlighted sections"),
+            Self::Title => write!(f, "a title in `<<` and `>>`"),
+            Self::Postscript { marker } => write!(f, "a postscript starting with `{}`", shown(marker)),
+            Self::Sections { marker, count } => write!(f, "{count} sections marked `{} X`", shown(marker)),
+            Self::Options { options } => write!(f, "one of {}", list(options)),
+            Self::Placeholders { count } => write!(f, "{count} placeholders in square brackets"),
+            Self::Json => write!(f, "all of it JSON"),
+            Self::Yaml => write!(f, "all of it YAML"),
+            Self::Responses { count, separator } => {
+                write!(f, "{count} different responses parted by `{}`", shown(separator))
+            }
+            Self::RepeatRequest { request: None } => write!(f, "the request first, word for word"),
+            Self::RepeatRequest { request: Some(request) } => {
+                write!(f, "`{}` first, word for word", shown(request))
+            }
+            Self::BeginsWith { phrase } => write!(f, "`{}` first", shown(phrase)),
+            Self::EndsWith { phrase } => write!(f, "`{}` last", shown(phrase)),
+            Self::Quoted => write!(f, "double quotation marks around all of it"),
+            Self::Includes { keywords } => write!(f, "all of {}", list(keywords)),
+            Self::Excludes { words } => write!(f, "none of {}", list(words)),
+            Self::KeywordCount { keyword, count } => write!(f, "`{}` {count} times", shown(keyword)),
+            Self::LetterCount { letter, count } => write!(f, "the letter `{letter}` {count} times"),
+            Self::CapitalWords { count } => write!(f, "{count} words in capitals"),
+            Self::Without { mark } => write!(f, "no `{mark}`"),
+            Self::AllCapitals { english } => write!(f, "capital letters only{}", in_english(*english)),
+            Self::AllLowercase { english } => write!(f, "lower-case letters only{}", in_english(*english)),
+            Self::NoSentenceCapitals => write!(f, "no capital at the start of a sentence"),
+            Self::Language { code } => {
+                write!(f, "all of it in {}", crate::text::language::name_of(code).unwrap_or(code))
+            }
+        }
+    }
+}
+
+const fn in_english(english: bool) -> &'static str {
+    if english { ", in English" } else { "" }
+}
+
+/// A literal as an explanation shows it: its first characters.
+pub(crate) fn shown(literal: &str) -> String {
+    let mut chars = literal.chars();
+    let mut out: String = chars.by_ref().take(MAX_SHOWN_CHARS).collect();
+    if chars.next().is_some() {
+        out.push('…');
+    }
+    out
+}
+
+/// Literals in backticks, parted by commas.
+pub(crate) fn list<S: AsRef<str>>(literals: &[S]) -> String {
+    const MAX_LISTED: usize = 8;
+    let mut out: Vec<String> =
+        literals.iter().take(MAX_LISTED).map(|literal| format!("`{}`", shown(literal.as_ref()))).collect();
+    if let Some(more) = literals.len().checked_sub(MAX_LISTED).filter(|&more| more > 0) {
+        out.push(format!("{more} more"));
+    }
+    out.join(", ")
+}

@@ -1,0 +1,20 @@
+//! Contracts on replies: what a machine can check exactly, a machine checks.
+//!
+//! A *contract* is a statement about a reply (`no commas`, `at least 300 words`, `valid JSON`) with a checker. [`check`]
+//! decides one contract exactly, with a reason and the places that matter; what is of no known [`Family`] is *judged*, by
+//! a model or a guard program elsewhere. [`ifeval::family_of`] reads the structured instructions of IFEval.
+//!
+//! Everything here is pure: no I/O, no clock, no randomness, and limits on all of it ([`limits`]).
+
+pub mod bound;
+mod check;
+mod contract;
+mod family;
+pub mod ifeval;
+pub mod limits;
+pub mod text;
+
+pub use bound::Bound;
+pub use contract::{Check, Checker, Contract, Priority, Verdict, check, check_family};
+pub use family::{Divider, Family};
+pub use text::Span;

@@ -1,0 +1,30 @@
+//! Every limit of the crate. What is over one is refused with a clear error, never cut silently.
+
+/// Statements in one call.
+pub const MAX_STATEMENTS: usize = 256;
+/// Bytes of one statement. The longest of the published ones are a few hundred.
+pub const MAX_STATEMENT_BYTES: usize = 16 * 1024;
+/// Bytes of a reply, and of the prompt that goes with it.
+pub const MAX_REPLY_BYTES: usize = 1024 * 1024;
+/// Spans that one check names; an explanation still gives the whole count.
+pub const MAX_SPANS: usize = 64;
+/// Literals in one list of keywords, words or options.
+pub const MAX_LITERALS: usize = 512;
+/// Characters of a literal that an explanation shows.
+pub const MAX_SHOWN_CHARS: usize = 60;
+/// Bytes of a reply that are parsed as YAML.
+pub const MAX_YAML_BYTES: usize = 256 * 1024;
+/// Rounds over all contracts until a repair stops changing the reply.
+pub const MAX_REPAIR_ROUNDS: usize = 4;
+/// Candidates tried for one broken contract in one round.
+pub const MAX_CANDIDATES: usize = 48;
+/// Candidates that break other contracts and are still followed one step further.
+pub const MAX_COMPOUND_CANDIDATES: usize = 6;
+/// Contracts such a candidate may break.
+pub const MAX_COMPOUND_BREAKS: usize = 2;
+/// Bytes of a reply that is repaired; larger ones are checked, and left as they are.
+pub const MAX_REPAIR_BYTES: usize = 128 * 1024;
+/// Share of a reply's text that one step may change; indentation is not counted.
+pub const MAX_STEP_RATIO: f64 = 0.25;
+/// Tokens on either side of a difference; beyond it the edit ratio is an upper bound.
+pub const MAX_DIFF_TOKENS: usize = 20_000;
