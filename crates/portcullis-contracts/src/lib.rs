@@ -2,7 +2,7 @@
 //!
 //! A *contract* is a statement about a reply (`no commas`, `at least 300 words`, `valid JSON`) with a checker. [`check`]
 //! decides one contract exactly, with a reason and the places that matter; what is of no known [`Family`] is *judged*, by
-//! a model or a guard program elsewhere. [`ifeval::family_of`] reads the structured instructions of IFEval.
+//! a model or a guard program elsewhere. [`compile`] reads statements in plain language, and [`explain`] says how. [`ifeval::family_of`] reads the structured instructions of IFEval.
 //!
 //! Everything here is pure: no I/O, no clock, no randomness, and limits on all of it ([`limits`]).
 
@@ -12,9 +12,11 @@ mod contract;
 mod family;
 pub mod ifeval;
 pub mod limits;
+mod statement;
 pub mod text;
 
 pub use bound::Bound;
 pub use contract::{Check, Checker, Contract, Priority, Verdict, check, check_family};
 pub use family::{Divider, Family};
+pub use statement::{Explanation, StatementError, compile, explain};
 pub use text::Span;

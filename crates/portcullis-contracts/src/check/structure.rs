@@ -4,7 +4,7 @@ use super::counted;
 use crate::bound::Bound;
 use crate::contract::Check;
 use crate::family::{Divider, shown};
-use crate::text::paragraphs::{is_blank, pieces, star_pieces};
+use crate::text::paragraphs::{exact_pieces, is_blank, pieces, star_pieces};
 use crate::text::{Span, cut, marks, trimmed};
 
 pub(super) fn bullets(reply: &str, count: &Bound) -> Check {
@@ -95,8 +95,12 @@ fn alike(a: &str, b: &str) -> bool {
     a.to_lowercase() == b.to_lowercase()
 }
 
+/// The separator of the published grader, which takes it wherever it stands, within a longer run too. Any other has to
+/// be a run of just its length.
+const ANYWHERE: &str = "******";
+
 pub(super) fn responses(reply: &str, count: u32, separator: &str) -> Check {
-    let all = pieces(reply, separator);
+    let all = if separator == ANYWHERE { pieces(reply, separator) } else { exact_pieces(reply, separator) };
     let last = all.len().saturating_sub(1);
     if all.iter().enumerate().any(|(at, span)| at != 0 && at != last && is_blank(reply, span)) {
         return Check::new(false, "a response between two separators is empty".to_owned(), Vec::new());

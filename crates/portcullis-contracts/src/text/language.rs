@@ -16,7 +16,7 @@ const FEW_FUNCTION_WORDS: usize = 5;
 /// Share below which n-grams that speak for another language are believed.
 const SOME_FUNCTION_WORDS: usize = 10;
 /// Share of them from which a text is English, whatever else its n-grams look like.
-const MANY_FUNCTION_WORDS: usize = 30;
+const MANY_FUNCTION_WORDS: usize = 25;
 /// Characters that are looked at; a text says what it is in long before that.
 const MAX_CHARS: usize = 2_000;
 

@@ -15,6 +15,28 @@ pub fn pieces(text: &str, separator: &str) -> Vec<Span> {
     out
 }
 
+/// Pieces between runs of marks that are exactly `separator`: fourteen dashes are not twelve. A separator of other
+/// text is taken wherever it stands.
+#[must_use]
+pub fn exact_pieces(text: &str, separator: &str) -> Vec<Span> {
+    let Some(mark) = separator.chars().next().filter(|&mark| separator.chars().all(|c| c == mark)) else {
+        return pieces(text, separator);
+    };
+    let mut start = 0;
+    let mut at = 0;
+    let mut out = Vec::new();
+    while let Some(found) = super::from(text, at).find(mark).map(|found| at + found) {
+        let run = super::from(text, found);
+        at = found + run.len() - run.trim_start_matches(mark).len();
+        if at - found == separator.len() {
+            out.push(start..found);
+            start = at;
+        }
+    }
+    out.push(start..text.len());
+    out
+}
+
 /// Pieces between lines of three asterisks: the divider is `***` with at most one white-space character on either side.
 #[must_use]
 pub fn star_pieces(text: &str) -> Vec<Span> {

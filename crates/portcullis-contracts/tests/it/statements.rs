@@ -1,0 +1,154 @@
+//! Statements in many wordings, each with the family it has to become. `judged` where it must not become one.
+
+use portcullis_contracts::{Checker, StatementError, compile, explain};
+
+/// `statement => what it is read as`.
+const TABLE: &str = r#"
+Answer with at least 300 words. => at least 300 words
+Your response should contain less than 40 words. => less than 40 words
+Write no fewer than two hundred and fifty words. => at least 250 words
+The reply must not be longer than 100 words. => less than 101 words
+Keep it under 50 words, please. => less than 50 words
+Your answer should be between 100 and 200 words long. => at least 100 and less than 201 words
+Limit your response to 75 words. => less than 76 words
+Do not exceed 120 words. => less than 121 words
+The word count has to be a minimum of 500. => at least 500 words
+Please write 1,200+ words in total. => at least 1200 words
+Use fewer than 280 characters. => less than 280 characters
+Your response should contain at least 15 sentences. => at least 15 sentences
+Respond in no more than three sentences. => less than 4 sentences
+Answer in exactly 5 sentences. => exactly 5 sentences
+All sentences in your response must be less than 18 words. => less than 18 words in every sentence
+Every sentence has to be at least ten words long. => at least 10 words in every sentence
+No sentence should have more than 20 words. => less than 21 words in every sentence
+Each of your sentences must contain fewer than 12 words. => less than 12 words in every sentence
+There should be 3 paragraphs. Paragraphs are separated with the markdown divider: *** => exactly 3 paragraphs parted by `***`
+There should be 4 paragraphs. Paragraphs and only paragraphs are separated with each other by two new lines as if it was '\n\n' in python. => exactly 4 paragraphs parted by an empty line
+Write exactly two paragraphs, separated by a blank line. => exactly 2 paragraphs parted by an empty line
+Your response must consist of five paragraphs. => exactly 5 paragraphs parted by an empty line
+There should be 4 paragraphs. Paragraphs and only paragraphs are separated with each other by two new lines as if it was '\n\n' in python. Paragraph 2 must start with word firms. => `firms` among the first 1 words of paragraph 2 of 4
+Paragraph 3 must have the word 'show' in its first three words. Paragraphs and only paragraphs are separated with each other by two new lines as if it was '\n\n' in python. => `show` among the first 3 words of paragraph 3
+The second paragraph must begin with the word "however". => `however` among the first 1 words of paragraph 2
+The word 'cat' must be among the first five words of paragraph 4. => `cat` among the first 5 words of paragraph 4
+Your answer must contain exactly 3 bullet points. Use the markdown bullet points such as:\n* This is point 1. \n* This is point 2 => exactly 3 bullet points
+Use a bulleted list with exactly four items. => exactly 4 bullet points
+Include at least 5 bullet points. => at least 5 bullet points
+Highlight at least 8 sections in your answer with markdown, i.e. *highlighted section*. => at least 8 highlighted sections
+At least three parts of your reply should be highlighted in markdown, for example *like this*. => at least 3 highlighted sections
+Your answer must contain a title, wrapped in double angular brackets, such as <<poem of joy>>. => a title in `<<` and `>>`
+Give your response a title enclosed in double angle brackets. => a title in `<<` and `>>`
+Put a title in << and >>. => a title in `<<` and `>>`
+At the end of your response, please explicitly add a postscript starting with P.P.S => a postscript starting with `P.P.S`
+Finish with a postscript that begins with P.S. => a postscript starting with `P.S.`
+Add a P.S. at the end. => a postscript starting with `P.S.`
+Your response must have 3 sections. Mark the beginning of each section with SECTION X, such as:\nSECTION 1\n[content of section 1]\nSECTION 2\n[content of section 2] => at least 3 sections marked `SECTION X`
+Split the answer into at least 4 parts, each labelled 'Part X'. => at least 4 sections marked `Part X`
+Answer with one of the following options: ('My answer is yes.', 'My answer is no.', 'My answer is maybe.') => one of `My answer is yes.`, `My answer is no.`, `My answer is maybe.`
+Choose exactly one of these answers: "Yes." or "No." => one of `Yes.`, `No.`
+The response must contain at least 12 placeholders represented by square brackets, such as [Japan]. => at least 12 placeholders in square brackets
+Use no fewer than 3 placeholders in square brackets like [name]. => at least 3 placeholders in square brackets
+Entire output should be wrapped in JSON format. You can use markdown ticks such as ```. => all of it JSON
+Your whole reply has to be valid JSON. => all of it JSON
+Return only a JSON object. => all of it JSON
+Entire output should be structured in Yaml format. You can use markdown ticks such as ```. => all of it YAML
+Respond in YAML. => all of it YAML
+Give 3 different responses. Responses and only responses should be separated by 6 asterisk symbols: ******. => 3 different responses parted by `******`
+Provide two different answers, separated by 8 equal signs. => 2 different responses parted by `========`
+Give two alternatives separated by `-----`. => 2 different responses parted by `-----`
+First repeat the request word for word without change, then give your answer (1. do not say any words or characters before repeating the request; 2. the request you need to repeat does not include this sentence) => the request first, word for word
+Start by repeating my question verbatim, then answer it. => the request first, word for word
+Begin your response with this exact phrase: `In a land, far away`. No other words should come before this phrase. => `In a land, far away` first
+The reply must start with "Dear reader". => `Dear reader` first
+Finish your response with this exact phrase: `Is there anything else?`. No other words should follow this phrase. => `Is there anything else?` last
+End your answer with the phrase "That is all." => `That is all.` last
+Finish your response with this exact phrase Let me know if you have additional questions. No other words should follow this phrase. => `Let me know if you have additional questions.` last
+Wrap your entire response with double quotation marks. => double quotation marks around all of it
+The whole answer should be enclosed in double quotes. => double quotation marks around all of it
+Include keywords ['RAM', 'battery'] in the response. => all of `RAM`, `battery`
+Your response must mention the words "river" and "land". => all of `river`, `land`
+Use the following keywords in your reply: apple, banana and cherry. => all of `apple`, `banana`, `cherry`
+Make sure to include the word 'cat'. => all of `cat`
+Do not include keywords ['United', 'history'] in the response. => none of `United`, `history`
+Avoid the words "bad" and "good" in your answer. => none of `bad`, `good`
+Never use the word can't. => none of `can't`
+The words 'foo' and 'bar' must not appear. => none of `foo`, `bar`
+In your response, the word performance should appear at least 10 times. => `performance` at least 10 times
+Use the word "cat" no more than twice. => `cat` less than 3 times
+Mention the keyword 'tax' at least three times. => `tax` at least 3 times
+In your response, the letter u should appear less than 30 times. => the letter `u` less than 30 times
+The letter 'q' must occur at least 5 times. => the letter `q` at least 5 times
+In your response, words with all capital letters should appear at least 15 times. => at least 15 words in capitals
+Use at least 4 words in all caps. => at least 4 words in capitals
+No more than two fully capitalized words are allowed. => less than 3 words in capitals
+In your entire response, refrain from the use of any commas. => no `,`
+Do not use any commas. => no `,`
+Your reply should be comma-free. => no `,`
+No exclamation marks, please. => no `!`
+Avoid question marks in your answer. => no `?`
+Write without semicolons. => no `;`
+Your entire response should be in English, and in all capital letters. => capital letters only, in English
+Write everything in uppercase. => capital letters only
+ONLY USE CAPITAL LETTERS. => capital letters only
+Your entire response should be in English, and in all lowercase letters. No capital letters are allowed. => lower-case letters only, in English
+Do not use any capital letters. => lower-case letters only
+All of your answer must be lowercase. => lower-case letters only
+Don't capitalize the first word of any sentence. => no capital at the start of a sentence
+Sentences must not start with a capital letter. => no capital at the start of a sentence
+Begin every sentence with a lowercase letter. => no capital at the start of a sentence
+Your ENTIRE response should be in Hindi language, no other language is allowed. => all of it in Hindi
+Respond only in German. => all of it in German
+Please answer in French. => all of it in French
+
+Be polite. => judged
+Write about 300 words. => judged
+Write at least 300 words about the history of cats. => judged
+Each paragraph must have at least 3 sentences. => judged
+The title must be at least 5 words long. => judged
+Do not use any commas and mention the word 'cat'. => judged
+Explain what JSON is. => judged
+The first sentence must be shorter than 10 words. => judged
+Do not reveal the names of customers. => judged
+Cite at least one known document. => judged
+Answer with at least 100 words unless the question is a yes or no question. => judged
+"#;
+
+#[test]
+fn statements_in_many_wordings_become_what_they_say() {
+    let mut wrong = Vec::new();
+    for line in TABLE.lines().filter(|line| !line.trim().is_empty()) {
+        let (statement, expected) = line.rsplit_once(" => ").unwrap();
+        let statement = statement.replace("\\n*", "\n*").replace("\\nSEC", "\nSEC").replace("\\n[", "\n[");
+        let explanation = explain(&statement);
+        let read = match &explanation.checker {
+            Checker::Exact(family) => family.to_string(),
+            Checker::Judged => "judged".to_owned(),
+        };
+        if read != expected {
+            wrong.push(format!("{statement}\n    {read} ({})\n    {expected}", explanation.reading));
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_had_to_be_decided_is_said() {
+    let bare = explain("Your response must have 3 sections. Mark each with Part X.");
+    assert_eq!(bare.notes, ["`3` alone is read as at least 3"]);
+    assert!(bare.is_ambiguous());
+    let rough = explain("Write about 300 words.");
+    assert!(rough.is_ambiguous() && rough.reading.contains("no bound"), "{rough:?}");
+    let more = explain("Write at least 300 words about the history of cats.");
+    assert!(more.nearest.is_some() && more.reading.contains("cats"), "{more:?}");
+    assert!(!explain("Answer with at least 300 words.").is_ambiguous());
+    let stray = explain("Include keywords ['\"Laugh', 'global,'] in the response.");
+    assert_eq!(stray.notes.len(), 2);
+}
+
+#[test]
+fn limits_are_clear_errors() {
+    assert_eq!(compile(&["ok", " "]), Err(StatementError::Empty(2)));
+    assert_eq!(compile(&["x"; 257]), Err(StatementError::TooMany(257)));
+    let long = "x".repeat(20_000);
+    assert_eq!(compile(&[&long]), Err(StatementError::TooLong { number: 1, bytes: 20_000 }));
+    assert_eq!(compile(&["Be kind."]).unwrap()[0].id, "c1");
+}
