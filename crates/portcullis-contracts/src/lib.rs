@@ -8,15 +8,19 @@
 
 pub mod bound;
 mod check;
+mod conflict;
 mod contract;
 mod family;
 pub mod ifeval;
 pub mod limits;
+mod repair;
 mod statement;
 pub mod text;
 
 pub use bound::Bound;
+pub use conflict::{Conflict, conflicts};
 pub use contract::{Check, Checker, Contract, Priority, Verdict, check, check_family};
 pub use family::{Divider, Family};
+pub use repair::{Edit, Repair, Step, StepKind, Unrepaired, no_repair, repair};
 pub use statement::{Explanation, StatementError, compile, explain};
 pub use text::Span;

@@ -9,6 +9,8 @@ mod punctuation;
 mod structure;
 mod whole;
 
+pub(crate) use structure::bare;
+
 use crate::bound::Bound;
 use crate::contract::Check;
 use crate::family::Family;

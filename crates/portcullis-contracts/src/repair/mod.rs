@@ -1,0 +1,415 @@
+//! Mechanical repair: exact, minimal, verified, and honest.
+//!
+//! Each family proposes changed texts, the smallest first ([`candidate`]). One is taken when the contract then holds,
+//! every contract that held still does, and the change is honest: no word is lost that does not stand elsewhere, and none
+//! is added but what a contract demands word for word. Where a candidate breaks others, those are repaired first with the
+//! target protected, or all of it is rolled back. Contracts that hold only ever grow in number, so it ends, and nothing
+//! is ever broken.
+//!
+//! What would be writing is left alone: taking words out, putting examples in, choosing an answer, padding to a length.
+
+mod candidate;
+mod difference;
+mod layout;
+mod length;
+mod marks;
+mod whole;
+
+use serde::{Deserialize, Serialize};
+
+use crate::conflict::conflicts;
+use crate::contract::{Contract, check};
+use crate::family::Family;
+use crate::limits::{
+    MAX_CANDIDATES, MAX_COMPOUND_BREAKS, MAX_COMPOUND_CANDIDATES, MAX_REPAIR_BYTES, MAX_REPAIR_ROUNDS,
+    MAX_STEP_RATIO,
+};
+use crate::text::Span;
+pub use candidate::StepKind;
+use candidate::{Candidate, Context};
+use difference::difference;
+
+/// A replacement on the original reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// What is replaced; empty where something is put in.
+    pub span: Span,
+    /// What comes there.
+    pub replacement: String,
+}
+
+/// One step of a repair.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// The contract it was for.
+    pub contract: String,
+    /// How it changes the reply.
+    pub kind: StepKind,
+    /// What was done.
+    pub what: String,
+    /// How much of the reply it changed, as [`Repair::edit_ratio`] counts.
+    pub edit_ratio: f64,
+}
+
+/// A contract that fails still.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unrepaired {
+    /// The contract.
+    pub contract: String,
+    /// Why: no mechanical repair, a conflict, or every candidate would break something or lose words.
+    pub reason: String,
+}
+
+/// A repaired reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Repair {
+    /// The reply after all steps; the original where nothing could be done.
+    pub text: String,
+    /// Changes on the original, in order, that make the text of it.
+    pub edits: Vec<Edit>,
+    /// What was done, in order.
+    pub steps: Vec<Step>,
+    /// What fails still. Judged contracts are not among them.
+    pub unrepaired: Vec<Unrepaired>,
+    /// Characters taken out and put in, over the characters of both texts; indentation is not counted. 0 to 1.
+    pub edit_ratio: f64,
+}
+
+/// Repairs a reply as far as code can. `prompt` is what was asked.
+///
+/// Judged contracts are left alone. A reply longer than [`MAX_REPAIR_BYTES`] is returned as it is.
+#[must_use]
+pub fn repair(contracts: &[Contract], reply: &str, prompt: Option<&str>) -> Repair {
+    let exact: Vec<&Contract> = contracts.iter().filter(|contract| contract.family().is_some()).collect();
+    let engine = Engine { contracts: &exact, prompt, given_way: given_way(contracts, prompt) };
+    let start = engine.state(reply.to_owned(), Vec::new());
+    if reply.len() > MAX_REPAIR_BYTES || reply.trim().is_empty() {
+        let reason = if reply.trim().is_empty() {
+            "the reply is empty".to_owned()
+        } else {
+            format!("the reply has {} bytes; more than {MAX_REPAIR_BYTES} are not repaired", reply.len())
+        };
+        return engine.finished(reply, start, |_| reason.clone());
+    }
+    let mut order: Vec<usize> = (0..exact.len()).collect();
+    order.sort_by_key(|&at| (exact.get(at).and_then(|contract| contract.family()).map_or(0, rank), at));
+    let forward = engine.run(start.clone(), &order);
+    order.reverse();
+    let backward = engine.run(start, &order);
+    let score = |state: &State| state.held.iter().filter(|held| **held).count();
+    let best = match score(&backward).cmp(&score(&forward)) {
+        std::cmp::Ordering::Greater => backward,
+        _ => forward,
+    };
+    let ways = best.held.clone();
+    let reasons: Vec<String> = (0..exact.len()).map(|at| engine.reason(at, &best, &ways)).collect();
+    engine.finished(reply, best, |at| reasons.get(at).cloned().unwrap_or_default())
+}
+
+/// Ids of contracts that give way in a conflict: the lowest of each set, the later among equals.
+fn given_way(contracts: &[Contract], prompt: Option<&str>) -> Vec<String> {
+    let place = |id: &str| contracts.iter().position(|contract| contract.id == id).unwrap_or_default();
+    conflicts(contracts, prompt)
+        .iter()
+        .filter_map(|conflict| {
+            conflict
+                .contracts
+                .iter()
+                .min_by_key(|id| {
+                    let at = place(id);
+                    (contracts.get(at).map(|contract| contract.priority), std::cmp::Reverse(at))
+                })
+                .cloned()
+        })
+        .collect()
+}
+
+/// The order of families: what others count comes before, wraps come last.
+const fn rank(family: &Family) -> u32 {
+    match family {
+        Family::Responses { .. } => 0,
+        Family::Words { .. }
+        | Family::Characters { .. }
+        | Family::LetterCount { .. }
+        | Family::KeywordCount { .. } => 1,
+        Family::Options { .. }
+        | Family::Includes { .. }
+        | Family::Excludes { .. }
+        | Family::Placeholders { .. } => 2,
+        Family::Sentences { .. } => 3,
+        Family::SentenceLength { .. } => 4,
+        Family::Sections { .. } => 5,
+        Family::Title => 6,
+        Family::Highlights { .. } => 7,
+        Family::CapitalWords { .. } => 8,
+        Family::Bullets { .. } => 9,
+        Family::Postscript { .. } => 10,
+        Family::ParagraphWord { .. } => 11,
+        Family::Paragraphs { .. } => 12,
+        Family::BeginsWith { .. } => 13,
+        Family::EndsWith { .. } => 14,
+        Family::RepeatRequest { .. } => 15,
+        Family::Without { .. } => 16,
+        Family::NoSentenceCapitals | Family::AllCapitals { .. } | Family::AllLowercase { .. } => 17,
+        Family::Language { .. } => 18,
+        Family::Quoted => 19,
+        Family::Yaml => 20,
+        Family::Json => 21,
+    }
+}
+
+/// A text, which contracts hold on it, and how it came about.
+#[derive(Clone)]
+struct State {
+    text: String,
+    held: Vec<bool>,
+    steps: Vec<Step>,
+}
+
+struct Engine<'a> {
+    contracts: &'a [&'a Contract],
+    prompt: Option<&'a str>,
+    given_way: Vec<String>,
+}
+
+impl Engine<'_> {
+    fn state(&self, text: String, steps: Vec<Step>) -> State {
+        let held =
+            self.contracts.iter().map(|contract| check(contract, &text, self.prompt).holds()).collect();
+        State { text, held, steps }
+    }
+
+    fn run(&self, mut state: State, order: &[usize]) -> State {
+        for _ in 0..MAX_REPAIR_ROUNDS {
+            let before = state.text.clone();
+            for &at in order {
+                let failing = state.held.get(at) == Some(&false);
+                if failing && let Some(next) = self.attempt(&state, at, 2) {
+                    state = next;
+                }
+            }
+            if state.text == before {
+                break;
+            }
+        }
+        state
+    }
+
+    /// A state in which contract `at` holds and nothing is broken.
+    fn attempt(&self, state: &State, at: usize, depth: usize) -> Option<State> {
+        let contract = self.contracts.get(at)?;
+        let family = contract.family()?;
+        let mut compound = Vec::new();
+        for candidate in self.candidates(state, family).into_iter().take(MAX_CANDIDATES) {
+            let Some(next) = self.taken(state, &candidate, contract, family) else { continue };
+            if next.held.get(at) != Some(&true) {
+                continue;
+            }
+            let broken = broken(&state.held, &next.held);
+            if broken.is_empty() {
+                return Some(next);
+            }
+            if broken.len() <= MAX_COMPOUND_BREAKS && depth > 0 && compound.len() < MAX_COMPOUND_CANDIDATES {
+                compound.push((next, broken));
+            }
+        }
+        compound.into_iter().find_map(|(mut next, broken)| {
+            for other in broken {
+                next = self.attempt(&next, other, depth - 1)?;
+            }
+            let whole = self::broken(&state.held, &next.held).is_empty() && next.held.get(at) == Some(&true);
+            whole.then_some(next)
+        })
+    }
+
+    /// The state after a candidate, if the change is honest and small enough.
+    fn taken(
+        &self,
+        state: &State,
+        candidate: &Candidate,
+        contract: &Contract,
+        family: &Family,
+    ) -> Option<State> {
+        if candidate.text == state.text || !candidate.is_honest(&state.text, family, self.prompt) {
+            return None;
+        }
+        let next = self.state(candidate.text.clone(), Vec::new());
+        let (_, edit_ratio) = difference(&state.text, &candidate.text);
+        if candidate.kind == StepKind::Layout
+            && edit_ratio > MAX_STEP_RATIO
+            && !is_case_only(&state.text, &candidate.text)
+        {
+            return None;
+        }
+        let mut steps = state.steps.clone();
+        steps.push(Step {
+            contract: contract.id.clone(),
+            kind: candidate.kind,
+            what: candidate.what.to_owned(),
+            edit_ratio,
+        });
+        Some(State { steps, ..next })
+    }
+
+    fn candidates(&self, state: &State, family: &Family) -> Vec<Candidate> {
+        let text = state.text.as_str();
+        let context = Context { contracts: self.contracts, prompt: self.prompt };
+        let holds = |text: &str| crate::contract::check_family(family, text, self.prompt).holds();
+        let mut out = match family {
+            Family::Responses { count, separator } => marks::responses(text, *count, separator),
+            Family::Sentences { count } => length::sentence_count(text, count, context),
+            Family::SentenceLength { count } => length::sentence_length(text, count, context),
+            Family::Sections { marker, count } => marks::sections(text, marker, count),
+            Family::Title => marks::title(text, context),
+            Family::Highlights { count } => marks::highlights(text, count),
+            Family::CapitalWords { count } => whole::capitals(text, count),
+            Family::Bullets { count } => marks::bullets(text, count, context),
+            Family::Postscript { marker } => marks::postscript(text, marker),
+            Family::ParagraphWord { paragraph, word, within, total } => {
+                layout::paragraph_word(text, *paragraph, word, *within, *total, context)
+            }
+            Family::Paragraphs { count, divider } => layout::paragraphs(text, count, *divider),
+            Family::Options { options } => whole::options(text, options),
+            Family::Includes { keywords } => whole::includes(text, keywords),
+            Family::Placeholders { .. } => whole::placeholders(text),
+            Family::BeginsWith { phrase } => whole::begins(text, phrase),
+            Family::EndsWith { phrase } => whole::ends(text, phrase),
+            Family::RepeatRequest { request } => whole::repeats(text, request.as_deref().or(self.prompt)),
+            Family::Without { mark } => whole::without(text, *mark),
+            Family::NoSentenceCapitals => whole::sentence_capitals(text, |text| {
+                !broken(&state.held, &self.state(text.to_owned(), Vec::new()).held).is_empty()
+            }),
+            Family::AllCapitals { .. } => whole::upper(text),
+            Family::AllLowercase { .. } => whole::lower(text),
+            Family::Quoted => whole::quoted(text),
+            Family::Yaml => whole::yaml(text),
+            Family::Json => whole::json(text),
+            Family::Words { .. }
+            | Family::Characters { .. }
+            | Family::LetterCount { .. }
+            | Family::KeywordCount { .. }
+            | Family::Excludes { .. }
+            | Family::Language { .. } => Vec::new(),
+        };
+        if is_capped(family) {
+            out.extend(length::without_duplicates(text, holds));
+        }
+        if is_laid_out(family)
+            && let Some(unescaped) = whole::unescaped(text)
+        {
+            let inner = State { text: unescaped.text.clone(), held: state.held.clone(), steps: Vec::new() };
+            let further: Vec<Candidate> = self
+                .candidates_once(&inner, family)
+                .into_iter()
+                .map(|candidate| Candidate { kind: StepKind::Format, ..candidate })
+                .collect();
+            out.push(unescaped);
+            out.extend(further);
+        }
+        out
+    }
+
+    /// Candidates on a text whose escapes are read already.
+    fn candidates_once(&self, state: &State, family: &Family) -> Vec<Candidate> {
+        if state.text.contains("\\n") { Vec::new() } else { self.candidates(state, family) }
+    }
+
+    fn finished(&self, reply: &str, state: State, reason: impl Fn(usize) -> String) -> Repair {
+        let (edits, edit_ratio) = difference(reply, &state.text);
+        let unrepaired = self
+            .contracts
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| state.held.get(*at) == Some(&false))
+            .map(|(at, contract)| Unrepaired { contract: contract.id.clone(), reason: reason(at) })
+            .collect();
+        Repair { text: state.text, edits, steps: state.steps, unrepaired, edit_ratio }
+    }
+
+    fn reason(&self, at: usize, state: &State, held: &[bool]) -> String {
+        let Some(contract) = self.contracts.get(at) else { return String::new() };
+        let Some(family) = contract.family() else { return String::new() };
+        if let Some(why) = no_repair(family) {
+            return why.to_owned();
+        }
+        if self.given_way.contains(&contract.id) {
+            return "it cannot hold together with others that come before it: see the conflicts".to_owned();
+        }
+        let mut breaks: Vec<&str> = Vec::new();
+        let candidates = self.candidates(state, family);
+        let none = candidates.is_empty();
+        for candidate in candidates.iter().take(MAX_CANDIDATES) {
+            let next = self.state(candidate.text.clone(), Vec::new());
+            if next.held.get(at) == Some(&true) {
+                breaks.extend(
+                    broken(held, &next.held)
+                        .into_iter()
+                        .filter_map(|at| self.contracts.get(at))
+                        .map(|contract| contract.id.as_str()),
+                );
+            }
+        }
+        breaks.sort_unstable();
+        breaks.dedup();
+        if none || breaks.is_empty() {
+            "the reply has nothing that could be marked, joined or broken as it would need".to_owned()
+        } else {
+            format!("every change that would do breaks {}", breaks.join(", "))
+        }
+    }
+}
+
+fn broken(before: &[bool], after: &[bool]) -> Vec<usize> {
+    before
+        .iter()
+        .zip(after)
+        .enumerate()
+        .filter(|(_, (before, after))| **before && !**after)
+        .map(|(at, _)| at)
+        .collect()
+}
+
+fn is_case_only(before: &str, after: &str) -> bool {
+    before.to_lowercase() == after.to_lowercase()
+}
+
+/// Families whose upper bound fewer words can meet.
+const fn is_capped(family: &Family) -> bool {
+    match family {
+        Family::Words { count }
+        | Family::Characters { count }
+        | Family::Sentences { count }
+        | Family::KeywordCount { count, .. }
+        | Family::LetterCount { count, .. }
+        | Family::CapitalWords { count } => count.below.is_some(),
+        _ => false,
+    }
+}
+
+/// Families that read line breaks.
+const fn is_laid_out(family: &Family) -> bool {
+    matches!(
+        family,
+        Family::Paragraphs { .. }
+            | Family::ParagraphWord { .. }
+            | Family::Bullets { .. }
+            | Family::Sections { .. }
+            | Family::Yaml
+    )
+}
+
+/// Why a family has no mechanical repair; none where it has one.
+#[must_use]
+pub const fn no_repair(family: &Family) -> Option<&'static str> {
+    match family {
+        Family::Excludes { .. } => Some("to take a word out or put another in its place is writing"),
+        Family::Language { .. } => Some("to translate is writing"),
+        Family::Words { count } | Family::Characters { count } if count.below.is_none() => {
+            Some("to lengthen a reply is writing")
+        }
+        Family::LetterCount { count, .. } | Family::KeywordCount { count, .. } if count.below.is_none() => {
+            Some("to put letters or words in is writing")
+        }
+        _ => None,
+    }
+}
