@@ -188,8 +188,11 @@ fn expectation(kind: &ValidationErrorKind) -> String {
 pub struct Registry {
     tools: Vec<Tool>,
     by_name: HashMap<String, usize>,
-    derived: OnceLock<Arc<dyn Any + Send + Sync>>,
+    derived: [OnceLock<Arc<dyn Any + Send + Sync>>; DERIVED_MAX],
 }
+
+/// Most types of what is made of all tools and kept: how texts speak of them, and how their calls are read.
+pub const DERIVED_MAX: usize = 2;
 
 impl Registry {
     /// Builds a registry. Returns the name that is used twice, if any.
@@ -203,7 +206,7 @@ impl Registry {
                 }
             }
         }
-        Ok(Self { tools, by_name, derived: OnceLock::new() })
+        Ok(Self { tools, by_name, derived: Default::default() })
     }
 
     /// The tool with that name or id.
@@ -217,10 +220,11 @@ impl Registry {
     }
 
     /// What somebody made of all tools, kept from the first time on. A registry never changes, so neither does that.
-    /// There is room for one type: whoever comes second with another is told `None`.
-    pub fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce(&Self) -> T) -> Option<Arc<T>> {
-        let derived = self.derived.get_or_init(|| Arc::new(make(self)));
-        Arc::clone(derived).downcast().ok()
+    /// There is room for [`DERIVED_MAX`] types: whoever comes with one more is told `None`.
+    pub fn derived<T: Any + Send + Sync>(&self, make: impl Fn(&Self) -> T) -> Option<Arc<T>> {
+        self.derived
+            .iter()
+            .find_map(|place| Arc::clone(place.get_or_init(|| Arc::new(make(self)))).downcast().ok())
     }
 
     /// All tools in bundle order.

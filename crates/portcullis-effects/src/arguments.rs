@@ -5,6 +5,7 @@
 //! does not know, by what their values look like as well. What is done to a path or a host follows from the
 //! words of the tool's name and from its type ([`verbs`]); SQL, shell and code say it themselves.
 
+pub(crate) mod plan;
 pub mod verbs;
 
 use std::fmt;
@@ -121,13 +122,13 @@ pub fn explain(tool: &Tool) -> Vec<Explained> {
 }
 
 /// Whether the operator wrote which arguments hold what.
-fn is_declared(tool: &Tool) -> bool {
+pub(crate) fn is_declared(tool: &Tool) -> bool {
     !tool.inferred && !tool.effects.is_empty()
 }
 
 /// What the arguments of a call hold. Only arguments of the top level are listed; what is in them is read with
 /// them.
-pub fn of_call(tool: Option<&Tool>, name: &str, arguments: &Map<String, Value>) -> Vec<(String, Holds)> {
+pub(crate) fn of_call(tool: Option<&Tool>, name: &str, arguments: &Map<String, Value>) -> Vec<(String, Holds)> {
     match tool {
         Some(tool) if is_declared(tool) => {
             let effects = tool.effects.iter();

@@ -64,34 +64,48 @@ pub fn unresolved(text: &str, surroundings: &Surroundings<'_>) -> Resource {
 
 fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Resource {
     let cut = text.get(..text.floor_char_boundary(PATH_BYTES_MAX)).unwrap_or_default();
+    // Nearly every path is of letters that nobody reads in two ways.
+    let plain = is_plain(cut);
     let mut normal = Normal::of(cut, surroundings);
-    let resolved = normal.exact && known && cut.len() == text.len() && !is_doubtful(text);
-    let literal = normal.components.iter().take_while(|component| !glob::is_glob(component));
-    let literal: Vec<&str> = literal.map(String::as_str).collect();
-    let glob = literal.len() < normal.components.len();
-    let in_folder = |folder: &str| {
-        let folder: Vec<&str> = folder.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-        resolved && literal.starts_with(&folder)
-    };
+    let resolved = normal.exact && known && cut.len() == text.len() && (plain || !is_doubtful(text));
+    let literal = normal.components.iter().take_while(|component| !glob::is_glob(component)).count();
+    let glob = literal < normal.components.len();
+    let literal = normal.components.get(..literal).unwrap_or_default();
+    let in_folder = |folder: &str| resolved && lies_in(literal, folder);
     let workspace = surroundings.workspace.filter(|folder| is_plain_folder(folder));
-    let secret = secret::is_secret(&normal.components, normal.absolute, surroundings)
-        || other_spelling(cut, surroundings).is_some_and(|spelling| {
+    let parts = glob::taken_apart(&normal.components);
+    let other = if plain { None } else { other_spelling(cut, surroundings) };
+    let secret = secret::is_secret(&parts, normal.absolute, surroundings)
+        || other.is_some_and(|spelling| {
             let other = Normal::of(&spelling, surroundings);
-            secret::is_secret(&other.components, other.absolute, surroundings)
+            secret::is_secret(&glob::taken_apart(&other.components), other.absolute, surroundings)
         });
     let inside = workspace.is_some_and(in_folder);
     let temporary = TEMPORARY.iter().any(|folder| in_folder(folder));
-    let name =
-        if is_windows(cut) || has_foreign_scheme(cut) { visible(cut) } else { visible(&normal.name()) };
+    let foreign = !plain && (is_windows(cut) || has_foreign_scheme(cut));
+    let name = if foreign { visible(cut.to_owned()) } else { visible(normal.name()) };
     let device = resolved && !glob && (DEVICES.contains(&name.as_str()) || is_standard_stream(&mut normal));
     Resource::new(ResourceKind::Path, name)
         .with("inside", inside)
         .with("secret", secret)
-        .with("control", control::is_control(&normal.components))
+        .with("control", control::is_control(&parts))
         .with("temporary", temporary)
         .with("device", device)
         .with("glob", glob)
         .with("resolved", resolved)
+}
+
+/// Whether a text has only letters that mean one thing to everybody: it is not doubtful, has no other spelling, and
+/// every part of it can be shown as it is.
+fn is_plain(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-'))
+}
+
+/// Whether a path begins with the parts of a folder.
+fn lies_in(path: &[String], folder: &str) -> bool {
+    let mut path = path.iter();
+    let mut folder = folder.split('/').filter(|part| !matches!(*part, "" | "."));
+    folder.all(|part| path.next().is_some_and(|name| name == part))
 }
 
 /// Whether a folder of the surroundings is one that components can be compared with.
@@ -182,7 +196,11 @@ impl Normal {
 
     /// `/proc` has links that are known without asking the file system.
     fn follow_process_links(&mut self, directory: Option<&str>) {
-        if !self.absolute || self.components.len() > PROCESS_LINK_PARTS_MAX {
+        let first = self.components.first().map(String::as_str);
+        if !self.absolute
+            || self.components.len() > PROCESS_LINK_PARTS_MAX
+            || !matches!(first, Some("proc" | "dev"))
+        {
             return;
         }
         let parts: Vec<&str> = self.components.iter().map(String::as_str).collect();
@@ -347,13 +365,14 @@ fn other_spelling(text: &str, surroundings: &Surroundings<'_>) -> Option<String>
 }
 
 /// The name with control and invisible characters written out.
-fn visible(name: &str) -> String {
-    if !name.chars().any(|c| c.is_control() || is_look_alike(c)) {
-        return name.to_owned();
+fn visible(name: String) -> String {
+    let hidden = |c: char| c.is_control() || is_look_alike(c);
+    if name.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !name.chars().any(hidden) {
+        return name;
     }
     let mut visible = String::with_capacity(name.len());
     for c in name.chars() {
-        if c.is_control() || is_look_alike(c) {
+        if hidden(c) {
             visible.extend(c.escape_unicode());
         } else {
             visible.push(c);

@@ -10,7 +10,8 @@ use portcullis_core::state::RunState;
 use portcullis_core::tool::Tool;
 use serde_json::{Map, Value};
 
-use crate::arguments::{self, Holds, Verbs, verbs};
+use crate::arguments::plan::{Held, Plan, Plans, Says, escaped};
+use crate::arguments::{self, Holds, Verbs};
 use crate::limits::{ARGUMENTS_BYTES_MAX, LEAVES_MAX, NESTING_MAX};
 use crate::{Sink, Surroundings, activity, code, mail, money, path, shell, sql, url};
 
@@ -23,7 +24,15 @@ impl EffectReader for Reader {
     fn read(&self, bundle: &Bundle, run: &RunState, action: &Action) -> Effects {
         let Some(name) = action.tool.as_deref() else { return Effects::none() };
         let surroundings = Surroundings::of(bundle, run, action);
-        read_call(bundle.registry.get(name), name, &action.arguments, &surroundings)
+        let registry = &bundle.registry;
+        // Nearly every call is of a tool that is known and has no arguments but those that are written down.
+        if let (Some(plans), Value::Object(arguments)) = (Plans::of(registry), &action.arguments)
+            && let Some(plan) = plans.get(registry, name)
+            && let Some(named) = named(plan, arguments)
+        {
+            return follow(plan, &named, arguments, &surroundings);
+        }
+        read_call(registry.get(name), name, &action.arguments, &surroundings)
     }
 }
 
@@ -44,56 +53,59 @@ pub fn read_call(
             return effects;
         }
     };
-    let directory = working_directory(arguments, surroundings);
+    let plan = Plan::of(tool, name, arguments);
+    let named = named(&plan, arguments).unwrap_or_default();
+    follow(&plan, &named, arguments, surroundings)
+}
+
+/// An argument of a call, with what its name says.
+type Named<'a> = (Says, &'a Value);
+
+/// The arguments with what their names say; none if the plan does not know all of them.
+fn named<'a>(plan: &Plan, arguments: &'a Map<String, Value>) -> Option<Vec<Named<'a>>> {
+    arguments.iter().map(|(name, value)| Some((plan.says(name)?, value))).collect()
+}
+
+/// Reads a call by a plan.
+fn follow(
+    plan: &Plan,
+    named: &[Named<'_>],
+    arguments: &Map<String, Value>,
+    surroundings: &Surroundings<'_>,
+) -> Effects {
+    let directory = working_directory(named, surroundings);
     let surroundings = match &directory {
         None => *surroundings,
         Some(stated) => Surroundings { directory: stated.as_deref(), ..*surroundings },
     };
-    let held = arguments::of_call(tool, name, arguments);
-    let searched = searched_folder(&held, arguments, &surroundings);
+    // Only patterns ask where they start from.
+    let patterns = plan.held.iter().any(|held| held.says.pattern);
+    let searched = patterns.then(|| searched_folder(&plan.held, arguments, &surroundings)).flatten();
     let mut call = Call {
         arguments,
         surroundings,
         searched: searched.as_ref().map(Option::as_deref),
-        recursive: goes_below(name, arguments),
-        has_body: has_body(arguments),
-        effects,
+        recursive: plan.searches || goes_below(named),
+        has_body: has_body(named),
+        effects: Effects::none(),
         leaves: 0,
         bytes: 0,
         full: false,
     };
-    for (argument, holds) in held {
-        let Some(value) = arguments.get(&argument).filter(|value| !value.is_null()) else {
-            call.folder_left_out(&argument, holds);
+    for held in &plan.held {
+        let Some(value) = arguments.get(&held.argument).filter(|value| !value.is_null()) else {
+            call.folder_left_out(held);
             continue;
         };
-        let (verbs, _) = verbs::of(tool, name, &argument, holds);
-        let leaf = Leaf { argument: &argument, holds, verbs };
-        call.value(&leaf, value, &format!("/arguments/{}", escaped(&argument)), 0);
+        call.value(held, value, &held.pointer, 0);
     }
     call.effects
 }
 
 /// The working directory that the arguments themselves name: the outer option whether they do, the inner one
 /// whether it can be known.
-fn working_directory(
-    arguments: &Map<String, Value>,
-    surroundings: &Surroundings<'_>,
-) -> Option<Option<String>> {
-    let is_directory = |name: &str| {
-        let words = words_of(name);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        matches!(
-            words.as_slice(),
-            ["cwd"]
-                | ["workdir"]
-                | ["chdir"]
-                | [.., "working" | "work" | "current", "dir" | "directory"]
-                | ["workingdir"]
-                | ["workingdirectory"]
-        )
-    };
-    let mut stated = arguments.iter().filter(|(name, value)| is_directory(name) && !value.is_null());
+fn working_directory(named: &[Named<'_>], surroundings: &Surroundings<'_>) -> Option<Option<String>> {
+    let mut stated = named.iter().filter(|(says, value)| says.directory && !value.is_null());
     let first = stated.next()?.1.as_str().filter(|text| !text.is_empty());
     // Two could contradict each other.
     let only = first.filter(|_| stated.next().is_none());
@@ -105,27 +117,15 @@ fn working_directory(
     )
 }
 
-/// Words of arguments that name the folder in which something is looked for.
-fn is_folder(argument: &str) -> bool {
-    let words = words_of(argument);
-    matches!(words.last().map(String::as_str), Some("path" | "dir" | "directory" | "folder" | "root"))
-}
-
-/// Words of arguments that say by a pattern which paths are meant.
-fn is_pattern(argument: &str) -> bool {
-    let words = words_of(argument);
-    matches!(words.last().map(String::as_str), Some("pattern" | "patterns" | "glob" | "globs"))
-}
-
 /// Where patterns of paths start from, if another argument says it: the outer option whether it does, the inner one
 /// whether it can be known.
 fn searched_folder(
-    held: &[(String, Holds)],
+    held: &[Held],
     arguments: &Map<String, Value>,
     surroundings: &Surroundings<'_>,
 ) -> Option<Option<String>> {
-    let of_paths = |(name, holds): &&(String, Holds)| *holds == Holds::Path && is_folder(name);
-    let stated = held.iter().filter(of_paths).find_map(|(name, _)| arguments.get(name))?;
+    let folders = held.iter().filter(|held| held.holds == Holds::Path && held.says.folder);
+    let stated = folders.map(|held| &held.argument).find_map(|name| arguments.get(name))?;
     if stated.is_null() {
         return None;
     }
@@ -134,55 +134,28 @@ fn searched_folder(
     Some(known.map(|folder| folder.name))
 }
 
-/// Whether the tool takes what lies below the folders that it is given: it says so, or it searches files for text.
-fn goes_below(name: &str, arguments: &Map<String, Value>) -> bool {
-    let says = |(argument, value): (&String, &Value)| {
-        let words = words_of(argument);
-        let asked = words.last().is_some_and(|word| word == "recursive" || word == "recurse");
-        asked && !matches!(value, Value::Null | Value::Bool(false))
-    };
-    let searches = |word: &String| matches!(word.as_str(), "grep" | "rg" | "ripgrep" | "tree");
-    arguments.iter().any(says) || words_of(name).iter().any(searches)
+/// Whether an argument says that what lies below the folders is taken too.
+fn goes_below(named: &[Named<'_>]) -> bool {
+    named.iter().any(|(says, value)| says.recursive && !matches!(value, Value::Null | Value::Bool(false)))
 }
 
 /// Whether a request carries something, or is made with a method that does.
-fn has_body(arguments: &Map<String, Value>) -> bool {
-    arguments.iter().any(|(name, value)| {
-        let words = words_of(name);
-        let filled = match value {
+fn has_body(named: &[Named<'_>]) -> bool {
+    named.iter().any(|(says, value)| {
+        let filled = || match value {
             Value::Null | Value::Bool(false) => false,
             Value::String(text) => !text.is_empty(),
             Value::Array(items) => !items.is_empty(),
             Value::Object(object) => !object.is_empty(),
             _ => true,
         };
-        match words.last().map(String::as_str) {
-            Some("method" | "verb") => value.as_str().is_none_or(|method| {
+        let sends = || {
+            value.as_str().is_none_or(|method| {
                 !["get", "head", "options"].iter().any(|safe| method.trim().eq_ignore_ascii_case(safe))
-            }),
-            Some(
-                "body" | "data" | "payload" | "json" | "form" | "content" | "upload" | "attachment"
-                | "attachments",
-            ) => filled,
-            _ => false,
-        }
+            })
+        };
+        says.method && sends() || says.body && filled()
     })
-}
-
-/// A name as a part of a JSON pointer (RFC 6901).
-fn escaped(name: &str) -> Cow<'_, str> {
-    if name.contains(['~', '/']) {
-        Cow::Owned(name.replace('~', "~0").replace('/', "~1"))
-    } else {
-        Cow::Borrowed(name)
-    }
-}
-
-/// How a value is to be read.
-struct Leaf<'a> {
-    argument: &'a str,
-    holds: Holds,
-    verbs: Verbs,
 }
 
 /// One call while it is read.
@@ -218,7 +191,7 @@ impl Call<'_> {
         !over && !self.effects.is_full()
     }
 
-    fn value(&mut self, leaf: &Leaf<'_>, value: &Value, pointer: &str, depth: usize) {
+    fn value(&mut self, leaf: &Held, value: &Value, pointer: &str, depth: usize) {
         if depth > NESTING_MAX {
             let why = format!("values are nested deeper than {NESTING_MAX} levels");
             return self.unknown("arguments", why, pointer, 0);
@@ -240,7 +213,7 @@ impl Call<'_> {
                     self.text(leaf, text, pointer);
                 }
             }
-            (Holds::Shell, Value::Array(words)) if is_word_list(leaf.argument, words) => {
+            (Holds::Shell, Value::Array(words)) if is_word_list(&leaf.argument, words) => {
                 let line = quoted(words.iter().filter_map(Value::as_str));
                 if self.take(line.len(), pointer) {
                     self.joined_line(&line, pointer, 0);
@@ -274,7 +247,7 @@ impl Call<'_> {
         }
     }
 
-    fn text(&mut self, leaf: &Leaf<'_>, text: &str, pointer: &str) {
+    fn text(&mut self, leaf: &Held, text: &str, pointer: &str) {
         let surroundings = self.surroundings;
         let verbs = self.verbs(leaf);
         if leaf.holds == Holds::Shell
@@ -290,12 +263,12 @@ impl Call<'_> {
             Holds::Task => activity::read(text, &surroundings, &mut sink),
             Holds::Path => {
                 let below = self.recursive;
-                let surroundings = match self.searched.filter(|_| is_pattern(leaf.argument)) {
+                let surroundings = match self.searched.filter(|_| leaf.says.pattern) {
                     Some(directory) => Surroundings { directory, ..surroundings },
                     None => surroundings,
                 };
                 // A filter of what to leave out names nothing that is touched.
-                if !(is_pattern(leaf.argument) && text.starts_with('!')) {
+                if !(leaf.says.pattern && text.starts_with('!')) {
                     verbs.iter().for_each(|&verb| read_path(verb, text, below, &surroundings, &mut sink));
                 }
             }
@@ -308,8 +281,8 @@ impl Call<'_> {
     }
 
     /// A search that is told no folder takes the working directory.
-    fn folder_left_out(&mut self, argument: &str, holds: Holds) {
-        if self.recursive && holds == Holds::Path && is_folder(argument) {
+    fn folder_left_out(&mut self, held: &Held) {
+        if self.recursive && held.holds == Holds::Path && held.says.folder {
             let surroundings = self.surroundings;
             let mut sink = Sink::new(&mut self.effects, "/arguments");
             sink.add(
@@ -319,7 +292,7 @@ impl Call<'_> {
         }
     }
 
-    fn verbs(&self, leaf: &Leaf<'_>) -> Verbs {
+    fn verbs(&self, leaf: &Held) -> Verbs {
         let mut verbs = leaf.verbs.clone();
         if leaf.holds == Holds::Url && self.has_body && !verbs.contains(&Verb::Send) {
             verbs.push(Verb::Send);

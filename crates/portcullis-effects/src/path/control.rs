@@ -70,8 +70,8 @@ static TAKEN_APART: LazyLock<Vec<Vec<Secret>>> = LazyLock::new(|| {
 
 /// Whether the path is, or lies in, something of that kind. Patterns are taken as those of [`super::secret`] are: they
 /// have to show that it is meant.
-pub(super) fn is_control(components: &[String]) -> bool {
-    let lower: Vec<String> = components.iter().map(|component| component.to_lowercase()).collect();
+pub(super) fn is_control(components: &[Component]) -> bool {
+    let lower: Vec<&str> = components.iter().map(Component::text).collect();
     let mut names = lower.as_slice();
     while let Some(at) = names.windows(2).position(|pair| pair == COPIES) {
         // The folder of all copies is nobody's work; one copy is.
@@ -81,14 +81,20 @@ pub(super) fn is_control(components: &[String]) -> bool {
     if names.iter().any(|name| is_glob(name)) {
         return may_be_control(names);
     }
-    let harmless = HARMLESS.iter().any(|file| {
-        let end = names.len().checked_sub(file.len()).and_then(|start| names.get(start..));
-        end.is_some_and(|end| end == *file)
-    });
-    !harmless && CONTROL.iter().any(|entry| names.windows(entry.len()).any(|run| run == *entry))
+    let harmless = || {
+        HARMLESS.iter().any(|file| {
+            let end = names.len().checked_sub(file.len()).and_then(|start| names.get(start..));
+            end.is_some_and(|end| end == *file)
+        })
+    };
+    let controls = |at: usize| {
+        let below = names.get(at..).unwrap_or_default();
+        CONTROL.iter().any(|entry| entry.first() == below.first() && below.starts_with(entry))
+    };
+    (0..names.len()).any(controls) && !harmless()
 }
 
-fn may_be_control(names: &[String]) -> bool {
+fn may_be_control(names: &[&str]) -> bool {
     let mut left = Expansion::of_a_path();
     let components: Vec<Component> = names.iter().map(|name| Component::new(name, &mut left)).collect();
     // Shells leave hidden names out where the pattern does not begin with a dot.
@@ -109,7 +115,9 @@ mod tests {
     use super::*;
 
     fn control(path: &str) -> bool {
-        is_control(&path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>())
+        let names: Vec<String> =
+            path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        is_control(&super::super::glob::taken_apart(&names))
     }
 
     #[test]

@@ -241,13 +241,18 @@ pub(super) struct Component {
 impl Component {
     /// Takes a component apart; letters become small.
     pub(super) fn new(text: &str, left: &mut Expansion) -> Self {
-        let text = text.to_lowercase();
+        let text = if text.is_ascii() { text.to_ascii_lowercase() } else { text.to_lowercase() };
         let glob = is_glob(&text);
         let patterns = match glob {
             true => left.expand(&text).map(|all| all.iter().map(|name| Pattern::new(name)).collect()),
             false => Some(Vec::new()),
         };
         Self { text, patterns, glob }
+    }
+
+    /// Whether it stands for several names.
+    pub(super) fn is_glob(&self) -> bool {
+        self.glob
     }
 
     /// The text in small letters.
@@ -263,17 +268,24 @@ impl Component {
     pub(super) fn may_be(&self, secret: &Secret, strict: bool) -> bool {
         let Some(patterns) = &self.patterns else { return true };
         if !self.glob {
-            return self.text == secret.text
-                || secret.pattern.glob && matches(&self.text, &secret.pattern.tokens);
+            return self.text == secret.text || secret.pattern.glob && secret.pattern.matches(&self.text);
         }
         patterns.iter().any(|name| name.means(&secret.pattern, strict))
     }
+}
+
+/// The components of one path, taken apart.
+pub(super) fn taken_apart(components: &[String]) -> Vec<Component> {
+    let mut left = Expansion::of_a_path();
+    components.iter().map(|component| Component::new(component, &mut left)).collect()
 }
 
 /// A pattern without braces.
 #[derive(Debug)]
 struct Pattern {
     tokens: Vec<Token>,
+    /// The last letter of every name that it matches; none where that can be any.
+    last: Option<char>,
     /// How many of the tokens are letters.
     letters: usize,
     /// Whether it begins with a dot.
@@ -288,7 +300,18 @@ impl Pattern {
         let tokens = tokens(text);
         let letters = tokens.iter().filter(|token| matches!(token, Token::One(_))).count();
         let named = tokens.iter().any(|token| matches!(token, Token::One(c) if *c != '.'));
-        Self { letters, hidden: text.starts_with('.'), named, glob: is_glob(text), tokens }
+        let last = match tokens.last() {
+            Some(Token::One(last)) => Some(*last),
+            _ => None,
+        };
+        Self { letters, hidden: text.starts_with('.'), named, glob: is_glob(text), last, tokens }
+    }
+
+    /// Whether it matches a plain name.
+    fn matches(&self, name: &str) -> bool {
+        // Most patterns say how a name ends, and most names end otherwise. Names that are too long may be anything.
+        let ends = self.last.is_none_or(|last| name.ends_with(last)) || name.len() > COMPONENT_MAX;
+        ends && matches(name, &self.tokens)
     }
 
     fn means(&self, secret: &Self, strict: bool) -> bool {

@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use super::glob::{Component, Expansion, Secret, is_glob};
+use super::glob::{Component, Secret, is_glob};
 use crate::Surroundings;
 
 /// Names of files and folders, sorted.
@@ -183,22 +183,19 @@ static TAKEN_APART: LazyLock<Vec<Place>> =
     LazyLock::new(|| PLACES.iter().map(|place| Place::new(place, None)).collect());
 
 /// Whether the path is, or lies in, a place where credentials are kept.
-pub(super) fn is_secret(components: &[String], absolute: bool, surroundings: &Surroundings<'_>) -> bool {
-    let mut left = Expansion::of_a_path();
-    let components: Vec<Component> =
-        components.iter().map(|component| Component::new(component, &mut left)).collect();
+pub(super) fn is_secret(components: &[Component], absolute: bool, surroundings: &Surroundings<'_>) -> bool {
     if components.last().is_some_and(|name| is_shared(name.text())) {
         return false;
     }
     components.iter().any(is_secret_name)
-        || TAKEN_APART.iter().any(|place| place.holds(&components, absolute))
+        || TAKEN_APART.iter().any(|place| place.holds(components, absolute))
         || surroundings.settings.secrets.iter().any(|pattern| {
-            Place::new(&pattern.to_lowercase(), surroundings.home).holds(&components, absolute)
+            Place::new(&pattern.to_lowercase(), surroundings.home).holds(components, absolute)
         })
 }
 
 fn is_secret_name(name: &Component) -> bool {
-    if is_glob(name.text()) {
+    if name.is_glob() {
         return NAMES_AND_PATTERNS.iter().any(|secret| name.may_be(secret, true));
     }
     NAMES.binary_search(&name.text()).is_ok()
