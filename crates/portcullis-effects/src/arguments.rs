@@ -128,7 +128,11 @@ pub(crate) fn is_declared(tool: &Tool) -> bool {
 
 /// What the arguments of a call hold. Only arguments of the top level are listed; what is in them is read with
 /// them.
-pub(crate) fn of_call(tool: Option<&Tool>, name: &str, arguments: &Map<String, Value>) -> Vec<(String, Holds)> {
+pub(crate) fn of_call(
+    tool: Option<&Tool>,
+    name: &str,
+    arguments: &Map<String, Value>,
+) -> Vec<(String, Holds)> {
     match tool {
         Some(tool) if is_declared(tool) => {
             let effects = tool.effects.iter();

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use crate::classes::Classes;
 use crate::lexicon::Lexicon;
 use crate::values::{Kind, Value, normal_hash, values};
-use crate::words::{Shape, words};
+use crate::words::{Shape, WORDS_MAX, Word, each};
 
 /// Most string leaves of one call's arguments that are looked at.
 pub const ARGUMENTS_MAX: usize = 64;
@@ -15,7 +15,7 @@ pub const DEPTH_MAX: usize = 16;
 pub const TARGET_WORDS_MAX: usize = 12;
 /// Longest argument that counts as one value whatever it looks like, in bytes.
 pub const WHOLE_BYTES_MAX: usize = 80;
-/// Most values and words of one argument that are looked at.
+/// Most values of one argument that are looked at.
 pub const PARTS_MAX: usize = 256;
 
 /// One string or number among the arguments.
@@ -25,7 +25,7 @@ pub struct Argument {
     pub content: bool,
     /// The values in it; a short one without any is a value as a whole.
     pub values: Vec<Value>,
-    /// Stems of its words, without those that say nothing.
+    /// Stems of the words of what the call is done to, without those that say nothing; a text has none.
     pub stems: Vec<u64>,
     /// Whether it has more than two letters or digits.
     pub speaks: bool,
@@ -59,25 +59,25 @@ fn flatten(lexicon: &Lexicon, name: &str, json: &Json, found: &mut Vec<Argument>
 }
 
 fn argument(lexicon: &Lexicon, name: &str, text: &str) -> Argument {
-    let spoken = words(text);
-    let names_a_text =
-        words(&name.replace('_', " ")).iter().any(|word| lexicon.classes(word).is(Classes::CONTENT));
+    let names_a_text = each(name).take(WORDS_MAX).any(|word| lexicon.classes(&word).is(Classes::CONTENT));
+    // Of a text nobody asks for the words, only for the values.
+    let spoken: Vec<Word> = match names_a_text {
+        true => Vec::new(),
+        false => each(text).take(TARGET_WORDS_MAX + 1).collect(),
+    };
+    let content = names_a_text || spoken.len() > TARGET_WORDS_MAX;
     let mut found = values(text);
     found.truncate(PARTS_MAX);
-    if found.is_empty() && (2..=WHOLE_BYTES_MAX).contains(&text.trim().len()) {
+    let trimmed = text.trim().len();
+    if found.is_empty() && (2..=WHOLE_BYTES_MAX).contains(&trimmed) {
         found.push(Value { kind: Kind::Quoted, hash: normal_hash(text), host: None, range: 0..text.len() });
     }
-    let says = |word: &&crate::words::Word| {
+    let says = |word: &&Word| {
         let number = word.shape.is(Shape::DIGIT) && word.shape.is(Shape::SHORT);
         !number && !lexicon.classes(word).is(Classes::FUNCTION)
     };
-    let stems = spoken.iter().filter(says).map(|word| lexicon.base(word.stem)).take(PARTS_MAX).collect();
-    Argument {
-        content: spoken.len() > TARGET_WORDS_MAX || names_a_text,
-        values: found,
-        stems,
-        speaks: text.trim().len() > 2,
-    }
+    let stems = spoken.iter().filter(|_| !content).filter(says).map(|word| lexicon.base(word.stem));
+    Argument { content, values: found, stems: stems.collect(), speaks: trimmed > 2 }
 }
 
 #[cfg(test)]

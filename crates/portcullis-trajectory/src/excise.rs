@@ -15,6 +15,7 @@
 //! them, and over a tag around all of it.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use portcullis_detect::{Detector, Head, Leaf, leaves, sentences};
 
@@ -47,7 +48,7 @@ const REJECTS: f32 = -3.0;
 /// there is no model to ask.
 pub fn planted(
     run: &Trajectory,
-    tools: &[CallKind],
+    tools: &[Arc<CallKind>],
     call: &Call,
     text: &str,
     seen: &Seen,
@@ -96,7 +97,7 @@ fn push(found: &mut Vec<Range<usize>>, stretch: Range<usize>) {
 
 struct Reader<'a> {
     run: &'a Trajectory,
-    tools: &'a [CallKind],
+    tools: &'a [Arc<CallKind>],
     call: &'a Call,
     source: Source,
     text: &'a str,
@@ -190,7 +191,7 @@ impl Reader<'_> {
 
     /// The tools that an order asks for, with how well it fits each.
     fn asked(&self, order: &Order) -> Vec<(&CallKind, Fit)> {
-        let fits = self.tools.iter().take(TOOLS_MAX).filter(|kind| !kind.harmless);
+        let fits = self.tools.iter().take(TOOLS_MAX).map(Arc::as_ref).filter(|kind| !kind.harmless);
         let fits = fits.map(|kind| (kind, Fit::of(self.run, order, self.call.kind.name, kind, &[])));
         fits.filter(|(_, fit)| fit.asks()).collect()
     }
@@ -264,11 +265,12 @@ mod tests {
 
     fn cut(request: &str, text: &str) -> Vec<Range<usize>> {
         let lexicon = Arc::new(Lexicon::parse(BUILT_IN).unwrap());
-        let tools: Vec<CallKind> = TOOLS.iter().map(|tool| CallKind::of(&lexicon, tool)).collect();
+        let tools: Vec<Arc<CallKind>> =
+            TOOLS.iter().map(|tool| Arc::new(CallKind::of(&lexicon, tool))).collect();
         let mut run = Trajectory::new(Arc::clone(&lexicon));
         let said = run.read_input(request);
         run.record_input(said);
-        let call = Call::new(&lexicon, tools[0].clone(), &json!({"path": "a.txt"}));
+        let call = Call::new(&lexicon, Arc::clone(&tools[0]), &json!({"path": "a.txt"}));
         let seen = run.read_result(&call, text);
         planted(&run, &tools, &call, text, &seen).unwrap()
     }

@@ -113,6 +113,10 @@ impl Flow {
 
     fn judge(&self, bundle: &Bundle, action: &Action) -> Judged {
         let Some(name) = action.tool.as_deref() else { return Judged::default() };
+        if !self.trajectory.has_seen() {
+            // There is nothing to weigh the call against: its arguments are read when it is recorded.
+            return Judged::default();
+        }
         let call = self.new_call(bundle, name, &action.arguments);
         let settings = Settings { strict: self.strict || bundle.flow.strict, blind: self.blind };
         let reasons = rules::judge(&self.trajectory, &call, &action.arguments, settings);

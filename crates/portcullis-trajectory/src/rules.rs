@@ -112,7 +112,7 @@ pub struct Reason {
 
 /// Judges a call: every reason against it, none if nothing stands against it.
 pub fn judge(run: &Trajectory, call: &Call, json: &Json, settings: Settings) -> Vec<Reason> {
-    if call.kind.harmless || run.origins().is_empty() && run.book().is_empty() {
+    if call.kind.harmless || !run.has_seen() {
         return Vec::new();
     }
     let support = run.support(call);

@@ -11,15 +11,25 @@ use crate::lexicon::Lexicon;
 #[derive(Debug)]
 pub struct Toolset {
     lexicon: Arc<Lexicon>,
-    kinds: Vec<CallKind>,
+    kinds: Vec<Arc<CallKind>>,
+    /// The same of calls that use the tool's id.
+    by_id: Vec<Arc<CallKind>>,
 }
 
 impl Toolset {
     /// Of a registry: read when it is first asked for, then kept beside it. O(1) but for the first time.
     pub fn of(lexicon: &Arc<Lexicon>, registry: &Registry) -> Arc<Self> {
-        let read = |registry: &Registry| Self {
-            lexicon: Arc::clone(lexicon),
-            kinds: registry.iter().map(|tool| CallKind::of(lexicon, &view(tool))).collect(),
+        let read = |registry: &Registry| {
+            let mut read = Self { lexicon: Arc::clone(lexicon), kinds: Vec::new(), by_id: Vec::new() };
+            for tool in registry.iter() {
+                let kind = Arc::new(CallKind::of(lexicon, &view(tool)));
+                read.by_id.push(match kind.is_named(&tool.id) {
+                    true => Arc::clone(&kind),
+                    false => Arc::new(CallKind::of(lexicon, &ToolView { name: &tool.id, ..view(tool) })),
+                });
+                read.kinds.push(kind);
+            }
+            read
         };
         // By other words tools are of other kinds.
         let kept = registry.derived(read).filter(|kept| Arc::ptr_eq(&kept.lexicon, lexicon));
@@ -27,19 +37,19 @@ impl Toolset {
     }
 
     /// All kinds, in the order of the registry.
-    pub fn kinds(&self) -> &[CallKind] {
+    pub fn kinds(&self) -> &[Arc<CallKind>] {
         &self.kinds
     }
 
     /// The kind of the calls of the tool with that name.
-    pub fn kind(&self, registry: &Registry, name: &str) -> CallKind {
-        let known =
-            registry.position(name).and_then(|at| self.kinds.get(at)).filter(|kind| kind.is_named(name));
-        known.cloned().unwrap_or_else(|| {
-            let tool =
-                registry.get(name).map_or(ToolView::unknown(name), |tool| ToolView { name, ..view(tool) });
-            CallKind::of(&self.lexicon, &tool)
-        })
+    pub fn kind(&self, registry: &Registry, name: &str) -> Arc<CallKind> {
+        let kept = |kinds: &[Arc<CallKind>]| kinds.get(registry.position(name)?).map(Arc::clone);
+        let known = match registry.get(name) {
+            Some(tool) if tool.name == name => kept(&self.kinds),
+            Some(tool) if tool.id == name => kept(&self.by_id),
+            _ => None,
+        };
+        known.unwrap_or_else(|| Arc::new(CallKind::of(&self.lexicon, &ToolView::unknown(name))))
     }
 }
 

@@ -26,7 +26,7 @@ pub const STATUS_BYTES_MAX: usize = 400;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// What its tool does.
-    pub kind: CallKind,
+    pub kind: Arc<CallKind>,
     /// Its arguments.
     pub arguments: Vec<Argument>,
     /// Whether some of the arguments were left out for their number or depth.
@@ -35,9 +35,9 @@ pub struct Call {
 
 impl Call {
     /// Reads the arguments of a call.
-    pub fn new(lexicon: &Lexicon, kind: CallKind, json: &Json) -> Self {
+    pub fn new(lexicon: &Lexicon, kind: impl Into<Arc<CallKind>>, json: &Json) -> Self {
         let (arguments, cut) = arguments::arguments(lexicon, json);
-        Self { kind, arguments, cut }
+        Self { kind: kind.into(), arguments, cut }
     }
 
     /// The hashes of the values in its arguments.
@@ -100,6 +100,11 @@ impl Trajectory {
     /// The orders that tools returned.
     pub fn book(&self) -> &Book {
         &self.book
+    }
+
+    /// Whether anything was seen, or named, that a call could be weighed against.
+    pub fn has_seen(&self) -> bool {
+        !self.origins.is_empty() || !self.book.is_empty()
     }
 
     /// The event of an unasked read of what is nobody else's business.

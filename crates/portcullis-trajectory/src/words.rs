@@ -166,28 +166,30 @@ pub fn stem_hash(word: &str) -> u64 {
 /// Cuts a text into words: runs of letters, digits and inner apostrophes; at most [`WORDS_MAX`].
 pub fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::with_capacity(text.len() / 6);
-    let mut before = Before::Start;
-    let mut lower = String::with_capacity(WORD_BYTES_MAX);
-    let mut at = 0;
-    while let Some(letter) = letter_at(text, at) {
-        let next = at + letter.len_utf8();
-        if !letter.is_alphanumeric() {
-            before = after_sign(before, letter, letter_at(text, next).is_none_or(char::is_whitespace));
-            at = next;
-            continue;
-        }
-        if words.len() >= WORDS_MAX {
-            return words;
-        }
-        let (end, found) = plain_word(text, at, before).unwrap_or_else(|| {
-            let end = end_of_word(text, next);
-            (end, word(text, at..end, before, &mut lower))
-        });
-        words.push(found);
-        before = Before::Space;
-        at = end;
-    }
+    words.extend(each(text).take(WORDS_MAX));
     words
+}
+
+/// The words of a text one by one, for readers who need only the first.
+pub fn each(text: &str) -> impl Iterator<Item = Word> {
+    let (mut before, mut lower, mut at) = (Before::Start, String::new(), 0);
+    std::iter::from_fn(move || {
+        loop {
+            let letter = letter_at(text, at)?;
+            let next = at + letter.len_utf8();
+            if !letter.is_alphanumeric() {
+                before = after_sign(before, letter, letter_at(text, next).is_none_or(char::is_whitespace));
+                at = next;
+                continue;
+            }
+            let (end, found) = plain_word(text, at, before).unwrap_or_else(|| {
+                let end = end_of_word(text, next);
+                (end, word(text, at..end, before, &mut lower))
+            });
+            (before, at) = (Before::Space, end);
+            return Some(found);
+        }
+    })
 }
 
 /// The letter that begins at a byte. ASCII, the usual case, is not decoded.

@@ -115,8 +115,7 @@ mod tests {
     use super::*;
 
     fn control(path: &str) -> bool {
-        let names: Vec<String> =
-            path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        let names: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         is_control(&super::super::glob::taken_apart(&names))
     }
 

@@ -265,6 +265,7 @@ impl Component {
     /// A pattern in the path has to show that it is meant: `*.json` may match `credentials.json` and is not about
     /// it, `cred*.json` is. It is meant if half of the secret's letters stand in it. In a folder that is named
     /// (not `strict`) any match will do, except that names with a leading dot need a pattern with one.
+    #[inline]
     pub(super) fn may_be(&self, secret: &Secret, strict: bool) -> bool {
         let Some(patterns) = &self.patterns else { return true };
         if !self.glob {
@@ -284,8 +285,8 @@ pub(super) fn taken_apart(components: &[String]) -> Vec<Component> {
 #[derive(Debug)]
 struct Pattern {
     tokens: Vec<Token>,
-    /// The last letter of every name that it matches; none where that can be any.
-    last: Option<char>,
+    /// The last byte of every name that it matches; none where that can be any.
+    last: Option<u8>,
     /// How many of the tokens are letters.
     letters: usize,
     /// Whether it begins with a dot.
@@ -301,16 +302,17 @@ impl Pattern {
         let letters = tokens.iter().filter(|token| matches!(token, Token::One(_))).count();
         let named = tokens.iter().any(|token| matches!(token, Token::One(c) if *c != '.'));
         let last = match tokens.last() {
-            Some(Token::One(last)) => Some(*last),
+            Some(Token::One(_)) => text.bytes().last(),
             _ => None,
         };
         Self { letters, hidden: text.starts_with('.'), named, glob: is_glob(text), last, tokens }
     }
 
     /// Whether it matches a plain name.
+    #[inline]
     fn matches(&self, name: &str) -> bool {
         // Most patterns say how a name ends, and most names end otherwise. Names that are too long may be anything.
-        let ends = self.last.is_none_or(|last| name.ends_with(last)) || name.len() > COMPONENT_MAX;
+        let ends = self.last.is_none() || self.last == name.bytes().last() || name.len() > COMPONENT_MAX;
         ends && matches(name, &self.tokens)
     }
 

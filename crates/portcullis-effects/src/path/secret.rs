@@ -4,6 +4,7 @@
 //! names anywhere, one that begins with `/` or `~/` a place. What lies below a secret folder is secret.
 //! Letters match in both cases, because some file systems do not tell them apart.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::glob::{Component, Secret, is_glob};
@@ -181,6 +182,10 @@ static PATTERNS: LazyLock<Vec<Secret>> =
     LazyLock::new(|| NAME_PATTERNS.iter().map(|name| Secret::new(name)).collect());
 static TAKEN_APART: LazyLock<Vec<Place>> =
     LazyLock::new(|| PLACES.iter().map(|place| Place::new(place, None)).collect());
+/// What a plain name of a path has to be for the path to lie in one of [`PLACES`]: how one of them begins.
+static BEGINNINGS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    PLACES.iter().filter_map(|place| place.split('/').find(|part| !part.is_empty())).collect()
+});
 
 /// Whether the path is, or lies in, a place where credentials are kept.
 pub(super) fn is_secret(components: &[Component], absolute: bool, surroundings: &Surroundings<'_>) -> bool {
@@ -188,10 +193,17 @@ pub(super) fn is_secret(components: &[Component], absolute: bool, surroundings: 
         return false;
     }
     components.iter().any(is_secret_name)
-        || TAKEN_APART.iter().any(|place| place.holds(components, absolute))
-        || surroundings.settings.secrets.iter().any(|pattern| {
-            Place::new(&pattern.to_lowercase(), surroundings.home).holds(components, absolute)
-        })
+        || may_begin(components) && TAKEN_APART.iter().any(|place| place.holds(components, absolute))
+        || surroundings
+            .settings
+            .secrets
+            .iter()
+            .any(|pattern| Place::new(&pattern.to_lowercase(), surroundings.home).holds(components, absolute))
+}
+
+/// Whether one of [`PLACES`], none of which begins with a pattern, may begin in the path.
+fn may_begin(components: &[Component]) -> bool {
+    components.iter().any(|name| name.is_glob() || BEGINNINGS.contains(name.text()))
 }
 
 fn is_secret_name(name: &Component) -> bool {
@@ -273,5 +285,16 @@ impl Place {
                 reached.get_mut(at + 1).into_iter().for_each(|place| *place = true);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_place_begins_with_a_pattern() {
+        assert!(BEGINNINGS.iter().all(|name| !is_glob(name)));
+        assert!(BEGINNINGS.contains("etc") && BEGINNINGS.contains(".config"));
     }
 }

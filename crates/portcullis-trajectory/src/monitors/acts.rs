@@ -14,69 +14,76 @@ const READS: [&str; 7] = ["read", "list", "stat", "get", "view", "search", "exis
 impl Monitors {
     /// What a call would do, by its tool and the words of its arguments.
     pub(super) fn acts(&self, action: &Action, tool: Option<&Tool>, folders: &[u64], words: &Words) -> Bits {
-        let vocabulary = &self.vocabulary;
+        let known = &self.vocabulary.known;
         if action.tool.is_none() {
             return 0;
         }
         let mut acts = 0;
         let (_, reads) = operation(action);
         let changes = !reads && tool.is_none_or(|tool| tool.side_effecting);
-        acts |= vocabulary.of(if changes { "act-change" } else { "act-read" });
+        acts |= if changes { known.act_change } else { known.act_read };
         let sends =
             |tool: &Tool| tool.tool_type.contains("SEND") || tool.effects.iter().any(|e| e.effect == "email");
         if changes && tool.is_some_and(sends) {
-            acts |= vocabulary.of("act-send");
+            acts |= known.act_send;
         }
         if folders.iter().any(|folder| self.restricted.contains(folder)) {
-            acts |= vocabulary.of("act-beside");
+            acts |= known.act_beside;
         }
         if self.since.is_some() && self.talk >= TALK {
-            acts |= vocabulary.of("act-after-talk");
+            acts |= known.act_after_talk;
         }
         if tool.is_some_and(|tool| tool.tool_type.contains("EXECUTE")) {
-            acts |= vocabulary.of("act-run");
+            acts |= known.act_run;
         }
         if destroys(action) {
-            acts |= vocabulary.of("act-destroy");
+            acts |= known.act_destroy;
         }
         if words.addresses.iter().any(|address| self.found.has(*address) && !self.named.has(*address)) {
-            acts |= vocabulary.of("act-outside");
+            acts |= known.act_outside;
         }
         acts
     }
 
-    /// What a call would do, by its effects.
+    /// What a call would do, by its effects; without [`Self::trail`].
     pub(super) fn effect_acts(&self, action: &Action, effects: &[Effect]) -> Bits {
-        let vocabulary = &self.vocabulary;
+        let known = &self.vocabulary.known;
         let (operates, reads) = operation(action);
         let mut acts = 0;
         for effect in effects {
             let resource = &effect.resource;
             if resource.is("secret") {
-                acts |= vocabulary.of("act-secret");
+                acts |= known.act_secret;
             }
             if effect.verb == Verb::Send && !resource.is("loopback") {
-                acts |= vocabulary.of("act-send");
+                acts |= known.act_send;
             }
             if wipes(effect, destroys(action)) {
-                acts |= vocabulary.of("act-wipe");
+                acts |= known.act_wipe;
             }
-            let changes =
-                !reads && (operates || matches!(effect.verb, Verb::Write | Verb::Delete | Verb::Configure));
+            let changes = changes(effect, operates, reads);
             if changes {
-                acts |= vocabulary.of("act-change");
+                acts |= known.act_change;
             }
-            if changes && resource.kind == ResourceKind::Path {
-                if is_own_rules(&resource.name) {
-                    acts |= vocabulary.of("act-own-rules");
-                }
-                let (stretches, _) = vocabulary.stretches(&words(tail(&resource.name)));
-                if vocabulary.has(union(&stretches), "log-file") {
-                    acts |= vocabulary.of("act-trail");
-                }
+            if changes && resource.kind == ResourceKind::Path && is_own_rules(&resource.name) {
+                acts |= known.act_own_rules;
             }
         }
         acts
+    }
+
+    /// Whether a call would change a log, by the names of the files that it changes.
+    pub(super) fn trail(&self, action: &Action, effects: &[Effect]) -> Bits {
+        let known = &self.vocabulary.known;
+        let is_log = |effect: &Effect| {
+            let (stretches, _) = self.vocabulary.stretches(&words(tail(&effect.resource.name)));
+            union(&stretches) & known.log_file != 0
+        };
+        let (operates, reads) = operation(action);
+        let mut paths = effects
+            .iter()
+            .filter(|effect| effect.resource.kind == ResourceKind::Path && changes(effect, operates, reads));
+        if paths.any(is_log) { known.act_trail } else { 0 }
     }
 }
 
@@ -85,6 +92,11 @@ fn operation(action: &Action) -> (bool, bool) {
     let named = action.arguments.get("operation").and_then(Value::as_str);
     let reads = named.is_some_and(|named| READS.contains(&named.to_ascii_lowercase().as_str()));
     (named.is_some() && !reads, reads)
+}
+
+/// Whether an effect changes something, given what the call's operation says.
+fn changes(effect: &Effect, operates: bool, reads: bool) -> bool {
+    !reads && (operates || matches!(effect.verb, Verb::Write | Verb::Delete | Verb::Configure))
 }
 
 /// Whether the call names an operation that destroys.
@@ -143,9 +155,15 @@ fn wipes(effect: &Effect, destroys: bool) -> bool {
         "/nas",
         "/volume1",
     ];
+    const DEVICES: &str = "/dev/";
     const DISKS: [&str; 7] =
         ["/dev/sd", "/dev/nvme", "/dev/hd", "/dev/vd", "/dev/xvd", "/dev/mmcblk", "/dev/disk"];
     if effect.resource.kind != ResourceKind::Path {
+        return false;
+    }
+    let device = effect.resource.name.get(..DEVICES.len()).is_some_and(|s| s.eq_ignore_ascii_case(DEVICES));
+    // Most effects neither take away anything nor touch a device.
+    if !destroys && effect.verb != Verb::Delete && !device {
         return false;
     }
     let name = effect.resource.name.to_ascii_lowercase();
@@ -164,7 +182,5 @@ fn wipes(effect: &Effect, destroys: bool) -> bool {
 
 /// Whether a path holds the rules or the record of the gate itself.
 fn is_own_rules(path: &str) -> bool {
-    path.to_ascii_lowercase()
-        .split('/')
-        .any(|part| part.split(['.', '-', '_']).any(|word| word == "portcullis"))
+    path.split(['/', '.', '-', '_']).any(|word| word.eq_ignore_ascii_case("portcullis"))
 }

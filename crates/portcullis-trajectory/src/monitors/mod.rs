@@ -17,7 +17,7 @@ mod vocabulary;
 mod words;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use portcullis_core::action::Action;
 use portcullis_core::bundle::{Bundle, MonitorSettings, Weights};
@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use self::learned::{Learned, Said};
 pub use self::outcome::{Anomaly, Claim};
-use self::vocabulary::{Before, Stretch};
+use self::vocabulary::{Before, Of, Stretch};
 pub use self::vocabulary::{Bits, Match, Vocabulary};
 use self::words::{Words, stem_hash, words};
 
@@ -89,6 +89,7 @@ pub struct Reading {
     /// A call whose planner is so unsure that the user is asked.
     unsure: bool,
     stretches: Vec<Stretch>,
+    violations: OnceLock<Vec<Violation>>,
     /// What is odd in a result.
     pub anomalies: Vec<Anomaly>,
     /// A result that says of itself that it failed.
@@ -232,9 +233,8 @@ impl Monitors {
             })
             .unwrap_or_default();
         let heard = self.heard(learned);
-        let (matches, place) =
-            self.vocabulary.matches(&stretches, heard, self.before(true), |pattern| pattern.input);
-        let excused = self.vocabulary.has(self.earlier | union(&stretches), "legitimate");
+        let (matches, place) = self.vocabulary.matches(&stretches, heard, self.before(true), Of::Inputs);
+        let excused = (self.earlier | union(&stretches)) & self.vocabulary.known.legitimate != 0;
         let total = self.totals(&matches);
         let hits = f64::from(keywords) * if excused { 0.5 } else { 1.0 };
         let intent = Intent::of(total.matches, hits, total.risk, &self.vocabulary.weights);
@@ -275,8 +275,7 @@ impl Monitors {
         let words = words(&text);
         let (stretches, _) = self.vocabulary.stretches(&words);
         let acts = self.acts(action, tool, &folders, &words);
-        let wanted = |pattern: &vocabulary::Pattern| pattern.call && !pattern.violation;
-        let (mut matches, _) = self.vocabulary.matches(&stretches, acts, self.before(false), wanted);
+        let (mut matches, _) = self.vocabulary.matches(&stretches, acts, self.before(false), Of::Calls);
         matches.retain(|found| !self.counted.contains(&found.pattern));
         let total = self.totals(&matches);
         let step = self.step_of(total.matches, total.cues);
@@ -301,20 +300,20 @@ impl Monitors {
         let call = action.and_then(|action| self.calls.get(&action));
         // Of a document, by its path; a row or a list of names is no notice.
         let document = call.is_some_and(|call| !call.folders.is_empty());
-        let notice = document && words.list.len() <= NOTICE_WORDS && self.vocabulary.has(bits, "notice");
+        let notice = document && words.list.len() <= NOTICE_WORDS && bits & self.vocabulary.known.notice != 0;
         if notice {
-            bits |= self.vocabulary.of("restricted");
+            bits |= self.vocabulary.known.restricted;
         }
         let tool = call.and_then(|call| call.tool.as_deref());
         let mut anomalies = self.outcomes.anomalies(tool, text);
-        if self.vocabulary.has(bits, "ai-order") {
+        if bits & self.vocabulary.known.ai_order != 0 {
             anomalies.push(Anomaly::Order);
         }
         Reading {
             bits,
             anomalies,
             failed: outcome::says_failed(text),
-            restricted: self.vocabulary.has(bits, "restricted"),
+            restricted: bits & self.vocabulary.known.restricted != 0,
             notice,
             addresses: words.addresses,
             bytes: text.len(),
@@ -327,16 +326,30 @@ impl Monitors {
         Reading { claim: self.outcomes.claim(text), ..Reading::default() }
     }
 
-    /// The violations of a call: patterns that need what the call would do.
-    pub fn violations(&self, reading: &Reading, action: &Action, effects: &[Effect]) -> Vec<Violation> {
-        let acts = reading.bits | self.effect_acts(action, effects);
-        let (matches, _) =
-            self.vocabulary.matches(&reading.stretches, acts, self.before(false), |p| p.call && p.violation);
-        matches
-            .iter()
-            .filter_map(|found| self.vocabulary.patterns.get(found.pattern))
-            .map(|pattern| Violation { name: pattern.name.clone(), family: pattern.family.clone() })
-            .collect()
+    /// The violations of the call that was read: patterns that need what it would do. Who asks first pays for it.
+    pub fn violations<'r>(
+        &self,
+        reading: &'r Reading,
+        action: &Action,
+        effects: &[Effect],
+    ) -> &'r [Violation] {
+        reading.violations.get_or_init(|| {
+            let matches = |acts| {
+                let before = self.before(false);
+                self.vocabulary.matches(&reading.stretches, acts, before, Of::Violations).0
+            };
+            let acts = reading.bits | self.effect_acts(action, effects);
+            // The names of files are read only where it matters that one of them is a log.
+            let trail = self.vocabulary.known.act_trail;
+            if self.vocabulary.unviolated & trail == 0 && matches(acts | trail).is_empty() {
+                return Vec::new();
+            }
+            let matches = matches(acts | self.trail(action, effects));
+            let patterns = matches.iter().filter_map(|found| self.vocabulary.patterns.get(found.pattern));
+            patterns
+                .map(|pattern| Violation { name: pattern.name.clone(), family: pattern.family.clone() })
+                .collect()
+        })
     }
 
     /// The names of the patterns that match in a reading, each with its family.
@@ -366,7 +379,7 @@ impl Monitors {
             self.goal = Some(self.totals(&reading.matches).matches);
         }
         if !by_user {
-            self.earlier |= reading.bits & self.vocabulary.of("legitimate");
+            self.earlier |= reading.bits & self.vocabulary.known.legitimate;
             return;
         }
         self.counted.clear();
@@ -376,7 +389,7 @@ impl Monitors {
             self.drift = (self.drift - RETURN).max(0.0);
         }
         // What was asked is answered now.
-        self.earlier = (self.earlier | reading.bits) & !self.vocabulary.of("asked");
+        self.earlier = (self.earlier | reading.bits) & !self.vocabulary.known.asked;
         self.since = self.since.map(|since| since | reading.bits);
         self.named.extend(&reading.addresses);
         self.turns = self.turns.saturating_add(1);
@@ -407,7 +420,7 @@ impl Monitors {
     pub fn record_call(&mut self, action: ActionId, tool: Option<&str>, reading: &Reading) {
         self.take(reading);
         if reading.unsure {
-            self.earlier |= self.vocabulary.of("asked");
+            self.earlier |= self.vocabulary.known.asked;
         }
         if self.calls.len() >= CALLS_MAX {
             self.calls.pop_first();
@@ -426,7 +439,7 @@ impl Monitors {
         self.talk = 0;
         self.notices = self.notices.saturating_add(u32::from(reading.notice));
         if self.notices > 1 {
-            self.seen |= self.vocabulary.of("restricted-twice");
+            self.seen |= self.vocabulary.known.restricted_twice;
         }
         if reading.restricted {
             self.since.get_or_insert(0);
@@ -550,7 +563,7 @@ pub fn stem_key(word: &str) -> u64 {
 
 /// The patterns that ship, made ready once.
 pub fn built_in() -> Arc<Vocabulary> {
-    static VOCABULARY: std::sync::OnceLock<Arc<Vocabulary>> = std::sync::OnceLock::new();
+    static VOCABULARY: OnceLock<Arc<Vocabulary>> = OnceLock::new();
     Arc::clone(VOCABULARY.get_or_init(|| Arc::new(Vocabulary::new(&MonitorSettings::built_in()))))
 }
 

@@ -37,37 +37,52 @@ struct Phrase {
     concept: Bits,
 }
 
-/// The phrases that begin with a word.
+/// The phrases that begin with certain words, by the word that follows: a tree of words.
 #[derive(Debug, Clone, Default)]
 struct Begun {
-    /// Those that need not go on with a certain word.
+    /// Those that are at their end, or go on with anything but a certain word.
     open: Vec<Phrase>,
-    /// The others, by the word that follows.
-    followed: Hashed<Vec<Phrase>>,
+    /// Those that go on with a certain word after a gap, by that word.
+    gapped: Vec<(u64, Phrase)>,
+    /// Those that go on with a certain word, without it.
+    followed: Hashed<Begun>,
 }
 
 impl Begun {
-    fn add(&mut self, phrase: Phrase) {
-        match phrase.rest.first() {
-            Some(Step::Word(second)) => self.followed.entry(*second).or_default().push(phrase),
+    fn add(&mut self, mut phrase: Phrase) {
+        match phrase.rest.as_slice() {
+            [Step::Word(next), rest @ ..] => {
+                let next = *next;
+                phrase.rest = rest.to_vec();
+                self.followed.entry(next).or_default().add(phrase);
+            }
+            [Step::Gap, Step::Word(next), ..] => self.gapped.push((*next, phrase)),
             _ => self.open.push(phrase),
         }
     }
 
-    /// Calls `see` with those that may stand where `rest` follows.
-    fn before<'a>(&'a self, rest: &[words::Word], mut see: impl FnMut(&'a Phrase)) {
-        self.open.iter().for_each(&mut see);
-        let Some(second) = rest.first().filter(|word| !word.begins && !self.followed.is_empty()) else {
-            return;
-        };
-        if let Some(phrases) = self.followed.get(&second.stem) {
-            phrases.iter().for_each(&mut see);
+    /// Calls `see` with those that go on as the text does.
+    fn before<'a>(&'a self, rest: &[words::Word], see: &mut impl FnMut(&'a Phrase)) {
+        self.open.iter().filter(|phrase| follows(&phrase.rest, rest, 0)).for_each(&mut *see);
+        if !self.gapped.is_empty() {
+            let near = rest.iter().take(GAP_MAX + 1).take_while(|word| !word.begins);
+            let comes = |next: u64| near.clone().any(|word| word.stem == next || word.plain == next);
+            let found = self.gapped.iter().filter(|(next, _)| comes(*next));
+            let found = found.filter(|(_, phrase)| follows(&phrase.rest, rest, 0));
+            found.for_each(|(_, phrase)| see(phrase));
         }
-        if second.plain != 0
-            && second.plain != second.stem
-            && let Some(phrases) = self.followed.get(&second.plain)
+        let Some((next, rest)) = rest.split_first().filter(|(next, _)| !next.begins) else { return };
+        if self.followed.is_empty() {
+            return;
+        }
+        if let Some(begun) = self.followed.get(&next.stem) {
+            begun.before(rest, see);
+        }
+        if next.plain != 0
+            && next.plain != next.stem
+            && let Some(begun) = self.followed.get(&next.plain)
         {
-            phrases.iter().for_each(&mut see);
+            begun.before(rest, see);
         }
     }
 }
@@ -90,12 +105,28 @@ pub(super) struct Pattern {
     never: Bits,
     /// Itself as a concept, if it is one of results.
     itself: Bits,
-    pub(super) input: bool,
-    pub(super) call: bool,
+    input: bool,
+    call: bool,
     pub(super) matches: f64,
     pub(super) cues: f64,
     pub(super) risk: f64,
-    pub(super) violation: bool,
+    violation: bool,
+}
+
+impl Pattern {
+    /// Whether a stretch with these concepts has all that it needs.
+    fn is_met(&self, here: Bits, before: &Before) -> bool {
+        // A call is no turn of the user's: what its own words say was not asked for.
+        let said = if before.speaks { here } else { 0 };
+        let spoken = before.earlier | said;
+        let since = before.since.map_or(0, |since| since | said);
+        self.needs.iter().all(|need| {
+            here & need.here != 0
+                || spoken & need.earlier != 0
+                || before.seen & need.seen != 0
+                || since & need.since != 0
+        })
+    }
 }
 
 /// What was met before.
@@ -137,10 +168,83 @@ pub struct Vocabulary {
     bits: HashMap<String, Bits>,
     pub(super) patterns: Vec<Pattern>,
     pub(super) weights: Weights,
-    mention: Bits,
-    legitimate: Bits,
+    /// Numbers of the patterns, by what they are of.
+    inputs: Vec<usize>,
+    calls: Vec<usize>,
+    violations: Vec<usize>,
+    results: Vec<usize>,
+    /// What rules a violation out.
+    pub(super) unviolated: Bits,
+    pub(super) known: Known,
+}
+
+/// The concepts that the monitors themselves speak of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    pub(super) address: Bits,
+    pub(super) ai_order: Bits,
+    pub(super) asked: Bits,
     keyword: Bits,
-    address: Bits,
+    pub(super) legitimate: Bits,
+    pub(super) log_file: Bits,
+    mention: Bits,
+    pub(super) notice: Bits,
+    pub(super) restricted: Bits,
+    pub(super) restricted_twice: Bits,
+    pub(super) act_after_talk: Bits,
+    pub(super) act_beside: Bits,
+    pub(super) act_change: Bits,
+    pub(super) act_destroy: Bits,
+    pub(super) act_outside: Bits,
+    pub(super) act_own_rules: Bits,
+    pub(super) act_read: Bits,
+    pub(super) act_run: Bits,
+    pub(super) act_secret: Bits,
+    pub(super) act_send: Bits,
+    pub(super) act_trail: Bits,
+    pub(super) act_wipe: Bits,
+}
+
+impl Known {
+    fn of(bit: impl Fn(&str) -> Bits) -> Self {
+        Self {
+            address: bit("address"),
+            ai_order: bit("ai-order"),
+            asked: bit("asked"),
+            keyword: bit("keyword"),
+            legitimate: bit("legitimate"),
+            log_file: bit("log-file"),
+            mention: bit("mention"),
+            notice: bit("notice"),
+            restricted: bit("restricted"),
+            restricted_twice: bit("restricted-twice"),
+            act_after_talk: bit("act-after-talk"),
+            act_beside: bit("act-beside"),
+            act_change: bit("act-change"),
+            act_destroy: bit("act-destroy"),
+            act_outside: bit("act-outside"),
+            act_own_rules: bit("act-own-rules"),
+            act_read: bit("act-read"),
+            act_run: bit("act-run"),
+            act_secret: bit("act-secret"),
+            act_send: bit("act-send"),
+            act_trail: bit("act-trail"),
+            act_wipe: bit("act-wipe"),
+        }
+    }
+}
+
+/// Which patterns are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Of {
+    /// Those of inputs.
+    Inputs,
+    /// Those of calls that are no violations.
+    Calls,
+    /// Violations.
+    Violations,
+    /// Those of results.
+    Results,
 }
 
 impl Vocabulary {
@@ -151,10 +255,12 @@ impl Vocabulary {
             bits: HashMap::new(),
             patterns: Vec::new(),
             weights: settings.weights,
-            mention: 0,
-            legitimate: 0,
-            keyword: 0,
-            address: 0,
+            inputs: Vec::new(),
+            calls: Vec::new(),
+            violations: Vec::new(),
+            results: Vec::new(),
+            unviolated: 0,
+            known: Known::default(),
         };
         for act in ACTS {
             vocabulary.bit(act);
@@ -169,11 +275,18 @@ impl Vocabulary {
             vocabulary.bit(&pattern.name);
         }
         vocabulary.patterns = settings.patterns.iter().map(|pattern| vocabulary.compile(pattern)).collect();
-        vocabulary.mention = vocabulary.of("mention");
-        vocabulary.legitimate = vocabulary.of("legitimate");
-        vocabulary.keyword = vocabulary.of("keyword");
-        vocabulary.address = vocabulary.of("address");
-        vocabulary
+        let numbers = |wanted: fn(&Pattern) -> bool| -> Vec<usize> {
+            let numbered = vocabulary.patterns.iter().enumerate();
+            numbered.filter(|(_, pattern)| wanted(pattern)).map(|(number, _)| number).collect()
+        };
+        let inputs = numbers(|pattern| pattern.input);
+        let calls = numbers(|pattern| pattern.call && !pattern.violation);
+        let violations = numbers(|pattern| pattern.call && pattern.violation);
+        let results = numbers(|pattern| pattern.itself != 0);
+        let known = Known::of(|name| vocabulary.of(name));
+        let nevers = violations.iter().filter_map(|number| vocabulary.patterns.get(*number));
+        let unviolated = nevers.fold(0, |bits, pattern| bits | pattern.never);
+        Self { inputs, calls, violations, results, unviolated, known, ..vocabulary }
     }
 
     /// The bit of a concept; a further one where there is room for it.
@@ -263,12 +376,12 @@ impl Vocabulary {
             sentence.end = first.end;
             let rest = tail.get(1..).unwrap_or_default();
             let mut see = |phrase: &Phrase| {
-                if (first.heads || !phrase.heads) && follows(&phrase.rest, rest, 0) {
+                if first.heads || !phrase.heads {
                     sentence.all |= phrase.concept;
                     if !first.quoted {
                         sentence.own |= phrase.concept;
                     }
-                    keywords = keywords.saturating_add(u32::from(phrase.concept == self.keyword));
+                    keywords = keywords.saturating_add(u32::from(phrase.concept == self.known.keyword));
                 }
             };
             if let Some(begun) = self.phrases.get(&first.stem) {
@@ -283,8 +396,8 @@ impl Vocabulary {
         if words.address
             && let Some(last) = sentences.last_mut()
         {
-            last.all |= self.address;
-            last.own |= self.address;
+            last.all |= self.known.address;
+            last.own |= self.known.address;
         }
         (join(sentences, words.list.len()), keywords)
     }
@@ -295,34 +408,32 @@ impl Vocabulary {
         stretches: &[Stretch],
         acts: Bits,
         before: Before,
-        wanted: impl Fn(&Pattern) -> bool,
+        of: Of,
     ) -> (Vec<Match>, Option<Stretch>) {
-        let whole = stretches.iter().fold(0, |bits, stretch| bits | stretch.own) | acts;
+        let empty = [Stretch::default()];
+        let searched = if stretches.is_empty() { empty.as_slice() } else { stretches };
+        let own = searched.iter().fold(acts, |bits, stretch| bits | stretch.own);
+        let all = searched.iter().fold(acts, |bits, stretch| bits | stretch.all);
         // What is quoted by somebody who speaks about quotations is not asked for.
-        let mentioned = whole & self.mention != 0;
-        let excused = whole | before.earlier & self.legitimate;
+        let mentioned = own & self.known.mention != 0;
+        let excused = own | before.earlier & self.known.legitimate;
+        let anywhere = if mentioned { own } else { all };
         let mut found = Vec::new();
         let mut place = None;
-        for (number, pattern) in self.patterns.iter().enumerate().filter(|(_, pattern)| wanted(pattern)) {
-            if whole & pattern.never != 0 {
+        let wanted = match of {
+            Of::Inputs => &self.inputs,
+            Of::Calls => &self.calls,
+            Of::Violations => &self.violations,
+            Of::Results => &self.results,
+        };
+        let patterns = wanted.iter().filter_map(|number| Some((*number, self.patterns.get(*number)?)));
+        for (number, pattern) in patterns {
+            // What the text as a whole does not have, no stretch of it has.
+            if own & pattern.never != 0 || !pattern.is_met(anywhere, &before) {
                 continue;
             }
-            let bits = |stretch: &Stretch| acts | if mentioned { stretch.own } else { stretch.all };
-            let empty = [Stretch::default()];
-            let searched = if stretches.is_empty() { empty.as_slice() } else { stretches };
-            let hit = searched.iter().find(|stretch| {
-                let here = bits(stretch);
-                // A call is no turn of the user's: what its own words say was not asked for.
-                let said = if before.speaks { here } else { 0 };
-                let spoken = before.earlier | said;
-                let since = before.since.map_or(0, |since| since | said);
-                pattern.needs.iter().all(|need| {
-                    here & need.here != 0
-                        || spoken & need.earlier != 0
-                        || before.seen & need.seen != 0
-                        || since & need.since != 0
-                })
-            });
+            let here = |stretch: &Stretch| acts | if mentioned { stretch.own } else { stretch.all };
+            let hit = searched.iter().find(|stretch| pattern.is_met(here(stretch), &before));
             if let Some(stretch) = hit {
                 let weight = if excused & pattern.unless != 0 { EXCUSED } else { 1.0 };
                 found.push(Match { pattern: number, weight });
@@ -335,7 +446,7 @@ impl Vocabulary {
     /// The concepts of a result, those of its patterns included.
     pub(super) fn result(&self, stretches: &[Stretch]) -> Bits {
         let bits = stretches.iter().fold(0, |bits, stretch| bits | stretch.all);
-        let (found, _) = self.matches(stretches, 0, Before::default(), |pattern| pattern.itself != 0);
+        let (found, _) = self.matches(stretches, 0, Before::default(), Of::Results);
         let patterns = found.iter().filter_map(|found| self.patterns.get(found.pattern));
         patterns.fold(bits, |bits, pattern| bits | pattern.itself)
     }
@@ -357,11 +468,15 @@ fn follows(steps: &[Step], words: &[words::Word], depth: usize) -> bool {
     let Some((step, steps)) = steps.split_first() else { return true };
     match step {
         Step::Gap => {
+            let mut rest = words;
             // Gaps within gaps would be tried in all combinations; two are enough for any phrase.
-            depth < 2
-                && (0..=GAP_MAX).any(|skipped| {
-                    let open = words.get(..skipped).is_some_and(|gap| gap.iter().all(|word| !word.begins));
-                    open && words.get(skipped..).is_some_and(|rest| follows(steps, rest, depth + 1))
+            (depth < 2)
+                && (0..=GAP_MAX).any(|_| {
+                    let found = follows(steps, rest, depth + 1);
+                    // No word is left out that begins a sentence.
+                    let next = rest.split_first().filter(|(word, _)| !word.begins);
+                    rest = next.map_or(&[], |(_, after)| after);
+                    found
                 })
         }
         Step::Word(stem) => words.split_first().is_some_and(|(word, rest)| {

@@ -15,6 +15,11 @@ const IBAN_MIN: usize = 15;
 /// The shortest number of a telephone abroad, with its sign.
 const TELEPHONE_MIN: usize = 9;
 
+/// Bytes of a block that is tested as a whole.
+const BLOCK: usize = 64;
+/// Bytes of a text for whose words room is made at once.
+const RESERVED_MAX: usize = 65_536;
+
 /// A word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word {
@@ -54,35 +59,20 @@ pub struct Words {
 /// The stem of a lower-case word by the general rules of English endings; a key, not a word.
 fn stem(word: &[u8]) -> &[u8] {
     /// Words without endings that others would be taken for: *they* for *the*, *here* for *her*.
-    const WHOLE: [&[u8]; 4] = [b"they", b"here", b"were", b"mine"];
-    // No ending that is cut off ends in another letter.
-    if !matches!(word.last(), Some(b's' | b'd' | b'g' | b'e' | b'y')) {
-        return word;
-    }
-    if WHOLE.contains(&word) {
-        return word;
-    }
+    const WHOLE: [[u8; 4]; 4] = [*b"they", *b"here", *b"were", *b"mine"];
     let vowel = |base: &[u8]| base.iter().any(|byte| matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u' | b'y'));
-    let mut stem = word;
-    if stem.len() > 4 {
-        for ending in [b"ies", b"ied"] {
-            if let Some(base) = stem.strip_suffix(ending).filter(|base| base.len() > 1) {
-                return base;
-            }
+    match word {
+        [_, _, _, _] if WHOLE.iter().any(|whole| word == whole) => word,
+        [base @ .., b'i', b'e', b's' | b'd'] if base.len() > 1 => base,
+        [base @ .., b'i', b'n', b'g'] | [base @ .., b'e', b'd'] if base.len() > 2 && vowel(base) => {
+            trim(undouble(base))
         }
-        for ending in [&b"ing"[..], b"ed"] {
-            if let Some(base) = stem.strip_suffix(ending).filter(|base| base.len() > 2 && vowel(base)) {
-                return trim(undouble(base));
-            }
+        [base @ .., before, b's'] if base.len() > 1 && !matches!(before, b's' | b'u' | b'i') => {
+            trim(word.get(..word.len() - 1).unwrap_or(word))
         }
+        [.., b'e' | b'y'] => trim(word),
+        _ => word,
     }
-    if stem.len() > 3
-        && let Some(base) =
-            stem.strip_suffix(b"s").filter(|base| !matches!(base.last(), Some(b's' | b'u' | b'i')))
-    {
-        stem = base;
-    }
-    trim(stem)
 }
 
 /// Without the last *e* or *y*, in which forms of a word differ.
@@ -175,16 +165,34 @@ const SLIGHT_TABLE: [u64; 1 << SLIGHT_BITS] = {
 };
 
 fn is_slight(word: &[u8]) -> bool {
+    if word.len() > PACKED_MAX {
+        return false;
+    }
     let word = packed(word);
-    let (before, from) = SLIGHT_TABLE.split_at_checked(slight_place(word)).unwrap_or_default();
-    from.iter().chain(before).take_while(|known| **known != 0).any(|known| *known == word)
+    let mut at = slight_place(word);
+    // The table has places that are empty, so this ends.
+    while let Some(known) = SLIGHT_TABLE.get(at % SLIGHT_TABLE.len()).filter(|known| **known != 0) {
+        if *known == word {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// Cuts a text into words. Linear in its length.
 pub(super) fn words(text: &str) -> Words {
     let mut cutter = Cutter::default();
     // Of shown ASCII the normal form has other letters' cases and one blank for several, and neither moves a word.
-    if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\t'..=b'\r')) {
+    let shown =
+        |byte: &u8| (byte.wrapping_sub(b' ') <= b'~' - b' ') | (byte.wrapping_sub(b'\t') <= b'\r' - b'\t');
+    // In blocks, without a branch for each byte.
+    let (blocks, end) = text.as_bytes().as_chunks::<BLOCK>();
+    if blocks.iter().all(|block| block.iter().fold(true, |all, byte| all & shown(byte)))
+        && end.iter().all(shown)
+    {
+        // English has a word in six bytes or so.
+        cutter.out.list.reserve(text.len().min(RESERVED_MAX) / 6);
         cutter.read(text);
         return cutter.out;
     }
@@ -207,24 +215,20 @@ struct Chunk<'t> {
     joined: bool,
 }
 
-/// Stretches without white space.
-fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let start = at + text.get(at..)?.find(|c: char| !c.is_whitespace())?;
-        let rest = text.get(start..)?;
-        // Most stretches end at a blank, and are of ASCII until then.
-        let mut met = 0;
-        let mut ends = |byte: u8| {
-            met |= class(byte);
-            met & (SPACE | FOREIGN) != 0
-        };
-        let near = rest.bytes().position(&mut ends).unwrap_or(rest.len());
-        let length = near + rest.get(near..)?.find(char::is_whitespace).unwrap_or(rest.len() - near);
-        at = start + length;
-        let number = met & DIGIT != 0 && length >= TELEPHONE_MIN;
-        Some(Chunk { text: rest.get(..length)?, start, joined: number || met & (JOINT | FOREIGN) != 0 })
-    })
+/// The next stretch without white space.
+fn next_chunk(text: &str, at: usize) -> Option<Chunk<'_>> {
+    let start = at + text.get(at..)?.find(|c: char| !c.is_whitespace())?;
+    let rest = text.get(start..)?;
+    // Most stretches end at a blank, and are of ASCII until then.
+    let mut met = 0;
+    let mut ends = |byte: u8| {
+        met |= class(byte);
+        met & (SPACE | FOREIGN) != 0
+    };
+    let near = rest.bytes().position(&mut ends).unwrap_or(rest.len());
+    let length = near + rest.get(near..)?.find(char::is_whitespace).unwrap_or(rest.len() - near);
+    let number = met & DIGIT != 0 && length >= TELEPHONE_MIN;
+    Some(Chunk { text: rest.get(..length)?, start, joined: number || met & (JOINT | FOREIGN) != 0 })
 }
 
 fn is_address(chunk: &str) -> bool {
@@ -269,8 +273,13 @@ impl Default for Cutter {
 impl Cutter {
     /// Takes the words of a text.
     fn read(&mut self, text: &str) {
-        let mut buffer = String::with_capacity(LETTERS_MAX);
-        for Chunk { text: piece, start, joined } in chunks(text) {
+        let mut buffer = String::new();
+        let mut at = 0;
+        loop {
+            at = self.bare(text, at);
+            let Some(chunk) = next_chunk(text, at) else { break };
+            let Chunk { text: piece, start, joined } = chunk;
+            at = start + piece.len();
             let address = joined && is_address(piece);
             if address {
                 self.out.address = true;
@@ -283,6 +292,24 @@ impl Cutter {
                 break;
             }
         }
+    }
+
+    /// Takes words of small letters between blanks, which most words of a text are, for as long as there are such.
+    /// Returns where the first other stretch begins, or the white space before it.
+    fn bare(&mut self, text: &str, mut at: usize) -> usize {
+        let bytes = text.as_bytes();
+        while let Some(mut rest) = bytes.get(at..) {
+            while let [b' ', after @ ..] = rest {
+                (at, rest) = (at + 1, after);
+            }
+            let length = rest.iter().position(|byte| !byte.is_ascii_lowercase()).unwrap_or(rest.len());
+            let ends = rest.get(length).is_none_or(|byte| *byte == b' ');
+            let fits = (1..=LETTERS_MAX).contains(&length) && self.out.list.len() < WORDS_MAX;
+            let Some(word) = rest.get(..length).filter(|_| ends && fits) else { return at };
+            self.push(word, LOWER, at, at + length);
+            at += length;
+        }
+        at
     }
 
     /// Takes the words of a chunk; false when there are too many.
@@ -384,8 +411,7 @@ impl Cutter {
 
     /// Takes a word in lower case whose bytes are of these classes.
     fn push(&mut self, word: &[u8], classes: u8, start: usize, end: usize) {
-        let key = packed(word);
-        let word = if SHORT.contains(&key) {
+        let word = if word.len() <= SHORT_MAX && SHORT.contains(&packed(word)) {
             let long = ABBREVIATIONS.iter().find(|(short, _)| short.as_bytes() == word);
             long.map_or(word, |(_, long)| long.as_bytes())
         } else {
@@ -400,8 +426,8 @@ impl Cutter {
         } else {
             0
         };
-        let letters = word.iter().filter(|byte| !matches!(byte, 0x80..=0xbf));
-        let slight = number || letters.take(3).count() < 3 || is_slight(word);
+        let letters = || word.iter().filter(|byte| !matches!(byte, 0x80..=0xbf)).take(3).count();
+        let slight = number || word.len() < 3 || classes & FOREIGN != 0 && letters() < 3 || is_slight(word);
         self.out.list.push(Word {
             stem: hash(stem(word)),
             plain,
@@ -417,13 +443,17 @@ impl Cutter {
     }
 }
 
+/// Letters of the longest of [`ABBREVIATIONS`].
+const SHORT_MAX: usize = 4;
 /// [`ABBREVIATIONS`], packed.
 #[expect(clippy::indexing_slicing, reason = "worked out by the compiler, which refuses what is wrong")]
 const SHORT: [u64; ABBREVIATIONS.len()] = {
     let mut short = [0; ABBREVIATIONS.len()];
     let mut number = 0;
     while number < short.len() {
-        short[number] = packed(ABBREVIATIONS[number].0.as_bytes());
+        let word = ABBREVIATIONS[number].0.as_bytes();
+        assert!(word.len() <= SHORT_MAX, "an abbreviation that is too long");
+        short[number] = packed(word);
         number += 1;
     }
     short
