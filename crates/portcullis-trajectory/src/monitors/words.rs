@@ -411,7 +411,9 @@ impl Cutter {
 
     /// Takes a word in lower case whose bytes are of these classes.
     fn push(&mut self, word: &[u8], classes: u8, start: usize, end: usize) {
-        let word = if word.len() <= SHORT_MAX && SHORT.contains(&packed(word)) {
+        let begins = |first: &u8| SHORT_BEGINNINGS >> (first % 32) & 1 == 1;
+        let may_be_short = word.len() <= SHORT_MAX && word.first().is_some_and(begins);
+        let word = if may_be_short && SHORT.contains(&packed(word)) {
             let long = ABBREVIATIONS.iter().find(|(short, _)| short.as_bytes() == word);
             long.map_or(word, |(_, long)| long.as_bytes())
         } else {
@@ -457,6 +459,16 @@ const SHORT: [u64; ABBREVIATIONS.len()] = {
         number += 1;
     }
     short
+};
+/// How [`ABBREVIATIONS`] begin: a bit for each letter.
+#[expect(clippy::indexing_slicing, reason = "worked out by the compiler, which refuses what is wrong")]
+const SHORT_BEGINNINGS: u32 = {
+    let (mut letters, mut number) = (0, 0);
+    while number < ABBREVIATIONS.len() {
+        letters |= 1 << (ABBREVIATIONS[number].0.as_bytes()[0] % 32);
+        number += 1;
+    }
+    letters
 };
 /// How people shorten words when they type.
 const ABBREVIATIONS: [(&str, &str); 14] = [
