@@ -110,7 +110,7 @@ pub enum Family {
         /// The request, where it is not the whole prompt.
         request: Option<String>,
     },
-    /// The reply starts with a phrase; a quotation mark before it does not count.
+    /// The reply starts with a phrase, in this case; a quotation mark before it does not count.
     BeginsWith {
         /// The phrase.
         phrase: String,

@@ -14,8 +14,8 @@ pub const MAX_LITERALS: usize = 512;
 pub const MAX_SHOWN_CHARS: usize = 60;
 /// Bytes of a reply that are parsed as YAML.
 pub const MAX_YAML_BYTES: usize = 256 * 1024;
-/// Rounds over all contracts until a repair stops changing the reply.
-pub const MAX_REPAIR_ROUNDS: usize = 4;
+/// Candidates tried in one repair, all contracts and orders together. A reply with ten contracts needs some hundreds.
+pub const MAX_TRIED: usize = 5_000;
 /// Candidates tried for one broken contract in one round.
 pub const MAX_CANDIDATES: usize = 48;
 /// Candidates that break other contracts and are still followed one step further.
@@ -26,5 +26,6 @@ pub const MAX_COMPOUND_BREAKS: usize = 2;
 pub const MAX_REPAIR_BYTES: usize = 128 * 1024;
 /// Share of a reply's text that one step may change; indentation is not counted.
 pub const MAX_STEP_RATIO: f64 = 0.25;
-/// Tokens on either side of a difference; beyond it the edit ratio is an upper bound.
-pub const MAX_DIFF_TOKENS: usize = 20_000;
+/// Tokens before times tokens after in one difference; beyond it whole lines are compared, and beyond that the edit
+/// ratio is an upper bound.
+pub const MAX_DIFF_CELLS: usize = 32_000_000;

@@ -23,7 +23,9 @@ pub(super) fn repeats(reply: &str, request: Option<&str>) -> Check {
 pub(super) fn begins(reply: &str, phrase: &str) -> Check {
     let body = reply.trim_start().trim_start_matches('"');
     let start = reply.len() - body.len();
-    match prefix_length(body, phrase.trim().trim_start_matches('"')) {
+    let phrase = phrase.trim();
+    let wanted = phrase.trim_start_matches('"');
+    match body.starts_with(wanted).then_some(wanted.len()) {
         Some(length) => Check::new(true, "the phrase comes first".to_owned(), one(start..start + length)),
         None => Check::new(false, format!("does not begin with `{}`", shown(phrase)), first_line(reply)),
     }

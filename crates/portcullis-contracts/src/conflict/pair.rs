@@ -118,6 +118,10 @@ fn ends_alike(a: &str, b: &str) -> bool {
     a.ends_with(b) || b.ends_with(a)
 }
 
+fn first_word(text: &str) -> &str {
+    words::words(text).next().map_or("", |span| cut(text, span))
+}
+
 /// Letters of one case only.
 fn cases(a: &Family, b: &Family) -> Option<String> {
     let lower_only = |text: &str| !text.chars().any(char::is_uppercase);
@@ -125,6 +129,11 @@ fn cases(a: &Family, b: &Family) -> Option<String> {
     match (a, b) {
         (Family::AllCapitals { .. }, Family::AllLowercase { .. } | Family::NoSentenceCapitals) => {
             Some("letters cannot be capitals and not".to_owned())
+        }
+        (Family::NoSentenceCapitals | Family::AllLowercase { .. }, Family::BeginsWith { phrase })
+            if first_word(phrase).starts_with(char::is_uppercase) =>
+        {
+            Some(format!("`{}` starts with a capital", shown(phrase)))
         }
         (Family::AllLowercase { .. }, Family::CapitalWords { count }) if count.at_least > 0 => {
             Some("without capital letters no word is in capitals".to_owned())

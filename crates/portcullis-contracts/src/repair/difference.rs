@@ -3,7 +3,7 @@
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::Edit;
-use crate::limits::MAX_DIFF_TOKENS;
+use crate::limits::MAX_DIFF_CELLS;
 use crate::text::words::is_word;
 use crate::text::{Span, cut};
 
@@ -13,29 +13,58 @@ pub(super) fn difference(before: &str, after: &str) -> (Vec<Edit>, f64) {
     if before == after {
         return (Vec::new(), 0.0);
     }
-    let (old, new) = (tokens(before), tokens(after));
-    if old.len().max(new.len()) > MAX_DIFF_TOKENS {
-        return (vec![Edit { span: 0..before.len(), replacement: after.to_owned() }], 1.0);
-    }
-    let texts =
-        |text, tokens: &[Span]| tokens.iter().map(|span| cut(text, span.clone())).collect::<Vec<&str>>();
-    let operations = capture_diff_slices(Algorithm::Myers, &texts(before, &old), &texts(after, &new));
-    let covered = |tokens: &[Span], range: std::ops::Range<usize>, length: usize| {
-        let start = tokens.get(range.start).map_or(length, |span| span.start);
-        let end =
-            range.end.checked_sub(1).filter(|&last| last >= range.start).and_then(|last| tokens.get(last));
-        start..end.map_or(start, |span| span.end)
-    };
     let mut edits = Vec::new();
     let mut changed = 0;
-    for operation in operations.iter().filter(|operation| !matches!(operation, DiffOp::Equal { .. })) {
-        let span = covered(&old, operation.old_range(), before.len());
-        let put = covered(&new, operation.new_range(), after.len());
+    for (span, put) in hunks(before, after) {
         changed += weight(before, span.clone()) + weight(after, put.clone());
         edits.push(Edit { span, replacement: cut(after, put).to_owned() });
     }
     let total = weight(before, 0..before.len()) + weight(after, 0..after.len());
     (edits, if total == 0 { 0.0 } else { changed as f64 / total as f64 })
+}
+
+/// What differs: spans before and after. Words are compared where that is cheap enough, else lines.
+fn hunks(before: &str, after: &str) -> Vec<(Span, Span)> {
+    let ends = |text: &str| {
+        text.split_inclusive('\n')
+            .scan(0, |at, line| {
+                let span = *at..*at + line.len();
+                *at = span.end;
+                Some(span)
+            })
+            .collect::<Vec<Span>>()
+    };
+    let fits = |old: &[Span], new: &[Span]| old.len().saturating_mul(new.len()) <= MAX_DIFF_CELLS;
+    let (old, new) = (tokens(before), tokens(after));
+    if fits(&old, &new) {
+        return compared(before, &old, after, &new);
+    }
+    let (old, new) = (ends(before), ends(after));
+    if fits(&old, &new) {
+        return compared(before, &old, after, &new);
+    }
+    vec![(0..before.len(), 0..after.len())]
+}
+
+fn compared(before: &str, old: &[Span], after: &str, new: &[Span]) -> Vec<(Span, Span)> {
+    let texts =
+        |text, tokens: &[Span]| tokens.iter().map(|span| cut(text, span.clone())).collect::<Vec<&str>>();
+    let covered = |tokens: &[Span], range: std::ops::Range<usize>, length: usize| {
+        let start = tokens.get(range.start).map_or(length, |span| span.start);
+        let last =
+            range.end.checked_sub(1).filter(|&last| last >= range.start).and_then(|last| tokens.get(last));
+        start..last.map_or(start, |span| span.end)
+    };
+    capture_diff_slices(Algorithm::Myers, &texts(before, old), &texts(after, new))
+        .into_iter()
+        .filter(|operation| !matches!(operation, DiffOp::Equal { .. }))
+        .map(|operation| {
+            (
+                covered(old, operation.old_range(), before.len()),
+                covered(new, operation.new_range(), after.len()),
+            )
+        })
+        .collect()
 }
 
 /// Words, runs of spaces, and single marks.

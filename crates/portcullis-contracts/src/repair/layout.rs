@@ -117,9 +117,20 @@ fn divide(text: &str, spans: &[Span]) -> Option<String> {
                 _ => None,
             })
             .min_by_key(|gap| gap.start.abs_diff(middle));
-        let gap = line.or(sentence)?;
-        Some(apply(text, &[(span.start + gap.start..span.start + gap.end, "\n\n".to_owned())]))
+        // A line's end is kept with what follows it, a sentence goes on in the indentation of its line.
+        let (gap, indent) = match line {
+            Some(gap) => (gap, ""),
+            None => (sentence?, indentation(text, span.start)),
+        };
+        Some(apply(text, &[(span.start + gap.start..span.start + gap.end, format!("\n\n{indent}"))]))
     })
+}
+
+/// The white space that opens the line of a place.
+fn indentation(text: &str, at: usize) -> &str {
+    let start = to(text, at).rfind('\n').map_or(0, |newline| newline + 1);
+    let line = cut(text, start..at);
+    if line.trim().is_empty() { line } else { "" }
 }
 
 /// A break where the word already opens a sentence or line, with the right number of paragraphs before it.
@@ -148,7 +159,8 @@ pub(super) fn paragraph_word(
             rebroken(before.trim_start(), before_count)
         };
         let Some(head) = head.map(|head| squeezed(&head)) else { continue };
-        let join = if head.is_empty() { String::new() } else { format!("{head}\n\n") };
+        let indent = indentation(text, at);
+        let join = if head.is_empty() { String::new() } else { format!("{head}\n\n{indent}") };
         out.push(format!("{join}{after}"));
         if let Some(rest) =
             total.and_then(|total| total.most()).and_then(|most| (most as usize).checked_sub(before_count))

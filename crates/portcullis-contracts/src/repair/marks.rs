@@ -235,7 +235,8 @@ pub(super) fn postscript(text: &str, marker: &str) -> Vec<Candidate> {
     let spans = sentences(to(text, end));
     let last_line = open_lines(to(text, end)).last().map(|line| line.start);
     let starts = spans.iter().rev().take(3).map(|span| span.start).chain(last_line);
-    for at in starts.filter(|&at| at > 0 && words::count(cut(text, at..end)) > 0) {
+    let starts: Vec<usize> = starts.collect();
+    for at in starts.iter().copied().filter(|&at| at > 0 && words::count(cut(text, at..end)) > 0) {
         for join in [" ", "\n", "\n\n"] {
             let before = to(text, at).trim_end();
             let gap = cut(text, before.len()..at);
@@ -247,7 +248,17 @@ pub(super) fn postscript(text: &str, marker: &str) -> Vec<Candidate> {
             ));
         }
     }
+    out.extend(starts.into_iter().filter_map(|at| joined_postscript(text, marker, at)));
     out
+}
+
+/// The postscript's mark behind `;`, so that it makes no sentence of its own.
+fn joined_postscript(text: &str, marker: &str, at: usize) -> Option<Candidate> {
+    let before = to(text, at).trim_end();
+    let open = before.strip_suffix('.').filter(|open| !open.ends_with('.'))?;
+    let gap = cut(text, before.len()..at);
+    let joined = format!("{open};{gap}{marker} {}", from(text, at));
+    Some(Candidate::new(StepKind::Literal, "marked the last sentences as the postscript", joined))
 }
 
 /// Section markers: written as demanded where they are written otherwise, or put before paragraphs that are there.

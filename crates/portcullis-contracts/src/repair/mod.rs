@@ -15,6 +15,8 @@ mod length;
 mod marks;
 mod whole;
 
+use std::cell::Cell;
+
 use serde::{Deserialize, Serialize};
 
 use crate::conflict::conflicts;
@@ -77,18 +79,25 @@ pub struct Repair {
 
 /// Repairs a reply as far as code can. `prompt` is what was asked.
 ///
-/// Judged contracts are left alone. A reply longer than [`MAX_REPAIR_BYTES`] is returned as it is.
+/// Judged contracts are left alone. A reply that is empty or longer than [`MAX_REPAIR_BYTES`], or with more than
+/// [`MAX_STATEMENTS`] exact contracts, is returned as it is; after [`MAX_TRIED`] candidates no more are tried.
 #[must_use]
 pub fn repair(contracts: &[Contract], reply: &str, prompt: Option<&str>) -> Repair {
     let exact: Vec<&Contract> = contracts.iter().filter(|contract| contract.family().is_some()).collect();
-    let engine = Engine { contracts: &exact, prompt, given_way: given_way(contracts, prompt) };
+    let too_many = exact.len() > MAX_STATEMENTS;
+    let given_way = if too_many { Vec::new() } else { given_way(contracts, prompt) };
+    let engine = Engine { contracts: &exact, prompt, given_way, tried: Cell::new(0) };
     let start = engine.state(reply.to_owned(), Vec::new());
-    if reply.len() > MAX_REPAIR_BYTES || reply.trim().is_empty() {
-        let reason = if reply.trim().is_empty() {
-            "the reply is empty".to_owned()
-        } else {
-            format!("the reply has {} bytes; more than {MAX_REPAIR_BYTES} are not repaired", reply.len())
-        };
+    let refused = if reply.trim().is_empty() {
+        Some("the reply is empty".to_owned())
+    } else if too_many {
+        Some(format!("more than {MAX_STATEMENTS} contracts are not repaired at once"))
+    } else if reply.len() > MAX_REPAIR_BYTES {
+        Some(format!("the reply has {} bytes; more than {MAX_REPAIR_BYTES} are not repaired", reply.len()))
+    } else {
+        None
+    };
+    if let Some(reason) = refused {
         return engine.finished(reply, start, |_| reason.clone());
     }
     let mut order: Vec<usize> = (0..exact.len()).collect();
@@ -170,6 +179,8 @@ struct Engine<'a> {
     contracts: &'a [&'a Contract],
     prompt: Option<&'a str>,
     given_way: Vec<String>,
+    /// Candidates tried so far.
+    tried: Cell<usize>,
 }
 
 impl Engine<'_> {
@@ -180,7 +191,8 @@ impl Engine<'_> {
     }
 
     fn run(&self, mut state: State, order: &[usize]) -> State {
-        for _ in 0..MAX_REPAIR_ROUNDS {
+        // Every round but the last makes one more contract hold.
+        for _ in 0..=self.contracts.len() {
             let before = state.text.clone();
             for &at in order {
                 let failing = state.held.get(at) == Some(&false);
@@ -197,14 +209,10 @@ impl Engine<'_> {
 
     /// A state in which contract `at` holds and nothing is broken.
     fn attempt(&self, state: &State, at: usize, depth: usize) -> Option<State> {
-        let contract = self.contracts.get(at)?;
-        let family = contract.family()?;
+        let family = self.contracts.get(at)?.family()?;
         let mut compound = Vec::new();
         for candidate in self.candidates(state, family).into_iter().take(MAX_CANDIDATES) {
-            let Some(next) = self.taken(state, &candidate, contract, family) else { continue };
-            if next.held.get(at) != Some(&true) {
-                continue;
-            }
+            let Some(next) = self.taken(state, &candidate, at) else { continue };
             let broken = broken(&state.held, &next.held);
             if broken.is_empty() {
                 return Some(next);
@@ -222,33 +230,28 @@ impl Engine<'_> {
         })
     }
 
-    /// The state after a candidate, if the change is honest and small enough.
-    fn taken(
-        &self,
-        state: &State,
-        candidate: &Candidate,
-        contract: &Contract,
-        family: &Family,
-    ) -> Option<State> {
-        if candidate.text == state.text || !candidate.is_honest(&state.text, family, self.prompt) {
+    /// The state after a candidate, if contract `at` holds then and the change is honest and small enough.
+    fn taken(&self, state: &State, candidate: &Candidate, at: usize) -> Option<State> {
+        let contract = self.contracts.get(at)?;
+        let family = contract.family()?;
+        self.tried.set(self.tried.get() + 1);
+        let holds = self.tried.get() <= MAX_TRIED
+            && candidate.text != state.text
+            && check(contract, &candidate.text, self.prompt).holds();
+        if !holds || !candidate.is_honest(&state.text, family, self.prompt) {
             return None;
         }
-        let next = self.state(candidate.text.clone(), Vec::new());
         let (_, edit_ratio) = difference(&state.text, &candidate.text);
-        if candidate.kind == StepKind::Layout
+        let is_large = candidate.kind == StepKind::Layout
             && edit_ratio > MAX_STEP_RATIO
-            && !is_case_only(&state.text, &candidate.text)
-        {
+            && !is_case_only(&state.text, &candidate.text);
+        if is_large {
             return None;
         }
         let mut steps = state.steps.clone();
-        steps.push(Step {
-            contract: contract.id.clone(),
-            kind: candidate.kind,
-            what: candidate.what.to_owned(),
-            edit_ratio,
-        });
-        Some(State { steps, ..next })
+        let (contract, what) = (contract.id.clone(), candidate.what.to_owned());
+        steps.push(Step { contract, kind: candidate.kind, what, edit_ratio });
+        Some(self.state(candidate.text.clone(), steps))
     }
 
     fn candidates(&self, state: &State, family: &Family) -> Vec<Candidate> {
@@ -294,9 +297,7 @@ impl Engine<'_> {
         if is_capped(family) {
             out.extend(length::without_duplicates(text, holds));
         }
-        if is_laid_out(family)
-            && let Some(unescaped) = whole::unescaped(text)
-        {
+        if let Some(unescaped) = whole::unescaped(text).filter(|_| *family != Family::Json) {
             let inner = State { text: unescaped.text.clone(), held: state.held.clone(), steps: Vec::new() };
             let further: Vec<Candidate> = self
                 .candidates_once(&inner, family)
@@ -384,18 +385,6 @@ const fn is_capped(family: &Family) -> bool {
         | Family::CapitalWords { count } => count.below.is_some(),
         _ => false,
     }
-}
-
-/// Families that read line breaks.
-const fn is_laid_out(family: &Family) -> bool {
-    matches!(
-        family,
-        Family::Paragraphs { .. }
-            | Family::ParagraphWord { .. }
-            | Family::Bullets { .. }
-            | Family::Sections { .. }
-            | Family::Yaml
-    )
 }
 
 /// Why a family has no mechanical repair; none where it has one.
