@@ -223,9 +223,9 @@ fn split(text: &str, span: Option<&Span>, count: &Bound, context: Context<'_>) -
             if left <= most { (1, left) } else { (0, usize::MAX - left) }
         })?
         .clone();
-    let after = best.0.end;
+    let capital = capital_at(text, best.0.end).filter(|_| !best.1.contains(char::is_alphabetic));
     let mut changes = vec![best];
-    changes.extend(capital_at(text, after));
+    changes.extend(capital);
     Some(changes)
 }
 

@@ -325,7 +325,8 @@ fn rewritten_markers(text: &str, marker: &str) -> Option<Candidate> {
         let (start, open) = if marker.starts_with('*') { (span.start - lead, "") } else { (span.start, "") };
         edits.push((start..end, format!("{open}{marker} ")));
     }
-    (!edits.is_empty()).then(|| Candidate::layout("wrote section markers as demanded", apply(text, &edits)))
+    let what = "wrote section markers as demanded";
+    (!edits.is_empty()).then(|| Candidate::new(StepKind::Format, what, apply(text, &edits)))
 }
 
 /// Separators of the wrong length or of another mark, separators too many, responses that are given twice.

@@ -23,8 +23,8 @@ use crate::conflict::conflicts;
 use crate::contract::{Contract, check};
 use crate::family::Family;
 use crate::limits::{
-    MAX_CANDIDATES, MAX_COMPOUND_BREAKS, MAX_COMPOUND_CANDIDATES, MAX_REPAIR_BYTES, MAX_REPAIR_ROUNDS,
-    MAX_STEP_RATIO,
+    MAX_CANDIDATES, MAX_COMPOUND_BREAKS, MAX_COMPOUND_CANDIDATES, MAX_REPAIR_BYTES, MAX_STATEMENTS,
+    MAX_STEP_RATIO, MAX_TRIED,
 };
 use crate::text::Span;
 pub use candidate::StepKind;
@@ -100,10 +100,16 @@ pub fn repair(contracts: &[Contract], reply: &str, prompt: Option<&str>) -> Repa
     if let Some(reason) = refused {
         return engine.finished(reply, start, |_| reason.clone());
     }
+    // What gives way comes last, so that it finds what it must not break.
+    let gives_way =
+        |at: &usize| exact.get(*at).is_some_and(|contract| engine.given_way.contains(&contract.id));
     let mut order: Vec<usize> = (0..exact.len()).collect();
     order.sort_by_key(|&at| (exact.get(at).and_then(|contract| contract.family()).map_or(0, rank), at));
-    let forward = engine.run(start.clone(), &order);
+    order.sort_by_key(gives_way);
+    let forward_order = order.clone();
     order.reverse();
+    order.sort_by_key(gives_way);
+    let forward = engine.run(start.clone(), &forward_order);
     let backward = engine.run(start, &order);
     let score = |state: &State| state.held.iter().filter(|held| **held).count();
     let best = match score(&backward).cmp(&score(&forward)) {

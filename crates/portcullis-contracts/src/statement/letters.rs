@@ -39,9 +39,9 @@ pub(super) fn letter_count(reading: &Reading) -> Option<Found> {
 fn one_char(token: &Token) -> Option<char> {
     let text = match &token.kind {
         Kind::Literal(text) => text.as_str(),
-        Kind::Word => token.raw.as_str(),
+        Kind::Word if token.raw.chars().all(char::is_alphabetic) => token.raw.as_str(),
         Kind::Mark if !matches!(token.raw.as_str(), "." | "," | ":" | ";" | "(" | ")") => token.raw.as_str(),
-        Kind::Mark | Kind::List(_) => return None,
+        Kind::Word | Kind::Mark | Kind::List(_) => return None,
     };
     let mut chars = text.chars().flat_map(char::to_lowercase);
     chars.next().filter(|_| chars.next().is_none())

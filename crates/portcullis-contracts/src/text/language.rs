@@ -128,7 +128,8 @@ pub fn evidence_against(text: &str, code: &str) -> Option<&'static str> {
         (Some(Lang::Eng), other) => {
             (info.is_reliable() && english.0 * 100 < english.1 * SOME_FUNCTION_WORDS).then(|| name(other))
         }
-        (None, _) => (english.0 * 100 >= english.1 * MANY_FUNCTION_WORDS).then_some("English"),
+        (_, _) if english.0 * 100 >= english.1 * MANY_FUNCTION_WORDS => Some("English"),
+        (None, _) => None,
         (Some(_), other) => info.is_reliable().then(|| name(other)),
     }
 }

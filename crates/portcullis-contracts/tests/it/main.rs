@@ -1,4 +1,8 @@
 //! The crate from outside: statements in many wordings, checkers on texts, repairs and conflicts.
 #![cfg(test)]
 
+mod checks;
+mod conflicts;
+mod properties;
+mod repairs;
 mod statements;
