@@ -1,0 +1,238 @@
+//! Detection: which contracts a reply keeps.
+//!
+//! Exact contracts are checked by code and cost nothing. Of the judged ones, `batch` asks about all in one call, and
+//! `single` makes a call for each. Where no contract is judged, no call is made.
+
+mod answer;
+mod prompt;
+
+use std::fmt;
+use std::str::FromStr;
+
+use portcullis_contracts::{Checker, Contract, Verdict, check};
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Finish, Model, ModelError};
+use answer::{Row, Said};
+
+/// A reply, what was asked for it, and what it has to keep.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// The request that the reply answers, where it is known.
+    pub prompt: Option<&'a str>,
+    /// The reply.
+    pub reply: &'a str,
+    /// The contracts.
+    pub contracts: &'a [Contract],
+}
+
+/// How judged contracts are asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Detect {
+    /// All of them in one call.
+    #[default]
+    Batch,
+    /// One call for each.
+    Single,
+}
+
+impl Detect {
+    /// Calls that one detection takes for so many judged contracts: the *D* of the table in [`repair`](crate::repair).
+    #[must_use]
+    pub fn calls(self, judged: usize) -> usize {
+        match self {
+            Self::Batch => judged.min(1),
+            Self::Single => judged,
+        }
+    }
+}
+
+impl FromStr for Detect {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "batch" => Ok(Self::Batch),
+            "single" => Ok(Self::Single),
+            _ => Err(format!("`{name}` is no way to detect; take `batch` or `single`")),
+        }
+    }
+}
+
+impl fmt::Display for Detect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Batch => "batch",
+            Self::Single => "single",
+        })
+    }
+}
+
+/// Whether a contract holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It holds.
+    Holds,
+    /// It does not.
+    Broken,
+    /// Nobody could tell, or nobody was asked. This is not compliance.
+    Undecided,
+}
+
+/// Who decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Decider {
+    /// Code.
+    Exact,
+    /// A model.
+    Model,
+}
+
+/// What became of one contract.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The contract's id.
+    pub id: String,
+    /// Whether it holds.
+    pub standing: Standing,
+    /// Who decided, or would have had to.
+    pub by: Decider,
+    /// Why. From a model these are the model's words.
+    pub explanation: String,
+}
+
+impl Judgement {
+    fn judged(contract: &Contract, standing: Standing, explanation: impl Into<String>) -> Self {
+        Self { id: contract.id.clone(), standing, by: Decider::Model, explanation: explanation.into() }
+    }
+
+    /// Whether the contract holds; what is undecided does not.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.standing == Standing::Holds
+    }
+}
+
+/// What became of all contracts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detection {
+    /// A judgement for each contract, in order.
+    pub judgements: Vec<Judgement>,
+    /// Why the model gave no answer, where it gave none. The judged contracts it was to be asked about are undecided.
+    pub error: Option<ModelError>,
+}
+
+impl Detection {
+    /// Whether every contract holds.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.judgements.iter().all(Judgement::holds)
+    }
+
+    /// Whether a judged contract could not be decided: the detection failed, and must not pass for compliance.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.judgements.iter().any(|judgement| judgement.standing == Standing::Undecided)
+    }
+}
+
+/// Judges every contract on a reply.
+pub async fn detect(model: &dyn Model, task: &Task<'_>, how: Detect) -> Detection {
+    let mut detection = exact(task, "not asked");
+    let judged: Vec<&Contract> = task.contracts.iter().filter(|contract| is_judged(contract)).collect();
+    let rows = match how {
+        Detect::Batch if judged.is_empty() => Vec::new(),
+        Detect::Batch => match batch(model, task, &judged).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                let rows = judged.iter().map(|contract| undecided(contract, &error.to_string())).collect();
+                detection.error = Some(error);
+                rows
+            }
+        },
+        Detect::Single => {
+            let mut rows = Vec::with_capacity(judged.len());
+            for contract in &judged {
+                // A model that gives no answer is not asked the rest: it would be as long about each.
+                let row = match &detection.error {
+                    Some(error) => undecided(contract, &error.to_string()),
+                    None => single(model, task, contract).await.unwrap_or_else(|error| {
+                        let row = undecided(contract, &error.to_string());
+                        detection.error = Some(error);
+                        row
+                    }),
+                };
+                rows.push(row);
+            }
+            rows
+        }
+    };
+    let places = detection.judgements.iter_mut().filter(|judgement| judgement.by == Decider::Model);
+    for (place, row) in places.zip(rows) {
+        *place = row;
+    }
+    detection
+}
+
+/// Judges the exact contracts; the judged ones are undecided, for the reason given.
+pub(crate) fn exact(task: &Task<'_>, why: &str) -> Detection {
+    let judge = |contract: &Contract| {
+        if is_judged(contract) {
+            return Judgement::judged(contract, Standing::Undecided, why);
+        }
+        let found = check(contract, task.reply, task.prompt);
+        let standing = match found.verdict {
+            Verdict::Pass => Standing::Holds,
+            Verdict::Fail => Standing::Broken,
+            Verdict::NotApplicable => Standing::Undecided,
+        };
+        Judgement { id: contract.id.clone(), standing, by: Decider::Exact, explanation: found.explanation }
+    };
+    Detection { judgements: task.contracts.iter().map(judge).collect(), error: None }
+}
+
+pub(crate) fn is_judged(contract: &Contract) -> bool {
+    contract.checker == Checker::Judged
+}
+
+fn undecided(contract: &Contract, why: &str) -> Judgement {
+    Judgement::judged(contract, Standing::Undecided, format!("the detection failed: {why}"))
+}
+
+async fn batch(
+    model: &dyn Model,
+    task: &Task<'_>,
+    judged: &[&Contract],
+) -> Result<Vec<Judgement>, ModelError> {
+    let completion = model.complete(&prompt::batch(task, judged)).await?;
+    let rows = answer::rows(&completion.text, judged.len());
+    Ok(judged.iter().zip(rows).map(|(contract, row)| decide(contract, row, completion.finish)).collect())
+}
+
+async fn single(model: &dyn Model, task: &Task<'_>, contract: &Contract) -> Result<Judgement, ModelError> {
+    let completion = model.complete(&prompt::single(task, contract)).await?;
+    Ok(decide(contract, answer::one(&completion.text), completion.finish))
+}
+
+fn decide(contract: &Contract, row: Result<Row, &'static str>, finish: Finish) -> Judgement {
+    match row {
+        Ok(Row { said: Said::Yes, explanation }) => Judgement::judged(contract, Standing::Holds, explanation),
+        Ok(Row { said: Said::No, explanation }) => Judgement::judged(contract, Standing::Broken, explanation),
+        Err(why) if finish == Finish::Length => {
+            undecided(contract, &format!("{why}; the answer was cut off at its limit of tokens"))
+        }
+        Err(why) => undecided(contract, why),
+    }
+}
+
+/// Asks whether a reply still answers its request. None where the model's answer cannot be read.
+///
+/// # Errors
+/// The model gave no answer.
+pub async fn answers(model: &dyn Model, prompt: &str, reply: &str) -> Result<Option<bool>, ModelError> {
+    let completion = model.complete(&prompt::answers(prompt, reply)).await?;
+    Ok(answer::one(&completion.text).ok().map(|row| row.said == Said::Yes))
+}

@@ -1,0 +1,228 @@
+//! Repair: rewriting a reply until its contracts hold, mechanically first, with a model for what is left.
+//!
+//! Candidate 0 is the reply itself, mechanically repaired. A rewrite takes its place only where more holds, by
+//! priority; ties go to the earlier candidate, so the result is never worse than what came in. A rewrite is repaired
+//! mechanically too before it is judged.
+//!
+//! Calls, for *v* broken contracts after mechanical repair and *D* calls a detection
+//! ([`Detect::calls`](crate::Detect::calls): of judged contracts only; where none is judged, *D* is 0):
+//!
+//! | strategy | calls after the first detection (D) |
+//! |---|---|
+//! | `batch` | 1, and D with `verify` or `no_degrade` |
+//! | `iterative` | k(1 + D), k at most v: those mended along the way are skipped |
+//! | `retry` | k(1 + D), k at most r, ends as soon as clean |
+//! | `best-of-n` | k(1 + D), k at most n, ends as soon as clean |
+//! | `best-of-n`, oracle | k, and D for the chosen one where contracts are judged |
+//! | `map-reduce` | v + 1, and D with `verify` or `no_degrade` |
+//!
+//! A reply that is clean takes D calls. A rewrite that cannot be read is not judged and saves its D. The post-check is
+//! one call more where the model's rewrite is chosen and the request is known.
+
+mod prompt;
+mod score;
+mod settings;
+mod strategy;
+
+use portcullis_contracts::Contract;
+use serde::{Deserialize, Serialize};
+
+pub use settings::{Priorities, Settings, SettingsError, Strategy};
+
+use crate::budget::{Exhausted, Metered, Spent};
+use crate::clock::Clock;
+use crate::judge::{Detection, Judgement, Standing, Task, answers, detect, exact, is_judged};
+use crate::model::{Model, ModelError};
+use score::Scale;
+use strategy::Work;
+
+/// A repair without a model, exact and minimal. What it gives is checked: a contract that code can check and that held
+/// before must hold after, or its work is not used.
+pub trait Mechanical: Sync {
+    /// The reply, with what could be mended.
+    fn repair(&self, contracts: &[Contract], reply: &str, prompt: Option<&str>) -> String;
+}
+
+impl<F: Fn(&[Contract], &str, Option<&str>) -> String + Sync> Mechanical for F {
+    fn repair(&self, contracts: &[Contract], reply: &str, prompt: Option<&str>) -> String {
+        self(contracts, reply, prompt)
+    }
+}
+
+/// Why a repair ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// Every contract holds.
+    Clean,
+    /// The strategy is through, or nothing that is known to be broken is left.
+    Done,
+    /// A budget is used up. The best until then is kept.
+    Budget(Exhausted),
+    /// The model gave no answer. The best until then is kept.
+    Model(ModelError),
+}
+
+/// What the post-check said of a model's rewrite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answers {
+    /// It was not asked: it is switched off, the request is not known, or no rewrite was chosen.
+    NotAsked,
+    /// The rewrite answers the request.
+    Yes,
+    /// It does not; candidate 0 is kept.
+    No,
+    /// Nobody could tell; candidate 0 is kept.
+    Undecided,
+}
+
+/// One rewrite by the model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The text, after mechanical repair; none where the answer could not be read as one.
+    pub reply: Option<String>,
+    /// What holds of it; none for parts that are only merged. Judged contracts are undecided where nobody asked.
+    pub judgements: Option<Vec<Judgement>>,
+}
+
+/// What came of a repair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repaired {
+    /// The reply to use.
+    pub reply: String,
+    /// What held before: exact contracts of the reply as it came, judged ones of candidate 0.
+    pub before: Vec<Judgement>,
+    /// What holds of `reply`.
+    pub after: Vec<Judgement>,
+    /// Whether mechanical repair changed the reply, that is, whether candidate 0 is another text than came in.
+    pub mechanical: bool,
+    /// Which candidate `reply` is: 0, or the number of the attempt, from 1.
+    pub chosen: usize,
+    /// The rewrites, in order.
+    pub attempts: Vec<Attempt>,
+    /// What the post-check said.
+    pub answers: Answers,
+    /// Why it ended.
+    pub ended: Ended,
+    /// What was used up.
+    pub spent: Spent,
+}
+
+impl Repaired {
+    /// Whether every contract is known to hold.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.after.iter().all(Judgement::holds)
+    }
+
+    /// Ids of contracts that held before and are not known to hold any more.
+    #[must_use]
+    pub fn degraded(&self) -> Vec<&str> {
+        let lost =
+            self.before.iter().zip(&self.after).filter(|(before, after)| before.holds() && !after.holds());
+        lost.map(|(before, _)| before.id.as_str()).collect()
+    }
+}
+
+/// A text that may become the result, and what is known of it.
+#[derive(Debug, Clone)]
+struct Candidate {
+    /// 0, or the number of the attempt.
+    number: usize,
+    reply: String,
+    detection: Detection,
+    /// Whether judged contracts were asked about, or there are none.
+    judged: bool,
+}
+
+impl Candidate {
+    /// Places of contracts that are known to be broken.
+    fn broken(&self) -> Vec<usize> {
+        let all = self.detection.judgements.iter().enumerate();
+        all.filter(|(_, judgement)| judgement.standing == Standing::Broken).map(|(at, _)| at).collect()
+    }
+}
+
+/// Repairs a reply.
+///
+/// Errors of the model and budgets that run out are no errors here: what was reached until then is the result, which says
+/// in `ended` what happened.
+///
+/// # Errors
+/// The settings do not fit the task.
+pub async fn repair(
+    model: &dyn Model,
+    clock: &dyn Clock,
+    task: &Task<'_>,
+    settings: &Settings,
+    mechanical: Option<&dyn Mechanical>,
+) -> Result<Repaired, SettingsError> {
+    let scale = Scale::new(&settings.priorities, task.contracts)?;
+    settings.check(task)?;
+    let metered = Metered::new(model, clock, settings.budget);
+    let before = exact(task, "not asked");
+    let reply = mend(mechanical, task, task.reply);
+    let is_mended = reply != task.reply;
+    let detection = detect(&metered, &Task { reply: &reply, ..*task }, settings.detect).await;
+    let first = Candidate { number: 0, reply, detection, judged: true };
+
+    // Judged contracts were asked about once, of candidate 0.
+    let before: Vec<Judgement> =
+        (task.contracts.iter().zip(before.judgements).zip(&first.detection.judgements))
+            .map(|((contract, exact), all)| if is_judged(contract) { all.clone() } else { exact })
+            .collect();
+    let mut work = Work::new(&metered, task, settings, mechanical, scale, &before, first);
+    let stopped = work.run().await.err();
+    let (post, refused) = post_check(&metered, task, settings, &work).await;
+    let Work { first, best, attempts, .. } = work;
+    let best = if matches!(post, Answers::No | Answers::Undecided) { first } else { best };
+    let ended = match refused.or(stopped) {
+        Some(ModelError::Budget(exhausted)) => Ended::Budget(exhausted),
+        Some(error) => Ended::Model(error),
+        None if best.detection.is_clean() => Ended::Clean,
+        None => Ended::Done,
+    };
+    Ok(Repaired {
+        reply: best.reply,
+        before,
+        after: best.detection.judgements,
+        mechanical: is_mended,
+        chosen: best.number,
+        attempts,
+        answers: post,
+        ended,
+        spent: metered.spent(),
+    })
+}
+
+/// Asks whether the chosen rewrite still answers.
+async fn post_check(
+    model: &dyn Model,
+    task: &Task<'_>,
+    settings: &Settings,
+    work: &Work<'_>,
+) -> (Answers, Option<ModelError>) {
+    let Some(prompt) = task.prompt.filter(|_| settings.post_check && work.best.number != 0) else {
+        return (Answers::NotAsked, None);
+    };
+    match answers(model, prompt, &work.best.reply).await {
+        Ok(Some(true)) => (Answers::Yes, None),
+        Ok(Some(false)) => (Answers::No, None),
+        Ok(None) => (Answers::Undecided, None),
+        Err(error) => (Answers::Undecided, Some(error)),
+    }
+}
+
+/// Repairs mechanically, unless that breaks what held.
+fn mend(mechanical: Option<&dyn Mechanical>, task: &Task<'_>, reply: &str) -> String {
+    let Some(mechanical) = mechanical else { return reply.to_owned() };
+    let mended = mechanical.repair(task.contracts, reply, task.prompt);
+    if mended == reply {
+        return mended;
+    }
+    let before = exact(&Task { reply, ..*task }, "");
+    let after = exact(&Task { reply: &mended, ..*task }, "");
+    let breaks =
+        before.judgements.iter().zip(&after.judgements).any(|(old, new)| old.holds() && !new.holds());
+    if breaks { reply.to_owned() } else { mended }
+}

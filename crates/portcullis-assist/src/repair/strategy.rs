@@ -1,0 +1,203 @@
+//! The strategies: which rewrites are asked for, in which order, and which one is taken.
+
+use portcullis_contracts::limits::MAX_REPLY_BYTES;
+
+use super::prompt::{self, Tagged};
+use super::score::Scale;
+use super::settings::{Settings, Strategy};
+use super::{Attempt, Candidate, Mechanical, mend};
+use crate::budget::Metered;
+use crate::judge::{Decider, Judgement, Standing, Task, detect, exact};
+use crate::model::{Finish, Model as _, ModelError};
+use crate::tag::between;
+
+/// One repair under way.
+pub(super) struct Work<'a> {
+    model: &'a Metered<'a>,
+    task: &'a Task<'a>,
+    settings: &'a Settings,
+    mechanical: Option<&'a dyn Mechanical>,
+    scale: Scale,
+    before: &'a [Judgement],
+    /// Candidate 0.
+    pub(super) first: Candidate,
+    /// The best so far.
+    pub(super) best: Candidate,
+    pub(super) attempts: Vec<Attempt>,
+}
+
+impl<'a> Work<'a> {
+    pub(super) fn new(
+        model: &'a Metered<'a>,
+        task: &'a Task<'a>,
+        settings: &'a Settings,
+        mechanical: Option<&'a dyn Mechanical>,
+        scale: Scale,
+        before: &'a [Judgement],
+        first: Candidate,
+    ) -> Self {
+        let best = first.clone();
+        Self { model, task, settings, mechanical, scale, before, first, best, attempts: Vec::new() }
+    }
+
+    /// Runs the strategy; an error is why it did not come to its end.
+    pub(super) async fn run(&mut self) -> Result<(), ModelError> {
+        if let Some(error) = &self.first.detection.error {
+            return Err(error.clone());
+        }
+        // What is undecided is not known to be broken, and is not rewritten on suspicion.
+        if self.first.broken().is_empty() {
+            return Ok(());
+        }
+        match self.settings.strategy {
+            Strategy::Batch => self.batch().await,
+            Strategy::Iterative => self.iterative().await,
+            Strategy::Retry { attempts } => self.retry(attempts).await,
+            Strategy::BestOf { samples, oracle } => self.best_of(samples, oracle).await,
+            Strategy::MapReduce => self.map_reduce().await,
+        }
+    }
+
+    async fn batch(&mut self) -> Result<(), ModelError> {
+        let asked = prompt::rewrite(self.task, &self.first, &self.first.broken(), 0.0);
+        self.try_rewrite(asked, self.settings.judges_once()).await
+    }
+
+    async fn iterative(&mut self) -> Result<(), ModelError> {
+        let mut order = self.first.broken();
+        self.scale.sort(&mut order);
+        for at in order {
+            if self.best.broken().contains(&at) {
+                let asked = prompt::rewrite(self.task, &self.best, &[at], 0.0);
+                self.try_rewrite(asked, true).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn retry(&mut self, attempts: u32) -> Result<(), ModelError> {
+        for attempt in 0..attempts {
+            let broken = self.best.broken();
+            if broken.is_empty() {
+                break;
+            }
+            let asked = prompt::rewrite(self.task, &self.best, &broken, self.temperature(attempt));
+            self.try_rewrite(asked, true).await?;
+        }
+        Ok(())
+    }
+
+    async fn best_of(&mut self, samples: u32, oracle: bool) -> Result<(), ModelError> {
+        let broken = self.first.broken();
+        for sample in 0..samples {
+            let asked = prompt::rewrite(self.task, &self.first, &broken, self.temperature(sample));
+            self.try_rewrite(asked, !oracle).await?;
+            let judgements = &self.best.detection.judgements;
+            let clean = judgements.iter().all(|j| j.holds() || (oracle && j.by == Decider::Model));
+            if self.best.number != 0 && clean {
+                break;
+            }
+        }
+        if self.best.judged {
+            return Ok(());
+        }
+        // The oracle's choice is judged once, and has to stand against candidate 0 like any other.
+        let chosen = std::mem::replace(&mut self.best, self.first.clone());
+        let judged = self.look(chosen.reply, chosen.number, true).await;
+        self.note(&judged);
+        let error = judged.detection.error.clone();
+        self.consider(judged);
+        error.map_or(Ok(()), Err)
+    }
+
+    async fn map_reduce(&mut self) -> Result<(), ModelError> {
+        let mut parts = Vec::new();
+        for at in self.first.broken() {
+            let asked = prompt::rewrite(self.task, &self.first, &[at], 0.0);
+            let part = self.ask(asked).await?;
+            self.attempts.push(Attempt { reply: part.clone(), judgements: None });
+            parts.extend(part.map(|text| (at, text)));
+        }
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let asked = prompt::merge(self.task, &self.first, &parts);
+        self.try_rewrite(asked, self.settings.judges_once()).await
+    }
+
+    /// The first rewrite is the likeliest; those after it vary.
+    fn temperature(&self, rewrite: u32) -> f64 {
+        if rewrite == 0 { 0.0 } else { self.settings.temperature }
+    }
+
+    /// Asks for a rewrite, judges it, and takes it where it is better.
+    async fn try_rewrite(&mut self, asked: Tagged, judge: bool) -> Result<(), ModelError> {
+        let rewritten = self.ask(asked).await?;
+        self.attempts.push(Attempt { reply: None, judgements: None });
+        let Some(text) = rewritten else { return Ok(()) };
+        let reply = mend(self.mechanical, self.task, &text);
+        let candidate = self.look(reply, self.attempts.len(), judge).await;
+        self.note(&candidate);
+        let error = candidate.detection.error.clone();
+        self.consider(candidate);
+        error.map_or(Ok(()), Err)
+    }
+
+    /// The text of a rewrite; none where the answer cannot be read as one.
+    async fn ask(&self, asked: Tagged) -> Result<Option<String>, ModelError> {
+        let completion = self.model.complete(&asked.request).await?;
+        let text = between(&completion.text, &asked.tag, completion.finish == Finish::Stop);
+        let usable = |text: &&str| !text.trim().is_empty() && text.len() <= MAX_REPLY_BYTES;
+        Ok(text.filter(usable).filter(|_| completion.finish == Finish::Stop).map(str::to_owned))
+    }
+
+    async fn look(&self, reply: String, number: usize, judge: bool) -> Candidate {
+        let task = Task { reply: &reply, ..*self.task };
+        let detection = if judge {
+            detect(self.model, &task, self.settings.detect).await
+        } else {
+            exact(&task, "not asked again")
+        };
+        // A model that was asked and gave no answer leaves its contracts undecided, and the candidate the worse for it.
+        let judged = judge || detection.judgements.iter().all(|judgement| judgement.by == Decider::Exact);
+        Candidate { number, reply, detection, judged }
+    }
+
+    /// Records what is known of a candidate.
+    fn note(&mut self, candidate: &Candidate) {
+        if let Some(attempt) = candidate.number.checked_sub(1).and_then(|at| self.attempts.get_mut(at)) {
+            attempt.reply = Some(candidate.reply.clone());
+            attempt.judgements = Some(candidate.detection.judgements.clone());
+        }
+    }
+
+    fn consider(&mut self, candidate: Candidate) {
+        if self.is_better(&candidate) {
+            self.best = candidate;
+        }
+    }
+
+    fn is_better(&self, candidate: &Candidate) -> bool {
+        let new = &candidate.detection.judgements;
+        let old = &self.best.detection.judgements;
+        if self.settings.no_degrade {
+            // Before an oracle's choice is judged, only what code decides can be lost.
+            let counts = |after: &Judgement| candidate.judged || after.by == Decider::Exact;
+            let lost =
+                |(before, after): (&Judgement, &Judgement)| before.holds() && counts(after) && !after.holds();
+            if self.before.iter().zip(new).any(lost) {
+                return false;
+            }
+        }
+        if candidate.judged {
+            return self.scale.score(new) > self.scale.score(old);
+        }
+        // Where nobody asked about judged contracts, code has the say. At equal, a rewrite that was made for a judged
+        // contract is taken over the reply that is known to break it.
+        let (new, old_score) = (self.scale.exact_score(new), self.scale.exact_score(old));
+        let made_for_judged = old
+            .iter()
+            .any(|judgement| judgement.by == Decider::Model && judgement.standing == Standing::Broken);
+        new > old_score || (new == old_score && self.best.number == 0 && made_for_judged)
+    }
+}
