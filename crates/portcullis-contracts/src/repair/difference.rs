@@ -55,16 +55,20 @@ fn compared(before: &str, old: &[Span], after: &str, new: &[Span]) -> Vec<(Span,
             range.end.checked_sub(1).filter(|&last| last >= range.start).and_then(|last| tokens.get(last));
         start..last.map_or(start, |span| span.end)
     };
-    capture_diff_slices(Algorithm::Myers, &texts(before, old), &texts(after, new))
-        .into_iter()
-        .filter(|operation| !matches!(operation, DiffOp::Equal { .. }))
-        .map(|operation| {
-            (
-                covered(old, operation.old_range(), before.len()),
-                covered(new, operation.new_range(), after.len()),
-            )
-        })
-        .collect()
+    // What stands between two equal stretches is one change, in whichever order it is reported.
+    let mut out = Vec::new();
+    let (mut old_at, mut new_at) = (0, 0);
+    let operations = capture_diff_slices(Algorithm::Myers, &texts(before, old), &texts(after, new));
+    let equal = operations.iter().filter(|operation| matches!(operation, DiffOp::Equal { .. }));
+    let stretches = equal.map(|operation| (operation.old_range(), operation.new_range()));
+    for (old_range, new_range) in stretches.chain([(old.len()..old.len(), new.len()..new.len())]) {
+        if old_at < old_range.start || new_at < new_range.start {
+            let span = covered(old, old_at..old_range.start, before.len());
+            out.push((span, covered(new, new_at..new_range.start, after.len())));
+        }
+        (old_at, new_at) = (old_range.end, new_range.end);
+    }
+    out
 }
 
 /// Words, runs of spaces, and single marks.

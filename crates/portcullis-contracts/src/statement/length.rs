@@ -89,7 +89,9 @@ pub(super) fn sentence_length(reading: &Reading) -> Option<Found> {
     }
     let quantity = reading.quantity().filter(|quantity| !quantity.is_times)?;
     let sentence = reading.find(&["sentence", "sentences"])?;
-    let each = reading.has(EACH) || quantity.end <= sentence || reading.has(&["your", "the", "of"]);
+    // `Sentences should not exceed 18 words`: all of them, where no number stands before.
+    let plural = reading.head().first().is_some_and(|token| token.raw.eq_ignore_ascii_case("sentences"));
+    let each = plural || reading.has(EACH) || quantity.end <= sentence || reading.has(&["your", "the", "of"]);
     each.then(|| {
         Found::new(
             Family::SentenceLength { count: quantity.bound },

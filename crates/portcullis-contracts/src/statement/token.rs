@@ -178,7 +178,8 @@ pub(super) fn stem(word: &str) -> String {
         .or_else(|| cut("ss", 1).map(|_| lower))
         .or_else(|| cut("s", 3))
         .unwrap_or(lower);
-    base.strip_suffix('e').filter(|rest| rest.len() >= 3).unwrap_or(base).to_owned()
+    // `note` is no `not`.
+    base.strip_suffix('e').filter(|rest| rest.len() >= 3 && *rest != "not").unwrap_or(base).to_owned()
 }
 
 #[cfg(test)]

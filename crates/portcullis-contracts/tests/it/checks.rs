@@ -66,7 +66,7 @@ const BOTH: &[(&str, &str, &str)] = &[
     ("Avoid question marks in your answer.", "a.", "a?"),
     ("Your entire response should be in all capital letters.", "A B 1", "A b"),
     ("Your entire response should be in English, and in all lowercase letters.", "a b", "A b"),
-    ("Don't capitalize the first word of any sentence.", "a B. c.", "a. B c."),
+    ("Don't capitalize the first word of any sentence.", "one Two. three.", "one. Two three."),
     (
         "Respond only in German.",
         "Das ist ein Satz auf Deutsch und noch einer.",
