@@ -27,7 +27,8 @@ impl Prices {
     #[must_use]
     pub fn cost(&self, usage: Usage) -> u64 {
         let part = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-        let total = part(usage.input_tokens, self.input) + part(usage.output_tokens, self.output);
+        let total =
+            part(usage.input_tokens, self.input).saturating_add(part(usage.output_tokens, self.output));
         u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 }
@@ -181,5 +182,69 @@ impl Model for Metered<'_> {
             self.count(&admitted, &answer);
             answer
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::VirtualClock;
+    use crate::model::Finish;
+
+    /// A stand-in that takes two seconds a call and says no tokens.
+    #[derive(Debug)]
+    struct Slow(VirtualClock);
+
+    impl Model for Slow {
+        fn complete<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Completion, ModelError>> {
+            self.0.advance(Duration::from_secs(2));
+            let text = format!("{} s left", request.time_left.map_or(0, |left| left.as_secs()));
+            Box::pin(std::future::ready(Ok(Completion {
+                text,
+                finish: Finish::Stop,
+                usage: None,
+                attempts: 1,
+            })))
+        }
+    }
+
+    async fn texts(budget: Budget) -> (Vec<String>, Exhausted, Spent) {
+        let model = Slow(VirtualClock::new());
+        let metered = Metered::new(&model, &model.0, budget);
+        let mut texts = Vec::new();
+        loop {
+            match metered.complete(&Request::new("0123456789", "", 1_000)).await {
+                Ok(completion) => texts.push(completion.text),
+                Err(ModelError::Budget(exhausted)) => return (texts, exhausted, metered.spent()),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn time_runs_out_and_each_call_knows_what_is_left() {
+        let time = Duration::from_secs(5);
+        let (texts, exhausted, spent) = texts(Budget { time: Some(time), ..Budget::default() }).await;
+        assert_eq!(texts, ["5 s left", "3 s left", "1 s left"]);
+        assert_eq!((exhausted, spent.time.as_secs()), (Exhausted::Time(time), 6));
+    }
+
+    #[tokio::test]
+    async fn tokens_that_nobody_says_are_as_many_as_bytes() {
+        let (texts, exhausted, spent) = texts(Budget { tokens: Some(20), ..Budget::default() }).await;
+        // Ten bytes asked and eight answered are less than 20, twice as many are not.
+        assert_eq!((texts.len(), exhausted), (2, Exhausted::Tokens(20)));
+        assert_eq!((spent.input_tokens, spent.output_tokens, spent.estimated_calls), (20, 16, 2));
+        let free = Budget { cost_micros: Some(5), ..Budget::default() };
+        assert_eq!(super::Exhausted::NoPrices, self::texts(free).await.1);
+    }
+
+    #[test]
+    fn costs_are_rounded_up() {
+        let prices = Prices { input: 150_000, output: 600_000 };
+        assert_eq!(prices.cost(Usage { input_tokens: 1_000, output_tokens: 1_000 }), 750);
+        assert_eq!(prices.cost(Usage { input_tokens: 1, output_tokens: 0 }), 1);
+        let dear = Prices { input: u64::MAX, output: u64::MAX };
+        assert_eq!(dear.cost(Usage { input_tokens: u64::MAX, output_tokens: u64::MAX }), u64::MAX);
     }
 }

@@ -72,6 +72,8 @@ struct Exchange {
     retry_after: Option<String>,
     body: Bytes,
     end: End,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    why: String,
     ms: u64,
 }
 
@@ -119,25 +121,23 @@ enum End {
 }
 
 impl End {
-    fn of(result: &Result<(), ModelError>) -> Option<Self> {
+    /// How it ended, and in which words; none for what has nothing to do with the server.
+    fn of(result: &Result<(), ModelError>) -> Option<(Self, String)> {
         match result {
-            Ok(()) => Some(Self::Complete),
-            Err(ModelError::Broken(_)) => Some(Self::Broken),
-            Err(ModelError::TimedOut { .. }) => Some(Self::TimedOut),
-            Err(ModelError::Connect(_)) => Some(Self::Unreachable),
+            Ok(()) => Some((Self::Complete, String::new())),
+            Err(ModelError::Broken(why)) => Some((Self::Broken, why.clone())),
+            Err(ModelError::TimedOut(why)) => Some((Self::TimedOut, why.clone())),
+            Err(ModelError::Connect(why)) => Some((Self::Unreachable, why.clone())),
             Err(_) => None,
         }
     }
 
-    fn result(self, ms: u64) -> Result<(), ModelError> {
-        let recorded = || "so it was recorded".to_owned();
+    fn result(self, why: String) -> Result<(), ModelError> {
         match self {
             Self::Complete => Ok(()),
-            Self::Broken => Err(ModelError::Broken(recorded())),
-            Self::TimedOut => {
-                Err(ModelError::TimedOut { what: "did not finish its answer", seconds: ms / 1_000 })
-            }
-            Self::Unreachable => Err(ModelError::Connect(recorded())),
+            Self::Broken => Err(ModelError::Broken(why)),
+            Self::TimedOut => Err(ModelError::TimedOut(why)),
+            Self::Unreachable => Err(ModelError::Connect(why)),
         }
     }
 }
@@ -209,7 +209,7 @@ impl Transport for Recorder {
             let start = self.clock.now();
             let mut tee = Tee { head: None, bytes: Vec::new(), sink };
             let result = self.inner.post(body, time_left, &mut tee).await;
-            let Some(end) = End::of(&result) else { return result };
+            let Some((end, why)) = End::of(&result) else { return result };
             let head = tee.head.unwrap_or(Head { status: 0, media_type: String::new(), retry_after: None });
             if !matches!(head.status, 401 | 403) {
                 let elapsed = self.clock.now().saturating_sub(start);
@@ -220,6 +220,7 @@ impl Transport for Recorder {
                     retry_after: head.retry_after,
                     body: Bytes::of(tee.bytes),
                     end,
+                    why,
                     ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
                 })?;
             }
@@ -353,7 +354,7 @@ impl Transport for Replay {
                 // A reader that has enough said so when it was recorded, too.
                 let _ = sink.bytes(&exchange.body.bytes().unwrap_or_default());
             }
-            exchange.end.result(exchange.ms)
+            exchange.end.result(exchange.why)
         };
         Box::pin(std::future::ready(play()))
     }

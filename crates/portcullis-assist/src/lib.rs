@@ -26,6 +26,4 @@ pub use client::{
 pub use clock::{BoxFuture, Clock, SystemClock, VirtualClock};
 pub use judge::{Decider, Detect, Detection, Judgement, Standing, Task, answers, detect};
 pub use model::{Completion, Finish, Message, Model, ModelError, Request, Role, Schema, Usage};
-pub use repair::{
-    Answers, Attempt, Ended, Mechanical, Priorities, Repaired, Settings, SettingsError, Strategy, repair,
-};
+pub use repair::{Answers, Attempt, Ended, Priorities, Repaired, Settings, SettingsError, Strategy, repair};

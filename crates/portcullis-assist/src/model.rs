@@ -134,14 +134,9 @@ pub enum ModelError {
     /// Nobody answers at the address.
     #[error("cannot reach the model's server: {0}; check the address and that the server runs")]
     Connect(String),
-    /// The server was too slow.
-    #[error("the model's server {what} for {seconds} s; give it more time or ask a faster model")]
-    TimedOut {
-        /// What it did not do.
-        what: &'static str,
-        /// How long that was waited for.
-        seconds: u64,
-    },
+    /// The server was too slow: what it did not do, and for how long.
+    #[error("the model's server {0}; give it more time or ask a faster model")]
+    TimedOut(String),
     /// The answer broke off. What had come of it is not used.
     #[error("the model's answer broke off: {0}")]
     Broken(String),
@@ -170,7 +165,7 @@ impl ModelError {
     #[must_use]
     pub const fn is_passing(&self) -> bool {
         match self {
-            Self::Connect(_) | Self::TimedOut { .. } | Self::Broken(_) => true,
+            Self::Connect(_) | Self::TimedOut(_) | Self::Broken(_) => true,
             Self::Refused { status, .. } => {
                 matches!(*status, 408 | 425 | 429 | 500 | 502 | 503 | 504 | 520..=529)
             }

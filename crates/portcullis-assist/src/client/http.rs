@@ -99,8 +99,7 @@ impl Http {
 
     async fn exchange(&self, body: &str, sink: &mut dyn Sink) -> Result<(), ModelError> {
         let request = self.request(body)?;
-        let slow =
-            || ModelError::TimedOut { what: "took no connection", seconds: self.timeouts.connect.as_secs() };
+        let slow = || late("took no connection", self.timeouts.connect);
         let connecting = async {
             let stream = TcpStream::connect((&*self.endpoint.host, self.endpoint.port)).await?;
             stream.set_nodelay(true)?;
@@ -125,7 +124,7 @@ impl Http {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let broken = |error: hyper::Error| ModelError::Broken(error.to_string());
-        let silent = || ModelError::TimedOut { what: "sent nothing", seconds: self.timeouts.idle.as_secs() };
+        let silent = || late("sent nothing", self.timeouts.idle);
         let (mut sender, connection) = handshake(TokioIo::new(stream)).await.map_err(broken)?;
         let _task = Task(tokio::spawn(async move {
             // What goes wrong here also ends the request, which says so.
@@ -156,8 +155,7 @@ impl Transport for Http {
     ) -> BoxFuture<'a, Result<(), ModelError>> {
         let total = time_left.map_or(self.timeouts.total, |left| left.min(self.timeouts.total));
         Box::pin(async move {
-            let slow =
-                || ModelError::TimedOut { what: "did not finish its answer", seconds: total.as_secs() };
+            let slow = || late("did not finish its answer", total);
             timeout(total, self.exchange(body, sink)).await.map_err(|_| slow())?
         })
     }
@@ -167,6 +165,10 @@ impl Transport for Http {
             bytes.windows(key.secret().len()).any(|window| window == key.secret().as_bytes())
         })
     }
+}
+
+fn late(what: &str, time: Duration) -> ModelError {
+    ModelError::TimedOut(format!("{what} for {} s", time.as_secs_f64()))
 }
 
 enum Stream {

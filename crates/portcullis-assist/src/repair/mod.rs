@@ -4,7 +4,7 @@
 //! priority; ties go to the earlier candidate, so the result is never worse than what came in. A rewrite is repaired
 //! mechanically too before it is judged.
 //!
-//! Calls, for *v* broken contracts after mechanical repair and *D* calls a detection
+//! Calls, for *v* contracts that are broken after mechanical repair and have not given way in a conflict, and *D* calls a detection
 //! ([`Detect::calls`](crate::Detect::calls): of judged contracts only; where none is judged, *D* is 0):
 //!
 //! | strategy | calls after the first detection (D) |
@@ -24,37 +24,26 @@ mod score;
 mod settings;
 mod strategy;
 
-use portcullis_contracts::Contract;
+use std::cmp::Reverse;
+
+use portcullis_contracts::{Conflict, Contract, Repair, conflicts};
 use serde::{Deserialize, Serialize};
 
 pub use settings::{Priorities, Settings, SettingsError, Strategy};
 
 use crate::budget::{Exhausted, Metered, Spent};
 use crate::clock::Clock;
-use crate::judge::{Detection, Judgement, Standing, Task, answers, detect, exact, is_judged};
+use crate::judge::{Detection, Judgement, Task, answers, detect, exact, is_judged};
 use crate::model::{Model, ModelError};
 use score::Scale;
 use strategy::Work;
-
-/// A repair without a model, exact and minimal. What it gives is checked: a contract that code can check and that held
-/// before must hold after, or its work is not used.
-pub trait Mechanical: Sync {
-    /// The reply, with what could be mended.
-    fn repair(&self, contracts: &[Contract], reply: &str, prompt: Option<&str>) -> String;
-}
-
-impl<F: Fn(&[Contract], &str, Option<&str>) -> String + Sync> Mechanical for F {
-    fn repair(&self, contracts: &[Contract], reply: &str, prompt: Option<&str>) -> String {
-        self(contracts, reply, prompt)
-    }
-}
 
 /// Why a repair ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// Every contract holds.
     Clean,
-    /// The strategy is through, or nothing that is known to be broken is left.
+    /// The strategy is through, or nothing is left that is known to be broken and has not given way in a conflict.
     Done,
     /// A budget is used up. The best until then is kept.
     Budget(Exhausted),
@@ -86,7 +75,7 @@ pub struct Attempt {
 }
 
 /// What came of a repair.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Repaired {
     /// The reply to use.
     pub reply: String,
@@ -94,8 +83,12 @@ pub struct Repaired {
     pub before: Vec<Judgement>,
     /// What holds of `reply`.
     pub after: Vec<Judgement>,
-    /// Whether mechanical repair changed the reply, that is, whether candidate 0 is another text than came in.
-    pub mechanical: bool,
+    /// What mechanical repair did; none where it is switched off. Its text is candidate 0.
+    pub mechanical: Option<Repair>,
+    /// Sets of contracts that cannot hold together.
+    pub conflicts: Vec<Conflict>,
+    /// Ids of contracts that gave way in a conflict: no rewrite is asked for on their account.
+    pub gave_way: Vec<String>,
     /// Which candidate `reply` is: 0, or the number of the attempt, from 1.
     pub chosen: usize,
     /// The rewrites, in order.
@@ -135,18 +128,13 @@ struct Candidate {
     judged: bool,
 }
 
-impl Candidate {
-    /// Places of contracts that are known to be broken.
-    fn broken(&self) -> Vec<usize> {
-        let all = self.detection.judgements.iter().enumerate();
-        all.filter(|(_, judgement)| judgement.standing == Standing::Broken).map(|(at, _)| at).collect()
-    }
-}
-
 /// Repairs a reply.
 ///
 /// Errors of the model and budgets that run out are no errors here: what was reached until then is the result, which says
-/// in `ended` what happened.
+/// in `ended` what happened. Mechanical repair works on the calling thread, for as long as `portcullis-contracts` says.
+///
+/// Of contracts that cannot hold together one gives way before anything is paid for: the one of the lowest priority,
+/// among equals one that is broken, then the later. Under `no_degrade` one that is broken gives way first.
 ///
 /// # Errors
 /// The settings do not fit the task.
@@ -155,23 +143,26 @@ pub async fn repair(
     clock: &dyn Clock,
     task: &Task<'_>,
     settings: &Settings,
-    mechanical: Option<&dyn Mechanical>,
 ) -> Result<Repaired, SettingsError> {
-    let scale = Scale::new(&settings.priorities, task.contracts)?;
+    let (scale, contracts) = Scale::new(&settings.priorities, task.contracts)?;
     settings.check(task)?;
+    let task = &Task { contracts: &contracts, ..*task };
     let metered = Metered::new(model, clock, settings.budget);
     let before = exact(task, "not asked");
-    let reply = mend(mechanical, task, task.reply);
-    let is_mended = reply != task.reply;
+    let mechanical =
+        settings.mechanical.then(|| portcullis_contracts::repair(task.contracts, task.reply, task.prompt));
+    let reply = mechanical.as_ref().map_or(task.reply, |repair| repair.text.as_str()).to_owned();
     let detection = detect(&metered, &Task { reply: &reply, ..*task }, settings.detect).await;
     let first = Candidate { number: 0, reply, detection, judged: true };
+    let conflicts = conflicts(task.contracts, task.prompt);
+    let gave_way = gave_way(&conflicts, task.contracts, &first, settings.no_degrade);
 
     // Judged contracts were asked about once, of candidate 0.
     let before: Vec<Judgement> =
         (task.contracts.iter().zip(before.judgements).zip(&first.detection.judgements))
             .map(|((contract, exact), all)| if is_judged(contract) { all.clone() } else { exact })
             .collect();
-    let mut work = Work::new(&metered, task, settings, mechanical, scale, &before, first);
+    let mut work = Work::new(&metered, task, settings, scale, &before, &gave_way, first);
     let stopped = work.run().await.err();
     let (post, refused) = post_check(&metered, task, settings, &work).await;
     let Work { first, best, attempts, .. } = work;
@@ -182,17 +173,44 @@ pub async fn repair(
         None if best.detection.is_clean() => Ended::Clean,
         None => Ended::Done,
     };
+    let id = |at: &usize| task.contracts.get(*at).map(|contract| contract.id.clone());
     Ok(Repaired {
         reply: best.reply,
-        before,
         after: best.detection.judgements,
-        mechanical: is_mended,
+        mechanical,
+        conflicts,
+        gave_way: gave_way.iter().filter_map(id).collect(),
         chosen: best.number,
         attempts,
         answers: post,
         ended,
         spent: metered.spent(),
+        before,
     })
+}
+
+/// Places of contracts that give way in a conflict, one for each set of which none has yet.
+fn gave_way(
+    conflicts: &[Conflict],
+    contracts: &[Contract],
+    first: &Candidate,
+    no_degrade: bool,
+) -> Vec<usize> {
+    let mut gave_way: Vec<usize> = Vec::new();
+    for conflict in conflicts {
+        let all = contracts.iter().zip(&first.detection.judgements).enumerate();
+        let members: Vec<_> =
+            all.filter(|(_, (contract, _))| conflict.contracts.contains(&contract.id)).collect();
+        if members.iter().any(|(at, _)| gave_way.contains(at)) {
+            continue;
+        }
+        let lowest = members.iter().min_by_key(|(at, (contract, judgement))| {
+            let holds = judgement.holds();
+            (no_degrade && holds, contract.priority, holds, Reverse(*at))
+        });
+        gave_way.extend(lowest.map(|(at, _)| *at));
+    }
+    gave_way
 }
 
 /// Asks whether the chosen rewrite still answers.
@@ -211,18 +229,4 @@ async fn post_check(
         Ok(None) => (Answers::Undecided, None),
         Err(error) => (Answers::Undecided, Some(error)),
     }
-}
-
-/// Repairs mechanically, unless that breaks what held.
-fn mend(mechanical: Option<&dyn Mechanical>, task: &Task<'_>, reply: &str) -> String {
-    let Some(mechanical) = mechanical else { return reply.to_owned() };
-    let mended = mechanical.repair(task.contracts, reply, task.prompt);
-    if mended == reply {
-        return mended;
-    }
-    let before = exact(&Task { reply, ..*task }, "");
-    let after = exact(&Task { reply: &mended, ..*task }, "");
-    let breaks =
-        before.judgements.iter().zip(&after.judgements).any(|(old, new)| old.holds() && !new.holds());
-    if breaks { reply.to_owned() } else { mended }
 }

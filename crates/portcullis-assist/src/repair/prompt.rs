@@ -20,8 +20,14 @@ pub(super) struct Tagged {
     pub(super) tag: String,
 }
 
-/// A rewrite of a candidate that mends the contracts at `broken` and keeps what holds.
-pub(super) fn rewrite(task: &Task<'_>, from: &Candidate, broken: &[usize], temperature: f64) -> Tagged {
+/// A rewrite of a candidate that mends the contracts at `broken` and keeps what holds. Those that gave way are left out.
+pub(super) fn rewrite(
+    task: &Task<'_>,
+    from: &Candidate,
+    broken: &[usize],
+    gave_way: &[usize],
+    temperature: f64,
+) -> Tagged {
     let mut keep = String::new();
     let mut mend = String::new();
     for (at, (contract, judgement)) in task.contracts.iter().zip(&from.detection.judgements).enumerate() {
@@ -31,7 +37,7 @@ pub(super) fn rewrite(task: &Task<'_>, from: &Candidate, broken: &[usize], tempe
                 why => format!(" It is broken: {}", quoted(why)),
             };
             mend.push_str(&format!("- {}{why}\n", quoted(&contract.statement)));
-        } else if judgement.standing != Standing::Broken {
+        } else if judgement.standing != Standing::Broken && !gave_way.contains(&at) {
             keep.push_str(&format!("- {}\n", quoted(&contract.statement)));
         }
     }
@@ -50,7 +56,12 @@ pub(super) fn rewrite(task: &Task<'_>, from: &Candidate, broken: &[usize], tempe
 }
 
 /// A merge of rewrites, each of which mends one contract.
-pub(super) fn merge(task: &Task<'_>, from: &Candidate, parts: &[(usize, String)]) -> Tagged {
+pub(super) fn merge(
+    task: &Task<'_>,
+    from: &Candidate,
+    parts: &[(usize, String)],
+    gave_way: &[usize],
+) -> Tagged {
     let texts: Vec<&str> = parts.iter().map(|(_, text)| text.as_str()).collect();
     let tag = tag(task, &from.reply, &texts);
     let mut user = format!("{}{}\n\n", request(task), fenced("reply", &from.reply));
@@ -60,7 +71,7 @@ pub(super) fn merge(task: &Task<'_>, from: &Candidate, parts: &[(usize, String)]
         user.push_str(&format!("For {}:\n{}\n\n", quoted(statement), fenced("revision", text)));
     }
     user.push_str("All statements:\n");
-    for contract in task.contracts {
+    for (_, contract) in task.contracts.iter().enumerate().filter(|(at, _)| !gave_way.contains(at)) {
         user.push_str(&format!("- {}\n", quoted(&contract.statement)));
     }
     user.push_str(&format!("\nMerge the revisions into one reply that keeps all statements. {}", form(&tag)));

@@ -25,27 +25,38 @@ enum Counts {
 pub(super) struct Score(Vec<u64>);
 
 impl Scale {
-    pub(super) fn new(priorities: &Priorities, contracts: &[Contract]) -> Result<Self, SettingsError> {
+    /// The scale, and the contracts with the priorities that it gives them.
+    pub(super) fn new(
+        priorities: &Priorities,
+        contracts: &[Contract],
+    ) -> Result<(Self, Vec<Contract>), SettingsError> {
         let fits = |what, given: usize| {
             if given == contracts.len() {
                 return Ok(());
             }
             Err(SettingsError::Priorities { what, given, contracts: contracts.len() })
         };
-        let counts = match priorities {
-            Priorities::Contracts => {
-                Counts::Levels(contracts.iter().map(|contract| contract.priority).collect())
-            }
+        let levels: Vec<Priority> = match priorities {
+            Priorities::Contracts => contracts.iter().map(|contract| contract.priority).collect(),
             Priorities::Ranks(ranks) => {
                 fits("ranks", ranks.len())?;
-                Counts::Levels(ranks.iter().map(|rank| Priority::of_rank(*rank)).collect())
+                ranks.iter().map(|rank| Priority::of_rank(*rank)).collect()
             }
             Priorities::Weights(weights) => {
                 fits("weights", weights.len())?;
-                Counts::Weights(weights.clone())
+                weights.iter().map(|weight| Priority(i64::from(*weight))).collect()
             }
         };
-        Ok(Self { counts })
+        let with = |(contract, priority): (&Contract, &Priority)| Contract {
+            priority: *priority,
+            ..contract.clone()
+        };
+        let contracts = contracts.iter().zip(&levels).map(with).collect();
+        let counts = match priorities {
+            Priorities::Weights(weights) => Counts::Weights(weights.clone()),
+            Priorities::Contracts | Priorities::Ranks(_) => Counts::Levels(levels),
+        };
+        Ok((Self { counts }, contracts))
     }
 
     /// Of all contracts.
@@ -77,14 +88,11 @@ impl Scale {
             }
         }
     }
+}
 
-    /// Sorts places of contracts, what matters most first; equal ones stay in order.
-    pub(super) fn sort(&self, places: &mut [usize]) {
-        match &self.counts {
-            Counts::Levels(levels) => places.sort_by_key(|at| Reverse(levels.get(*at).copied())),
-            Counts::Weights(weights) => places.sort_by_key(|at| Reverse(weights.get(*at).copied())),
-        }
-    }
+/// Sorts places of contracts, what matters most first; equal ones stay in order.
+pub(super) fn sort(places: &mut [usize], contracts: &[Contract]) {
+    places.sort_by_key(|at| Reverse(contracts.get(*at).map(|contract| contract.priority)));
 }
 
 #[cfg(test)]
@@ -115,11 +123,11 @@ mod tests {
     fn a_higher_level_outweighs_lower_ones_and_weights_add_up() {
         let tagged = contracts(&[Priority::LOW, Priority::HIGH, Priority::LOW]);
         let (high, lows) = (judgements("nyn"), judgements("yny"));
-        let levels = Scale::new(&Priorities::Contracts, &tagged).unwrap();
+        let (levels, _) = Scale::new(&Priorities::Contracts, &tagged).unwrap();
         assert!(levels.score(&high) > levels.score(&lows));
-        let weights = Scale::new(&Priorities::Weights(vec![2, 3, 2]), &tagged).unwrap();
+        let (weights, _) = Scale::new(&Priorities::Weights(vec![2, 3, 2]), &tagged).unwrap();
         assert!(weights.score(&high) < weights.score(&lows));
-        let equal = Scale::new(&Priorities::Contracts, &contracts(&[Priority::MEDIUM; 3])).unwrap();
+        let (equal, _) = Scale::new(&Priorities::Contracts, &contracts(&[Priority::MEDIUM; 3])).unwrap();
         assert!(equal.score(&high) < equal.score(&lows));
     }
 
@@ -127,9 +135,9 @@ mod tests {
     fn rank_1_comes_first() {
         let three = contracts(&[Priority::MEDIUM; 3]);
         let mut places = vec![0, 1, 2];
-        Scale::new(&Priorities::Ranks(vec![3, 1, 2]), &three).unwrap().sort(&mut places);
+        sort(&mut places, &Scale::new(&Priorities::Ranks(vec![3, 1, 2]), &three).unwrap().1);
         assert_eq!(places, [1, 2, 0]);
-        Scale::new(&Priorities::Weights(vec![5, 5, 9]), &three).unwrap().sort(&mut places);
+        sort(&mut places, &Scale::new(&Priorities::Weights(vec![5, 5, 9]), &three).unwrap().1);
         assert_eq!(places, [2, 1, 0]);
         let error = Scale::new(&Priorities::Ranks(vec![1]), &three).unwrap_err();
         assert_eq!(error.to_string(), "1 ranks for 3 contracts; give one for each");

@@ -92,7 +92,9 @@ pub enum Priorities {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// In which way.
+    /// Whether the reply and every rewrite are repaired mechanically first.
+    pub mechanical: bool,
+    /// In which way a model is asked for what is left.
     pub strategy: Strategy,
     /// How judged contracts are asked about.
     pub detect: Detect,
@@ -113,6 +115,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            mechanical: true,
             strategy: Strategy::Batch,
             detect: Detect::Batch,
             no_degrade: false,

@@ -3,9 +3,9 @@
 use portcullis_contracts::limits::MAX_REPLY_BYTES;
 
 use super::prompt::{self, Tagged};
-use super::score::Scale;
+use super::score::{Scale, sort};
 use super::settings::{Settings, Strategy};
-use super::{Attempt, Candidate, Mechanical, mend};
+use super::{Attempt, Candidate};
 use crate::budget::Metered;
 use crate::judge::{Decider, Judgement, Standing, Task, detect, exact};
 use crate::model::{Finish, Model as _, ModelError};
@@ -16,9 +16,10 @@ pub(super) struct Work<'a> {
     model: &'a Metered<'a>,
     task: &'a Task<'a>,
     settings: &'a Settings,
-    mechanical: Option<&'a dyn Mechanical>,
     scale: Scale,
     before: &'a [Judgement],
+    /// Places of contracts that gave way in a conflict.
+    gave_way: &'a [usize],
     /// Candidate 0.
     pub(super) first: Candidate,
     /// The best so far.
@@ -31,13 +32,13 @@ impl<'a> Work<'a> {
         model: &'a Metered<'a>,
         task: &'a Task<'a>,
         settings: &'a Settings,
-        mechanical: Option<&'a dyn Mechanical>,
         scale: Scale,
         before: &'a [Judgement],
+        gave_way: &'a [usize],
         first: Candidate,
     ) -> Self {
         let best = first.clone();
-        Self { model, task, settings, mechanical, scale, before, first, best, attempts: Vec::new() }
+        Self { model, task, settings, scale, before, gave_way, first, best, attempts: Vec::new() }
     }
 
     /// Runs the strategy; an error is why it did not come to its end.
@@ -46,7 +47,7 @@ impl<'a> Work<'a> {
             return Err(error.clone());
         }
         // What is undecided is not known to be broken, and is not rewritten on suspicion.
-        if self.first.broken().is_empty() {
+        if self.broken(&self.first).is_empty() {
             return Ok(());
         }
         match self.settings.strategy {
@@ -59,16 +60,16 @@ impl<'a> Work<'a> {
     }
 
     async fn batch(&mut self) -> Result<(), ModelError> {
-        let asked = prompt::rewrite(self.task, &self.first, &self.first.broken(), 0.0);
+        let asked = self.rewrite(&self.first, &self.broken(&self.first), 0.0);
         self.try_rewrite(asked, self.settings.judges_once()).await
     }
 
     async fn iterative(&mut self) -> Result<(), ModelError> {
-        let mut order = self.first.broken();
-        self.scale.sort(&mut order);
+        let mut order = self.broken(&self.first);
+        sort(&mut order, self.task.contracts);
         for at in order {
-            if self.best.broken().contains(&at) {
-                let asked = prompt::rewrite(self.task, &self.best, &[at], 0.0);
+            if self.broken(&self.best).contains(&at) {
+                let asked = self.rewrite(&self.best, &[at], 0.0);
                 self.try_rewrite(asked, true).await?;
             }
         }
@@ -77,24 +78,26 @@ impl<'a> Work<'a> {
 
     async fn retry(&mut self, attempts: u32) -> Result<(), ModelError> {
         for attempt in 0..attempts {
-            let broken = self.best.broken();
+            let broken = self.broken(&self.best);
             if broken.is_empty() {
                 break;
             }
-            let asked = prompt::rewrite(self.task, &self.best, &broken, self.temperature(attempt));
+            let asked = self.rewrite(&self.best, &broken, self.temperature(attempt));
             self.try_rewrite(asked, true).await?;
         }
         Ok(())
     }
 
     async fn best_of(&mut self, samples: u32, oracle: bool) -> Result<(), ModelError> {
-        let broken = self.first.broken();
+        let broken = self.broken(&self.first);
         for sample in 0..samples {
-            let asked = prompt::rewrite(self.task, &self.first, &broken, self.temperature(sample));
+            let asked = self.rewrite(&self.first, &broken, self.temperature(sample));
             self.try_rewrite(asked, !oracle).await?;
-            let judgements = &self.best.detection.judgements;
-            let clean = judgements.iter().all(|j| j.holds() || (oracle && j.by == Decider::Model));
-            if self.best.number != 0 && clean {
+            let judgements = self.best.detection.judgements.iter().enumerate();
+            let settled = |(at, judgement): (usize, &Judgement)| {
+                judgement.holds() || self.gave_way.contains(&at) || (oracle && judgement.by == Decider::Model)
+            };
+            if self.best.number != 0 && judgements.into_iter().all(settled) {
                 break;
             }
         }
@@ -112,8 +115,8 @@ impl<'a> Work<'a> {
 
     async fn map_reduce(&mut self) -> Result<(), ModelError> {
         let mut parts = Vec::new();
-        for at in self.first.broken() {
-            let asked = prompt::rewrite(self.task, &self.first, &[at], 0.0);
+        for at in self.broken(&self.first) {
+            let asked = self.rewrite(&self.first, &[at], 0.0);
             let part = self.ask(asked).await?;
             self.attempts.push(Attempt { reply: part.clone(), judgements: None });
             parts.extend(part.map(|text| (at, text)));
@@ -121,8 +124,19 @@ impl<'a> Work<'a> {
         if parts.is_empty() {
             return Ok(());
         }
-        let asked = prompt::merge(self.task, &self.first, &parts);
+        let asked = prompt::merge(self.task, &self.first, &parts, self.gave_way);
         self.try_rewrite(asked, self.settings.judges_once()).await
+    }
+
+    /// Places of contracts that are known to be broken and that a rewrite is worth asking for.
+    fn broken(&self, candidate: &Candidate) -> Vec<usize> {
+        let all = candidate.detection.judgements.iter().enumerate();
+        let broken = all.filter(|(_, judgement)| judgement.standing == Standing::Broken).map(|(at, _)| at);
+        broken.filter(|at| !self.gave_way.contains(at)).collect()
+    }
+
+    fn rewrite(&self, from: &Candidate, broken: &[usize], temperature: f64) -> Tagged {
+        prompt::rewrite(self.task, from, broken, self.gave_way, temperature)
     }
 
     /// The first rewrite is the likeliest; those after it vary.
@@ -135,7 +149,11 @@ impl<'a> Work<'a> {
         let rewritten = self.ask(asked).await?;
         self.attempts.push(Attempt { reply: None, judgements: None });
         let Some(text) = rewritten else { return Ok(()) };
-        let reply = mend(self.mechanical, self.task, &text);
+        let reply = if self.settings.mechanical {
+            portcullis_contracts::repair(self.task.contracts, &text, self.task.prompt).text
+        } else {
+            text
+        };
         let candidate = self.look(reply, self.attempts.len(), judge).await;
         self.note(&candidate);
         let error = candidate.detection.error.clone();

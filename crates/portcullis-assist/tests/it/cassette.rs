@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_assist::{
-    Client, Clock, Key, Model as _, ModelError, Options, Recorder, Repaired, Replay, Request, Strategy, Task,
-    Transport, VirtualClock, repair,
+    Client, Clock, Http, Key, Model as _, ModelError, Options, Recorder, Repaired, Replay, Request, Strategy,
+    Task, Timeouts, Transport, VirtualClock, repair,
 };
 
 use crate::stand_in::{Answer, StandIn};
@@ -16,9 +16,7 @@ async fn run(transport: Arc<dyn Transport>, clock: Arc<dyn Clock>) -> Repaired {
     let client = Client::new(Options::new("stand-in"), transport, Arc::clone(&clock));
     let contracts = contracts(JUDGED);
     let task = Task { prompt: Some("Grüße?"), reply: "x", contracts: &contracts };
-    repair(&client, &*clock, &task, &settings(Strategy::BestOf { samples: 3, oracle: false }), None)
-        .await
-        .unwrap()
+    repair(&client, &*clock, &task, &settings(Strategy::BestOf { samples: 3, oracle: false })).await.unwrap()
 }
 
 fn recorder(path: &Path, inner: Arc<dyn Transport>) -> (Arc<Recorder>, Arc<VirtualClock>) {
@@ -91,6 +89,39 @@ async fn a_key_is_never_recorded() {
     assert!(!text.contains(&secret) && !text.to_lowercase().contains("bearer"));
     // The header, and the one exchange without a secret.
     assert_eq!(text.lines().count(), 2);
+}
+
+#[tokio::test]
+async fn errors_replay_in_the_same_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("one.jsonl");
+    let server =
+        StandIn::scripted(&[], &[Answer::Silent, Answer::Dies(""), Answer::Status(404, "", "gone".into())])
+            .await;
+    let gone = Http::new("http://127.0.0.1:1/v1", None, Timeouts::default()).unwrap();
+    let ask = |transport: Arc<dyn Transport>| async move {
+        let mut options = Options::new("stand-in");
+        options.retries.attempts = 1;
+        let client = Client::new(options, transport, Arc::new(VirtualClock::new()));
+        let mut errors = Vec::new();
+        for _ in 0..3 {
+            errors.push(client.complete(&Request::new("Say hello.", "a", 64)).await.unwrap_err());
+        }
+        errors
+    };
+    let (recording, _) = recorder(&path, server.http(None));
+    let live = ask(recording).await;
+    assert!(matches!(
+        &*live,
+        [ModelError::TimedOut(_), ModelError::Broken(_), ModelError::Refused { status: 404, .. }]
+    ));
+    assert_eq!(ask(Arc::new(Replay::open(&path).unwrap())).await, live);
+
+    let path = folder.path().join("two.jsonl");
+    let (recording, _) = recorder(&path, Arc::new(gone));
+    let live = ask(recording).await;
+    assert!(matches!(&live[0], ModelError::Connect(_)), "{live:?}");
+    assert_eq!(ask(Arc::new(Replay::open(&path).unwrap())).await, live);
 }
 
 #[test]

@@ -100,9 +100,9 @@ async fn a_server_that_is_silent_or_only_drips_is_given_up() {
     let mut options = Options::new("stand-in");
     options.retries.attempts = 1;
     let client = Client::new(options, server.http(None), Arc::new(VirtualClock::new()));
-    let silent = ModelError::TimedOut { what: "sent nothing", seconds: 0 };
+    let silent = ModelError::TimedOut("sent nothing for 0.3 s".into());
     assert_eq!(client.complete(&request()).await, Err(silent));
-    let slow = ModelError::TimedOut { what: "did not finish its answer", seconds: 0 };
+    let slow = ModelError::TimedOut("did not finish its answer for 0.5 s".into());
     let hurried = Request { time_left: Some(Duration::from_millis(500)), ..request() };
     assert_eq!(client.complete(&hurried).await, Err(slow));
 }

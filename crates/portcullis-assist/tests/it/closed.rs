@@ -98,7 +98,7 @@ async fn repaired(settings: &Settings, answers: &[Answer]) -> (portcullis_assist
     let (client, clock) = server.client();
     let contracts = contracts(JUDGED);
     let task = Task { prompt: None, reply: "x", contracts: &contracts };
-    (repair(&client, &*clock, &task, settings, None).await.unwrap(), server.kinds())
+    (repair(&client, &*clock, &task, settings).await.unwrap(), server.kinds())
 }
 
 const RETRY: Strategy = Strategy::Retry { attempts: 2 };
@@ -185,7 +185,7 @@ async fn settings_that_do_not_fit_are_errors() {
             SettingsError::Budget(Exhausted::NoPrices),
         ),
     ] {
-        assert_eq!(repair(&client, &*clock, &task, &settings, None).await.unwrap_err(), error);
+        assert_eq!(repair(&client, &*clock, &task, &settings).await.unwrap_err(), error);
     }
     assert_eq!(server.kinds(), "");
 }

@@ -1,8 +1,7 @@
 //! What each strategy asks, and how often: `D` detection, `R` rewrite, `M` merge, `A` whether the reply still answers.
 
 use portcullis_assist::{
-    Answers, Budget, Detect, Ended, Exhausted, Mechanical, Priorities, Repaired, Settings, Strategy, Task,
-    repair,
+    Answers, Budget, Detect, Ended, Exhausted, Priorities, Repaired, Settings, Strategy, Task, repair,
 };
 use portcullis_contracts::{Checker, Contract, Priority, compile};
 
@@ -26,6 +25,8 @@ pub(crate) fn settings(strategy: Strategy) -> Settings {
     Settings { strategy, ..Settings::default() }
 }
 
+const NO_COMMAS: &str = "Do not use any commas.";
+
 const RETRY: Strategy = Strategy::Retry { attempts: 5 };
 const BEST: Strategy = Strategy::BestOf { samples: 5, oracle: false };
 const ORACLE: Strategy = Strategy::BestOf { samples: 5, oracle: true };
@@ -35,18 +36,11 @@ struct Case<'a> {
     prompt: Option<&'a str>,
     reply: &'a str,
     rewrites: &'a [&'a str],
-    mechanical: Option<&'a dyn Mechanical>,
 }
 
 impl Default for Case<'_> {
     fn default() -> Self {
-        Self {
-            statements: JUDGED,
-            prompt: None,
-            reply: "x",
-            rewrites: &["calm warm brief"],
-            mechanical: None,
-        }
+        Self { statements: JUDGED, prompt: None, reply: "x", rewrites: &["calm warm brief"] }
     }
 }
 
@@ -61,7 +55,7 @@ impl Case<'_> {
         let (client, clock) = server.client();
         let contracts = contracts(self.statements);
         let task = Task { prompt: self.prompt, reply: self.reply, contracts: &contracts };
-        let repaired = repair(&client, &*clock, &task, settings, self.mechanical).await.unwrap();
+        let repaired = repair(&client, &*clock, &task, settings).await.unwrap();
         assert_eq!(usize::try_from(repaired.spent.calls).unwrap(), server.calls().len());
         (server.kinds(), repaired)
     }
@@ -261,41 +255,45 @@ async fn the_post_check_has_the_last_word() {
 
 #[tokio::test]
 async fn the_model_sees_only_what_mechanical_repair_leaves() {
-    let statements = ["Do not use any commas.", JUDGED[0]];
-    let mechanical = |_: &[Contract], reply: &str, _: Option<&str>| reply.replace(',', "");
-    let contracts = compile(&statements).unwrap();
-    let case = Case {
-        statements: &statements,
-        reply: "x, y",
-        rewrites: &["calm, y"],
-        mechanical: Some(&mechanical),
-        ..Case::default()
-    };
+    let statements = [NO_COMMAS, JUDGED[0]];
+    let case = Case { statements: &statements, reply: "x, y", rewrites: &["calm, y"], ..Case::default() };
     let (kinds, repaired, server) = case.run(&settings(RETRY)).await;
-    assert_eq!((&*kinds, &*repaired.reply), ("DRD", "calm y"));
-    assert!(repaired.mechanical && repaired.is_clean() && contracts[0].family().is_some());
+    assert_eq!((&*kinds, &*repaired.reply), ("DRD", "calm; y"));
+    assert!(repaired.is_clean() && repaired.mechanical.unwrap().text == "x; y");
     let rewrite = server.calls()[1].user.clone();
     let (keep, mend) = rewrite.split_once("Statements that the reply breaks").unwrap();
     assert!(keep.contains("any commas") && !mend.contains("any commas"), "{rewrite}");
-    assert!(rewrite.contains("<reply>\nx y\n</reply>"));
-    // All that is exact mended: no rewrite at all.
-    let exact = Case { statements: &statements[..1], reply: "x, y", ..case };
-    table(&exact, &[(settings(BEST), "", "x y")]).await;
+    assert!(rewrite.contains("<reply>\nx; y\n</reply>"));
+    // All that is exact mended: no rewrite at all. Without mechanical repair, one.
+    let exact = Case { statements: &statements[..1], reply: "x, y", rewrites: &["x y"], ..case };
+    table(&exact, &[(settings(BEST), "", "x; y")]).await;
+    table(&exact, &[(Settings { mechanical: false, ..settings(BEST) }, "R", "x y")]).await;
 }
 
 #[tokio::test]
-async fn mechanical_repair_that_breaks_something_is_not_used() {
-    let statements = ["Do not use any commas.", "Include the word \"alpha\"."];
-    let careless = |_: &[Contract], _: &str, _: Option<&str>| "x".to_owned();
-    let case = Case {
-        statements: &statements,
-        reply: "alpha, x",
-        rewrites: &["alpha x"],
-        mechanical: Some(&careless),
-        ..Case::default()
-    };
-    let (kinds, repaired, _) = case.run(&settings(Strategy::Batch)).await;
-    assert_eq!((&*kinds, &*repaired.reply, repaired.mechanical), ("R", "alpha x", false));
+async fn what_cannot_hold_together_is_flagged_and_not_paid_for() {
+    let statements = [NO_COMMAS, "Include the phrase \"alpha, beta\".", JUDGED[0]];
+    let with = |priorities, strategy| Settings { priorities, ..settings(strategy) };
+    let case =
+        Case { statements: &statements, reply: "calm", rewrites: &["calm alpha, beta"], ..Case::default() };
+    for strategy in [Strategy::Batch, Strategy::Iterative, RETRY, BEST, ORACLE, Strategy::MapReduce] {
+        // Nothing is left to ask for: of equals the one that is broken gives way.
+        let (kinds, repaired, _) = case.run(&settings(strategy)).await;
+        assert_eq!((&*kinds, &*repaired.reply, repaired.ended), ("D", "calm", Ended::Done), "{strategy}");
+        assert_eq!(repaired.conflicts[0].contracts, ["c1", "c2"]);
+        assert_eq!(repaired.gave_way, ["c2"]);
+    }
+    // The phrase is worth more: the commas give way, and neither list of the prompt has them.
+    let ranks = Priorities::Ranks(vec![2, 1, 3]);
+    let (kinds, repaired, server) = case.run(&with(ranks.clone(), BEST)).await;
+    assert_eq!((&*kinds, &*repaired.reply, repaired.degraded()), ("DRD", "calm alpha, beta", vec!["c1"]));
+    assert!(!server.calls()[1].user.contains("any commas"));
+    // Unless nothing that holds may be lost.
+    let strict = Settings { no_degrade: true, ..with(ranks, BEST) };
+    table(&case, &[(strict, "D", "calm")]).await;
+    // What has given way does not keep a rewrite from being clean.
+    let other = Case { reply: "x", rewrites: &["calm"], ..case };
+    table(&other, &[(settings(BEST), "DRD", "calm"), (settings(RETRY), "DRD", "calm")]).await;
 }
 
 #[tokio::test]
@@ -332,7 +330,7 @@ async fn priorities_say_what_is_mended_first_and_what_is_better() {
     let mut tagged = contracts(JUDGED);
     tagged[0].priority = Priority::HIGH;
     let task = Task { prompt: None, reply: "x", contracts: &tagged };
-    let repaired = repair(&client, &*clock, &task, &settings(BEST), None).await.unwrap();
+    let repaired = repair(&client, &*clock, &task, &settings(BEST)).await.unwrap();
     assert_eq!(repaired.reply, "calm");
 }
 
