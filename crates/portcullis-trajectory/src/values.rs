@@ -352,6 +352,21 @@ mod tests {
         }
 
         #[test]
+        fn values_are_those_of_all_tokens(
+            parts in prop::collection::vec("[a-z]{1,40}|[ ,;|\u{a0}]|a@b\\.de|www\\.a\\.com/x|AB-[0-9]{3}|é|[.:/_@]", 0..20)
+        ) {
+            let text = parts.concat();
+            let mut all = Vec::new();
+            let mut from = 0;
+            for (at, sign) in text.char_indices().filter(|(_, letter)| separates(*letter)) {
+                token(&text, from..at, &mut all);
+                from = at + sign.len_utf8();
+            }
+            token(&text, from..text.len(), &mut all);
+            prop_assert_eq!(values(&text), all);
+        }
+
+        #[test]
         fn a_hash_does_not_regard_case_and_space(text in "\\PC{0,40}") {
             let words: Vec<String> =
                 text.split_whitespace().map(|word| word.chars().flat_map(char::to_lowercase).collect()).collect();

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use portcullis_core::action::Action;
 use portcullis_core::bundle::Bundle;
-use portcullis_core::effect::{Effects, ResourceKind, Verb};
+use portcullis_core::effect::{EffectReader, Effects, ResourceKind, Verb};
+use portcullis_core::id::ActionId;
+use portcullis_core::state::RunState;
 use portcullis_effects::arguments::explain;
-use portcullis_effects::{Surroundings, read_call};
+use portcullis_effects::{Reader, Surroundings, read_call};
 use serde_json::{Value, json};
 
 use crate::cases::describe;
@@ -38,6 +41,7 @@ fn call(bundle: &Bundle, name: &str, arguments: &Value) -> Effects {
         directory: Some("/home/u/project"),
     };
     let effects = read_call(bundle.registry.get(name), name, arguments, &surroundings);
+    by_the_plan_that_is_kept(bundle, name, arguments);
     for effect in effects.iter() {
         let span = effect.span.as_ref().unwrap();
         let pointer = span.pointer.strip_prefix("/arguments").unwrap();
@@ -46,6 +50,17 @@ fn call(bundle: &Bundle, name: &str, arguments: &Value) -> Effects {
         assert!(text.get(span.start..span.end).is_some(), "{effect} is placed outside of {pointer}");
     }
     effects
+}
+
+/// The plan that is kept beside the registry says of every call what reading its tool anew says.
+fn by_the_plan_that_is_kept(bundle: &Bundle, name: &str, arguments: &Value) {
+    let run = RunState::new();
+    let action = Action::new(ActionId::from_bytes([0; 16]), Some(name.to_owned()), arguments.clone(), None);
+    let afresh = Surroundings::of(bundle, &run, &action);
+    let afresh = read_call(bundle.registry.get(name), name, arguments, &afresh);
+    for _ in 0..2 {
+        assert_eq!(Reader.read(bundle, &run, &action), afresh, "{name}");
+    }
 }
 
 /// Verbs, kinds and names of the effects, without attributes.

@@ -274,24 +274,26 @@ impl Cutter {
     /// Takes the words of a text.
     fn read(&mut self, text: &str) {
         let mut buffer = String::new();
-        let mut at = 0;
-        loop {
-            at = self.bare(text, at);
-            let Some(chunk) = next_chunk(text, at) else { break };
-            let Chunk { text: piece, start, joined } = chunk;
-            at = start + piece.len();
-            let address = joined && is_address(piece);
-            if address {
-                self.out.address = true;
-                if self.out.addresses.len() < ADDRESSES_MAX {
-                    let bare = piece.trim_matches(|c: char| !c.is_alphanumeric());
-                    self.out.addresses.push(hash(bare.to_lowercase().as_bytes()));
-                }
-            }
-            if !self.chunk(piece, start, address, &mut buffer) {
+        let mut at = self.bare(text, 0);
+        while let Some(chunk) = next_chunk(text, at) {
+            if !self.take(&chunk, &mut buffer) {
                 break;
             }
+            at = self.bare(text, chunk.start + chunk.text.len());
         }
+    }
+
+    /// Takes the words of a chunk, and its address; false when there are too many words.
+    fn take(&mut self, chunk: &Chunk<'_>, buffer: &mut String) -> bool {
+        let address = chunk.joined && is_address(chunk.text);
+        if address {
+            self.out.address = true;
+            if self.out.addresses.len() < ADDRESSES_MAX {
+                let bare = chunk.text.trim_matches(|c: char| !c.is_alphanumeric());
+                self.out.addresses.push(hash(bare.to_lowercase().as_bytes()));
+            }
+        }
+        self.chunk(chunk.text, chunk.start, address, buffer)
     }
 
     /// Takes words of small letters between blanks, which most words of a text are, for as long as there are such.
@@ -550,7 +552,52 @@ mod tests {
         assert!(!is_slight(b"") && !is_slight(b"thee") && !is_slight(b"instructions"));
     }
 
+    /// A stem by the rules one after the other.
+    fn by_the_rules(word: &[u8]) -> &[u8] {
+        if ["they", "here", "were", "mine"].iter().any(|whole| whole.as_bytes() == word) {
+            return word;
+        }
+        let vowel = |base: &[u8]| base.iter().any(|byte| b"aeiouy".contains(byte));
+        for ending in ["ies", "ied"] {
+            if let Some(base) = word.strip_suffix(ending.as_bytes()).filter(|base| base.len() > 1) {
+                return base;
+            }
+        }
+        for ending in ["ing", "ed"] {
+            let base = word.strip_suffix(ending.as_bytes());
+            if let Some(base) = base.filter(|base| base.len() > 2 && vowel(base)) {
+                return trim(undouble(base));
+            }
+        }
+        let plural = word.strip_suffix(b"s").filter(|base| base.len() > 2);
+        trim(plural.filter(|base| !matches!(base.last(), Some(b's' | b'u' | b'i'))).unwrap_or(word))
+    }
+
+    /// The words without the short way for small letters between blanks.
+    fn chunk_by_chunk(text: &str) -> Words {
+        let (mut cutter, mut buffer, mut at) = (Cutter::default(), String::new(), 0);
+        while let Some(chunk) = next_chunk(text, at).filter(|chunk| cutter.take(chunk, &mut buffer)) {
+            at = chunk.start + chunk.text.len();
+        }
+        cutter.out
+    }
+
     proptest::proptest! {
+        #[test]
+        fn stems_are_those_of_the_rules(word in "[a-z]{0,5}(tt|dd|ll)?(ies|ied|ing|ed|s|us|es|e|y)?|they|here|were|mine") {
+            proptest::prop_assert_eq!(stem(word.as_bytes()), by_the_rules(word.as_bytes()));
+        }
+
+        #[test]
+        fn the_short_way_for_small_letters_is_the_long_one(
+            parts in proptest::collection::vec("[a-z]{1,9}|[a-z]{30,34}|[ \t\n]| |ppl|w/o|[A-Z]?[a-z'.,:\"0-9@$-]{0,6}", 0..30),
+        ) {
+            let text = parts.concat();
+            let mut cutter = Cutter::default();
+            cutter.read(&text);
+            proptest::prop_assert_eq!(cutter.out, chunk_by_chunk(&text));
+        }
+
         #[test]
         fn the_short_way_for_ascii_is_the_long_one(text in "[ -~\\t\\n]{0,60}", more in "[wW/oO'\". a]{0,20}") {
             let text = format!("{text}{more}{text}");
