@@ -232,12 +232,13 @@ impl<'a> Subject<'a> {
         });
         let targets: Vec<(&Effect, Target<'_>, Candidates)> = targets.collect();
         let conditional = targets.iter().any(|(_, _, candidates)| !candidates.open.is_empty());
+        let in_context = targets.iter().any(|(_, _, candidates)| self.looks_at_context(&candidates.open));
         let action = self.access.types.action(verb.as_str());
         let context = || {
             let context = request::effect_context(self.run_value(), self.tool, attributes);
             Context::Value(Arc::new(context))
         };
-        let context = if conditional { context() } else { Context::empty() };
+        let context = if in_context { context() } else { Context::empty() };
         // One name may stand there twice with different attributes; then each is asked about among its own entities.
         let shared = conditional.then(|| {
             let names: HashSet<&EntityUID> = targets.iter().map(|(_, target, _)| &target.uid).collect();
@@ -258,6 +259,12 @@ impl<'a> Subject<'a> {
             };
             outcome.judge(&self.access.policies, &touched, applying, failing);
         }
+    }
+
+    /// Whether any of the policies asks for the run, the tool or what is special about the effect. Most do not, and
+    /// telling costs more than their conditions.
+    fn looks_at_context(&self, policies: &[PolicyNumber]) -> bool {
+        policies.iter().any(|at| self.access.policies.get(*at).is_none_or(|policy| policy.in_context))
     }
 
     /// Asks once about all resources: whether policies that do nothing but permit certain resources permit all of

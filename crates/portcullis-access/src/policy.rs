@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use cedar_policy_core::ast::{AnyId, Effect, Expr, Policy as CedarPolicy, PolicyID, Template};
+use cedar_policy_core::ast::{AnyId, Effect, Expr, ExprKind, Policy as CedarPolicy, PolicyID, Template, Var};
 use cedar_policy_core::parser::Loc;
 use portcullis_core::bundle::Diagnostic;
 use portcullis_core::limits::MESSAGE_BYTES_MAX;
@@ -39,8 +39,14 @@ pub(crate) struct Policy {
     pub(crate) template: Arc<Template>,
     /// What must hold beyond the scope, ready to evaluate; none if nothing.
     pub(crate) condition: Option<Expr>,
+    /// Whether the condition looks at the context.
+    pub(crate) in_context: bool,
     /// The resources of which the condition holds, where it speaks of nothing else.
     pub(crate) members: Option<Members>,
+}
+
+fn looks_at_context(condition: &Expr) -> bool {
+    condition.subexpressions().any(|part| matches!(part.expr_kind(), ExprKind::Var(Var::Context)))
 }
 
 /// Reads the policies of one parsed file, in the order of the text.
@@ -113,6 +119,7 @@ fn read_one(
         file: source.file.to_owned(),
         place: (place.line, place.column),
         condition: template.non_scope_constraints().cloned(),
+        in_context: template.non_scope_constraints().is_some_and(looks_at_context),
         members: None,
         rule: format!("access/{rule}"),
         id,

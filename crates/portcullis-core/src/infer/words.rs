@@ -103,15 +103,18 @@ pub(super) fn is_outward(word: &str) -> bool {
 
 /// Lower-case words of one piece of a name: snake, kebab, camel. At most [`WORDS_MAX`].
 pub fn words_of(piece: &str) -> Vec<String> {
-    let letters: Vec<char> = piece.chars().collect();
+    let mut letters = piece.chars().peekable();
     let mut words: Vec<String> = Vec::new();
     let mut word = String::new();
-    for (at, letter) in letters.iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|at| letters.get(at));
-        let after_small = before.is_some_and(|before| before.is_lowercase() || before.is_ascii_digit());
-        let ends_acronym = before.is_some_and(|before| before.is_uppercase())
-            && letters.get(at + 1).is_some_and(|after| after.is_lowercase());
-        let starts_word = letter.is_uppercase() && (after_small || ends_acronym);
+    let mut before: Option<char> = None;
+    while let Some(letter) = letters.next() {
+        let starts_word = letter.is_uppercase()
+            && before.is_some_and(|before| {
+                let after_small = before.is_lowercase() || before.is_ascii_digit();
+                after_small
+                    || (before.is_uppercase() && letters.peek().is_some_and(|after| after.is_lowercase()))
+            });
+        before = Some(letter);
         if (starts_word || !letter.is_alphanumeric()) && !word.is_empty() {
             words.push(std::mem::take(&mut word));
         }
@@ -119,7 +122,10 @@ pub fn words_of(piece: &str) -> Vec<String> {
             return words;
         }
         if letter.is_alphanumeric() {
-            word.extend(letter.to_lowercase());
+            match letter.is_ascii() {
+                true => word.push(letter.to_ascii_lowercase()),
+                false => word.extend(letter.to_lowercase()),
+            }
         }
     }
     if !word.is_empty() {
