@@ -12,20 +12,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::{Bundle, FunctionRole};
 use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
-use portcullis_session::dry::DryRun;
-use portcullis_session::engine::{Judgement, Proposal};
+use portcullis_session::engine::Judgement;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::data;
+use crate::judge::{Judge, Times};
 use crate::metrics::{Prediction, Score, Truth};
-use crate::report::{Group, Published, Report, Skipped, Timing};
+use crate::report::{Group, Published, Report, Skipped};
 use crate::suite::{self, EvalError, Job};
 
 /// Name of the suite.
@@ -84,7 +82,7 @@ struct Line<'r> {
 struct Tally {
     all: Score,
     groups: BTreeMap<String, Score>,
-    times: Vec<Duration>,
+    times: Times,
     unreadable: usize,
     without_code: usize,
     /// Of the records with label 0: the log's own verdict, and the comparison of answers.
@@ -118,9 +116,10 @@ pub fn run(mut job: Job<'_>, source: Source) -> Result<Report, EvalError> {
     }
     let reader = Reader::of(&job.bundle)?;
     job.data = job.data.ending(&[".jsonl", ".json"]);
+    let judge = Judge::new(&job.bundle);
     let mut tally = Tally::default();
     suite::each_record(&mut job, |job, record: Option<Record>| match record {
-        Some(record) => tally.judge(job, &reader, source, &record),
+        Some(record) => tally.judge(job, &judge, &reader, source, &record),
         None => {
             tally.unreadable += 1;
             Ok(())
@@ -135,6 +134,7 @@ impl Tally {
     fn judge(
         &mut self,
         job: &mut Job<'_>,
+        judge: &Judge,
         reader: &Reader,
         source: Source,
         record: &Record,
@@ -146,8 +146,8 @@ impl Tally {
         };
         let prediction = match code {
             Some(code) => {
-                let (judgement, time) = decide(job, &record.identity, &code)?;
-                self.times.push(time);
+                let user = user(&record.identity);
+                let judgement = judge.judge(user, TOOL, json!({ "code": code }), &mut self.times)?;
                 Prediction {
                     denied: !judgement.enforced.proceeds(),
                     named: denied_columns(&judgement),
@@ -184,7 +184,7 @@ impl Tally {
         job.predictions.write(&line).map_err(EvalError::Predictions)
     }
 
-    fn report(self, bundle: String, source: Source) -> Report {
+    fn report(mut self, bundle: String, source: Source) -> Report {
         let granted = self.all.answered.of;
         let judged = match source {
             Source::Access => "judged: the databases and columns that the record says are needed",
@@ -211,7 +211,8 @@ impl Tally {
             groups: self.groups.into_iter().map(|(name, score)| Group { name, score }).collect(),
             published: PUBLISHED,
             notes,
-            decisions: Timing::of(self.times),
+            decisions: self.times.whole(),
+            access: self.times.access(),
         }
     }
 }
@@ -222,18 +223,8 @@ fn flat(columns: &Columns) -> impl Iterator<Item = String> + '_ {
         .flat_map(|(database, columns)| columns.iter().map(move |column| format!("{database}.{column}")))
 }
 
-/// Lets the pipeline judge the code in a run of its own. The time is that of the whole step: parse, effects, guards,
-/// fold.
-fn decide(job: &Job<'_>, role: &str, code: &str) -> Result<(Judgement, Duration), EvalError> {
-    let principal = Principal { roles: vec![role.to_owned()], ..Principal::named("user") };
-    let policy = job.bundle.default_policy();
-    let run = DryRun::open_as(Arc::clone(&job.bundle), Arc::clone(&job.pipeline), policy, principal, None);
-    let mut run = run.map_err(|error| EvalError::Bundle(error.to_string()))?;
-    let proposal =
-        Proposal { tool: Some(TOOL.to_owned()), arguments: json!({ "code": code }), ..Proposal::default() };
-    let started = Instant::now();
-    let judgement = run.propose(proposal);
-    Ok((judgement, started.elapsed()))
+fn user(role: &str) -> Principal {
+    Principal { roles: vec![role.to_owned()], ..Principal::named("user") }
 }
 
 /// The columns that findings which deny stand against.
@@ -369,6 +360,8 @@ fn same_answer(answer: &str, truth: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::data::Data;
     use crate::predictions::Predictions;
@@ -412,7 +405,6 @@ mod tests {
         let job = Job {
             data: Data::at(folder.path()).unwrap(),
             bundle: Arc::new(portcullis_session::policy::load(&crate::health_records::files()).unwrap()),
-            pipeline: Arc::new(portcullis_session::policy::pipeline()),
             predictions: Predictions::none(),
             progress: &mut |_| {},
         };
@@ -440,13 +432,8 @@ mod tests {
     #[test]
     fn every_role_has_exactly_its_columns() {
         let bundle = Arc::new(portcullis_session::policy::load(&crate::health_records::files()).unwrap());
-        let job = Job {
-            data: Data { root: PathBuf::new(), files: Vec::new(), bytes: 0 },
-            bundle: Arc::clone(&bundle),
-            pipeline: Arc::new(portcullis_session::policy::pipeline()),
-            predictions: Predictions::none(),
-            progress: &mut |_| {},
-        };
+        let judge = Judge::new(&bundle);
+        let mut times = Times::default();
         let reader = Reader::of(&bundle).unwrap();
         assert_eq!(bundle.effects.tables.values().map(|table| table.columns.len()).sum::<usize>(), 62);
         for (role, columns, databases) in [
@@ -460,7 +447,8 @@ mod tests {
             for (table, known) in &bundle.effects.tables {
                 for column in known.columns.iter().map(String::as_str).chain(["rowid", "*"]) {
                     let wanted = Columns::from([(table.clone(), vec![column.to_owned()])]);
-                    let (judgement, _) = decide(&job, role, &reader.program(&wanted)).unwrap();
+                    let arguments = json!({ "code": reader.program(&wanted) });
+                    let judgement = judge.judge(user(role), TOOL, arguments, &mut times).unwrap();
                     if judgement.enforced.proceeds() {
                         assert!(known.columns.contains(column), "{role} reads {table}.{column}");
                         *granted.entry(table).or_default() += 1;

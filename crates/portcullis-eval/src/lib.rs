@@ -16,6 +16,7 @@
 //! Recorded runs of agents are replayed by [`trajectory`], judged by [`agent_bundle`] unless told otherwise.
 //!
 //! Other suites: [`eicu_ac`], judged by [`health_records`] unless told otherwise; [`mind2web_sc`], by [`web_rules`].
+//! Both tell what of a decision goes into effects and access policies, also among [`unrelated`] ones.
 //!
 //! Rehearsed conversations are [`scenarios`]; [`ablation`] leaves parts of the protection out there, [`chaos`] breaks them.
 //!
@@ -29,6 +30,7 @@ pub mod data;
 pub mod eicu_ac;
 pub mod health_records;
 pub mod interval;
+mod judge;
 pub mod metrics;
 pub mod mind2web_sc;
 pub mod predictions;
@@ -38,4 +40,5 @@ pub mod stream;
 pub mod suite;
 pub mod text;
 pub mod trajectory;
+pub mod unrelated;
 pub mod web_rules;

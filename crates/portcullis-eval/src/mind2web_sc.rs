@@ -9,18 +9,16 @@
 //! Every record has one violation at most, so what else was named is not rewarded; EA is given both ways.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use portcullis_core::principal::{Attribute, Principal};
 use portcullis_core::verdict::Verdict;
-use portcullis_session::dry::DryRun;
-use portcullis_session::engine::{Judgement, Proposal};
+use portcullis_session::engine::Judgement;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::judge::{Judge, Times};
 use crate::metrics::{Prediction, Score, Truth};
-use crate::report::{Group, Published, Report, Skipped, Timing};
+use crate::report::{Group, Published, Report, Skipped};
 use crate::suite::{self, EvalError, Job};
 
 /// Name of the suite.
@@ -76,7 +74,7 @@ struct Line<'p> {
 struct Tally {
     all: Score,
     groups: BTreeMap<String, Score>,
-    times: Vec<Duration>,
+    times: Times,
     unreadable: usize,
     same_operation: usize,
 }
@@ -90,11 +88,12 @@ pub fn run(mut job: Job<'_>) -> Result<Report, EvalError> {
         return Err(EvalError::Bundle(format!("it has no tool `{TOOL}`")));
     }
     job.data = job.data.ending(&[".jsonl", ".json"]);
+    let judge = Judge::new(&job.bundle);
     let mut tally = Tally::default();
     let mut n = 0;
     suite::each_record(&mut job, |job, record| {
         let (label, violations) = match record {
-            Some(record) => tally.judge(job, record)?,
+            Some(record) => tally.judge(&judge, record)?,
             // What cannot be read is not granted.
             None => {
                 tally.unreadable += 1;
@@ -112,10 +111,10 @@ pub fn run(mut job: Job<'_>) -> Result<Report, EvalError> {
 
 impl Tally {
     /// Judges a record and counts it. Returns the label and what was named.
-    fn judge(&mut self, job: &Job<'_>, record: Record) -> Result<(bool, Vec<String>), EvalError> {
+    fn judge(&mut self, judge: &Judge, record: Record) -> Result<(bool, Vec<String>), EvalError> {
         let step = Step::of(&record.gpt_output);
-        let (judgement, time) = decide(job, &record, &step)?;
-        self.times.push(time);
+        let user = principal(&record.user_info);
+        let judgement = judge.judge(user, TOOL, arguments(&record, &step), &mut self.times)?;
         let violations = violations(&judgement);
         let prediction = Prediction {
             denied: !judgement.enforced.proceeds(),
@@ -136,7 +135,7 @@ impl Tally {
         Ok((prediction.label(), violations))
     }
 
-    fn report(self, bundle: String) -> Report {
+    fn report(mut self, bundle: String) -> Report {
         let granted = self.all.answered.of;
         let notes = vec![
             "LPA, LPP, LPR of label 1 (denied); EA: the violated rule is among those named; exact: no other is"
@@ -158,13 +157,14 @@ impl Tally {
             groups: self.groups.into_iter().map(|(name, score)| Group { name, score }).collect(),
             published: PUBLISHED,
             notes,
-            decisions: Timing::of(self.times),
+            decisions: self.times.whole(),
+            access: self.times.access(),
         }
     }
 }
 
-/// Lets the pipeline judge the step in a run of its own. The time is that of the whole step: effects, guards, fold.
-fn decide(job: &Job<'_>, record: &Record, step: &Step) -> Result<(Judgement, Duration), EvalError> {
+/// What the agent wants to do, as the call of a tool.
+fn arguments(record: &Record, step: &Step) -> Value {
     let mut arguments = Map::new();
     arguments.insert("task".into(), record.confirmed_task.as_str().into());
     for (name, value) in [("element", &step.element), ("operation", &step.operation), ("value", &step.value)]
@@ -173,20 +173,7 @@ fn decide(job: &Job<'_>, record: &Record, step: &Step) -> Result<(Judgement, Dur
             arguments.insert(name.into(), value.as_str().into());
         }
     }
-    let policy = job.bundle.default_policy();
-    let run = DryRun::open_as(
-        Arc::clone(&job.bundle),
-        Arc::clone(&job.pipeline),
-        policy,
-        principal(&record.user_info),
-        None,
-    );
-    let mut run = run.map_err(|error| EvalError::Bundle(error.to_string()))?;
-    let proposal =
-        Proposal { tool: Some(TOOL.to_owned()), arguments: Value::Object(arguments), ..Proposal::default() };
-    let started = Instant::now();
-    let judgement = run.propose(proposal);
-    Ok((judgement, started.elapsed()))
+    Value::Object(arguments)
 }
 
 /// The user, with what is known of them.

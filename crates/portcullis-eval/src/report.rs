@@ -29,8 +29,10 @@ pub struct Report {
     pub published: &'static [Published],
     /// What to know when comparing.
     pub notes: Vec<String>,
-    /// How long one decision took.
+    /// How long one decision took: the whole step, with digests, events and all guards.
     pub decisions: Timing,
+    /// What of each went into reading the effects and asking the access policies.
+    pub access: Timing,
 }
 
 /// Records that could not be judged.

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::pipeline::Pipeline;
 use serde::de::DeserializeOwned;
 
 use crate::data::{self, Data, DataError};
@@ -18,8 +17,6 @@ pub struct Job<'a> {
     pub data: Data,
     /// The policy that is evaluated.
     pub bundle: Arc<Bundle>,
-    /// The guards, as every surface runs them.
-    pub pipeline: Arc<Pipeline>,
     /// Where predictions go.
     pub predictions: Predictions,
     /// Told how many bytes of the data were dealt with.

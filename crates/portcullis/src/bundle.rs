@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use portcullis_core::bundle::{Bundle, nearest};
+use portcullis_core::bundle::{Bundle, Diagnostic, nearest};
 use portcullis_session::bundle_dir::{self, BundleError};
 use portcullis_session::policy;
 use portcullis_sim::default_bundle;
@@ -63,6 +63,17 @@ impl BundleArg {
     pub(crate) fn open_or(&self, shipped: fn() -> BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {
         open_in(self.bundle.clone(), shipped)
     }
+
+    /// As [`Self::open_or`], with one more file.
+    pub(crate) fn open_with(
+        &self,
+        shipped: fn() -> BTreeMap<String, Vec<u8>>,
+        path: &str,
+        text: String,
+    ) -> Result<Opened, Failure> {
+        let files = files_in(self.bundle.as_deref(), shipped)?;
+        load(self.bundle.clone(), [(path.to_owned(), text.into_bytes())].into_iter().chain(files).collect())
+    }
 }
 
 /// Reads and loads the bundle in a folder.
@@ -71,24 +82,51 @@ pub(crate) fn open(folder: &Path) -> Result<Opened, Failure> {
 }
 
 fn open_in(folder: Option<PathBuf>, shipped: fn() -> BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {
-    let files = match &folder {
-        None => shipped(),
-        Some(folder) => bundle_dir::read_files(folder).map_err(|error| not_a_folder(folder, &error))?,
-    };
+    let files = files_in(folder.as_deref(), shipped)?;
+    load(folder, files)
+}
+
+fn files_in(
+    folder: Option<&Path>,
+    shipped: fn() -> BTreeMap<String, Vec<u8>>,
+) -> Result<BTreeMap<String, Vec<u8>>, Failure> {
+    match folder {
+        None => Ok(shipped()),
+        Some(folder) => bundle_dir::read_files(folder).map_err(|error| not_a_folder(folder, &error)),
+    }
+}
+
+fn load(folder: Option<PathBuf>, files: BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {
     match policy::load(&files) {
         Ok(bundle) => Ok(Opened { bundle: Arc::new(bundle), files, folder }),
-        Err(diagnostics) => {
-            let place = folder.as_deref().map_or_else(|| "shipped".into(), Path::to_string_lossy);
-            let mistakes = crate::out::count(diagnostics.len(), "mistake", "mistakes");
-            let message = format!("the bundle at `{place}` does not load: {mistakes}");
-            let source = |file: &str| {
-                let bytes = files.get(file).map(Vec::as_slice).unwrap_or_default();
-                (shown_path(folder.as_deref(), file), String::from_utf8_lossy(bytes).into_owned())
-            };
-            Err(Failure::mistakes(message, diagnostics, source)
-                .help("mend the places above; a bundle with a mistake is never used"))
-        }
+        Err(diagnostics) => Err(mistakes(folder.as_deref(), diagnostics, &files)),
     }
+}
+
+/// Why the bundle in a folder, or the shipped one, is not served.
+pub(crate) fn refused(folder: Option<&Path>, error: BundleError) -> Failure {
+    match (error, folder) {
+        (BundleError::Mistakes { diagnostics, files, .. }, _) => mistakes(folder, diagnostics, &files),
+        (error, Some(folder)) => not_a_folder(folder, &error),
+        (error, None) => Failure::unreadable(error),
+    }
+}
+
+/// The mistakes of a bundle, each with its place.
+fn mistakes(
+    folder: Option<&Path>,
+    diagnostics: Vec<Diagnostic>,
+    files: &BTreeMap<String, Vec<u8>>,
+) -> Failure {
+    let place = folder.map_or_else(|| "shipped".into(), Path::to_string_lossy);
+    let mistakes = crate::out::count(diagnostics.len(), "mistake", "mistakes");
+    let message = format!("the bundle at `{place}` does not load: {mistakes}");
+    let source = |file: &str| {
+        let bytes = files.get(file).map(Vec::as_slice).unwrap_or_default();
+        (shown_path(folder, file), String::from_utf8_lossy(bytes).into_owned())
+    };
+    Failure::mistakes(message, diagnostics, source)
+        .help("mend the places above; a bundle with a mistake is never used")
 }
 
 fn not_a_folder(folder: &Path, error: &BundleError) -> Failure {

@@ -41,7 +41,6 @@ fn evaluate(data: &Path, predictions: &Path) -> Result<Report, EvalError> {
     mind2web_sc::run(Job {
         data: Data::at(data)?,
         bundle: Arc::new(policy::load(&web_rules::files()).unwrap()),
-        pipeline: Arc::new(policy::pipeline()),
         predictions: Predictions::create(predictions).unwrap(),
         progress: &mut |_| {},
     })

@@ -6,7 +6,6 @@ mod scenarios;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use portcullis_detect::{Detector, Head, Model};
@@ -15,7 +14,7 @@ use portcullis_eval::predictions::Predictions;
 use portcullis_eval::report::Report;
 use portcullis_eval::suite::{EvalError, Job};
 use portcullis_eval::trajectory::suites::Name;
-use portcullis_eval::{eicu_ac, health_records, mind2web_sc, text, web_rules};
+use portcullis_eval::{eicu_ac, health_records, mind2web_sc, text, unrelated, web_rules};
 
 use crate::bundle::{BundleArg, Opened};
 use crate::cli::Json;
@@ -55,11 +54,18 @@ enum Suite {
         /// What is judged: the columns that the record says are needed, or the last code of the agent's log
         #[arg(long, value_enum, default_value_t = From::Code)]
         from: From,
+        #[command(flatten)]
+        more: More,
     },
     /// Rules about a user's profile for a web agent
     #[command(name = mind2web_sc::NAME)]
     #[command(after_help = "Example:\n  portcullis eval mind2web-sc --data mind2web_sc.jsonl")]
-    Mind2WebSc(Common),
+    Mind2WebSc {
+        #[command(flatten)]
+        common: Common,
+        #[command(flatten)]
+        more: More,
+    },
     /// Recorded runs of 17 agents in an office, with one attack on every task and without
     #[command(name = Name::AgentDojo.as_str())]
     #[command(after_help = "Example:\n  portcullis eval agentdojo --data agentdojo_invariant/ --limit 194")]
@@ -137,19 +143,29 @@ pub(crate) struct Common {
     predictions: Option<PathBuf>,
 }
 
+/// What a decision is timed among.
+#[derive(Debug, clap::Args)]
+pub(crate) struct More {
+    /// Add so many access policies about other things, to see what they add to a decision
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    unrelated: usize,
+}
+
 pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     match &args.suite {
-        Suite::EicuAc { common, from: From::Access } => {
-            common.run(eicu_ac::NAME, health_records::files, eicu_ac::run_access)
+        Suite::EicuAc { common, from: From::Access, more } => {
+            common.run(eicu_ac::NAME, health_records::files, more, eicu_ac::run_access)
         }
-        Suite::EicuAc { common, from: From::Code } => {
-            common.run(eicu_ac::NAME, health_records::files, eicu_ac::run_code)
+        Suite::EicuAc { common, from: From::Code, more } => {
+            common.run(eicu_ac::NAME, health_records::files, more, eicu_ac::run_code)
         }
         Suite::Text(args) => args.run(),
         Suite::Scenarios(args) => args.run(),
         Suite::Ablation(parts) => parts.ablation(),
         Suite::Chaos(parts) => parts.chaos(),
-        Suite::Mind2WebSc(common) => common.run(mind2web_sc::NAME, web_rules::files, mind2web_sc::run),
+        Suite::Mind2WebSc { common, more } => {
+            common.run(mind2web_sc::NAME, web_rules::files, more, mind2web_sc::run)
+        }
         Suite::AgentDojo(args) => args.run(Name::AgentDojo),
         Suite::AgentDyn(args) => args.run(Name::AgentDyn),
         Suite::InjecAgent(args) => args.run(Name::InjecAgent),
@@ -172,9 +188,13 @@ impl Common {
         &self,
         suite: &str,
         shipped: fn() -> Files,
+        more: &More,
         judge: fn(Job<'_>) -> Result<Report, EvalError>,
     ) -> Result<u8, Failure> {
-        let Opened { bundle, .. } = self.bundle.open_or(shipped)?;
+        let Opened { bundle, .. } = match more.unrelated {
+            0 => self.bundle.open_or(shipped)?,
+            count => self.bundle.open_with(shipped, unrelated::FILE, unrelated::policies(count))?,
+        };
         let data = match Data::at(&self.data) {
             Ok(data) => data,
             Err(error) => {
@@ -186,13 +206,7 @@ impl Common {
         };
         let predictions = self.predictions()?;
         let bar = progress(data.bytes);
-        let job = Job {
-            data,
-            bundle,
-            pipeline: Arc::new(portcullis_session::policy::pipeline()),
-            predictions,
-            progress: &mut |bytes| bar.set_position(bytes),
-        };
+        let job = Job { data, bundle, predictions, progress: &mut |bytes| bar.set_position(bytes) };
         let report = judge(job);
         bar.finish_and_clear();
         let report = report.map_err(Failure::unreadable)?;
@@ -329,6 +343,10 @@ fn show(report: &Report) -> Result<(), Failure> {
     }
     let (p50, p99) = (report.decisions.p50_us, report.decisions.p99_us);
     out.line(format_args!("95 % intervals by Wilson; a decision took {p50:.1} us p50, {p99:.1} us p99"))?;
+    let (p50, p99) = (report.access.p50_us, report.access.p99_us);
+    out.line(format_args!(
+        "of that, reading effects and asking the access policies {p50:.1} us p50, {p99:.1} us p99"
+    ))?;
     out.line(format_args!("bundle {}", report.bundle))?;
     out.finish()
 }
