@@ -38,7 +38,11 @@ pub enum BundleError {
 
 /// Loads the bundle in `folder`.
 pub fn load(folder: &Path) -> Result<Bundle, BundleError> {
-    let files = read_files(folder)?;
+    load_files(folder, read_files(folder)?)
+}
+
+/// Loads what was read from `folder`.
+pub(crate) fn load_files(folder: &Path, files: BTreeMap<String, Vec<u8>>) -> Result<Bundle, BundleError> {
     crate::policy::load(&files).map_err(|diagnostics| BundleError::Mistakes {
         folder: folder.to_owned(),
         diagnostics,

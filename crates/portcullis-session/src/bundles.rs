@@ -1,7 +1,7 @@
 //! The bundles in use, reloaded when their folders change.
 //!
 //! A reload is atomic: the new files become a bundle as a whole, or the old one stays in force and the mistake
-//! is reported.
+//! is reported. Bundles that ship in the program are loaded at first use, as those in folders are.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +23,8 @@ pub type Source = Option<PathBuf>;
 #[derive(Debug)]
 pub struct Bundles {
     default: Source,
+    /// The files of those that ship.
+    shipped: BTreeMap<Source, BTreeMap<String, Vec<u8>>>,
     loaded: Mutex<BTreeMap<Source, Loaded>>,
 }
 
@@ -41,16 +43,6 @@ impl Loaded {
     fn of(bundle: Arc<Bundle>, ships: bool) -> Self {
         Self { bundle, refused: None, seen: None, ships }
     }
-
-    /// Files that are part of the program.
-    fn shipped(files: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
-        let bundle = crate::policy::load(files).map_err(|diagnostics| BundleError::Mistakes {
-            folder: PathBuf::from("(shipped)"),
-            diagnostics,
-            files: files.clone(),
-        })?;
-        Ok(Self::of(Arc::new(bundle), true))
-    }
 }
 
 /// A bundle that changed on disk.
@@ -65,22 +57,22 @@ pub struct Changed {
 impl Bundles {
     /// Starts with the default bundle: the folder, or what `shipped` holds.
     pub fn new(default: Source, shipped: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
-        let mut loaded = BTreeMap::new();
-        loaded.insert(None, Loaded::shipped(shipped)?);
-        let bundles = Self { default, loaded: Mutex::new(loaded) };
+        let shipped = [(None, shipped.clone())].into();
+        let bundles = Self { default, shipped, loaded: Mutex::new(BTreeMap::new()) };
         bundles.get(None)?;
         Ok(bundles)
     }
 
     /// Adds a bundle that ships under a name.
-    pub fn with_shipped(self, name: &str, files: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
-        self.lock().insert(Some(PathBuf::from(name)), Loaded::shipped(files)?);
-        Ok(self)
+    #[must_use]
+    pub fn with_shipped(mut self, name: &str, files: BTreeMap<String, Vec<u8>>) -> Self {
+        self.shipped.insert(Some(PathBuf::from(name)), files);
+        self
     }
 
     /// Whether a bundle of that name ships.
     pub fn ships(&self, name: &str) -> bool {
-        self.lock().get(&Some(PathBuf::from(name))).is_some_and(|loaded| loaded.ships)
+        self.shipped.contains_key(&Some(PathBuf::from(name)))
     }
 
     /// The bundle in `folder`, or the default one. Loads it at first use.
@@ -89,16 +81,19 @@ impl Bundles {
         if let Some(known) = self.lock().get(&source) {
             return Ok((source, Arc::clone(&known.bundle)));
         }
-        let Some(folder) = &source else {
-            return Err(BundleError::Io { path: PathBuf::new(), source: std::io::Error::other("no bundle") });
+        let shipped = self.shipped.get(&source);
+        let folder = source.clone().unwrap_or_else(|| PathBuf::from("(shipped)"));
+        let bundle = match shipped {
+            Some(files) => bundle_dir::load_files(&folder, files.clone())?,
+            None => bundle_dir::load(&folder)?,
         };
-        let bundle = Arc::new(bundle_dir::load(folder)?);
+        let bundle = Arc::new(bundle);
         let mut loaded = self.lock();
         if loaded.len() >= BUNDLES_MAX {
             let why = format!("{BUNDLES_MAX} bundles are in use, which is the limit");
-            return Err(BundleError::Io { path: folder.clone(), source: std::io::Error::other(why) });
+            return Err(BundleError::Io { path: folder, source: std::io::Error::other(why) });
         }
-        loaded.insert(source.clone(), Loaded::of(Arc::clone(&bundle), false));
+        loaded.insert(source.clone(), Loaded::of(Arc::clone(&bundle), shipped.is_some()));
         Ok((source, bundle))
     }
 
@@ -115,8 +110,15 @@ impl Bundles {
         let mut changed = Vec::new();
         for (source, old) in known {
             let Some(folder) = &source else { continue };
-            match bundle_dir::load(folder) {
-                Ok(bundle) if bundle.digest() == old.digest() => self.set_refused(&source, None),
+            // Nearly always nothing has changed, and then nothing is loaded.
+            let new = match bundle_dir::read_files(folder) {
+                Ok(files) if Bundle::digest_of(&files) == old.digest() => {
+                    self.set_refused(&source, None);
+                    continue;
+                }
+                files => files.and_then(|files| bundle_dir::load_files(folder, files)),
+            };
+            match new {
                 Ok(bundle) => {
                     if !settled || self.see(&source, bundle.digest()) {
                         changed.push(Changed { source, bundle: Arc::new(bundle) });

@@ -97,7 +97,7 @@ pub(super) fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diag
     }
 }
 
-fn digest(files: &BTreeMap<String, Vec<u8>>) -> Digest {
+pub(super) fn digest(files: &BTreeMap<String, Vec<u8>>) -> Digest {
     let mut digest = DigestBuilder::new("portcullis/bundle/v1");
     for (path, bytes) in files {
         digest = digest.part(path.as_bytes()).part(bytes);

@@ -204,6 +204,11 @@ impl Bundle {
         lint::lint(self)
     }
 
+    /// The [digest](Self::digest) that a bundle of these files has, if they make one.
+    pub fn digest_of(files: &BTreeMap<String, Vec<u8>>) -> Digest {
+        load::digest(files)
+    }
+
     /// Names the snapshot: a digest over all paths and bytes.
     pub fn digest(&self) -> Digest {
         self.digest

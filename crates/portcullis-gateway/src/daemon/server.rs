@@ -31,7 +31,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let hold = Hold::take(&options.home)?;
     let credentials = Credentials::load_or_create(&options.home.credentials())?;
     let bundles = Bundles::new(options.bundle.clone(), &options.shipped)?
-        .with_shipped(developer_bundle::NAME, &developer_bundle::files())?;
+        .with_shipped(developer_bundle::NAME, developer_bundle::files());
     let (_, bundle) = bundles.get(None)?;
     if let Some(address) = options.http.filter(|address| !address.ip().is_loopback())
         && bundle.credentials.is_empty()

@@ -7,7 +7,7 @@ use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
 use portcullis_sim::default_bundle;
 use tracing::info;
 
-use crate::bundle::BundleArg;
+use crate::bundle::{self, BundleArg};
 use crate::cli::Global;
 use crate::daemon::runtime;
 use crate::exit;
@@ -39,8 +39,6 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let home = global.home()?;
-    // Mistakes are shown with their places before anything is touched.
-    args.bundle.open()?;
     let ansi = anstream::AutoStream::choice(&std::io::stderr()) != ColorChoice::Never;
     tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(ansi).with_target(false).init();
     let options = DaemonOptions {
@@ -56,6 +54,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             info!("{error}");
             Ok(exit::YES)
         }
+        // Only who serves loads the bundle; its mistakes are shown with their places.
+        Err(DaemonError::Bundle(error)) => Err(bundle::refused(args.bundle.folder(), error)),
         Err(error) => {
             Err(Failure::unreadable(error).help("`portcullis doctor` checks the state folder piece by piece"))
         }
