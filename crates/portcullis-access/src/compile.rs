@@ -1,5 +1,7 @@
 //! From a bundle's text to [`Access`]: bounds, parser, annotations, schema, strict validation, index.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use cedar_policy_core::ast::{Policy as CedarPolicy, PolicySet, Template};
 use cedar_policy_core::entities::{Entities, NoEntitiesSchema, TCComputation};
 use cedar_policy_core::extensions::Extensions;
@@ -116,9 +118,27 @@ fn no_templates(file: &str, source: &str, template: &Template) -> Diagnostic {
         .help("name the principal or resource")
 }
 
+/// The schema that was read last, for policies against it. Policies change more often than what they speak of, and
+/// reading a schema takes longer than checking some policies.
+static READ: Mutex<Option<(String, Arc<Validator>)>> = Mutex::new(None);
+
+fn validator(schema: &str) -> Result<Arc<Validator>, String> {
+    let read = || READ.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((text, known)) = read().as_ref()
+        && text == schema
+    {
+        return Ok(Arc::clone(known));
+    }
+    let (new, _) = ValidatorSchema::from_cedarschema_str(schema, Extensions::all_available())
+        .map_err(|error| error.to_string())?;
+    let new = Arc::new(Validator::new(new));
+    *read() = Some((schema.to_owned(), Arc::clone(&new)));
+    Ok(new)
+}
+
 fn validate(bundle: &Bundle, schema: &str, policies: &[Policy]) -> Result<(), Vec<Diagnostic>> {
-    let schema = match ValidatorSchema::from_cedarschema_str(schema, Extensions::all_available()) {
-        Ok((schema, _)) => schema,
+    let validator = match validator(schema) {
+        Ok(validator) => validator,
         Err(error) => {
             // Made by us from names that the bundle gave: one of them is not expressible.
             let message = format!("no schema for access policies can be made of this bundle: {error}");
@@ -137,7 +157,7 @@ fn validate(bundle: &Bundle, schema: &str, policies: &[Policy]) -> Result<(), Ve
         }
         diagnose::literals(bundle, policy, &mut mistakes);
     }
-    let result = Validator::new(schema).validate_with_level(&set, ValidationMode::Strict, DEREFERENCES_MAX);
+    let result = validator.validate_with_level(&set, ValidationMode::Strict, DEREFERENCES_MAX);
     mistakes.extend(diagnose::validation_errors(bundle, policies, &result));
     if mistakes.is_empty() { Ok(()) } else { Err(mistakes) }
 }
@@ -145,16 +165,13 @@ fn validate(bundle: &Bundle, schema: &str, policies: &[Policy]) -> Result<(), Ve
 /// What Cedar's validator warns of. The schema and the policies passed it when they were loaded.
 pub(crate) fn warnings(schema: &str, policies: &[Policy]) -> Vec<ValidationWarning> {
     let warnings = on_a_deep_stack(|| {
-        let Ok((schema, _)) = ValidatorSchema::from_cedarschema_str(schema, Extensions::all_available())
-        else {
-            return Ok(Vec::new());
-        };
+        let Ok(validator) = validator(schema) else { return Ok(Vec::new()) };
         let mut set = PolicySet::new();
         for policy in policies {
             let template = policy.template.as_ref().clone();
             let _ = template.try_into().map(|policy| set.add_static(policy));
         }
-        let result = Validator::new(schema).validate(&set, ValidationMode::Strict);
+        let result = validator.validate(&set, ValidationMode::Strict);
         Ok(result.validation_warnings().cloned().collect())
     });
     warnings.unwrap_or_default()

@@ -47,12 +47,22 @@ pub struct Mismatch {
 /// Runs every case of a file. `base` are the files of the bundle that the cases' blocks are laid over.
 pub fn run_file(file: &CaseFile, base: &BTreeMap<String, Vec<u8>>, pipeline: &Arc<Pipeline>) -> Report {
     let mut report = Report::default();
+    // Most cases of a file are about one bundle, and loading it takes longer than all else.
+    let mut last: Option<Arc<Bundle>> = None;
     for case in &file.cases {
         let before = report.mismatches.len();
         let mut files = base.clone();
         files.extend(case.files.clone());
-        match policy::load(&files) {
-            Ok(bundle) => run_case(case, &Arc::new(bundle), pipeline, &mut report),
+        let digest = Bundle::digest_of(&files);
+        let bundle = match last.take().filter(|last| last.digest() == digest) {
+            Some(last) => Ok(last),
+            None => policy::load(&files).map(Arc::new),
+        };
+        match bundle {
+            Ok(bundle) => {
+                run_case(case, &bundle, pipeline, &mut report);
+                last = Some(bundle);
+            }
             Err(diagnostics) => report.mismatches.extend(diagnostics.iter().map(|diagnostic| Mismatch {
                 case: case.name.clone(),
                 line: 0,
