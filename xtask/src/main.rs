@@ -43,6 +43,9 @@ const EXIT_FAILED: u8 = 1;
 const EXIT_USAGE: u8 = 64;
 
 fn main() -> ExitCode {
+    if let Some(failure) = fuzz::wrapped() {
+        return finish(Err(failure));
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {

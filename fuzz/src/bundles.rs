@@ -1,15 +1,15 @@
-//! What the targets share: a bundle to read against, and what must hold of effects.
+//! What reads a bundle, and what reads effects against one.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use portcullis_access::AccessCompiler;
-use portcullis_core::bundle::{Bundle, Diagnostic};
+use portcullis_core::bundle::{Bundle, Compiler as _, Diagnostic};
 use portcullis_core::effect::Effects;
 use portcullis_effects::{Sink, Surroundings};
 
-#[doc(hidden)]
-pub use libfuzzer_sys;
+use crate::text;
 
 const MAIN: &str = "version = 1\n[effects]\nworkspace = \"/home/u/project\"\nhome = \"/home/u\"\n\
     [access]\ndefault = \"deny\"\nattributes = { age = \"integer\", member = \"boolean\" }\n";
@@ -33,7 +33,7 @@ macro_rules! activities {
 const ACTIVITIES: &[(&str, &str)] = activities!("car", "flight", "hotel", "job", "media", "others", "shop");
 
 /// Loads a bundle in which some files are the input.
-pub fn load(files: &[(&str, &str)]) -> Result<Bundle, Vec<Diagnostic>> {
+fn load(files: &[(&str, &str)]) -> Result<Bundle, Vec<Diagnostic>> {
     let mut all: BTreeMap<String, Vec<u8>> = [
         ("portcullis.toml", MAIN),
         ("policies/p.toml", POLICY),
@@ -53,8 +53,30 @@ static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| match load(ACTIVITIES) {
     Err(mistakes) => panic!("the bundle of the targets: {mistakes:?}"),
 });
 
+thread_local! {
+    /// What access policies are compiled against. Loaded once: of files of policies, loading keeps the text alone.
+    static RULED: RefCell<Bundle> = RefCell::new(match load(&[]) {
+        Ok(bundle) => bundle,
+        Err(mistakes) => panic!("the bundle of the targets: {mistakes:?}"),
+    });
+}
+
+/// Access policies, compiled as they are when a bundle is loaded.
+pub fn policy(bytes: &[u8]) {
+    RULED.with_borrow_mut(|bundle| {
+        bundle.access.files.insert("access/p.cedar".to_owned(), text(bytes).to_owned());
+        drop(AccessCompiler.compile(bundle));
+    });
+}
+
+/// The main file of a bundle: TOML and what stands in it.
+pub fn main_file(bytes: &[u8]) {
+    drop(load(&[("portcullis.toml", text(bytes))]));
+}
+
 /// Reads a text and checks what holds of every reader.
-pub fn read(text: &str, reader: impl FnOnce(&str, &Surroundings<'_>, &mut Sink<'_>)) {
+pub fn read(bytes: &[u8], reader: impl FnOnce(&str, &Surroundings<'_>, &mut Sink<'_>)) {
+    let text = text(bytes);
     let surroundings = Surroundings {
         settings: &BUNDLE.effects,
         workspace: Some("/home/u/project"),
@@ -69,12 +91,4 @@ pub fn read(text: &str, reader: impl FnOnce(&str, &Surroundings<'_>, &mut Sink<'
             assert!(text.get(span.start..span.end).is_some(), "{effect} is placed outside of the text");
         }
     }
-}
-
-/// A target for one reader.
-#[macro_export]
-macro_rules! target {
-    ($reader:path) => {
-        $crate::libfuzzer_sys::fuzz_target!(|text: &str| $crate::read(text, $reader));
-    };
 }

@@ -1,5 +1,0 @@
-//! Mail addresses: no panic, no overflow of the stack, and every effect stands in the text.
-
-#![no_main]
-
-portcullis_fuzz::target!(portcullis_effects::mail::read);
