@@ -81,13 +81,17 @@ pub(super) fn check(manual: &Files) -> Result<Vec<String>> {
     Ok(problems)
 }
 
-/// Builds the binary and says where it is.
+/// Builds the binary and says where it is. It is the one that the tests build: by itself it would have dependencies with
+/// fewer features, and all that stands on those would be built twice.
 fn build() -> Result<PathBuf> {
     let mut found = None;
-    Program::cargo(["build", "--package", "portcullis", "--message-format", "json-render-diagnostics"])
+    Program::cargo(["test", "--workspace", "--no-run", "--message-format", "json-render-diagnostics"])
         .lines(|line| {
             let message: Value = serde_json::from_str(line).unwrap_or_default();
-            let binary = message.pointer("/target/kind/0").and_then(Value::as_str) == Some("bin");
+            let says = |pointer, what: Value| message.pointer(pointer) == Some(&what);
+            let binary = says("/target/kind/0", "bin".into())
+                && says("/target/name", "portcullis".into())
+                && says("/profile/test", false.into());
             if let Some(path) = message.get("executable").and_then(Value::as_str).filter(|_| binary) {
                 found = Some(PathBuf::from(path));
             }
