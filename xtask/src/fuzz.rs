@@ -152,7 +152,7 @@ pub(crate) fn wrapped() -> Option<Failure> {
     // What runs while building, macros and build scripts, gets no `--target`.
     let covered = COVERED.iter().any(|start| name.starts_with(start))
         && arguments.iter().any(|argument| argument == "--target");
-    compiler.args(&arguments).args(covered.then_some(COVERAGE).unwrap_or_default());
+    compiler.args(&arguments).args(if covered { COVERAGE } else { &[] });
     let error = compiler.exec();
     Some(Failure::new(format!("cannot start the compiler: {error}")))
 }
