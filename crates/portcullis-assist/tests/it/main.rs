@@ -6,3 +6,4 @@ mod client;
 mod closed;
 mod stand_in;
 mod strategies;
+mod tls;
