@@ -1,7 +1,7 @@
 //! A model behind an OpenAI-compatible server: chat completions, streamed, tried again where that may help.
 //!
 //! One call is one question. It may take several requests: a server that is busy, slow or dies half-way is asked again
-//! after a wait ([`Retries`]); one that cannot hold answers to a JSON Schema is asked without, and remembered for it.
+//! after a wait ([`Retries`]); one that does not know JSON Schemas or usage in streams is asked without, and remembered for it.
 
 mod endpoint;
 mod http;
@@ -10,7 +10,7 @@ mod stream;
 mod transport;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -83,15 +83,45 @@ pub struct Client {
     options: Options,
     transport: Arc<dyn Transport>,
     clock: Arc<dyn Clock>,
-    /// Whether the server may hold answers to a schema: until it has shown that it does not.
-    structured: AtomicBool,
+    /// The fullest form that the server may still take, as a number.
+    form: AtomicU8,
+}
+
+/// How much a request asks of a server, the fullest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Form {
+    /// An answer by a JSON Schema, and its usage at the end of the stream.
+    Structured,
+    /// Usage at the end of the stream.
+    Plain,
+    /// An answer in a stream, no more.
+    Bare,
+}
+
+impl Form {
+    const fn of(number: u8) -> Self {
+        match number {
+            0 => Self::Structured,
+            1 => Self::Plain,
+            _ => Self::Bare,
+        }
+    }
+
+    /// The next one that asks for less.
+    const fn less(self) -> Option<Self> {
+        match self {
+            Self::Structured => Some(Self::Plain),
+            Self::Plain => Some(Self::Bare),
+            Self::Bare => None,
+        }
+    }
 }
 
 impl Client {
     /// A client that asks over a transport.
     #[must_use]
     pub fn new(options: Options, transport: Arc<dyn Transport>, clock: Arc<dyn Clock>) -> Self {
-        Self { options, transport, clock, structured: AtomicBool::new(true) }
+        Self { options, transport, clock, form: AtomicU8::new(0) }
     }
 
     /// The clock that its waits go by.
@@ -105,31 +135,34 @@ impl Client {
             return Err(ModelError::TooLong { bytes: request.bytes(), limit: MAX_PROMPT_BYTES });
         }
         let start = self.clock.now();
-        let mut structured = request.schema.is_some() && self.structured.load(Ordering::Relaxed);
+        let most = if request.schema.is_some() { Form::Structured } else { Form::Plain };
+        let most = most.max(Form::of(self.form.load(Ordering::Relaxed)));
+        let mut form = most;
         let mut sent = 0;
         let mut failed = 0;
         loop {
             let elapsed = self.clock.now().saturating_sub(start);
             let left = request.time_left.map(|time| time.saturating_sub(elapsed));
-            let body = body(&self.options, request, structured);
+            let body = body(&self.options, request, form);
             sent += 1;
             let mut reader = Reader::default();
             let ended = self.transport.post(&body, left, &mut reader).await;
             let secret = self.transport.is_secret(reader.quotable());
             let error = match reader.end(ended, sent) {
                 Ok(completion) => {
-                    if request.schema.is_some() && !structured {
-                        self.structured.store(false, Ordering::Relaxed);
+                    if form > most {
+                        self.form.store(form as u8, Ordering::Relaxed);
                     }
                     return Ok(completion);
                 }
                 Err(error) if secret => without_words(error),
                 Err(error) => error,
             };
-            // No other sign is common to servers that know no schemas: asked plainly, they either answer or refuse again.
-            if structured && matches!(error, ModelError::Refused { status: 400 | 404 | 415 | 422 | 501, .. })
+            // Servers have no common sign for what they do not know: asked for less, they answer or refuse again.
+            if matches!(error, ModelError::Refused { status: 400 | 404 | 415 | 422 | 501, .. })
+                && let Some(less) = form.less()
             {
-                structured = false;
+                form = less;
                 continue;
             }
             failed += 1;
@@ -164,7 +197,7 @@ impl Model for Client {
 }
 
 /// The request's body. Its bytes depend on nothing but the arguments: cassettes find answers by them.
-fn body(options: &Options, request: &Request, structured: bool) -> String {
+fn body(options: &Options, request: &Request, form: Form) -> String {
     #[derive(Serialize)]
     struct Body<'a> {
         model: &'a str,
@@ -176,13 +209,14 @@ fn body(options: &Options, request: &Request, structured: bool) -> String {
         #[serde(skip_serializing_if = "Option::is_none")]
         max_completion_tokens: Option<u32>,
         stream: bool,
-        stream_options: Value,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        stream_options: Option<Value>,
         #[serde(skip_serializing_if = "Option::is_none")]
         response_format: Option<Value>,
     }
     let tokens = request.max_output_tokens.min(options.max_output_tokens);
     let is = |limit| (options.token_limit == limit).then_some(tokens);
-    let format = request.schema.as_ref().filter(|_| structured).map(|schema| {
+    let response_format = request.schema.as_ref().filter(|_| form == Form::Structured).map(|schema| {
         let inner = json!({"name": schema.name, "strict": true, "schema": schema.schema});
         json!({"type": "json_schema", "json_schema": inner})
     });
@@ -193,8 +227,8 @@ fn body(options: &Options, request: &Request, structured: bool) -> String {
         max_tokens: is(TokenLimit::MaxTokens),
         max_completion_tokens: is(TokenLimit::MaxCompletionTokens),
         stream: true,
-        stream_options: json!({"include_usage": true}),
-        response_format: format,
+        stream_options: (form < Form::Bare).then(|| json!({"include_usage": true})),
+        response_format,
     };
     // Nothing in it can fail to be written: strings, finite numbers and values.
     serde_json::to_string(&body).unwrap_or_default()

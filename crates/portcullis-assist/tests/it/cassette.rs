@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use portcullis_assist::{
     Client, Clock, Http, Key, Model as _, ModelError, Options, Recorder, Repaired, Replay, Request, Strategy,
@@ -78,7 +79,7 @@ async fn a_key_is_never_recorded() {
     let path = folder.path().join("one.jsonl");
     let secret = std::env::var("CARGO_MANIFEST_DIR").unwrap();
     let echo = |status| Answer::Status(status, "", format!("{{\"error\":{{\"message\":\"bad {secret}\"}}}}"));
-    let server = StandIn::scripted(&[], &[echo(401), echo(400), Answer::Proper]).await;
+    let server = StandIn::scripted(&[], &[echo(401), echo(413), Answer::Proper]).await;
     let (recording, clock) = recorder(&path, server.http(Some(Key::from_env("CARGO_MANIFEST_DIR").unwrap())));
     let client = Client::new(Options::new("stand-in"), recording, clock);
     let request = Request::new("Say hello.", "a", 64);
@@ -95,9 +96,8 @@ async fn a_key_is_never_recorded() {
 async fn errors_replay_in_the_same_words() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("one.jsonl");
-    let server =
-        StandIn::scripted(&[], &[Answer::Silent, Answer::Dies(""), Answer::Status(404, "", "gone".into())])
-            .await;
+    let answers = [Answer::Silent, Answer::Dies(""), Answer::Status(413, "", "too long".into())];
+    let server = StandIn::scripted(&[], &answers).await;
     let gone = Http::new("http://127.0.0.1:1/v1", None, Timeouts::default()).unwrap();
     let ask = |transport: Arc<dyn Transport>| async move {
         let mut options = Options::new("stand-in");
@@ -109,11 +109,11 @@ async fn errors_replay_in_the_same_words() {
         }
         errors
     };
-    let (recording, _) = recorder(&path, server.http(None));
+    let (recording, _) = recorder(&path, server.http_with(None, Duration::from_secs(1)));
     let live = ask(recording).await;
     assert!(matches!(
         &*live,
-        [ModelError::TimedOut(_), ModelError::Broken(_), ModelError::Refused { status: 404, .. }]
+        [ModelError::TimedOut(_), ModelError::Broken(_), ModelError::Refused { status: 413, .. }]
     ));
     assert_eq!(ask(Arc::new(Replay::open(&path).unwrap())).await, live);
 

@@ -97,11 +97,15 @@ async fn an_answer_that_dies_half_way_is_not_used_and_asked_for_again() {
 #[tokio::test]
 async fn a_server_that_is_silent_or_only_drips_is_given_up() {
     let server = StandIn::scripted(&[], &[Answer::Silent, Answer::Drips]).await;
-    let mut options = Options::new("stand-in");
-    options.retries.attempts = 1;
-    let client = Client::new(options, server.http(None), Arc::new(VirtualClock::new()));
-    let silent = ModelError::TimedOut("sent nothing for 0.3 s".into());
-    assert_eq!(client.complete(&request()).await, Err(silent));
+    let asks = |transport| {
+        let mut options = Options::new("stand-in");
+        options.retries.attempts = 1;
+        Client::new(options, transport, Arc::new(VirtualClock::new()))
+    };
+    let silent = ModelError::TimedOut("sent nothing for 0.2 s".into());
+    let hasty = server.http_with(None, Duration::from_millis(200));
+    assert_eq!(asks(hasty).complete(&request()).await, Err(silent));
+    let client = asks(server.http(None));
     let slow = ModelError::TimedOut("did not finish its answer for 0.5 s".into());
     let hurried = Request { time_left: Some(Duration::from_millis(500)), ..request() };
     assert_eq!(client.complete(&hurried).await, Err(slow));
@@ -146,9 +150,22 @@ async fn a_server_without_schemas_is_asked_plainly_and_remembered() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_has_nothing_to_do_with_schemas_stays_one() {
+async fn a_server_without_usage_in_streams_is_asked_barely_and_remembered() {
+    let unknown = || Answer::Status(422, "", json!({"error": {"message": "extra inputs"}}).to_string());
+    let server = StandIn::scripted(&[], &[unknown()]).await;
+    let (client, _) = server.client();
+    assert_eq!(client.complete(&request()).await.unwrap().attempts, 2);
+    assert_eq!(client.complete(&request()).await.unwrap().attempts, 1);
+    let options: Vec<bool> =
+        server.calls().iter().map(|call| call.body.get("stream_options").is_some()).collect();
+    assert_eq!(options, [true, false, false]);
+    assert_eq!(server.calls()[1].body["stream"], json!(true));
+}
+
+#[tokio::test]
+async fn a_refusal_that_has_nothing_to_do_with_forms_stays_one() {
     let wrong = |message: &str| Answer::Status(400, "", json!({"error": {"message": message}}).to_string());
-    let server = StandIn::scripted(&[], &[wrong("first"), wrong("no such model")]).await;
+    let server = StandIn::scripted(&[], &[wrong("first"), wrong("second"), wrong("no such model")]).await;
     let (client, _) = server.client();
     let schema = Some(Schema { name: "answer", schema: json!({"type": "object"}) });
     let formed = Request { schema, ..request() };
@@ -156,7 +173,7 @@ async fn a_refusal_that_has_nothing_to_do_with_schemas_stays_one() {
     assert!(error.to_string().ends_with("status 400: no such model"), "{error}");
     // It is not held against the server.
     client.complete(&formed).await.unwrap();
-    assert!(server.calls()[2].body.get("response_format").is_some());
+    assert!(server.calls()[3].body.get("response_format").is_some());
 }
 
 #[tokio::test]
@@ -167,10 +184,12 @@ async fn the_key_goes_to_the_server_and_nowhere_else() {
     let echo = |status| {
         Answer::Status(status, "", json!({"error": {"message": format!("bad {secret}")}}).to_string())
     };
-    let server = StandIn::scripted(&[], &[echo(401), echo(400), Answer::Proper]).await;
+    let server = StandIn::scripted(&[], &[echo(401), echo(429), Answer::Proper]).await;
     let http = server.http(Some(key));
-    let client = Client::new(Options::new("stand-in"), http, Arc::new(VirtualClock::new()));
-    for status in [401, 400] {
+    let mut options = Options::new("stand-in");
+    options.retries.attempts = 1;
+    let client = Client::new(options, http, Arc::new(VirtualClock::new()));
+    for status in [401, 429] {
         let error = client.complete(&request()).await.unwrap_err();
         assert!(matches!(error, ModelError::Refused { status: found, .. } if found == status));
         assert!(!format!("{error} {error:?}").contains(&secret), "{error}");

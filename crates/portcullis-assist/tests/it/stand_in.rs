@@ -104,8 +104,14 @@ impl StandIn {
     }
 
     pub(crate) fn http(&self, key: Option<Key>) -> Arc<dyn Transport> {
-        let short = Duration::from_millis(300);
-        let timeouts = Timeouts { connect: short, idle: short, total: Duration::from_secs(2) };
+        self.http_with(key, Duration::from_secs(20))
+    }
+
+    /// A transport that waits for so long between pieces.
+    pub(crate) fn http_with(&self, key: Option<Key>, idle: Duration) -> Arc<dyn Transport> {
+        // Long enough for a machine that is busy with other tests.
+        let long = Duration::from_secs(20);
+        let timeouts = Timeouts { connect: long, idle, total: long };
         Arc::new(Http::new(&format!("http://127.0.0.1:{}/v1", self.port), key, timeouts).unwrap())
     }
 

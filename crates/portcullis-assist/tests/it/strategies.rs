@@ -215,6 +215,20 @@ async fn the_oracle_asks_about_its_choice_alone() {
 }
 
 #[tokio::test]
+async fn a_rewrite_that_nobody_judged_is_taken_only_for_what_it_was_made_for() {
+    // Made for an exact contract, it has to mend it: what it does to the judged one is not known.
+    let statements = [EXACT[0], JUDGED[0]];
+    let idle = Case { statements: &statements, reply: "calm", rewrites: &["still calm"], ..Case::default() };
+    table(&idle, &[(settings(Strategy::Batch), "DR", "calm")]).await;
+    let mended = Case { rewrites: &["alpha"], ..idle };
+    table(&mended, &[(settings(Strategy::Batch), "DR", "alpha"), (verified(Strategy::Batch), "DRD", "calm")])
+        .await;
+    // Made for a judged one, it must not lose an exact one.
+    let lost = Case { statements: &statements, reply: "alpha", rewrites: &["calm"], ..Case::default() };
+    table(&lost, &[(settings(Strategy::Batch), "DR", "alpha")]).await;
+}
+
+#[tokio::test]
 async fn map_reduce_asks_for_v_rewrites_and_one_merge() {
     let one = Case { reply: "calm warm", ..Case::default() };
     table(&one, &[(settings(Strategy::MapReduce), "DRM", "calm warm brief")]).await;
