@@ -14,8 +14,11 @@ pub const MAX_LITERALS: usize = 512;
 pub const MAX_SHOWN_CHARS: usize = 60;
 /// Bytes of a reply that are parsed as YAML.
 pub const MAX_YAML_BYTES: usize = 256 * 1024;
-/// Candidates tried in one repair, all contracts and orders together. A reply with ten contracts needs some hundreds.
-pub const MAX_TRIED: usize = 5_000;
+/// Bytes read in one repair, by checkers and by what proposes candidates: some seconds of work. A reply of a thousand
+/// words with ten contracts needs a small part of it.
+pub const MAX_CHECKED_BYTES: usize = 512 * 1024 * 1024;
+/// Small edits that one candidate is made of.
+pub const MAX_EDITS: usize = 200;
 /// Candidates tried for one broken contract in one round.
 pub const MAX_CANDIDATES: usize = 48;
 /// Candidates that break other contracts and are still followed one step further.
@@ -23,7 +26,7 @@ pub const MAX_COMPOUND_CANDIDATES: usize = 6;
 /// Contracts such a candidate may break.
 pub const MAX_COMPOUND_BREAKS: usize = 2;
 /// Bytes of a reply that is repaired; larger ones are checked, and left as they are.
-pub const MAX_REPAIR_BYTES: usize = 128 * 1024;
+pub const MAX_REPAIR_BYTES: usize = 64 * 1024;
 /// Share of a reply's text that one step may change; indentation is not counted.
 pub const MAX_STEP_RATIO: f64 = 0.25;
 /// Tokens before times tokens after in one difference; beyond it whole lines are compared, and beyond that the edit

@@ -5,6 +5,7 @@ use super::candidate::{Candidate, StepKind, apply, extent, openings};
 use crate::bound::Bound;
 use crate::check::bare;
 use crate::family::Divider;
+use crate::limits::MAX_EDITS;
 use crate::text::paragraphs::{is_blank, pieces};
 use crate::text::sentences::sentences;
 use crate::text::{Span, cut, from, marks, to, trimmed, words};
@@ -66,8 +67,11 @@ pub(super) fn rebroken(text: &str, target: usize) -> Option<String> {
         return None;
     }
     let mut current = text.to_owned();
-    let start = filled(text).len();
-    for _ in 0..start.abs_diff(target) {
+    let steps = filled(text).len().abs_diff(target);
+    if steps > MAX_EDITS {
+        return None;
+    }
+    for _ in 0..steps {
         let spans = filled(&current);
         current = if spans.len() > target { merge(&current, &spans)? } else { divide(&current, &spans)? };
     }

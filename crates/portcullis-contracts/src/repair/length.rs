@@ -1,13 +1,14 @@
 //! Sentences joined and split, duplicates taken out.
 
 use super::Context;
+use std::collections::HashSet;
+
 use super::candidate::{Candidate, Change, StepKind, apply, capitalised, last_before, open_lines};
 use crate::bound::Bound;
+use crate::limits::MAX_EDITS;
 use crate::text::sentences::sentences;
 use crate::text::{Span, cut, from, trimmed, words};
 
-/// Edits of one kind that one repair makes at most.
-const MAX_EDITS: usize = 200;
 /// Words a duplicate has at least.
 const DUPLICATE_WORDS: usize = 3;
 
@@ -28,14 +29,15 @@ pub(super) fn without_duplicates(text: &str, holds: impl Fn(&str) -> bool) -> Ve
 /// The last line or sentence that stands before, word for word.
 fn duplicate(text: &str) -> Option<Span> {
     let repeated = |spans: Vec<Span>| {
-        let content = |span: &Span| cut(text, span.clone()).trim().to_owned();
-        (1..spans.len()).rev().find_map(|at| {
-            let span = spans.get(at)?;
-            let this = content(span);
-            let long = words::count(&this) >= DUPLICATE_WORDS;
-            let before = spans.get(..at)?.iter().any(|earlier| content(earlier) == this);
-            (long && before).then(|| span.clone())
-        })
+        let mut seen = HashSet::new();
+        let mut last = None;
+        for span in spans {
+            let content = cut(text, span.clone()).trim();
+            if !seen.insert(content) && words::count(content) >= DUPLICATE_WORDS {
+                last = Some(span);
+            }
+        }
+        last
     };
     if let Some(line) = repeated(open_lines(text)) {
         let end = (line.end + 1).min(text.len());
@@ -209,9 +211,10 @@ fn split(text: &str, span: Option<&Span>, count: &Bound, context: Context<'_>) -
     }
     let most = count.most()? as usize;
     let least = count.at_least.max(1) as usize;
-    let parts = |change: &Change| {
-        (words::count(cut(text, span.start..change.0.start)), words::count(cut(text, change.0.end..span.end)))
-    };
+    let starts: Vec<usize> =
+        words::words(cut(text, span.clone())).map(|word| span.start + word.start).collect();
+    let before = |at: usize| starts.partition_point(|&start| start < at);
+    let parts = |change: &Change| (before(change.0.start), starts.len() - before(change.0.end));
     let best = points
         .iter()
         .filter(|change| {

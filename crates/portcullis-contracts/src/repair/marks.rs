@@ -3,6 +3,7 @@
 use super::Context;
 use super::candidate::{Candidate, Change, StepKind, apply, open_lines};
 use crate::bound::Bound;
+use crate::limits::MAX_EDITS;
 use crate::text::search::find_all;
 use crate::text::sentences::sentences;
 use crate::text::{Span, cut, from, marks, to, trimmed, words};
@@ -21,7 +22,7 @@ pub(super) fn bullets(text: &str, count: &Bound, context: Context<'_>) -> Vec<Ca
     };
     sets.into_iter()
         .filter_map(|(what, edits)| {
-            (1..=edits.len()).find_map(|n| {
+            (1..=edits.len().min(MAX_EDITS)).find_map(|n| {
                 let mut some = edits.get(..n)?.to_vec();
                 some.sort_by_key(|(span, _)| span.start);
                 let changed = apply(text, &some);
@@ -149,7 +150,7 @@ pub(super) fn highlights(text: &str, count: &Bound) -> Vec<Candidate> {
         }
     }
     edits.extend(later);
-    (1..=edits.len())
+    (1..=edits.len().min(MAX_EDITS))
         .find_map(|n| {
             let mut some = edits.get(..n)?.to_vec();
             some.sort_by_key(|(span, _)| span.start);

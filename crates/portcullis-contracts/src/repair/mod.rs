@@ -23,8 +23,8 @@ use crate::conflict::conflicts;
 use crate::contract::{Contract, check};
 use crate::family::Family;
 use crate::limits::{
-    MAX_CANDIDATES, MAX_COMPOUND_BREAKS, MAX_COMPOUND_CANDIDATES, MAX_REPAIR_BYTES, MAX_STATEMENTS,
-    MAX_STEP_RATIO, MAX_TRIED,
+    MAX_CANDIDATES, MAX_CHECKED_BYTES, MAX_COMPOUND_BREAKS, MAX_COMPOUND_CANDIDATES, MAX_EDITS,
+    MAX_REPAIR_BYTES, MAX_STATEMENTS, MAX_STEP_RATIO,
 };
 use crate::text::Span;
 pub use candidate::StepKind;
@@ -80,13 +80,13 @@ pub struct Repair {
 /// Repairs a reply as far as code can. `prompt` is what was asked.
 ///
 /// Judged contracts are left alone. A reply that is empty or longer than [`MAX_REPAIR_BYTES`], or with more than
-/// [`MAX_STATEMENTS`] exact contracts, is returned as it is; after [`MAX_TRIED`] candidates no more are tried.
+/// [`MAX_STATEMENTS`] exact contracts, is returned as it is; after [`MAX_CHECKED_BYTES`] no more is tried.
 #[must_use]
 pub fn repair(contracts: &[Contract], reply: &str, prompt: Option<&str>) -> Repair {
     let exact: Vec<&Contract> = contracts.iter().filter(|contract| contract.family().is_some()).collect();
     let too_many = exact.len() > MAX_STATEMENTS;
     let given_way = if too_many { Vec::new() } else { given_way(contracts, prompt) };
-    let engine = Engine { contracts: &exact, prompt, given_way, tried: Cell::new(0) };
+    let engine = Engine { contracts: &exact, prompt, given_way, checked: Cell::new(0) };
     let start = engine.state(reply.to_owned(), Vec::new());
     let refused = if reply.trim().is_empty() {
         Some("the reply is empty".to_owned())
@@ -185,12 +185,19 @@ struct Engine<'a> {
     contracts: &'a [&'a Contract],
     prompt: Option<&'a str>,
     given_way: Vec<String>,
-    /// Candidates tried so far.
-    tried: Cell<usize>,
+    /// Bytes checked so far.
+    checked: Cell<usize>,
 }
 
 impl Engine<'_> {
+    /// Counts bytes that are checked; whether there are some left.
+    fn spend(&self, bytes: usize) -> bool {
+        self.checked.set(self.checked.get().saturating_add(bytes));
+        self.checked.get() <= MAX_CHECKED_BYTES
+    }
+
     fn state(&self, text: String, steps: Vec<Step>) -> State {
+        self.spend(text.len().saturating_mul(self.contracts.len()));
         let held =
             self.contracts.iter().map(|contract| check(contract, &text, self.prompt).holds()).collect();
         State { text, held, steps }
@@ -240,8 +247,7 @@ impl Engine<'_> {
     fn taken(&self, state: &State, candidate: &Candidate, at: usize) -> Option<State> {
         let contract = self.contracts.get(at)?;
         let family = contract.family()?;
-        self.tried.set(self.tried.get() + 1);
-        let holds = self.tried.get() <= MAX_TRIED
+        let holds = self.spend(candidate.text.len())
             && candidate.text != state.text
             && check(contract, &candidate.text, self.prompt).holds();
         if !holds || !candidate.is_honest(&state.text, family, self.prompt) {
@@ -262,6 +268,10 @@ impl Engine<'_> {
 
     fn candidates(&self, state: &State, family: &Family) -> Vec<Candidate> {
         let text = state.text.as_str();
+        // What proposes candidates reads the text once an edit.
+        if !self.spend(text.len().saturating_mul(MAX_EDITS)) {
+            return Vec::new();
+        }
         let context = Context { contracts: self.contracts, prompt: self.prompt };
         let holds = |text: &str| crate::contract::check_family(family, text, self.prompt).holds();
         let mut out = match family {
@@ -286,7 +296,8 @@ impl Engine<'_> {
             Family::RepeatRequest { request } => whole::repeats(text, request.as_deref().or(self.prompt)),
             Family::Without { mark } => whole::without(text, *mark),
             Family::NoSentenceCapitals => whole::sentence_capitals(text, |text| {
-                !broken(&state.held, &self.state(text.to_owned(), Vec::new()).held).is_empty()
+                !self.spend(0)
+                    || !broken(&state.held, &self.state(text.to_owned(), Vec::new()).held).is_empty()
             }),
             Family::AllCapitals { .. } => whole::upper(text),
             Family::AllLowercase { .. } => whole::lower(text),
@@ -338,6 +349,11 @@ impl Engine<'_> {
         let Some(family) = contract.family() else { return String::new() };
         if let Some(why) = no_repair(family) {
             return why.to_owned();
+        }
+        if !self.spend(0) {
+            return format!(
+                "the search was ended after {MAX_CHECKED_BYTES} bytes: repair fewer contracts at once"
+            );
         }
         if self.given_way.contains(&contract.id) {
             return "it cannot hold together with others that come before it: see the conflicts".to_owned();

@@ -287,7 +287,7 @@ pub(super) fn without(text: &str, mark: char) -> Vec<Candidate> {
 
 /// An answer that is there in other case, with other marks between its words or at its end, as it is demanded.
 pub(super) fn options(text: &str, options: &[String]) -> Vec<Candidate> {
-    let all: Vec<Span> = words::words(text).collect();
+    let all = lower_words(text);
     let mut stated: Vec<(usize, Span)> = Vec::new();
     for (n, option) in options.iter().enumerate() {
         let wanted: Vec<String> = words::words(option).map(|span| cut(option, span).to_lowercase()).collect();
@@ -295,11 +295,8 @@ pub(super) fn options(text: &str, options: &[String]) -> Vec<Candidate> {
             continue;
         }
         for window in all.windows(wanted.len()) {
-            let same = window
-                .iter()
-                .zip(&wanted)
-                .all(|(span, word)| cut(text, span.clone()).to_lowercase() == *word);
-            if let (true, Some(first), Some(last)) = (same, window.first(), window.last())
+            let same = window.iter().zip(&wanted).all(|((_, found), word)| found == word);
+            if let (true, Some((first, _)), Some((last, _))) = (same, window.first(), window.last())
                 && !cut(text, first.start..last.end).contains("\n\n")
             {
                 stated.push((n, first.start..last.end));
@@ -328,23 +325,24 @@ pub(super) fn options(text: &str, options: &[String]) -> Vec<Candidate> {
         .collect()
 }
 
+/// Words with their places, in lower case.
+fn lower_words(text: &str) -> Vec<(Span, String)> {
+    words::words(text).map(|span| (span.clone(), cut(text, span).to_lowercase())).collect()
+}
+
 /// A keyword that is there with other marks between its words, as it is demanded.
 pub(super) fn includes(text: &str, keywords: &[String]) -> Vec<Candidate> {
+    let all = lower_words(text);
     let mut edits: Vec<Change> = Vec::new();
     for keyword in keywords.iter().filter(|keyword| find_all(text, keyword).next().is_none()) {
         let wanted: Vec<String> =
             words::words(keyword).map(|span| cut(keyword, span).to_lowercase()).collect();
-        let all: Vec<Span> = words::words(text).collect();
         let Some(window) = all.windows(wanted.len().max(1)).find(|window| {
-            window.len() == wanted.len()
-                && window
-                    .iter()
-                    .zip(&wanted)
-                    .all(|(span, word)| cut(text, span.clone()).to_lowercase() == *word)
+            window.len() == wanted.len() && window.iter().zip(&wanted).all(|((_, found), word)| found == word)
         }) else {
             return Vec::new();
         };
-        let (Some(first), Some(last)) = (window.first(), window.last()) else { return Vec::new() };
+        let (Some((first, _)), Some((last, _))) = (window.first(), window.last()) else { return Vec::new() };
         edits.push((first.start..last.end, keyword.clone()));
     }
     edits.sort_by_key(|(span, _)| span.start);
