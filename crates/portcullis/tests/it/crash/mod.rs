@@ -22,11 +22,15 @@ const POINTS_LONG: u64 = 2_000;
 /// The longest pause before a kill, in milliseconds.
 const PAUSE_MS_MAX: u64 = 150;
 
+/// Whether the tests that take minutes are asked for.
+fn is_long() -> bool {
+    std::env::var("PORTCULLIS_TEST_LONG").as_deref() == Ok("1")
+}
+
 #[test]
 fn nothing_acknowledged_is_lost_whatever_is_killed() {
     let begin = Instant::now();
-    let points =
-        if std::env::var("PORTCULLIS_TEST_LONG").as_deref() == Ok("1") { POINTS_LONG } else { POINTS };
+    let points = if is_long() { POINTS_LONG } else { POINTS };
     let mut rng = Rng::seeded();
     println!("seed {}; again with PORTCULLIS_TEST_SEED={}", rng.seed(), rng.seed());
     let mut world = World::new(WRITERS);

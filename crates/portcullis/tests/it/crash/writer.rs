@@ -25,6 +25,9 @@ pub(super) const TROUBLE: &str = "trouble";
 pub(super) const STOP: &str = "stop";
 /// Every fifth call must be denied.
 const FORBIDDEN_EVERY: u64 = 5;
+/// The longest breath between two calls, in milliseconds, in the short form. Without any the runs get so long that
+/// the test mostly reads them again, and the machine is never idle enough for anything to be killed at rest.
+const BREATH_MS_MAX: u64 = 100;
 /// How long a writer that has lost its run tries to get it back.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -91,6 +94,10 @@ async fn write(folder: &Path, home: &Home, start: &StartOptions) {
             }
         }
         number += 1;
+        if !super::is_long() {
+            // Every length of a breath comes up, and those of two calls in a row differ much.
+            tokio::time::sleep(Duration::from_millis(number * 37 % BREATH_MS_MAX)).await;
+        }
     }
     run.close().await.unwrap();
 }
