@@ -18,6 +18,8 @@
 //! Other suites: [`eicu_ac`], judged by [`health_records`] unless told otherwise; [`mind2web_sc`], by [`web_rules`].
 //! Both tell what of a decision goes into effects and access policies, also among [`unrelated`] ones.
 //!
+//! Replies and what was demanded of them: [`ifeval`], [`policy_guard`].
+//!
 //! Rehearsed conversations are [`scenarios`]; [`ablation`] leaves parts of the protection out there, [`chaos`] breaks them.
 //!
 //! No suite holds data: each is given a path. Labels are read for scoring only; nothing of them reaches the
@@ -29,10 +31,12 @@ pub mod chaos;
 pub mod data;
 pub mod eicu_ac;
 pub mod health_records;
+pub mod ifeval;
 pub mod interval;
 mod judge;
 pub mod metrics;
 pub mod mind2web_sc;
+pub mod policy_guard;
 pub mod predictions;
 pub mod report;
 pub mod scenarios;

@@ -135,6 +135,16 @@ impl Report {
     }
 }
 
+/// `98.0 [93.1-99.5]`.
+pub(crate) fn percent(proportion: Proportion) -> String {
+    match (proportion.value(), proportion.interval()) {
+        (Some(value), Some(interval)) => {
+            format!("{:.1} [{:.1}-{:.1}]", value * 100.0, interval.low * 100.0, interval.high * 100.0)
+        }
+        _ => "-".to_owned(),
+    }
+}
+
 fn score_row(name: &str, score: &Score, with_intervals: bool) -> Vec<String> {
     let figures: [Proportion; FIGURES] = [
         score.labels.accuracy(),

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::data::{self, Data};
 use crate::interval::Proportion;
 use crate::predictions::Predictions;
-use crate::report::{Skipped, Table, Timing};
+use crate::report::{Skipped, Table, Timing, percent};
 use crate::suite::EvalError;
 
 /// Name of the suite.
@@ -212,16 +212,6 @@ impl Report {
             ]);
         }
         Table { head, rows }
-    }
-}
-
-/// `98.0 [93.1-99.5]`.
-fn percent(proportion: Proportion) -> String {
-    match (proportion.value(), proportion.interval()) {
-        (Some(value), Some(interval)) => {
-            format!("{:.1} [{:.1}-{:.1}]", value * 100.0, interval.low * 100.0, interval.high * 100.0)
-        }
-        _ => "-".to_owned(),
     }
 }
 

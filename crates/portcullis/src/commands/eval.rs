@@ -1,5 +1,6 @@
 //! `portcullis eval`: measures a bundle on a public data set.
 
+mod contracts;
 mod recorded;
 mod scenarios;
 
@@ -14,7 +15,9 @@ use portcullis_eval::predictions::Predictions;
 use portcullis_eval::report::Report;
 use portcullis_eval::suite::{EvalError, Job};
 use portcullis_eval::trajectory::suites::Name;
-use portcullis_eval::{eicu_ac, health_records, mind2web_sc, text, unrelated, web_rules};
+use portcullis_eval::{
+    eicu_ac, health_records, ifeval, mind2web_sc, policy_guard, text, unrelated, web_rules,
+};
 
 use crate::bundle::{BundleArg, Opened};
 use crate::cli::Json;
@@ -90,6 +93,14 @@ enum Suite {
     #[command(name = text::NAME)]
     #[command(after_help = "Example:\n  portcullis eval text --data sets/")]
     Text(TextArgs),
+    /// Replies of models to instructions, against the verdicts of the published grader
+    #[command(name = ifeval::NAME)]
+    #[command(after_help = "Example:\n  portcullis eval ifeval --data ifeval/ --predictions follow.jsonl")]
+    Ifeval(contracts::Args),
+    /// Replies with statements about each, checked, repaired without a model, and checked again
+    #[command(name = policy_guard::NAME)]
+    #[command(after_help = "Example:\n  portcullis eval policy-guard --data sample_responses.jsonl")]
+    PolicyGuard(contracts::Args),
     /// Rehearsed conversations, harmless and harmful, with the level that each must reach
     #[command(after_help = "Example:\n  portcullis eval scenarios --data examples/scenarios")]
     Scenarios(scenarios::Args),
@@ -160,6 +171,8 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
             common.run(eicu_ac::NAME, health_records::files, more, eicu_ac::run_code)
         }
         Suite::Text(args) => args.run(),
+        Suite::Ifeval(args) => args.ifeval(),
+        Suite::PolicyGuard(args) => args.policy_guard(),
         Suite::Scenarios(args) => args.run(),
         Suite::Ablation(parts) => parts.ablation(),
         Suite::Chaos(parts) => parts.chaos(),

@@ -1,0 +1,173 @@
+//! Suites of replies and what was demanded of them.
+
+use std::path::{Path, PathBuf};
+
+use portcullis_eval::data::Data;
+use portcullis_eval::predictions::Predictions;
+use portcullis_eval::report::{Skipped, Table, Timing};
+use portcullis_eval::suite::EvalError;
+use portcullis_eval::{ifeval, policy_guard};
+use serde::Serialize;
+
+use super::{progress, skipped, unwritable, write_report};
+use crate::cli::Json;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{self, Out, clean_line, count};
+
+/// What these suites understand; no bundle is asked.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The data: a file or folder
+    #[arg(long, value_name = "PATH")]
+    data: PathBuf,
+    /// Write the report as JSON to a file; `-` for standard output
+    #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
+    json: Json,
+    /// Write one line a record: what was decided
+    #[arg(long, value_name = "F.jsonl")]
+    predictions: Option<PathBuf>,
+}
+
+/// What both reports have.
+trait Figures: Serialize {
+    fn judged(&self) -> usize;
+    fn skipped(&self) -> &[Skipped];
+    fn table(&self) -> Table;
+    /// What stands below the table.
+    fn remarks(&self) -> Vec<String>;
+}
+
+impl Figures for ifeval::Report {
+    fn judged(&self) -> usize {
+        self.judged
+    }
+
+    fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    fn table(&self) -> Table {
+        self.table()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if self.unread > 0 {
+            let instructions = count(self.unread, "instruction", "instructions");
+            remarks.push(format!("{instructions} could not be read and count as not followed"));
+        }
+        remarks.push(timing("a check", self.checks));
+        remarks
+    }
+}
+
+impl Figures for policy_guard::Report {
+    fn judged(&self) -> usize {
+        self.judged
+    }
+
+    fn skipped(&self) -> &[Skipped] {
+        &self.skipped
+    }
+
+    fn table(&self) -> Table {
+        self.table()
+    }
+
+    fn remarks(&self) -> Vec<String> {
+        let (recognised, edits) = (self.recognised, &self.edits);
+        let mut remarks = vec![
+            format!("{} of {} statements recognised, {} broken", recognised.hits, recognised.of, self.broken),
+            format!(
+                "{} changed, edit ratio {:.3} p50, {:.3} p75, {:.3} p90, {:.3} at most",
+                count(edits.changed, "reply", "replies"),
+                edits.p50,
+                edits.p75,
+                edits.p90,
+                edits.max
+            ),
+            timing("a repair", self.repairs),
+            String::new(),
+        ];
+        for left in &self.left {
+            remarks.push(format!("left {} {}: {}", left.count, left.family, clean_line(&left.reason)));
+        }
+        remarks.push(String::new());
+        for clash in &self.conflicts {
+            remarks.push(format!("conflict in {}: {}", clash.key, clean_line(&clash.reason)));
+        }
+        remarks
+    }
+}
+
+fn timing(what: &str, times: Timing) -> String {
+    format!("95 % intervals by Wilson; {what} took {:.1} us p50, {:.1} us p99", times.p50_us, times.p99_us)
+}
+
+type Suite<R> = fn(&Data, Predictions, &mut dyn FnMut(u64)) -> Result<R, EvalError>;
+
+impl Args {
+    pub(super) fn ifeval(&self) -> Result<u8, Failure> {
+        self.run(ifeval::NAME, ifeval::run)
+    }
+
+    pub(super) fn policy_guard(&self) -> Result<u8, Failure> {
+        self.run(policy_guard::NAME, policy_guard::run)
+    }
+
+    fn run<R: Figures>(&self, suite: &str, judge: Suite<R>) -> Result<u8, Failure> {
+        let data = match Data::at(&self.data) {
+            Ok(data) => data.ending(&[".jsonl"]),
+            Err(error) => {
+                skipped(suite, 0)?;
+                return Err(
+                    Failure::unreadable(error).help("--data takes the file or folder of the data set")
+                );
+            }
+        };
+        let predictions = match &self.predictions {
+            Some(path) => Predictions::create(path).map_err(|error| unwritable(path, &error))?,
+            None => Predictions::none(),
+        };
+        let bar = progress(data.bytes);
+        let report = judge(&data, predictions, &mut |bytes| bar.set_position(bytes));
+        bar.finish_and_clear();
+        let report = report.map_err(Failure::unreadable)?;
+        if report.judged() == 0 {
+            skipped(suite, report.skipped().iter().map(|skipped| skipped.count).sum())?;
+            return Ok(exit::INCOMPLETE);
+        }
+        if let Json::File(path) = &self.json {
+            if path == Path::new("-") {
+                let mut out = Out::new();
+                out.json(&report)?;
+                out.finish()?;
+                return Ok(exit::YES);
+            }
+            write_report(path, &report).map_err(|error| unwritable(path, &error))?;
+        }
+        show(&report)?;
+        Ok(exit::YES)
+    }
+}
+
+fn show(report: &impl Figures) -> Result<(), Failure> {
+    let mut out = Out::new();
+    let (strong, notice) = (out::STRONG, out::NOTICE);
+    for (number, line) in report.table().lines().iter().enumerate() {
+        match number {
+            0 => out.line(format_args!("{strong}{line}{strong:#}"))?,
+            _ => out.line(format_args!("{line}"))?,
+        }
+    }
+    out.line(format_args!(""))?;
+    for skipped in report.skipped() {
+        let records = count(skipped.count, "record", "records");
+        out.line(format_args!("{notice}SKIPPED{notice:#} {records}: {}", skipped.why))?;
+    }
+    for remark in report.remarks() {
+        out.line(format_args!("{remark}"))?;
+    }
+    out.finish()
+}
