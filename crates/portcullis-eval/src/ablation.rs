@@ -156,7 +156,7 @@ mod tests {
         let bundle = Arc::new(policy::load(&crate::agent_bundle::files()).unwrap());
         let report = run(&folder, &bundle).unwrap();
         let stopped: Vec<usize> = report.variants.iter().map(|variant| variant.figures.stopped).collect();
-        assert!(stopped.is_sorted() && stopped[0] < stopped[1] && stopped[1] < stopped[2], "{stopped:?}");
+        assert!(stopped.is_sorted() && stopped[0] < stopped[1], "{stopped:?}");
         assert_eq!(report.table().rows.len(), 4);
     }
 }

@@ -38,7 +38,7 @@ const BUILT_IN: &str = include_str!("monitors.toml");
 const BUILT_IN_NAME: &str = "monitors.toml";
 
 /// Concepts that the monitors set themselves: what a call would do, and what has come about in the run.
-pub const ACTS: [&str; 17] = [
+pub const ACTS: [&str; 18] = [
     "act-send",
     "act-secret",
     "act-wipe",
@@ -54,6 +54,7 @@ pub const ACTS: [&str; 17] = [
     "act-after-talk",
     "learned-some",
     "learned-much",
+    "learned-grave",
     "asked",
     "restricted-twice",
 ];

@@ -79,10 +79,10 @@ pub struct Reading {
     folders: Vec<u64>,
     /// Addresses of an input or a result.
     addresses: Vec<u64>,
-    /// The words of an input as the learned score sees them.
+    /// An input as the learned score counts it.
     said: Said,
-    /// The learned score of an input.
-    pub learned: Option<f32>,
+    /// The learned score of an input: harm and grave.
+    pub learned: Option<learned::Sums>,
     /// A result tells of a restriction; the second, as a whole.
     restricted: bool,
     notice: bool,
@@ -225,13 +225,8 @@ impl Monitors {
     pub fn read_input(&self, text: &str) -> Reading {
         let words = words(text);
         let (stretches, keywords) = self.vocabulary.stretches(&words);
-        let (said, learned) = Learned::built_in()
-            .map(|learned| {
-                let said = learned.vectors.said(&words);
-                let score = learned.score(&said, &self.said);
-                (said, Some(score))
-            })
-            .unwrap_or_default();
+        let said = Learned::built_in().map(|learned| learned.read(text)).unwrap_or_default();
+        let learned = Learned::built_in().map(|learned| learned.score(&said, &self.said));
         let heard = self.heard(learned);
         let (matches, place) = self.vocabulary.matches(&stretches, heard, self.before(true), Of::Inputs);
         let excused = (self.earlier | union(&stretches)) & self.vocabulary.known.legitimate != 0;
@@ -254,11 +249,13 @@ impl Monitors {
         }
     }
 
-    /// What the learned score makes of an input.
-    fn heard(&self, score: Option<f32>) -> Bits {
-        let (Some(score), Some(learned)) = (score, Learned::built_in()) else { return 0 };
-        let bit = |threshold: f32, name| if score >= threshold { self.vocabulary.of(name) } else { 0 };
-        bit(learned.some, "learned-some") | bit(learned.much, "learned-much")
+    /// What the learned score of an input means.
+    fn heard(&self, scores: Option<learned::Sums>) -> Bits {
+        let (Some([harm, grave]), Some(learned)) = (scores, Learned::built_in()) else { return 0 };
+        let bit = |holds: bool, name| if holds { self.vocabulary.of(name) } else { 0 };
+        bit(harm >= learned.some, "learned-some")
+            | bit(harm >= learned.much, "learned-much")
+            | bit(harm >= learned.some && grave >= learned.grave, "learned-grave")
     }
 
     /// Reads a call. What it would do beyond its words is added by [`Self::violations`].
@@ -554,11 +551,6 @@ fn collect(value: &Value, text: &mut String, folders: &mut Vec<u64>, strings: &m
 
 fn request_words(words: &Words) -> Vec<u64> {
     words.list.iter().filter(|word| !word.slight).map(|word| word.stem).collect()
-}
-
-/// The hash of the stem of a word, for the training of the learned score.
-pub fn stem_key(word: &str) -> u64 {
-    stem_hash(word)
 }
 
 /// The patterns that ship, made ready once.
