@@ -21,10 +21,22 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Those of reading and of `each`, and a record of more than [`RECORD_BYTES_MAX`] bytes.
 pub fn records<E: From<DataError>>(
     path: &Path,
+    each: impl FnMut(usize, Result<Value, String>) -> Result<bool, E>,
+) -> Result<bool, E> {
+    let file = File::open(path).map_err(|source| DataError { path: path.to_owned(), source })?;
+    records_of(path, file, each)
+}
+
+/// The same for what stands in a file, or comes from elsewhere: `path` is only its name.
+///
+/// # Errors
+/// Those of [`records`].
+pub fn records_of<E: From<DataError>>(
+    path: &Path,
+    mut file: impl Read,
     mut each: impl FnMut(usize, Result<Value, String>) -> Result<bool, E>,
 ) -> Result<bool, E> {
     let failed = |source: io::Error| DataError { path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(failed)?;
     let mut head = Vec::new();
     file.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut head).map_err(failed)?;
     let gzip = head == GZIP_MAGIC;

@@ -12,8 +12,8 @@ use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, bench, calibrate, check, completions, demo, demo_server, doctor, eval, export, hook, init,
-    mcp, policy, runs, serve, simulate, tools, train, verify,
+    approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, eval, export, hook,
+    init, mcp, policy, runs, serve, simulate, tools, train, verify,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -122,6 +122,7 @@ enum Command {
     Export(export::Args),
     Verify(verify::Args),
     Check(check::Args),
+    Contract(contract::Args),
     Simulate(simulate::Args),
     Policy(policy::Args),
     Tools(tools::Args),
@@ -170,6 +171,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Serve(args) => serve::run(&args, &global),
         Command::Doctor(args) => doctor::run(&args, &global),
         Command::Check(args) => check::run(&args, &global),
+        Command::Contract(args) => contract::run(&args, &global),
         Command::Verify(args) => verify::run(&args, &global),
         Command::Policy(args) => policy::run(&args, &global),
         Command::Tools(args) => tools::run(&args, &global),

@@ -1,0 +1,161 @@
+//! Many replies: records of JSON Lines, one in memory at a time.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use portcullis_eval::data::DataError;
+use portcullis_eval::stream;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::verdict::{Checked, Repaired, Sums};
+use super::{Compiled, Deed, STDIN, unreadable};
+use crate::failure::Failure;
+use crate::out::{self, Out, clean_line};
+
+/// A reply and what it must hold.
+#[derive(Debug, Deserialize)]
+struct Record {
+    #[serde(default)]
+    key: Value,
+    #[serde(default)]
+    prompt: Option<String>,
+    response: String,
+    #[serde(default)]
+    contracts: Vec<String>,
+}
+
+/// Why reading stopped.
+enum Stop {
+    Data(DataError),
+    Failure(Failure),
+}
+
+impl From<DataError> for Stop {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+struct Many<'a> {
+    /// Statements about every reply.
+    statements: &'a [String],
+    deed: Deed,
+    json: bool,
+    out: Out,
+    sums: Sums,
+}
+
+/// Checks or repairs every record of a file. `statements` are about every reply, before those of the record.
+pub(super) fn run(path: &Path, statements: &[String], deed: Deed, json: bool) -> Result<u8, Failure> {
+    let mut many = Many { statements, deed, json, out: Out::new(), sums: Sums::default() };
+    let read = if path == Path::new(STDIN) {
+        stream::records_of(path, io::stdin().lock(), |line, record| many.record(line, record))
+    } else {
+        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        let bytes = file.metadata().map_or(0, |meta| meta.len());
+        let bar = progress(bytes);
+        let from: Box<dyn Read> = Box::new(bar.wrap_read(file));
+        let read = stream::records_of(path, from, |line, record| many.record(line, record));
+        bar.finish_and_clear();
+        read
+    };
+    match read {
+        Ok(_) => many.finish(),
+        Err(Stop::Failure(failure)) => Err(failure),
+        Err(Stop::Data(error)) => {
+            many.out.finish()?;
+            Err(Failure::unreadable(error))
+        }
+    }
+}
+
+/// Rows and a bar on one terminal would overwrite each other.
+fn progress(bytes: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() || io::stdout().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{wide_bar} {percent}%  {eta}");
+    // Only a wrong template gives the default.
+    bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
+}
+
+impl Many<'_> {
+    fn record(&mut self, line: usize, record: Result<Value, String>) -> Result<bool, Stop> {
+        let record = record.and_then(|value| {
+            serde_json::from_value::<Record>(value).map_err(|error| format!("line {line}: {error}"))
+        });
+        let compiled = record.and_then(|record| {
+            let statements: Vec<&str> =
+                self.statements.iter().chain(&record.contracts).map(String::as_str).collect();
+            if statements.is_empty() {
+                return Err(format!(
+                    "line {line}: there is no contract, in the record or on the command line"
+                ));
+            }
+            let compiled = Compiled::of(&statements).map_err(|error| format!("line {line}: {error}"))?;
+            Ok((record, compiled))
+        });
+        match compiled {
+            Ok((record, compiled)) => self.reply(line, record, &compiled)?,
+            Err(message) => self.unreadable(line, &message)?,
+        }
+        Ok(true)
+    }
+
+    fn reply(&mut self, line: usize, record: Record, compiled: &Compiled) -> Result<(), Failure> {
+        let place = match &record.key {
+            Value::Null => format!("line {line}  "),
+            key => format!("line {line} {}  ", clean_line(&key.to_string())),
+        };
+        let prompt = record.prompt.as_deref();
+        match self.deed {
+            Deed::Check => {
+                let checked = Checked::of(Some(record.key), compiled, &record.response, prompt);
+                self.sums.checked(&checked);
+                if self.json {
+                    return self.out.json(&checked);
+                }
+                let lines = checked.lines(&place, true);
+                lines.iter().try_for_each(|line| self.out.line(format_args!("{line}")))
+            }
+            Deed::Repair => {
+                let repaired = Repaired::of(Some(record.key), compiled, &record.response, prompt);
+                self.sums.repaired(&repaired);
+                self.out.json(&repaired)
+            }
+        }
+    }
+
+    fn unreadable(&mut self, line: usize, message: &str) -> Result<(), Failure> {
+        self.sums.unreadable += 1;
+        // What a repair leaves is records, whoever reads it.
+        if self.json || self.deed == Deed::Repair {
+            return self.out.json(&json!({"record": "unreadable", "line": line, "message": message}));
+        }
+        let notice = out::NOTICE;
+        self.out.line(format_args!("{notice}unreadable{notice:#}  {}", clean_line(message)))
+    }
+
+    fn finish(mut self) -> Result<u8, Failure> {
+        match (self.json, self.deed) {
+            (true, _) => self.out.json(&self.sums)?,
+            (false, Deed::Check) => self.out.line(format_args!("{}", self.sums.line()))?,
+            (false, Deed::Repair) => {}
+        }
+        self.out.finish()?;
+        if !self.json && self.deed == Deed::Repair {
+            writeln!(anstream::stderr(), "{}", self.sums.line())?;
+        }
+        Ok(self.sums.code())
+    }
+}
