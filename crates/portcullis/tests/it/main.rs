@@ -5,6 +5,8 @@ mod check;
 #[cfg(test)]
 mod command;
 #[cfg(test)]
+mod contract;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod daemon;

@@ -115,7 +115,7 @@ impl Many<'_> {
     fn reply(&mut self, line: usize, record: Record, compiled: &Compiled) -> Result<(), Failure> {
         let place = match &record.key {
             Value::Null => format!("line {line}  "),
-            key => format!("line {line} {}  ", clean_line(&key.to_string())),
+            key => format!("line {line} (key {})  ", clean_line(&key.to_string())),
         };
         let prompt = record.prompt.as_deref();
         match self.deed {

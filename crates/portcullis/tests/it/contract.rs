@@ -1,0 +1,140 @@
+//! `portcullis contract`, and the suites that measure it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::command::{run, run_with};
+
+const NO_COMMAS: &str = "Do not use commas.";
+const LONG: &str = "Answer with at least 100 words.";
+
+fn path(file: &Path) -> &str {
+    file.to_str().unwrap()
+}
+
+#[test]
+fn statements_are_explained() {
+    let ran = run(&["contract", "explain", NO_COMMAS, "Be kind."]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    assert_eq!(
+        ran.stdout,
+        "exact   c1  Do not use commas.\n        no `,`\n\
+         judged  c2  Be kind.\n        of no family that is checked exactly\n"
+    );
+    assert_eq!(run(&["contract", "explain", NO_COMMAS]).code, 0);
+    // A bare number is ambiguous.
+    assert_eq!(run(&["contract", "explain", "Use three bullet points."]).code, 2);
+    assert_eq!(run(&["contract", "explain", " "]).code, 3);
+
+    let ran = run(&[
+        "contract",
+        "explain",
+        "Your entire response must be valid JSON.",
+        "Your answer must contain at least 3 bullet points.",
+        "--json",
+    ]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let lines = ran.json();
+    assert_eq!(lines[0]["checker"], json!({"exact": {"family": "json"}}));
+    assert_eq!(lines[2]["record"], "conflict");
+    assert_eq!(lines[2]["contracts"], json!(["c1", "c2"]));
+}
+
+#[test]
+fn a_reply_is_checked_from_a_file_and_from_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reply, contracts) = (folder.path().join("reply.md"), folder.path().join("contracts.txt"));
+    std::fs::write(&reply, "One, two.\n").unwrap();
+    std::fs::write(&contracts, "# what we promise\n\nDo not use commas.\n").unwrap();
+    let ran = run(&["contract", "check", path(&reply), "--contracts", path(&contracts)]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (1, ""));
+    assert!(ran.stdout.starts_with("FAIL  c1  no `,`: "), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with("0 of 1 contract hold, 1 fails\n"), "{}", ran.stdout);
+
+    let ran = run_with(&["contract", "check", "-c", NO_COMMAS, "--json"], b"One two.\n");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json()[0]["contracts"][0]["verdict"], "pass");
+
+    // What cannot be told is neither yes nor no.
+    assert_eq!(run_with(&["contract", "check", "-c", NO_COMMAS, "-c", "Be kind."], b"One.").code, 2);
+    assert_eq!(run_with(&["contract", "check", "-c", NO_COMMAS], b"One\xff.").code, 3);
+    assert_eq!(run(&["contract", "check", "no-such-file", "-c", NO_COMMAS]).code, 3);
+    assert_eq!(run_with(&["contract", "check"], b"One.").code, 64);
+}
+
+#[test]
+fn what_was_asked_is_read() {
+    let repeat = "First repeat the request word for word without change, then give your answer.";
+    let args = ["contract", "check", "-c", repeat, "--prompt", "What is tea?"];
+    assert_eq!(run_with(&args, b"What is tea? A drink.").code, 0);
+    assert_eq!(run_with(&args, b"A drink.").code, 1);
+    assert_eq!(run_with(&["contract", "check", "-c", repeat], b"A drink.").code, 2);
+}
+
+#[test]
+fn a_repair_leaves_the_reply_on_standard_output() {
+    let ran = run_with(&["contract", "repair", "-c", NO_COMMAS], b"One, two.\n");
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stdout.contains(','), "{}", ran.stdout);
+    assert!(ran.stderr.contains("done  c1"), "{}", ran.stderr);
+    // Nothing is padded: what would be writing is left, and said to be.
+    let ran = run_with(&["contract", "repair", "-c", LONG], b"Too short.\n");
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, "Too short.\n"));
+    assert!(ran.stderr.contains("left  c1"), "{}", ran.stderr);
+}
+
+#[test]
+fn records_are_judged_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("replies.jsonl");
+    let records = [
+        json!({"key": 1, "response": "One, two.", "contracts": [NO_COMMAS]}).to_string(),
+        json!({"key": "b", "response": "One two."}).to_string(),
+        "{\"key\": 3".to_owned(),
+    ];
+    std::fs::write(&file, records.join("\n")).unwrap();
+    let ran = run(&["contract", "repair", path(&file), "--jsonl", "-c", "Include the word 'two'.", "--json"]);
+    assert_eq!(ran.code, 3, "{}", ran.stdout);
+    let lines = ran.json();
+    assert_eq!(lines[0]["compliance"], json!([true, false]));
+    assert_eq!(lines[0]["compliance_after"], json!([true, true]));
+    assert_eq!((&lines[1]["key"], &lines[1]["repaired"]), (&json!("b"), &json!("One two.")));
+    assert_eq!((&lines[2]["record"], &lines[2]["line"]), (&json!("unreadable"), &json!(3)));
+    assert_eq!((&lines[3]["hold"], &lines[3]["changed"]), (&json!(3), &json!(1)));
+
+    let records = std::fs::read(&file).unwrap();
+    let ran = run_with(&["contract", "check", "--jsonl"], &records);
+    assert_eq!(ran.code, 1);
+    assert!(ran.stdout.starts_with("FAIL  line 1 (key 1)  c1"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("line 2: there is no contract"), "{}", ran.stdout);
+}
+
+#[test]
+fn suites_of_replies_run_and_say_when_the_data_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    for suite in ["ifeval", "policy-guard"] {
+        let ran = run(&["eval", suite, "--data", "no-such-folder"]);
+        assert_eq!(ran.code, 3);
+        assert!(ran.stdout.starts_with(&format!("SKIPPED {suite}: 0 records")), "{}", ran.stdout);
+        assert_eq!(run(&["eval", suite, "--data", path(&data)]).code, 2);
+    }
+    let reply = json!({"key": 1, "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}],
+        "response": "One two.", "official_strict": [true]});
+    std::fs::write(data.join("m.jsonl"), reply.to_string()).unwrap();
+    let out = folder.path().join("out.jsonl");
+    let ran = run(&["eval", "ifeval", "--data", path(&data), "--predictions", path(&out), "--json", "-"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(ran.json()[0]["all"]["agreement"]["hits"], 1);
+    let line: Value = serde_json::from_str(std::fs::read_to_string(&out).unwrap().trim()).unwrap();
+    assert_eq!(line, json!({"key": 1, "model": "m", "follow": [true]}));
+
+    let reply = json!({"key": 1, "prompt_request": "Count.", "instruction_text_list": [NO_COMMAS],
+        "response": "One, two."});
+    std::fs::write(data.join("m.jsonl"), reply.to_string()).unwrap();
+    let ran = run(&["eval", "policy-guard", "--data", path(&data)]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stdout.contains("1 of 1 statements recognised, 0 broken"), "{}", ran.stdout);
+}
