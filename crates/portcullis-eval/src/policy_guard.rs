@@ -4,6 +4,8 @@
 //! The set has no labels: compliance is what the exact checkers say, and a statement that only a model could judge counts
 //! as not complied with, before and after.
 
+mod plot;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
@@ -361,6 +363,10 @@ mod tests {
         assert!(report.left.iter().any(|left| left.family == "words" && left.count == 1));
         assert!(report.edits.changed >= 1 && report.edits.max <= 1.0);
         assert!(report.conflicts.iter().any(|clash| clash.key == json!(4) && clash.statements.len() == 2));
+        let plot = report.plot();
+        assert!(plot.starts_with("<svg ") && plot.ends_with("</svg>\n"), "{plot}");
+        // A point for one statement and one for two, before and after.
+        assert_eq!(plot.matches("<circle").count(), 4);
         let predicted: Vec<Value> = std::fs::read_to_string(&out)
             .unwrap()
             .lines()

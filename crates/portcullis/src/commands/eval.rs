@@ -99,8 +99,10 @@ enum Suite {
     Ifeval(contracts::Args),
     /// Replies with statements about each, checked, repaired without a model, and checked again
     #[command(name = policy_guard::NAME)]
-    #[command(after_help = "Example:\n  portcullis eval policy-guard --data sample_responses.jsonl")]
-    PolicyGuard(contracts::Args),
+    #[command(
+        after_help = "Example:\n  portcullis eval policy-guard --data sample_responses.jsonl --plot compliance.svg"
+    )]
+    PolicyGuard(contracts::Plotted),
     /// Rehearsed conversations, harmless and harmful, with the level that each must reach
     #[command(after_help = "Example:\n  portcullis eval scenarios --data examples/scenarios")]
     Scenarios(scenarios::Args),
@@ -172,7 +174,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         }
         Suite::Text(args) => args.run(),
         Suite::Ifeval(args) => args.ifeval(),
-        Suite::PolicyGuard(args) => args.policy_guard(),
+        Suite::PolicyGuard(args) => args.run(),
         Suite::Scenarios(args) => args.run(),
         Suite::Ablation(parts) => parts.ablation(),
         Suite::Chaos(parts) => parts.chaos(),

@@ -134,7 +134,8 @@ fn suites_of_replies_run_and_say_when_the_data_are_missing() {
     let reply = json!({"key": 1, "prompt_request": "Count.", "instruction_text_list": [NO_COMMAS],
         "response": "One, two."});
     std::fs::write(data.join("m.jsonl"), reply.to_string()).unwrap();
-    let ran = run(&["eval", "policy-guard", "--data", path(&data)]);
+    let ran = run(&["eval", "policy-guard", "--data", path(&data), "--plot", path(&out)]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(std::fs::read_to_string(&out).unwrap().starts_with("<svg "));
     assert!(ran.stdout.contains("1 of 1 statements recognised, 0 broken"), "{}", ran.stdout);
 }

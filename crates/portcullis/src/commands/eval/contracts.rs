@@ -29,6 +29,16 @@ pub(super) struct Args {
     predictions: Option<PathBuf>,
 }
 
+/// What replies with statements can be asked for beside that.
+#[derive(Debug, clap::Args)]
+pub(super) struct Plotted {
+    #[command(flatten)]
+    args: Args,
+    /// Draw compliance by the number of statements
+    #[arg(long, value_name = "F.svg")]
+    plot: Option<PathBuf>,
+}
+
 /// What both reports have.
 trait Figures: Serialize {
     fn judged(&self) -> usize;
@@ -109,14 +119,16 @@ type Suite<R> = fn(&Data, Predictions, &mut dyn FnMut(u64)) -> Result<R, EvalErr
 
 impl Args {
     pub(super) fn ifeval(&self) -> Result<u8, Failure> {
-        self.run(ifeval::NAME, ifeval::run)
+        self.run(ifeval::NAME, ifeval::run, |_| Ok(()))
     }
 
-    pub(super) fn policy_guard(&self) -> Result<u8, Failure> {
-        self.run(policy_guard::NAME, policy_guard::run)
-    }
-
-    fn run<R: Figures>(&self, suite: &str, judge: Suite<R>) -> Result<u8, Failure> {
+    /// `also` gets the report before it is shown.
+    fn run<R: Figures>(
+        &self,
+        suite: &str,
+        judge: Suite<R>,
+        also: impl FnOnce(&R) -> Result<(), Failure>,
+    ) -> Result<u8, Failure> {
         let data = match Data::at(&self.data) {
             Ok(data) => data.ending(&[".jsonl"]),
             Err(error) => {
@@ -138,6 +150,7 @@ impl Args {
             skipped(suite, report.skipped().iter().map(|skipped| skipped.count).sum())?;
             return Ok(exit::INCOMPLETE);
         }
+        also(&report)?;
         if let Json::File(path) = &self.json {
             if path == Path::new("-") {
                 let mut out = Out::new();
@@ -149,6 +162,15 @@ impl Args {
         }
         show(&report)?;
         Ok(exit::YES)
+    }
+}
+
+impl Plotted {
+    pub(super) fn run(&self) -> Result<u8, Failure> {
+        self.args.run(policy_guard::NAME, policy_guard::run, |report| match &self.plot {
+            Some(path) => std::fs::write(path, report.plot()).map_err(|error| unwritable(path, &error)),
+            None => Ok(()),
+        })
     }
 }
 
