@@ -236,7 +236,7 @@ pub(super) fn postscript(text: &str, marker: &str) -> Vec<Candidate> {
     let spans = sentences(to(text, end));
     let last_line = open_lines(to(text, end)).last().map(|line| line.start);
     let starts = spans.iter().rev().take(3).map(|span| span.start).chain(last_line);
-    let starts: Vec<usize> = starts.collect();
+    let starts: Vec<usize> = starts.filter(|&at| !begins_a_block(from(text, at))).collect();
     for at in starts.iter().copied().filter(|&at| at > 0 && words::count(cut(text, at..end)) > 0) {
         for join in [" ", "\n", "\n\n"] {
             let before = to(text, at).trim_end();
@@ -251,6 +251,13 @@ pub(super) fn postscript(text: &str, marker: &str) -> Vec<Candidate> {
     }
     out.extend(starts.into_iter().filter_map(|at| joined_postscript(text, marker, at)));
     out
+}
+
+/// A list item, a heading or a quotation begins here: a mark before it would break the block.
+fn begins_a_block(text: &str) -> bool {
+    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let numbered = digits.len() < text.len() && (digits.starts_with(". ") || digits.starts_with(") "));
+    numbered || ["* ", "- ", "+ ", "#", ">"].iter().any(|mark| text.starts_with(mark))
 }
 
 /// The postscript's mark behind `;`, so that it makes no sentence of its own.

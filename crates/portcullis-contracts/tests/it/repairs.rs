@@ -68,6 +68,11 @@ fn one_contract_one_small_edit() {
         ("All sentences must be less than 5 words.", "It rained, but we went.", "It rained. But we went."),
         ("Answer with less than 6 words.", "Rivers run down. Rivers run down.", "Rivers run down."),
         ("Please add a postscript starting with P.S.", "Hello there.\nPS: Bye.", "Hello there.\nP.S. Bye."),
+        (
+            "Please add a postscript starting with P.S.",
+            "Warm the pot. Then:\n* one spoon\n* hot water",
+            "Warm the pot. P.S. Then:\n* one spoon\n* hot water",
+        ),
         ("Put a title in << and >>.", "# Rivers\nThey run.", "# <<Rivers>>\nThey run."),
         (
             "Words with all capital letters should appear at least 1 times.",
