@@ -81,8 +81,6 @@ pub struct Reading {
     addresses: Vec<u64>,
     /// An input as the learned score counts it.
     said: Said,
-    /// The learned score of an input: harm and grave.
-    pub learned: Option<learned::Sums>,
     /// A result tells of a restriction; the second, as a whole.
     restricted: bool,
     notice: bool,
@@ -237,7 +235,6 @@ impl Monitors {
         Reading {
             bits: union(&stretches) | heard,
             said,
-            learned,
             place: place.map(|stretch| (stretch.start, stretch.end)),
             intent,
             step,
