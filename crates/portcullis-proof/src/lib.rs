@@ -12,6 +12,7 @@ pub mod chain;
 mod diagnose;
 pub mod event;
 pub mod export;
+pub mod log;
 pub mod report;
 pub mod state;
 pub mod trust;

@@ -1,0 +1,7 @@
+//! Tests of the transparency log.
+
+mod notes;
+mod oracle;
+mod policies;
+mod tiles;
+mod witnesses;
