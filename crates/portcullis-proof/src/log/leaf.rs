@@ -345,6 +345,22 @@ impl SignedLeaf {
         leaf_hash(&self.bytes)
     }
 
+    /// The offset of the signature.
+    pub(super) fn signature_at(&self) -> u64 {
+        self.bytes.len().saturating_sub(SIGNATURE_BYTES) as u64
+    }
+
+    /// The offset of the origin.
+    pub(super) fn origin_at(&self) -> u64 {
+        let label = match self.leaf {
+            Leaf::Enrol { .. } => ENROL_LABEL,
+            Leaf::Revoke { .. } => REVOKE_LABEL,
+            Leaf::Epoch { .. } => EPOCH_LABEL,
+            Leaf::Head(_) => HEAD_LABEL,
+        };
+        label.len() as u64 + 4
+    }
+
     /// Checks the signature with the public key that the signer's id stands for.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ pub mod policy;
 pub mod proof;
 pub mod tile;
 pub mod tree;
+pub mod verdict;
 pub mod witness;
 
 pub use checkpoint::Checkpoint;
@@ -39,3 +40,6 @@ pub use proof::TlogProof;
 pub use text::TextError;
 pub use tile::{TileError, TileId, TileKind, TileReader, TileSource};
 pub use tree::{CompactRange, NodeSource, ProofError, TreeHead, leaf_hash, node_hash};
+pub use verdict::{
+    Evidence, File, LogAttack, LogFailure, LogReport, LoggedLeaf, RunFacts, SegmentFacts, judge,
+};

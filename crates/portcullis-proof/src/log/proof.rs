@@ -13,7 +13,7 @@
 use crate::chain::Digest;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::note::{NOTE_BYTES_MAX, Note};
-use crate::log::text::{TextError, TextLines, base64_bytes, base64_text, hash_lines, labelled};
+use crate::log::text::{Place, TextError, TextLines, base64_bytes, base64_text, hash_lines, labelled};
 use crate::log::tree::{PROOF_HASHES_MAX, ProofError, TREE_SIZE_MAX, verify_inclusion};
 
 /// The first line.
@@ -38,8 +38,10 @@ pub struct TlogProof<'a> {
     pub note: Note<'a>,
     /// The checkpoint in it.
     pub checkpoint: Checkpoint,
-    /// Where the checkpoint starts: lines and bytes before it.
-    pub(super) note_at: (u64, u64),
+    /// Where the index stands.
+    pub(super) index_at: Place,
+    /// Where the checkpoint starts.
+    pub(super) note_at: Place,
 }
 
 impl<'a> TlogProof<'a> {
@@ -68,9 +70,10 @@ impl<'a> TlogProof<'a> {
             return Err(place.error(format!("a tree has at most {TREE_SIZE_MAX} leaves")));
         }
         let path = lines.hashes(PROOF_HASHES_MAX)?;
-        let place = lines.place();
-        let (note, checkpoint) = Checkpoint::from_note(lines.rest()).map_err(|error| error.within(place))?;
-        Ok(TlogProof { extra, index, path, note, checkpoint, note_at: (place.line - 1, place.byte) })
+        let note_at = lines.place();
+        let (note, checkpoint) =
+            Checkpoint::from_note(lines.rest()).map_err(|error| error.within(note_at))?;
+        Ok(TlogProof { extra, index, path, note, checkpoint, index_at: place, note_at })
     }
 
     /// Checks that the leaf of this hash is in the tree of the checkpoint, whose signatures are another matter.

@@ -17,7 +17,7 @@ use crate::chain::Digest;
 use crate::log::checkpoint::Checkpoint;
 use crate::log::key::VerifierKey;
 use crate::log::note::{NOTE_BYTES_MAX, Note};
-use crate::log::text::{TextError, TextLines, decimal, hash_lines, labelled};
+use crate::log::text::{Place, TextError, TextLines, decimal, hash_lines, labelled};
 use crate::log::tree::{
     PROOF_HASHES_MAX, ProofError, TREE_SIZE_MAX, TreeHead, empty_root, verify_consistency,
 };
@@ -39,6 +39,8 @@ pub struct AddCheckpoint<'a> {
     pub note: Note<'a>,
     /// The checkpoint in it.
     pub checkpoint: Checkpoint,
+    /// Where the checkpoint starts.
+    pub(super) note_at: Place,
 }
 
 impl<'a> AddCheckpoint<'a> {
@@ -54,9 +56,10 @@ impl<'a> AddCheckpoint<'a> {
             return Err(place.error(format!("a tree has at most {TREE_SIZE_MAX} leaves")));
         }
         let path = lines.hashes(PROOF_HASHES_MAX)?;
-        let place = lines.place();
-        let (note, checkpoint) = Checkpoint::from_note(lines.rest()).map_err(|error| error.within(place))?;
-        Ok(AddCheckpoint { old, path, note, checkpoint })
+        let note_at = lines.place();
+        let (note, checkpoint) =
+            Checkpoint::from_note(lines.rest()).map_err(|error| error.within(note_at))?;
+        Ok(AddCheckpoint { old, path, note, checkpoint, note_at })
     }
 
     /// The request body.

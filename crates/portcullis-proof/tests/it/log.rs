@@ -3,5 +3,9 @@
 mod notes;
 mod oracle;
 mod policies;
+mod properties;
 mod tiles;
+mod vectors;
+mod verdicts;
 mod witnesses;
+mod world;
