@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::report::{LogAttack, LogFailure, LogReport};
 use super::{Evidence, File, LoggedLeaf, RunFacts, SegmentFacts};
+use crate::chain::{Digest, Id};
 use crate::export::SegmentState;
 use crate::log::leaf::{KeyId, Leaf, RunHead, RunState, SignedLeaf, key_id};
 use crate::log::note::NoteError;
@@ -294,10 +295,10 @@ impl<'a> Judge<'_, 'a> {
     }
 
     fn heads(&self) -> Found {
-        let mut latest: HashMap<crate::Id, &Entry<'a>> = HashMap::new();
-        let mut numbers: HashMap<(KeyId, u64, u64), crate::Id> = HashMap::new();
+        let mut latest: HashMap<Id, &Entry<'a>> = HashMap::new();
+        let mut numbers: HashMap<(KeyId, u64, u64), Id> = HashMap::new();
+        let mut followed: HashMap<Digest, Digest> = HashMap::new();
         let mut unknown = None;
-        let mut count = 0u64;
         for entry in &self.entries {
             let Some(head) = entry.head() else { continue };
             let fail = |attack, message: String| Err(entry.in_leaf(attack, 0, message));
@@ -305,39 +306,25 @@ impl<'a> Judge<'_, 'a> {
             if segment.link(head.count).is_none() {
                 unknown = Some(head.count);
             }
-            if let Some(before) = latest.get(&head.segment)
-                && before.leaf.hash() != entry.leaf.hash()
-                && let Some(earlier) = before.head()
-            {
-                if earlier.state.is_final() {
-                    let again =
-                        if head.state.is_final() { LogAttack::ClosedTwice } else { LogAttack::HeadRegressed };
-                    return fail(again, format!("index {} of the log ends the segment", before.proof.index));
-                }
-                if head.count < earlier.count || head.state < earlier.state || head.state == RunState::Open {
-                    let (now, then) = (head.count, earlier.count);
-                    return fail(
-                        LogAttack::HeadRegressed,
-                        format!(
-                            "{} after {now} events, {} after {then} before it",
-                            head.state.as_str(),
-                            earlier.state.as_str()
-                        ),
-                    );
-                }
+            if let Some(before) = latest.insert(head.segment, entry) {
+                follows(before, entry, head)?;
             }
-            latest.insert(head.segment, entry);
+            let hash = entry.leaf.hash();
+            if let Some(previous) = head.previous
+                && followed.insert(previous, hash).is_some_and(|other| other != hash)
+            {
+                return fail(LogAttack::HeadForked, format!("another head follows head `{previous}` too"));
+            }
             let number = numbers.entry((head.writer, head.epoch, head.run_no)).or_insert(head.segment);
             if *number != head.segment {
                 let message =
                     format!("segment `{number}` has number {} of epoch {} too", head.run_no, head.epoch);
                 return fail(LogAttack::RunNumberReused, message);
             }
-            count += 1;
         }
         Ok(match unknown {
             Some(count) => Err(format!("the link after event {count} was not computed")),
-            None => Ok(format!("{count} heads of {} segments agree with the chain", latest.len())),
+            None => Ok(format!("the heads of {} segments agree with the chain", latest.len())),
         })
     }
 
@@ -409,6 +396,29 @@ impl<'a> Judge<'_, 'a> {
         }
         Err("the policy asks for no witness; the log may show others another tree".to_owned())
     }
+}
+
+/// Holds a head against the head before it of its segment. A head that was logged twice is no contradiction.
+fn follows(before: &Entry<'_>, entry: &Entry<'_>, head: &RunHead) -> Result<(), LogFailure> {
+    let Some(earlier) = before.head().filter(|_| before.leaf.hash() != entry.leaf.hash()) else {
+        return Ok(());
+    };
+    if (earlier.writer, earlier.epoch, earlier.run_no) != (head.writer, head.epoch, head.run_no) {
+        let message = format!("index {} of the log gives the segment another number", before.proof.index);
+        return Err(entry.in_leaf(LogAttack::HeadMismatch, 0, message));
+    }
+    if earlier.state.is_final() {
+        let ended = head.state.is_final();
+        let attack = if ended { LogAttack::ClosedTwice } else { LogAttack::HeadRegressed };
+        let message = format!("index {} of the log ends the segment", before.proof.index);
+        return Err(entry.in_leaf(attack, 0, message));
+    }
+    if head.count < earlier.count || head.state == RunState::Open {
+        let (word, then) = (head.state.as_str(), earlier.state.as_str());
+        let message = format!("{word} after {} events, {then} after {} before it", head.count, earlier.count);
+        return Err(entry.in_leaf(LogAttack::HeadRegressed, 0, message));
+    }
+    Ok(())
 }
 
 /// The failure that a checkpoint which the policy refuses amounts to.

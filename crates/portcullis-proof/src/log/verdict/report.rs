@@ -49,6 +49,8 @@ pub enum LogAttack {
     ChainRewritten,
     /// A later head has fewer events, or follows the end.
     HeadRegressed,
+    /// Two heads follow the same head: the writer told two stories.
+    HeadForked,
     /// A segment ended twice.
     ClosedTwice,
     /// A writer gave one number to two segments.
@@ -73,6 +75,7 @@ impl LogAttack {
             | LogAttack::TailMissing
             | LogAttack::ChainRewritten
             | LogAttack::HeadRegressed
+            | LogAttack::HeadForked
             | LogAttack::ClosedTwice
             | LogAttack::RunNumberReused => 6,
         }

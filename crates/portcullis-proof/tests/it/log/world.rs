@@ -165,7 +165,7 @@ pub(crate) fn head_of(facts: &RunFacts<'_>, place: usize, state: RunState, count
         count,
         link,
         bundle: Hex([0xb0; 32]),
-        previous: (state != RunState::Open).then_some(Hex([0xee; 32])),
+        previous: (state != RunState::Open).then_some(Hex([0xe0 + place as u8; 32])),
         signer: writer,
     }
 }
@@ -281,11 +281,15 @@ impl Story {
             proven.push((name, log.add_signed(leaf, seed)));
         }
         log.fill(2);
+        let mut previous = BTreeMap::new();
         for (name, place, state, count) in self.heads {
             let mut head = head_of(&facts, place, state, count);
+            head.previous = head.previous.and(previous.get(&place).copied().or(head.previous));
             (head.writer, head.signer) = (leaf_key(self.writer).id(), leaf_key(self.writer).id());
             (self.change)(name, &mut head);
-            proven.push((name, log.add_signed(Leaf::Head(head), self.writer)));
+            let index = log.add_signed(Leaf::Head(head), self.writer);
+            previous.insert(place, leaf_hash(&log.leaves[index as usize]));
+            proven.push((name, index));
             log.fill(1);
         }
         for (name, leaf, seed) in self.after {

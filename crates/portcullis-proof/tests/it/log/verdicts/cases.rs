@@ -118,7 +118,6 @@ fn sound() -> Vec<Case> {
     let (_, resumed) = Story {
         segments: vec![(0x51, 3, SegmentState::Abandoned), (0x52, 4, SegmentState::Closed)],
         heads: vec![
-            ("open", 0, RunState::Open, 0),
             ("died", 0, RunState::Abandoned, 3),
             ("again", 1, RunState::Open, 3),
             ("closed", 1, RunState::Closed, 7),

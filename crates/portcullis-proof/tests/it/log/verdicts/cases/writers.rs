@@ -160,6 +160,39 @@ pub(super) fn of_writers() -> Vec<Case> {
             "again.leaf",
         ),
         case(
+            "head-forked",
+            "two heads that follow the same head",
+            Story {
+                heads: vec![
+                    ("open", 0, RunState::Open, 0),
+                    ("mid", 0, RunState::Progress, 4),
+                    ("other", 0, RunState::Progress, 5),
+                ],
+                change: |name, head| {
+                    if name != "open" {
+                        head.previous = Some(Hex([7; 32]));
+                    }
+                },
+                ..story()
+            },
+            LogAttack::HeadForked,
+            "other.leaf",
+        ),
+        case(
+            "run-renumbered",
+            "two heads of a segment with different numbers",
+            Story {
+                change: |name, head| {
+                    if name == "closed" {
+                        head.run_no = 9;
+                    }
+                },
+                ..story()
+            },
+            LogAttack::HeadMismatch,
+            "closed.leaf",
+        ),
+        case(
             "run-number-reused",
             "one number for two segments",
             Story {
