@@ -14,14 +14,12 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::OutcomeStatus;
-use portcullis_core::infer::EffectArgument;
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::{Decision, Pipeline};
-use portcullis_core::tool::{ArgsSchema, Tool};
 use portcullis_core::verdict::{Escalation, Verdict};
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::Proposal;
-use portcullis_sim::planner;
+use portcullis_sim::rehearsal;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -195,7 +193,7 @@ pub fn run(mut job: Job) -> Result<Report, EvalError> {
     let bundle = with_sensitivity(&job.bundle, job.sensitivity);
     let digest = bundle.digest().to_string();
     let sensitivity = bundle.monitors.weights.sensitivity;
-    let bundle = Arc::new(bundle.with_tools(tools()?));
+    let bundle = Arc::new(bundle.with_tools(rehearsal::tools().map_err(EvalError::Bundle)?));
     let mut report = Report {
         bundle: digest,
         sensitivity,
@@ -387,51 +385,6 @@ fn with_sensitivity(bundle: &Bundle, sensitivity: Option<f64>) -> Bundle {
         bundle.escalation.adaptive = bundle.escalation.adaptive.map(|_| sensitivity);
     }
     bundle
-}
-
-/// The tools of the seed's simulator with their risks, and `send_message`.
-///
-/// # Errors
-/// Never: the schemas are fixed.
-pub fn tools() -> Result<Vec<Tool>, EvalError> {
-    let of = |name: &str, tool_type: &str, side_effecting: bool, args: &[(&str, &str)]| {
-        let risk = planner::propagate(name, 0.0);
-        let properties: Map<String, Value> =
-            args.iter().map(|(argument, _)| ((*argument).to_owned(), json!({"type": "string"}))).collect();
-        let effects = args.iter().filter(|(_, effect)| !effect.is_empty());
-        let schema = json!({"type": "object", "properties": properties});
-        Ok(Tool {
-            id: name.to_owned(),
-            name: name.to_owned(),
-            tool_type: tool_type.to_owned(),
-            description: String::new(),
-            side_effecting,
-            risk,
-            cost_micros: 0,
-            trusted: false,
-            excise: true,
-            enabled: true,
-            effects: effects
-                .map(|(argument, effect)| EffectArgument {
-                    argument: (*argument).to_owned(),
-                    effect: (*effect).to_owned(),
-                })
-                .collect(),
-            inferred: false,
-            args: ArgsSchema::compile(&schema).map_err(EvalError::Bundle)?,
-        })
-    };
-    [
-        of("web_search", "RETRIEVE_DOCS", false, &[("query", "")]),
-        of("academic_search", "RETRIEVE_DOCS", false, &[("query", "")]),
-        of("document_reader", "RETRIEVE_DOCS", false, &[("path", "path")]),
-        of("document_writer", "WRITE_FILE", true, &[("path", "path"), ("content", "")]),
-        of("file_system", "MODIFY", true, &[("operation", ""), ("path", "path")]),
-        of("code_executor", "EXECUTE", true, &[("code", "shell")]),
-        of("send_message", "SEND_EMAIL", true, &[("recipient", "email"), ("body", "")]),
-    ]
-    .into_iter()
-    .collect()
 }
 
 fn form(path: &Path, why: String) -> EvalError {

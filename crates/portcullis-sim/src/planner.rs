@@ -7,8 +7,11 @@
 
 use std::borrow::Cow;
 
+use serde::Serialize;
+
 /// What an action is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ActionType {
     /// Looks something up.
     Search,
@@ -25,7 +28,7 @@ pub enum ActionType {
 }
 
 /// One step of a plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlannedAction {
     /// What it is about.
     pub action: ActionType,
@@ -38,7 +41,7 @@ pub struct PlannedAction {
 }
 
 /// What an agent would do about a request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RequestPlan {
     /// The request.
     pub goal: String,

@@ -1,5 +1,7 @@
 //! `portcullis simulate`: a rehearsed agent through the real gate.
 
+mod request;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,10 +24,11 @@ Examples:
   portcullis simulate --plan \"Calculation Task\" --policy \"Strict Compliance Policy\"
   portcullis simulate --plan \"Unauthorized Transfer Attempt\" --policy \"Strict Compliance Policy\" --continue
   portcullis simulate --plan \"Email Policy Update\" --policy \"Permissive Exploration Policy\" --json
+  portcullis simulate --request \"Plan a trip to Lisbon\"
 
-The run is recorded in the store like any other: `portcullis export RUN` exports it.
+The run of a plan is recorded in the store like any other: `portcullis export RUN` exports it.
 
-Exit codes: 0 the plan completed, 1 a step was denied, 2 a step waits for a person, 3 something could not be \
+Exit codes: 0 the plan completed, 1 a step was denied, 2 a step waits for a person or an answer, 3 something could not be \
 read.";
 
 /// Run a plan of the bundle under one of its policies, with simulated tools
@@ -33,8 +36,11 @@ read.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Name of the plan
-    #[arg(long, value_name = "NAME", required_unless_present = "list")]
+    #[arg(long, value_name = "NAME", required_unless_present_any = ["list", "request"])]
     plan: Option<String>,
+    /// Plan this request by its keywords instead, and say what would become of each step; nothing is done or recorded
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["plan", "list", "go_on", "approve", "tools"])]
+    request: Option<String>,
     /// Name of the runtime policy; the bundle's default if left out
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
@@ -55,6 +61,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if let Some(text) = &args.request {
+        return request::run(text, args.policy.as_deref(), &args.bundle, global);
+    }
     let opened = args.bundle.open()?;
     if args.list {
         return list(&opened, global);
