@@ -184,7 +184,6 @@ pub fn tools() -> Result<Vec<Tool>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::default_bundle;
 
     #[test]
     fn every_tool_of_the_planner_is_described_with_its_risk() {
