@@ -28,6 +28,10 @@ pub const OUTPUT_TOKENS_A_STATEMENT: u32 = 160;
 pub const OUTPUT_TOKENS_BASE: u32 = 512;
 /// Bytes of an explanation that is kept of a judgement.
 pub const MAX_EXPLANATION_BYTES: usize = 1024;
+/// Bytes that a guard program may answer when it judges.
+pub const MAX_JUDGE_BYTES: usize = 1024 * 1024;
+/// Bytes of a guard program's complaints that are read.
+pub const MAX_JUDGE_ERROR_BYTES: usize = 4 * 1024;
 /// Rewrites that one strategy may ask for: one for each statement that there may be.
 pub const MAX_REWRITES: u32 = 256;
 /// Tokens that a rewrite may take beyond those of the reply: statements may ask for more text.

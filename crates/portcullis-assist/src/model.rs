@@ -155,12 +155,33 @@ pub enum ModelError {
         "the server's answer is no chat completion: {0}; check that the address is of an OpenAI-compatible server"
     )]
     NotACompletion(String),
+    /// A guard program that judges did not, or not in its form.
+    #[error("the judge {0}")]
+    Program(String),
+    /// There is no model.
+    #[error("there is no model to ask; name one")]
+    Nobody,
     /// The cassette does not have it, or cannot be written.
     #[error("{0}")]
     Cassette(String),
 }
 
 impl ModelError {
+    /// Whether the next question would fail alike: nobody answers at the address, the key is refused, the name is unknown,
+    /// the cassette does not fit, or the judge cannot be run.
+    #[must_use]
+    pub const fn is_lasting(&self) -> bool {
+        match self {
+            Self::Connect(_) | Self::NotACompletion(_) | Self::Nobody | Self::Cassette(_) => true,
+            Self::Refused { status, .. } => matches!(*status, 300..=399 | 401..=405),
+            Self::Budget(_)
+            | Self::TooLong { .. }
+            | Self::TimedOut(_)
+            | Self::Broken(_)
+            | Self::Program(_) => false,
+        }
+    }
+
     /// Whether asking again may help.
     #[must_use]
     pub const fn is_passing(&self) -> bool {
@@ -169,7 +190,12 @@ impl ModelError {
             Self::Refused { status, .. } => {
                 matches!(*status, 408 | 425 | 429 | 500 | 502 | 503 | 504 | 520..=529)
             }
-            Self::Budget(_) | Self::TooLong { .. } | Self::NotACompletion(_) | Self::Cassette(_) => false,
+            Self::Budget(_)
+            | Self::TooLong { .. }
+            | Self::NotACompletion(_)
+            | Self::Program(_)
+            | Self::Nobody
+            | Self::Cassette(_) => false,
         }
     }
 }

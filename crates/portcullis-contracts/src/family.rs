@@ -6,6 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::Bound;
 use crate::limits::MAX_SHOWN_CHARS;
+use crate::wording::{
+    BULLETS, CAPITAL_WORDS, CHARACTERS, HIGHLIGHTS, PARAGRAPHS, PLACEHOLDERS, SECTIONS, SENTENCES, TIMES,
+    WORDS, bounded,
+};
 
 /// What parts one paragraph from the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -217,25 +221,36 @@ impl Family {
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Words { count } => write!(f, "{count} words"),
-            Self::Characters { count } => write!(f, "{count} characters"),
-            Self::Sentences { count } => write!(f, "{count} sentences"),
-            Self::SentenceLength { count } => write!(f, "{count} words in every sentence"),
+            Self::Words { count } => write!(f, "{}", bounded(count, WORDS)),
+            Self::Characters { count } => write!(f, "{}", bounded(count, CHARACTERS)),
+            Self::Sentences { count } => write!(f, "{}", bounded(count, SENTENCES)),
+            Self::SentenceLength { count } => write!(f, "{} in every sentence", bounded(count, WORDS)),
             Self::Paragraphs { count, divider: Divider::Stars } => {
-                write!(f, "{count} paragraphs parted by `***`")
+                write!(f, "{} parted by `***`", bounded(count, PARAGRAPHS))
             }
-            Self::Paragraphs { count, .. } => write!(f, "{count} paragraphs parted by an empty line"),
+            Self::Paragraphs { count, .. } => {
+                write!(f, "{} parted by an empty line", bounded(count, PARAGRAPHS))
+            }
             Self::ParagraphWord { paragraph, word, within, total } => {
-                write!(f, "`{}` among the first {within} words of paragraph {paragraph}", shown(word))?;
+                match within {
+                    1 => write!(f, "`{}` as the first word of paragraph {paragraph}", shown(word))?,
+                    _ => write!(
+                        f,
+                        "`{}` among the first {within} words of paragraph {paragraph}",
+                        shown(word)
+                    )?,
+                }
                 total.map_or(Ok(()), |total| write!(f, " of {total}"))
             }
-            Self::Bullets { count } => write!(f, "{count} bullet points"),
-            Self::Highlights { count } => write!(f, "{count} highlighted sections"),
+            Self::Bullets { count } => write!(f, "{}", bounded(count, BULLETS)),
+            Self::Highlights { count } => write!(f, "{}", bounded(count, HIGHLIGHTS)),
             Self::Title => write!(f, "a title in `<<` and `>>`"),
             Self::Postscript { marker } => write!(f, "a postscript starting with `{}`", shown(marker)),
-            Self::Sections { marker, count } => write!(f, "{count} sections marked `{} X`", shown(marker)),
+            Self::Sections { marker, count } => {
+                write!(f, "{} marked `{} X`", bounded(count, SECTIONS), shown(marker))
+            }
             Self::Options { options } => write!(f, "one of {}", list(options)),
-            Self::Placeholders { count } => write!(f, "{count} placeholders in square brackets"),
+            Self::Placeholders { count } => write!(f, "{} in square brackets", bounded(count, PLACEHOLDERS)),
             Self::Json => write!(f, "all of it JSON"),
             Self::Yaml => write!(f, "all of it YAML"),
             Self::Responses { count, separator } => {
@@ -250,9 +265,13 @@ impl fmt::Display for Family {
             Self::Quoted => write!(f, "double quotation marks around all of it"),
             Self::Includes { keywords } => write!(f, "all of {}", list(keywords)),
             Self::Excludes { words } => write!(f, "none of {}", list(words)),
-            Self::KeywordCount { keyword, count } => write!(f, "`{}` {count} times", shown(keyword)),
-            Self::LetterCount { letter, count } => write!(f, "the letter `{letter}` {count} times"),
-            Self::CapitalWords { count } => write!(f, "{count} words in capitals"),
+            Self::KeywordCount { keyword, count } => {
+                write!(f, "`{}` {}", shown(keyword), bounded(count, TIMES))
+            }
+            Self::LetterCount { letter, count } => {
+                write!(f, "the letter `{letter}` {}", bounded(count, TIMES))
+            }
+            Self::CapitalWords { count } => write!(f, "{}", bounded(count, CAPITAL_WORDS)),
             Self::Without { mark } => write!(f, "no `{mark}`"),
             Self::AllCapitals { english } => write!(f, "capital letters only{}", in_english(*english)),
             Self::AllLowercase { english } => write!(f, "lower-case letters only{}", in_english(*english)),

@@ -16,11 +16,12 @@ pub mod limits;
 mod repair;
 mod statement;
 pub mod text;
+mod wording;
 
 pub use bound::Bound;
 pub use conflict::{Conflict, conflicts};
 pub use contract::{Check, Checker, Contract, Priority, Verdict, check, check_family};
 pub use family::{Divider, Family};
-pub use repair::{Edit, Repair, Step, StepKind, Unrepaired, no_repair, repair};
+pub use repair::{Edit, Repair, Step, StepKind, Unrepaired, difference, no_repair, repair};
 pub use statement::{Explanation, StatementError, compile, explain};
 pub use text::Span;

@@ -148,7 +148,7 @@ fn plain(answer: &str) -> Reading {
     Ok(Row { said, explanation: shortened(answer.trim()) })
 }
 
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     let mut end = text.len().min(MAX_EXPLANATION_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;

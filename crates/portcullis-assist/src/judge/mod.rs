@@ -1,19 +1,22 @@
 //! Detection: which contracts a reply keeps.
 //!
 //! Exact contracts are checked by code and cost nothing. Of the judged ones, `batch` asks about all in one call, and
-//! `single` makes a call for each. Where no contract is judged, no call is made.
+//! `single` makes a call for each. Where no contract is judged, no call is made. Instead of a model a guard program
+//! ([`Program`]) may judge; and where nobody is asked, judged contracts are undecided.
 
 mod answer;
+mod program;
 mod prompt;
 
 use std::fmt;
 use std::str::FromStr;
 
-use portcullis_contracts::{Checker, Contract, Verdict, check};
+use portcullis_contracts::{Checker, Contract, Span, Verdict, check};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Finish, Model, ModelError};
-use answer::{Row, Said};
+use answer::{Row, Said, shortened};
+pub use program::Program;
 
 /// A reply, what was asked for it, and what it has to keep.
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +92,31 @@ pub enum Decider {
     Exact,
     /// A model.
     Model,
+    /// A guard program.
+    Program,
+    /// Nobody was asked.
+    Nobody,
+}
+
+/// Who is asked about judged contracts.
+#[derive(Debug, Clone, Copy)]
+pub enum Judge<'a> {
+    /// Nobody: they are undecided.
+    Nobody,
+    /// A model, in one of two ways.
+    Model(&'a dyn Model, Detect),
+    /// A guard program, once a reply.
+    Program(&'a Program),
+}
+
+impl Judge<'_> {
+    const fn decider(self) -> Decider {
+        match self {
+            Self::Nobody => Decider::Nobody,
+            Self::Model(..) => Decider::Model,
+            Self::Program(_) => Decider::Program,
+        }
+    }
 }
 
 /// What became of one contract.
@@ -102,11 +130,15 @@ pub struct Judgement {
     pub by: Decider,
     /// Why. From a model these are the model's words.
     pub explanation: String,
+    /// Where, as [`Check::spans`](portcullis_contracts::Check::spans) says; none from a judge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spans: Vec<Span>,
 }
 
 impl Judgement {
-    fn judged(contract: &Contract, standing: Standing, explanation: impl Into<String>) -> Self {
-        Self { id: contract.id.clone(), standing, by: Decider::Model, explanation: explanation.into() }
+    fn judged(contract: &Contract, by: Decider, standing: Standing, explanation: impl Into<String>) -> Self {
+        let (id, explanation) = (contract.id.clone(), explanation.into());
+        Self { id, standing, by, explanation, spans: Vec::new() }
     }
 
     /// Whether the contract holds; what is undecided does not.
@@ -140,27 +172,36 @@ impl Detection {
 }
 
 /// Judges every contract on a reply.
-pub async fn detect(model: &dyn Model, task: &Task<'_>, how: Detect) -> Detection {
-    let mut detection = exact(task, "not asked");
+pub async fn detect(judge: Judge<'_>, task: &Task<'_>) -> Detection {
+    let mut detection = exact(task, judge, "it has to be judged, and nobody was asked");
     let judged: Vec<&Contract> = task.contracts.iter().filter(|contract| is_judged(contract)).collect();
-    let rows = match how {
-        Detect::Batch if judged.is_empty() => Vec::new(),
-        Detect::Batch => match batch(model, task, &judged).await {
-            Ok(rows) => rows,
-            Err(error) => {
-                let rows = judged.iter().map(|contract| undecided(contract, &error.to_string())).collect();
-                detection.error = Some(error);
-                rows
-            }
-        },
-        Detect::Single => {
+    if judged.is_empty() {
+        return detection;
+    }
+    let failed = |by, error: &ModelError| {
+        let undecided = |contract: &&Contract| undecided(contract, by, &error.to_string());
+        judged.iter().map(undecided).collect()
+    };
+    let rows = match judge {
+        Judge::Nobody => return detection,
+        Judge::Program(program) => program.judge(task, &judged).await.unwrap_or_else(|error| {
+            let rows = failed(Decider::Program, &error);
+            detection.error = Some(error);
+            rows
+        }),
+        Judge::Model(model, Detect::Batch) => batch(model, task, &judged).await.unwrap_or_else(|error| {
+            let rows = failed(Decider::Model, &error);
+            detection.error = Some(error);
+            rows
+        }),
+        Judge::Model(model, Detect::Single) => {
             let mut rows = Vec::with_capacity(judged.len());
             for contract in &judged {
                 // A model that gives no answer is not asked the rest: it would be as long about each.
                 let row = match &detection.error {
-                    Some(error) => undecided(contract, &error.to_string()),
+                    Some(error) => undecided(contract, Decider::Model, &error.to_string()),
                     None => single(model, task, contract).await.unwrap_or_else(|error| {
-                        let row = undecided(contract, &error.to_string());
+                        let row = undecided(contract, Decider::Model, &error.to_string());
                         detection.error = Some(error);
                         row
                     }),
@@ -170,18 +211,18 @@ pub async fn detect(model: &dyn Model, task: &Task<'_>, how: Detect) -> Detectio
             rows
         }
     };
-    let places = detection.judgements.iter_mut().filter(|judgement| judgement.by == Decider::Model);
+    let places = detection.judgements.iter_mut().filter(|judgement| judgement.by != Decider::Exact);
     for (place, row) in places.zip(rows) {
         *place = row;
     }
     detection
 }
 
-/// Judges the exact contracts; the judged ones are undecided, for the reason given.
-pub(crate) fn exact(task: &Task<'_>, why: &str) -> Detection {
-    let judge = |contract: &Contract| {
+/// Judges the exact contracts; the judged ones, which are the judge's to decide, are undecided for the reason given.
+pub(crate) fn exact(task: &Task<'_>, judge: Judge<'_>, why: &str) -> Detection {
+    let one = |contract: &Contract| {
         if is_judged(contract) {
-            return Judgement::judged(contract, Standing::Undecided, why);
+            return Judgement::judged(contract, judge.decider(), Standing::Undecided, why);
         }
         let found = check(contract, task.reply, task.prompt);
         let standing = match found.verdict {
@@ -189,17 +230,18 @@ pub(crate) fn exact(task: &Task<'_>, why: &str) -> Detection {
             Verdict::Fail => Standing::Broken,
             Verdict::NotApplicable => Standing::Undecided,
         };
-        Judgement { id: contract.id.clone(), standing, by: Decider::Exact, explanation: found.explanation }
+        let (explanation, spans) = (found.explanation, found.spans);
+        Judgement { id: contract.id.clone(), standing, by: Decider::Exact, explanation, spans }
     };
-    Detection { judgements: task.contracts.iter().map(judge).collect(), error: None }
+    Detection { judgements: task.contracts.iter().map(one).collect(), error: None }
 }
 
 pub(crate) fn is_judged(contract: &Contract) -> bool {
     contract.checker == Checker::Judged
 }
 
-fn undecided(contract: &Contract, why: &str) -> Judgement {
-    Judgement::judged(contract, Standing::Undecided, format!("the detection failed: {why}"))
+fn undecided(contract: &Contract, by: Decider, why: &str) -> Judgement {
+    Judgement::judged(contract, by, Standing::Undecided, format!("the detection failed: {why}"))
 }
 
 async fn batch(
@@ -218,13 +260,15 @@ async fn single(model: &dyn Model, task: &Task<'_>, contract: &Contract) -> Resu
 }
 
 fn decide(contract: &Contract, row: Result<Row, &'static str>, finish: Finish) -> Judgement {
+    let said = |standing, explanation| Judgement::judged(contract, Decider::Model, standing, explanation);
     match row {
-        Ok(Row { said: Said::Yes, explanation }) => Judgement::judged(contract, Standing::Holds, explanation),
-        Ok(Row { said: Said::No, explanation }) => Judgement::judged(contract, Standing::Broken, explanation),
+        Ok(Row { said: Said::Yes, explanation }) => said(Standing::Holds, explanation),
+        Ok(Row { said: Said::No, explanation }) => said(Standing::Broken, explanation),
         Err(why) if finish == Finish::Length => {
-            undecided(contract, &format!("{why}; the answer was cut off at its limit of tokens"))
+            let why = format!("{why}; the answer was cut off at its limit of tokens");
+            undecided(contract, Decider::Model, &why)
         }
-        Err(why) => undecided(contract, why),
+        Err(why) => undecided(contract, Decider::Model, why),
     }
 }
 

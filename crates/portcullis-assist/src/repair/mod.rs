@@ -9,6 +9,7 @@
 //!
 //! | strategy | calls after the first detection (D) |
 //! |---|---|
+//! | `mechanical` | 0 |
 //! | `batch` | 1, and D with `verify` or `no_degrade` |
 //! | `iterative` | k(1 + D), k at most v: those mended along the way are skipped |
 //! | `retry` | k(1 + D), k at most r, ends as soon as clean |
@@ -32,9 +33,10 @@ use serde::{Deserialize, Serialize};
 pub use settings::{Priorities, Settings, SettingsError, Strategy};
 
 use crate::budget::{Exhausted, Metered, Spent};
+use crate::clock::BoxFuture;
 use crate::clock::Clock;
-use crate::judge::{Detection, Judgement, Task, answers, detect, exact, is_judged};
-use crate::model::{Model, ModelError};
+use crate::judge::{Detection, Judge, Judgement, Program, Task, answers, detect, exact, is_judged};
+use crate::model::{Completion, Model, ModelError, Request};
 use score::Scale;
 use strategy::Work;
 
@@ -128,6 +130,31 @@ struct Candidate {
     judged: bool,
 }
 
+/// Who helps with what code cannot do.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Helpers<'a> {
+    /// Who rewrites and, where no program does, judges.
+    pub model: Option<&'a dyn Model>,
+    /// Who judges. Its runs are no calls and are not counted as such; budgets of time end before or after one.
+    pub program: Option<&'a Program>,
+}
+
+impl<'a, M: Model> From<&'a M> for Helpers<'a> {
+    fn from(model: &'a M) -> Self {
+        Self { model: Some(model), program: None }
+    }
+}
+
+/// The model of those who have none.
+#[derive(Debug)]
+struct Nobody;
+
+impl Model for Nobody {
+    fn complete<'a>(&'a self, _: &'a Request) -> BoxFuture<'a, Result<Completion, ModelError>> {
+        Box::pin(std::future::ready(Err(ModelError::Nobody)))
+    }
+}
+
 /// Repairs a reply.
 ///
 /// Errors of the model and budgets that run out are no errors here: what was reached until then is the result, which says
@@ -139,20 +166,29 @@ struct Candidate {
 /// # Errors
 /// The settings do not fit the task.
 pub async fn repair(
-    model: &dyn Model,
+    helpers: impl Into<Helpers<'_>>,
     clock: &dyn Clock,
     task: &Task<'_>,
     settings: &Settings,
 ) -> Result<Repaired, SettingsError> {
+    let helpers = helpers.into();
+    if helpers.model.is_none() && settings.strategy != Strategy::Mechanical {
+        return Err(SettingsError::NoModel(settings.strategy));
+    }
     let (scale, contracts) = Scale::new(&settings.priorities, task.contracts)?;
     settings.check(task)?;
     let task = &Task { contracts: &contracts, ..*task };
-    let metered = Metered::new(model, clock, settings.budget);
-    let before = exact(task, "not asked");
+    let metered = Metered::new(helpers.model.unwrap_or(&Nobody), clock, settings.budget);
+    let judge = match helpers {
+        Helpers { program: Some(program), .. } => Judge::Program(program),
+        Helpers { model: Some(_), .. } => Judge::Model(&metered, settings.detect),
+        Helpers { .. } => Judge::Nobody,
+    };
+    let before = exact(task, judge, "not asked");
     let mechanical =
         settings.mechanical.then(|| portcullis_contracts::repair(task.contracts, task.reply, task.prompt));
     let reply = mechanical.as_ref().map_or(task.reply, |repair| repair.text.as_str()).to_owned();
-    let detection = detect(&metered, &Task { reply: &reply, ..*task }, settings.detect).await;
+    let detection = detect(judge, &Task { reply: &reply, ..*task }).await;
     let first = Candidate { number: 0, reply, detection, judged: true };
     let conflicts = conflicts(task.contracts, task.prompt);
     let gave_way = gave_way(&conflicts, task.contracts, &first, settings.no_degrade);
@@ -162,7 +198,7 @@ pub async fn repair(
         (task.contracts.iter().zip(before.judgements).zip(&first.detection.judgements))
             .map(|((contract, exact), all)| if is_judged(contract) { all.clone() } else { exact })
             .collect();
-    let mut work = Work::new(&metered, task, settings, scale, &before, &gave_way, first);
+    let mut work = Work::new(&metered, judge, task, settings, scale, &before, &gave_way, first);
     let stopped = work.run().await.err();
     let (post, refused) = post_check(&metered, task, settings, &work).await;
     let Work { first, best, attempts, .. } = work;

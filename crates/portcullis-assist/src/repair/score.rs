@@ -106,6 +106,7 @@ mod tests {
             standing: if c == 'y' { Standing::Holds } else { Standing::Broken },
             by: Decider::Model,
             explanation: String::new(),
+            spans: Vec::new(),
         };
         standings.chars().map(judge).collect()
     }

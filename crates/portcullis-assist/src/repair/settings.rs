@@ -14,6 +14,8 @@ use crate::limits::MAX_REWRITES;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Strategy {
+    /// None: what code cannot mend is left. Judged contracts are still judged, where there is a judge.
+    Mechanical,
     /// One rewrite for all that is broken.
     Batch,
     /// One rewrite for each broken contract in turn, by priority, on the best so far.
@@ -44,6 +46,7 @@ impl Strategy {
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Mechanical => "mechanical",
             Self::Batch => "batch",
             Self::Iterative => "iterative",
             Self::Retry { .. } => "retry",
@@ -60,6 +63,7 @@ impl FromStr for Strategy {
     fn from_str(name: &str) -> Result<Self, String> {
         let samples = Self::DEFAULT_REWRITES;
         match name {
+            "mechanical" => Ok(Self::Mechanical),
             "batch" => Ok(Self::Batch),
             "iterative" => Ok(Self::Iterative),
             "retry" => Ok(Self::Retry { attempts: samples }),
@@ -67,8 +71,8 @@ impl FromStr for Strategy {
             "best-of-n-oracle" => Ok(Self::BestOf { samples, oracle: true }),
             "map-reduce" => Ok(Self::MapReduce),
             _ => Err(format!(
-                "`{name}` is no strategy; take `batch`, `iterative`, `retry`, `best-of-n`, `best-of-n-oracle` or \
-                 `map-reduce`"
+                "`{name}` is no strategy; take `mechanical`, `batch`, `iterative`, `retry`, `best-of-n`, \
+                 `best-of-n-oracle` or `map-reduce`"
             )),
         }
     }
@@ -134,6 +138,9 @@ pub enum SettingsError {
     /// Too many contracts.
     #[error("{0} contracts; at most {MAX_STATEMENTS} are repaired at once: take fewer")]
     TooManyContracts(usize),
+    /// A strategy that asks a model, and no model.
+    #[error("the strategy `{0}` asks a model, and none is named; name one, or take `mechanical`")]
+    NoModel(Strategy),
     /// A number of rewrites.
     #[error("{0} rewrites; from 1 to {MAX_REWRITES} can be asked for")]
     Rewrites(u32),

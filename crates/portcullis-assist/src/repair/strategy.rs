@@ -7,13 +7,14 @@ use super::score::{Scale, sort};
 use super::settings::{Settings, Strategy};
 use super::{Attempt, Candidate};
 use crate::budget::Metered;
-use crate::judge::{Decider, Judgement, Standing, Task, detect, exact};
+use crate::judge::{Decider, Judge, Judgement, Standing, Task, detect, exact};
 use crate::model::{Finish, Model as _, ModelError};
 use crate::tag::between;
 
 /// One repair under way.
 pub(super) struct Work<'a> {
     model: &'a Metered<'a>,
+    judge: Judge<'a>,
     task: &'a Task<'a>,
     settings: &'a Settings,
     scale: Scale,
@@ -30,6 +31,7 @@ pub(super) struct Work<'a> {
 impl<'a> Work<'a> {
     pub(super) fn new(
         model: &'a Metered<'a>,
+        judge: Judge<'a>,
         task: &'a Task<'a>,
         settings: &'a Settings,
         scale: Scale,
@@ -38,7 +40,7 @@ impl<'a> Work<'a> {
         first: Candidate,
     ) -> Self {
         let best = first.clone();
-        Self { model, task, settings, scale, before, gave_way, first, best, attempts: Vec::new() }
+        Self { model, judge, task, settings, scale, before, gave_way, first, best, attempts: Vec::new() }
     }
 
     /// Runs the strategy; an error is why it did not come to its end.
@@ -51,6 +53,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         match self.settings.strategy {
+            Strategy::Mechanical => Ok(()),
             Strategy::Batch => self.batch().await,
             Strategy::Iterative => self.iterative().await,
             Strategy::Retry { attempts } => self.retry(attempts).await,
@@ -95,7 +98,7 @@ impl<'a> Work<'a> {
             self.try_rewrite(asked, !oracle).await?;
             let judgements = self.best.detection.judgements.iter().enumerate();
             let settled = |(at, judgement): (usize, &Judgement)| {
-                judgement.holds() || self.gave_way.contains(&at) || (oracle && judgement.by == Decider::Model)
+                judgement.holds() || self.gave_way.contains(&at) || (oracle && judgement.by != Decider::Exact)
             };
             if self.best.number != 0 && judgements.into_iter().all(settled) {
                 break;
@@ -171,11 +174,8 @@ impl<'a> Work<'a> {
 
     async fn look(&self, reply: String, number: usize, judge: bool) -> Candidate {
         let task = Task { reply: &reply, ..*self.task };
-        let detection = if judge {
-            detect(self.model, &task, self.settings.detect).await
-        } else {
-            exact(&task, "not asked again")
-        };
+        let detection =
+            if judge { detect(self.judge, &task).await } else { exact(&task, self.judge, "not asked again") };
         // A model that was asked and gave no answer leaves its contracts undecided, and the candidate the worse for it.
         let judged = judge || detection.judgements.iter().all(|judgement| judgement.by == Decider::Exact);
         Candidate { number, reply, detection, judged }
@@ -215,7 +215,7 @@ impl<'a> Work<'a> {
         let (new, old_score) = (self.scale.exact_score(new), self.scale.exact_score(old));
         let made_for_judged = old
             .iter()
-            .any(|judgement| judgement.by == Decider::Model && judgement.standing == Standing::Broken);
+            .any(|judgement| judgement.by != Decider::Exact && judgement.standing == Standing::Broken);
         new > old_score || (new == old_score && self.best.number == 0 && made_for_judged)
     }
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use portcullis_assist::{
-    Answers, Budget, Detect, Detection, Ended, Exhausted, ModelError, Settings, SettingsError, Standing,
-    Strategy, Task, detect, repair,
+    Answers, Budget, Detect, Detection, Ended, Exhausted, Judge, ModelError, Settings, SettingsError,
+    Standing, Strategy, Task, detect, repair,
 };
 
 use crate::stand_in::{Answer, StandIn};
@@ -25,7 +25,7 @@ async fn detected(reply: &str, how: Detect, answers: &[Answer]) -> (Detection, S
     let (client, _) = server.client();
     let contracts = contracts(JUDGED);
     let task = Task { prompt: Some("How are you?"), reply, contracts: &contracts };
-    (detect(&client, &task, how).await, server)
+    (detect(Judge::Model(&client, how), &task).await, server)
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use crate::contract::Check;
 use crate::family::list;
 use crate::text::search::{find_all, find_from, find_words};
 use crate::text::{Span, one};
+use crate::wording::{self, KEYWORDS, OCCURRENCES, WORDS, verb};
 
 pub(super) fn includes(reply: &str, keywords: &[String]) -> Check {
     let (mut missing, mut spans) = (Vec::new(), Vec::new());
@@ -17,11 +18,24 @@ pub(super) fn includes(reply: &str, keywords: &[String]) -> Check {
     }
     spans.sort_by_key(|span| span.start);
     if missing.is_empty() {
-        return Check::new(true, format!("all {} keywords occur", keywords.len()), spans);
+        return Check::new(
+            true,
+            match keywords.len() {
+                1 => "the keyword occurs".to_owned(),
+                n => format!("all {n} keywords occur"),
+            },
+            spans,
+        );
     }
     Check::new(
         false,
-        format!("{} of {} keywords are missing: {}", missing.len(), keywords.len(), list(&missing)),
+        format!(
+            "{} of {} {} missing: {}",
+            missing.len(),
+            wording::count(keywords.len(), KEYWORDS),
+            verb(missing.len(), "is", "are"),
+            list(&missing)
+        ),
         spans,
     )
 }
@@ -38,14 +52,31 @@ pub(super) fn excludes(reply: &str, words: &[String]) -> Check {
     }
     spans.sort_by_key(|span| span.start);
     if present.is_empty() {
-        return Check::new(true, format!("none of {} words occurs", words.len()), spans);
+        return Check::new(
+            true,
+            match words.len() {
+                1 => "the word does not occur".to_owned(),
+                n => format!("none of {n} words occurs"),
+            },
+            spans,
+        );
     }
-    Check::new(false, format!("{} of {} words occur: {}", present.len(), words.len(), list(&present)), spans)
+    Check::new(
+        false,
+        format!(
+            "{} of {} {}: {}",
+            present.len(),
+            wording::count(words.len(), WORDS),
+            verb(present.len(), "occurs", "occur"),
+            list(&present)
+        ),
+        spans,
+    )
 }
 
 pub(super) fn keyword_count(reply: &str, keyword: &str, count: &Bound) -> Check {
     let spans: Vec<Span> = find_all(reply, keyword).collect();
-    counted(spans.len(), count, "occurrences", spans)
+    counted(spans.len(), count, OCCURRENCES, spans)
 }
 
 pub(super) fn options(reply: &str, options: &[String]) -> Check {

@@ -4,18 +4,19 @@ use super::counted;
 use crate::bound::Bound;
 use crate::contract::Check;
 use crate::text::{cut, sentences, words};
+use crate::wording::{self, CHARACTERS, SENTENCES, WORDS, bounded, verb};
 
 pub(super) fn words(reply: &str, count: &Bound) -> Check {
-    counted(words::count(reply), count, "words", Vec::new())
+    counted(words::count(reply), count, WORDS, Vec::new())
 }
 
 pub(super) fn characters(reply: &str, count: &Bound) -> Check {
-    counted(reply.chars().count(), count, "characters", Vec::new())
+    counted(reply.chars().count(), count, CHARACTERS, Vec::new())
 }
 
 pub(super) fn sentences(reply: &str, count: &Bound) -> Check {
     let found = sentences::sentences(reply);
-    counted(found.len(), count, "sentences", found)
+    counted(found.len(), count, SENTENCES, found)
 }
 
 /// Every sentence that has a word is within the bound.
@@ -26,12 +27,14 @@ pub(super) fn sentence_length(reply: &str, count: &Bound) -> Check {
         .map(|span| (span.clone(), words::count(cut(reply, span.clone()))))
         .filter(|&(_, words)| words > 0 && !count.holds(words))
         .collect();
+    let total = wording::count(sentences.len(), SENTENCES);
     let explanation = match wrong.first() {
-        None => format!("{} sentences, each of {count} words", sentences.len()),
+        None => format!("{}, each of {}", total, bounded(count, WORDS)),
         Some((_, words)) => format!(
-            "{} of {} sentences are not of {count} words; the first of them has {words}",
+            "{} of {total} {} not of {}; the first of them has {words}",
             wrong.len(),
-            sentences.len()
+            verb(wrong.len(), "is", "are"),
+            bounded(count, WORDS)
         ),
     };
     Check::new(wrong.is_empty(), explanation, wrong.into_iter().map(|(span, _)| span).collect())

@@ -6,6 +6,7 @@ use crate::contract::Check;
 use crate::text::capitals::{self, is_lower, is_upper};
 use crate::text::sentences::sentences;
 use crate::text::{Span, cut, language, words};
+use crate::wording::{self, CAPITAL_WORDS, OCCURRENCES, WORDS, verb};
 
 pub(super) fn letter_count(reply: &str, letter: char, count: &Bound) -> Check {
     let alike = |c: char| {
@@ -15,12 +16,12 @@ pub(super) fn letter_count(reply: &str, letter: char, count: &Bound) -> Check {
     };
     let spans: Vec<Span> =
         reply.char_indices().filter(|&(_, c)| alike(c)).map(|(at, c)| at..at + c.len_utf8()).collect();
-    counted(spans.len(), count, "occurrences", spans)
+    counted(spans.len(), count, OCCURRENCES, spans)
 }
 
 pub(super) fn capital_words(reply: &str, count: &Bound) -> Check {
     let spans = capitals::capital_words(reply);
-    counted(spans.len(), count, "words in capitals", spans)
+    counted(spans.len(), count, CAPITAL_WORDS, spans)
 }
 
 pub(super) fn all_capitals(reply: &str, english: bool) -> Check {
@@ -51,13 +52,22 @@ fn wrong_case(reply: &str, wrong: fn(char) -> bool, name: &str) -> Check {
     if spans.is_empty() && !reply.contains(wrong) {
         return Check::new(false, "no letter that has a case".to_owned(), spans);
     }
-    Check::new(false, format!("{} words have a {name} letter", spans.len()), spans)
+    Check::new(
+        false,
+        format!(
+            "{} {} a {name} letter",
+            wording::count(spans.len(), WORDS),
+            verb(spans.len(), "has", "have")
+        ),
+        spans,
+    )
 }
 
 pub(super) fn no_sentence_capitals(reply: &str) -> Check {
     let spans = capitalised_openings(reply);
     let explanation = match spans.len() {
         0 => "no sentence starts with a capital".to_owned(),
+        1 => "1 sentence starts with a capital".to_owned(),
         n => format!("{n} sentences start with a capital"),
     };
     Check::new(spans.is_empty(), explanation, spans)

@@ -15,6 +15,7 @@ use crate::bound::Bound;
 use crate::contract::Check;
 use crate::family::Family;
 use crate::text::Span;
+use crate::wording::{Noun, count};
 
 /// Checks a reply that is neither empty nor too long.
 pub(crate) fn family(family: &Family, reply: &str, prompt: Option<&str>) -> Check {
@@ -55,6 +56,6 @@ pub(crate) fn family(family: &Family, reply: &str, prompt: Option<&str>) -> Chec
 }
 
 /// The check of a count against its bound.
-fn counted(count: usize, bound: &Bound, what: &str, spans: Vec<Span>) -> Check {
-    Check::new(bound.holds(count), format!("{count} {what}; demanded: {bound}"), spans)
+fn counted(number: usize, bound: &Bound, noun: Noun, spans: Vec<Span>) -> Check {
+    Check::new(bound.holds(number), format!("{}; demanded: {bound}", count(number, noun)), spans)
 }

@@ -6,27 +6,28 @@ use crate::contract::Check;
 use crate::family::{Divider, shown};
 use crate::text::paragraphs::{exact_pieces, is_blank, pieces, star_pieces};
 use crate::text::{Span, cut, marks, trimmed};
+use crate::wording::{self, BULLETS, HIGHLIGHTS, PARAGRAPHS, PLACEHOLDERS, RESPONSES, SECTION_MARKERS};
 
 pub(super) fn bullets(reply: &str, count: &Bound) -> Check {
     let spans = marks::bullets(reply);
-    counted(spans.len(), count, "bullet points", spans)
+    counted(spans.len(), count, BULLETS, spans)
 }
 
 pub(super) fn highlights(reply: &str, count: &Bound) -> Check {
     let mut spans = marks::highlights(reply);
     let found = spans.len();
     spans.sort_by_key(|span| (span.start, span.end));
-    counted(found, count, "highlighted sections", spans)
+    counted(found, count, HIGHLIGHTS, spans)
 }
 
 pub(super) fn placeholders(reply: &str, count: &Bound) -> Check {
     let spans = marks::placeholders(reply);
-    counted(spans.len(), count, "placeholders", spans)
+    counted(spans.len(), count, PLACEHOLDERS, spans)
 }
 
 pub(super) fn sections(reply: &str, marker: &str, count: &Bound) -> Check {
     let spans = marks::sections(reply, marker);
-    counted(spans.len(), count, "section markers", spans)
+    counted(spans.len(), count, SECTION_MARKERS, spans)
 }
 
 pub(super) fn title(reply: &str) -> Check {
@@ -59,7 +60,7 @@ pub(super) fn paragraphs(reply: &str, count: &Bound, divider: Divider) -> Check 
     if divider == Divider::Stars && empty_inside {
         return Check::new(false, "a paragraph between two dividers is empty".to_owned(), spans);
     }
-    counted(spans.len(), count, "paragraphs", spans)
+    counted(spans.len(), count, PARAGRAPHS, spans)
 }
 
 /// Empty paragraphs count for the place of the one that is meant, and not for their number.
@@ -68,16 +69,23 @@ pub(super) fn paragraph_word(reply: &str, nth: u32, word: &str, within: u32, tot
     let filled = all.iter().filter(|span| !is_blank(reply, span)).count();
     let meant = (nth as usize).checked_sub(1).and_then(|at| all.get(at)).filter(|_| nth as usize <= filled);
     let Some(paragraph) = meant.cloned() else {
-        return Check::new(false, format!("{filled} paragraphs; paragraph {nth} is demanded"), Vec::new());
+        return Check::new(
+            false,
+            format!("{}; paragraph {nth} is demanded", wording::count(filled, PARAGRAPHS)),
+            Vec::new(),
+        );
     };
     let body = trimmed(cut(reply, paragraph.clone()), paragraph.start);
     let first: Vec<&str> = cut(reply, body.clone()).split_whitespace().take(within as usize).collect();
     let found = first.iter().any(|token| alike(bare(token), word));
     let right_total = total.is_none_or(|total| total as usize == filled);
     let explanation = if !right_total {
-        format!("{filled} paragraphs; demanded: {}", total.unwrap_or_default())
+        format!("{}; demanded: {}", wording::count(filled, PARAGRAPHS), total.unwrap_or_default())
     } else if found {
-        format!("paragraph {nth} has `{}` among its first {within} words", shown(word))
+        match within {
+            1 => format!("paragraph {nth} begins with `{}`", shown(word)),
+            _ => format!("paragraph {nth} has `{}` among its first {within} words", shown(word)),
+        }
     } else {
         format!("paragraph {nth} begins with `{}`, without `{}`", shown(&first.join(" ")), shown(word))
     };
@@ -115,5 +123,5 @@ pub(super) fn responses(reply: &str, count: u32, separator: &str) -> Check {
     if texts.windows(2).any(|pair| matches!(pair, [a, b] if a == b)) {
         return Check::new(false, "two of the responses are the same".to_owned(), spans);
     }
-    counted(spans.len(), &Bound::exactly(count), "responses", spans)
+    counted(spans.len(), &Bound::exactly(count), RESPONSES, spans)
 }

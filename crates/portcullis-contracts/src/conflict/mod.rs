@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::Contract;
 use crate::family::Family;
+use crate::wording::{SENTENCES, WORDS, bounded};
 
 /// A set of contracts of which at least one must fail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,9 +106,19 @@ fn triples(families: &[&Family]) -> Vec<(Vec<usize>, String)> {
                 let most = sentences.most().zip(length.most()).map(|(s, l)| u64::from(s) * u64::from(l));
                 let least = u64::from(sentences.at_least) * u64::from(length.at_least);
                 let reason = if most.is_some_and(|most| most < u64::from(words.at_least)) {
-                    format!("{sentences} sentences, each of {length} words, are fewer than {words} words")
+                    format!(
+                        "{}, each of {}, are fewer than {}",
+                        bounded(sentences, SENTENCES),
+                        bounded(length, WORDS),
+                        bounded(words, WORDS)
+                    )
                 } else if words.below.is_some_and(|below| least >= u64::from(below)) {
-                    format!("{sentences} sentences, each of {length} words, are more than {words} words")
+                    format!(
+                        "{}, each of {}, are more than {}",
+                        bounded(sentences, SENTENCES),
+                        bounded(length, WORDS),
+                        bounded(words, WORDS)
+                    )
                 } else {
                     continue;
                 };

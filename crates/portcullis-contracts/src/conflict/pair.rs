@@ -6,6 +6,7 @@ use crate::family::{Divider, Family, shown};
 use crate::text::search::{find_words, prefix_length};
 use crate::text::sentences::sentences;
 use crate::text::{cut, words};
+use crate::wording::{self, CHARACTERS, PARAGRAPHS, RESPONSES, WORDS, bounded, often, verb};
 
 /// Why `a` rules out `b`. Rules have a direction: ask both ways.
 pub(super) fn conflict(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
@@ -49,7 +50,11 @@ fn counts(a: &Family, b: &Family) -> Option<String> {
         (Family::Responses { count: a, separator: s }, Family::Responses { count: b, separator: t })
             if s == t && a != b =>
         {
-            return Some(format!("{a} responses are not {b}"));
+            return Some(format!(
+                "{} {} not {b}",
+                wording::count(*a as usize, RESPONSES),
+                verb(*a as usize, "is", "are")
+            ));
         }
         _ => return None,
     };
@@ -180,7 +185,7 @@ fn texts(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
         return count
             .below
             .filter(|&below| needed >= below as usize)
-            .map(|_| format!("`{}` so often has the letter `{letter}` {needed} times", shown(keyword)));
+            .map(|_| format!("`{}` so often has the letter `{letter}` {}", shown(keyword), often(needed)));
     }
     let whole = matches!(b, Family::RepeatRequest { .. });
     literals(b, prompt).iter().find_map(|literal| against(a, literal, whole)).or_else(|| {
@@ -202,7 +207,8 @@ fn texts(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
             .filter(|keyword| !within(keyword))
             .map(|keyword| occurrences(keyword, *letter))
             .sum();
-        (needed >= *below as usize).then(|| format!("the keywords have the letter `{letter}` {needed} times"))
+        (needed >= *below as usize)
+            .then(|| format!("the keywords have the letter `{letter}` {}", often(needed)))
     })
 }
 
@@ -231,19 +237,19 @@ fn against(limit: &Family, text: &str, whole: bool) -> Option<String> {
             .map(|word| format!("`{shown_text}` has the word `{}`", shown(word))),
         Family::LetterCount { letter, count } => {
             let found = occurrences(text, *letter);
-            over(count, found).then(|| format!("`{shown_text}` has the letter `{letter}` {found} times"))
+            over(count, found).then(|| format!("`{shown_text}` has the letter `{letter}` {}", often(found)))
         }
         Family::KeywordCount { keyword, count } => {
             let found = crate::text::search::find_all(text, keyword).count();
-            over(count, found).then(|| format!("`{shown_text}` has `{}` {found} times", shown(keyword)))
+            over(count, found).then(|| format!("`{shown_text}` has `{}` {}", shown(keyword), often(found)))
         }
         Family::Words { count } => {
             let found = words::count(text);
-            over(count, found).then(|| format!("`{shown_text}` has {found} words"))
+            over(count, found).then(|| format!("`{shown_text}` has {}", wording::count(found, WORDS)))
         }
         Family::Characters { count } => {
             let found = text.chars().count();
-            over(count, found).then(|| format!("`{shown_text}` has {found} characters"))
+            over(count, found).then(|| format!("`{shown_text}` has {}", wording::count(found, CHARACTERS)))
         }
         Family::SentenceLength { count } => sentence(count, text, whole),
         _ => None,
@@ -260,7 +266,8 @@ fn sentence(count: &Bound, text: &str, whole: bool) -> Option<String> {
         let is_closed = at < last || body.ends_with(['.', '!', '?']);
         let short = whole && is_closed && found > 0 && found < count.at_least as usize;
         let long = count.below.is_some_and(|below| found >= below as usize);
-        (short || long).then(|| format!("`{}` is a sentence of {found} words", shown(body)))
+        (short || long)
+            .then(|| format!("`{}` is a sentence of {}", shown(body), wording::count(found, WORDS)))
     })
 }
 
@@ -274,11 +281,18 @@ fn paragraphs(a: &Family, b: &Family) -> Option<String> {
     match b {
         Family::Paragraphs { count, divider: Divider::BlankLine } => {
             if count.most().is_some_and(|most| *paragraph > most) {
-                return Some(format!("with {count} paragraphs there is no paragraph {paragraph}"));
+                return Some(format!(
+                    "with {} there is no paragraph {paragraph}",
+                    bounded(count, PARAGRAPHS)
+                ));
             }
-            total
-                .filter(|&total| !count.holds(total as usize))
-                .map(|total| format!("{total} paragraphs are not {count}"))
+            total.filter(|&total| !count.holds(total as usize)).map(|total| {
+                format!(
+                    "{} {} not {count}",
+                    wording::count(total as usize, PARAGRAPHS),
+                    verb(total as usize, "is", "are")
+                )
+            })
         }
         Family::ParagraphWord { paragraph: other, word: second, within: 1, .. }
             if paragraph == other && *within == 1 && word.to_lowercase() != second.to_lowercase() =>

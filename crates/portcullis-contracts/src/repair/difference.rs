@@ -9,7 +9,8 @@ use crate::text::{Span, cut};
 
 /// The edits that make `after` of `before`, and the share of both texts that they concern: characters taken out and put
 /// in, over the characters of both. Indentation at the start of a line counts for nothing.
-pub(super) fn difference(before: &str, after: &str) -> (Vec<Edit>, f64) {
+#[must_use]
+pub fn difference(before: &str, after: &str) -> (Vec<Edit>, f64) {
     if before == after {
         return (Vec::new(), 0.0);
     }

@@ -29,7 +29,7 @@ use crate::limits::{
 use crate::text::Span;
 pub use candidate::StepKind;
 use candidate::{Candidate, Context};
-use difference::difference;
+pub use difference::difference;
 
 /// A replacement on the original reply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

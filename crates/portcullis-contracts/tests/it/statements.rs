@@ -26,9 +26,9 @@ There should be 3 paragraphs. Paragraphs are separated with the markdown divider
 There should be 4 paragraphs. Paragraphs and only paragraphs are separated with each other by two new lines as if it was '\n\n' in python. => exactly 4 paragraphs parted by an empty line
 Write exactly two paragraphs, separated by a blank line. => exactly 2 paragraphs parted by an empty line
 Your response must consist of five paragraphs. => exactly 5 paragraphs parted by an empty line
-There should be 4 paragraphs. Paragraphs and only paragraphs are separated with each other by two new lines as if it was '\n\n' in python. Paragraph 2 must start with word firms. => `firms` among the first 1 words of paragraph 2 of 4
+There should be 4 paragraphs. Paragraphs and only paragraphs are separated with each other by two new lines as if it was '\n\n' in python. Paragraph 2 must start with word firms. => `firms` as the first word of paragraph 2 of 4
 Paragraph 3 must have the word 'show' in its first three words. Paragraphs and only paragraphs are separated with each other by two new lines as if it was '\n\n' in python. => `show` among the first 3 words of paragraph 3
-The second paragraph must begin with the word "however". => `however` among the first 1 words of paragraph 2
+The second paragraph must begin with the word "however". => `however` as the first word of paragraph 2
 The word 'cat' must be among the first five words of paragraph 4. => `cat` among the first 5 words of paragraph 4
 Your answer must contain exactly 3 bullet points. Use the markdown bullet points such as:\n* This is point 1. \n* This is point 2 => exactly 3 bullet points
 Use a bulleted list with exactly four items. => exactly 4 bullet points

@@ -1,9 +1,9 @@
 //! `portcullis contract explain`: what statements become.
 
+use portcullis_assist::{Compiled, Written};
 use portcullis_contracts::{Checker, Explanation, conflicts, explain, no_repair};
 use serde::Serialize;
 
-use super::Compiled;
 use super::verdict::conflict;
 use crate::cli::Global;
 use crate::exit;
@@ -48,8 +48,8 @@ struct Clash<'c> {
 
 impl Args {
     pub(super) fn run(&self, global: &Global) -> Result<u8, Failure> {
-        let statements: Vec<&str> = self.statements.iter().map(String::as_str).collect();
-        let compiled = Compiled::of(&statements).map_err(Failure::unreadable)?;
+        let written: Vec<Written> = self.statements.iter().map(|text| text.as_str().into()).collect();
+        let compiled = Compiled::of(&written).map_err(Failure::unreadable)?;
         let found = conflicts(&compiled.contracts, None);
         let mut out = Out::new();
         let mut sure = found.is_empty() && compiled.ambiguous.is_empty();

@@ -1,8 +1,10 @@
 //! `portcullis contract`: statements about a reply, what they become, and whether it keeps them.
 //!
-//! `explain` tells what is checked, `check` checks, `repair` changes what code can change without writing. The last two
-//! take one reply, or records one a line ([`records`]); what is the same for both stands in [`verdict`].
+//! `explain` tells what is checked, `check` checks, `repair` changes what code can change without writing and asks a model,
+//! where one is named, for the rest ([`asking`]). The last two take one reply, or records one a line ([`records`]); what is
+//! shown of them stands in [`verdict`].
 
+pub(crate) mod asking;
 mod explain;
 mod records;
 mod verdict;
@@ -11,13 +13,15 @@ use std::fs::File;
 use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use portcullis_assist::record::{Reply, check_reply, repair_reply};
+use portcullis_assist::{Clock, Compiled, Helpers, Metered, Model, SystemClock, Written};
 use portcullis_contracts::limits::{MAX_REPLY_BYTES, MAX_STATEMENT_BYTES, MAX_STATEMENTS};
-use portcullis_contracts::{Contract, StatementError, compile, explain as read_statement};
 
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::out::{Out, clean};
-use verdict::{Checked, Repaired, Sums};
+use asking::{Desk, Judging, Repairing, unanswered};
+use verdict::Sums;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,29 +31,35 @@ Examples:
   portcullis contract check --jsonl replies.jsonl.gz --json
 
 What a machine can check exactly is checked exactly; a statement of no known family is left to a judge, and said to be. \
-No model is asked.";
+No model is asked unless one is named.";
 
 const CHECK_EXAMPLES: &str = "\
 Examples:
   portcullis contract check reply.md -c \"Do not use commas.\"
   portcullis contract check --contracts contracts.txt < reply.md
   portcullis contract check --jsonl replies.jsonl.gz --json
+  portcullis contract check reply.md -c \"Be kind.\" --model http://127.0.0.1:8080/v1/NAME
+  portcullis contract check reply.md -c \"Be kind.\" --judge ./kindness.py
 
 Exit codes: 0 all contracts hold, 1 one fails, 2 none fails but one is left to a judge, is ambiguous, or cannot hold \
-together with others, 3 something could not be read.";
+together with others, 3 something could not be read, or who judges gave no answer.";
 
 const REPAIR_EXAMPLES: &str = "\
 Examples:
   portcullis contract repair reply.md -c \"Do not use commas.\" > repaired.md
   portcullis contract repair --jsonl replies.jsonl --json > repaired.jsonl
+  portcullis contract repair reply.md --contracts contracts.json --prompt \"What is tea?\" --strategy best-of-n \
+--model https://host/v1/NAME --key-env API_KEY --budget-calls 20
 
-The repaired reply goes to standard output, what was done to it to standard error. No word is written that a contract \
-does not demand letter by letter, nothing that held is broken, and what would be writing is left alone.
+The repaired reply goes to standard output, what was done to it to standard error. Code comes first: it writes no word \
+that a contract does not demand letter by letter, and breaks nothing that held. A model is asked only where one is named, \
+and only about what is left. The reply that comes out is never worse than the one that went in.
 
 Exit codes, about the repaired reply: 0 all contracts hold, 1 one fails, 2 none fails but one is left to a judge, is \
-ambiguous, or cannot hold together with others, 3 something could not be read.";
+ambiguous, or cannot hold together with others, 3 something could not be read, or the model gave no answer: the reply is \
+the best until then.";
 
-/// Check replies against statements about them, and repair what needs no writing
+/// Check replies against statements about them, and repair what can be repaired
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -64,10 +74,22 @@ enum Command {
     Explain(explain::Args),
     /// Check a reply, or many, against contracts
     #[command(after_help = CHECK_EXAMPLES)]
-    Check(On),
-    /// Repair a reply, or many, without asking a model
+    Check {
+        #[command(flatten)]
+        on: On,
+        #[command(flatten)]
+        judging: Judging,
+    },
+    /// Repair a reply, or many: by code, and by a model where one is named
     #[command(after_help = REPAIR_EXAMPLES)]
-    Repair(On),
+    Repair {
+        #[command(flatten)]
+        on: On,
+        #[command(flatten)]
+        judging: Judging,
+        #[command(flatten)]
+        repairing: Repairing,
+    },
 }
 
 /// Which contracts, and on what.
@@ -79,7 +101,8 @@ struct On {
     /// A statement about the reply; repeat it for more
     #[arg(long = "contract", short = 'c', value_name = "STATEMENT")]
     statements: Vec<String>,
-    /// More statements, from a file: one a line, or a JSON array of texts
+    /// More statements, from a file: one a line, or a JSON array of texts or of objects with `statement` and
+    /// `priority`, `rank` or `weight`
     #[arg(long, value_name = "FILE")]
     contracts: Option<PathBuf>,
     /// What was asked: a reply that must repeat it is held against it
@@ -105,93 +128,101 @@ enum Deed {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.command {
         Command::Explain(args) => args.run(global),
-        Command::Check(on) => on.run(Deed::Check, global),
-        Command::Repair(on) => on.run(Deed::Repair, global),
-    }
-}
-
-/// Statements that were compiled.
-#[derive(Debug, Clone, Default)]
-struct Compiled {
-    contracts: Vec<Contract>,
-    /// Ids of those where something had to be decided.
-    ambiguous: Vec<String>,
-}
-
-impl Compiled {
-    fn of(statements: &[&str]) -> Result<Self, StatementError> {
-        let contracts = compile(statements)?;
-        let unsure = |contract: &&Contract| read_statement(&contract.statement).is_ambiguous();
-        let ambiguous = contracts.iter().filter(unsure).map(|contract| contract.id.clone()).collect();
-        Ok(Self { contracts, ambiguous })
+        Command::Check { on, judging } => on.run(judging, None, global),
+        Command::Repair { on, judging, repairing } => on.run(judging, Some(repairing), global),
     }
 }
 
 impl On {
-    fn run(&self, deed: Deed, global: &Global) -> Result<u8, Failure> {
-        let statements = self.all_statements()?;
-        if self.jsonl {
-            return records::run(&self.file, &statements, deed, global.json);
+    fn run(&self, judging: &Judging, repairing: Option<&Repairing>, global: &Global) -> Result<u8, Failure> {
+        let written = self.all_contracts()?;
+        let ready = judging.open(repairing)?;
+        let metered = ready.model.as_ref().map(crate::model::Opened::metered);
+        let system = SystemClock::new();
+        let clock: &dyn Clock = ready.model.as_ref().map_or(&system, crate::model::Opened::clock);
+        let model = metered.as_ref().map(|metered: &Metered<'_>| metered as &dyn Model);
+        let helpers = Helpers { model, program: ready.judge.as_ref() };
+        let runtime = asking::runtime()?;
+        let desk = Desk { helpers, settings: &ready.settings, clock, runtime };
+        let deed = if repairing.is_some() { Deed::Repair } else { Deed::Check };
+        let code = if self.jsonl {
+            records::run(&self.file, &written, deed, &desk, global.json)?
+        } else {
+            self.one(&written, deed, &desk, global.json)?
+        };
+        if let Some(metered) = metered.filter(|_| self.jsonl && !global.json) {
+            writeln!(anstream::stderr(), "{}", crate::model::spent(&metered.spent()))?;
         }
-        if statements.is_empty() {
+        Ok(code)
+    }
+
+    fn one(&self, written: &[Written], deed: Deed, desk: &Desk<'_>, json: bool) -> Result<u8, Failure> {
+        if written.is_empty() {
             return Err(Failure::usage("there is no contract to hold the reply against")
                 .help("name one with `--contract \"Do not use commas.\"`, or a file with `--contracts`"));
         }
-        let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
-        let compiled = Compiled::of(&statements).map_err(Failure::unreadable)?;
-        let reply = self.reply()?;
+        let compiled = Compiled::of(written).map_err(Failure::unreadable)?;
+        let text = self.reply()?;
+        let reply = Reply { key: None, prompt: self.prompt.as_deref(), text: &text };
+        let Desk { helpers, settings, clock, runtime } = desk;
         let mut sums = Sums::default();
-        match deed {
+        let mut out = Out::new();
+        let error = match deed {
             Deed::Check => {
-                let checked = Checked::of(None, &compiled, &reply, self.prompt.as_deref());
+                let checked = runtime.block_on(check_reply(reply, &compiled, *helpers, settings, *clock));
                 sums.checked(&checked);
-                let mut out = Out::new();
-                if global.json {
+                if json {
                     out.json(&checked)?;
                 } else {
-                    checked.lines("", false).iter().try_for_each(|line| out.line(format_args!("{line}")))?;
+                    let lines = verdict::of_checked(&checked, "", false);
+                    lines.iter().try_for_each(|line| out.line(format_args!("{line}")))?;
                     out.line(format_args!("{}", sums.line()))?;
                 }
                 out.finish()?;
+                checked.error().cloned()
             }
             Deed::Repair => {
-                let repaired = Repaired::of(None, &compiled, &reply, self.prompt.as_deref());
-                sums.repaired(&repaired);
-                let mut out = Out::new();
-                if global.json {
-                    out.json(&repaired)?;
+                let mended = runtime.block_on(repair_reply(reply, &compiled, *helpers, settings, *clock));
+                let mended = mended.map_err(Failure::usage)?;
+                sums.mended(&mended);
+                if json {
+                    out.json(&mended)?;
                     out.finish()?;
                 } else {
-                    out.verbatim(repaired.repaired.as_bytes())?;
+                    out.verbatim(mended.repaired.as_bytes())?;
                     out.finish()?;
                     let mut errors = anstream::stderr().lock();
-                    for line in repaired.lines("") {
+                    for line in verdict::of_mended(&mended, "") {
                         writeln!(errors, "{line}")?;
                     }
                     writeln!(errors, "{}", sums.line())?;
                 }
+                mended.error().cloned()
             }
+        };
+        match error {
+            Some(error) => Err(unanswered("", &error)),
+            None => Ok(sums.code()),
         }
-        Ok(sums.code())
     }
 
     /// Those of the command line, then those of the file.
-    fn all_statements(&self) -> Result<Vec<String>, Failure> {
-        let mut statements = self.statements.clone();
-        let Some(path) = &self.contracts else { return Ok(statements) };
+    fn all_contracts(&self) -> Result<Vec<Written>, Failure> {
+        let mut written: Vec<Written> = self.statements.iter().map(|text| text.as_str().into()).collect();
+        let Some(path) = &self.contracts else { return Ok(written) };
         let file = File::open(path).map_err(|error| unreadable(path, error))?;
         let text = read(path, file, STATEMENTS_BYTES_MAX)?;
         if text.trim_start().starts_with('[') {
-            let array: Vec<String> = serde_json::from_str(&text).map_err(|error| {
+            let array: Vec<Written> = serde_json::from_str(&text).map_err(|error| {
                 unreadable(path, error)
-                    .help("a file of contracts is a JSON array of texts, or one statement a line")
+                    .help("a file of contracts is a JSON array of texts or objects, or one statement a line")
             })?;
-            statements.extend(array);
+            written.extend(array);
         } else {
             let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-            statements.extend(lines.map(str::to_owned));
+            written.extend(lines.map(Written::from));
         }
-        Ok(statements)
+        Ok(written)
     }
 
     /// The reply without the line break at its end, which files have and replies have not.

@@ -5,13 +5,16 @@ use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use portcullis_assist::record::{Reply, check_reply, repair_reply};
+use portcullis_assist::{Compiled, ModelError, Written};
 use portcullis_eval::data::DataError;
 use portcullis_eval::stream;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::verdict::{Checked, Repaired, Sums};
-use super::{Compiled, Deed, STDIN, unreadable};
+use super::asking::{Desk, unanswered};
+use super::verdict::{self, Sums};
+use super::{Deed, STDIN, unreadable};
 use crate::failure::Failure;
 use crate::out::{self, Out, clean_line};
 
@@ -24,13 +27,15 @@ struct Record {
     prompt: Option<String>,
     response: String,
     #[serde(default)]
-    contracts: Vec<String>,
+    contracts: Vec<Written>,
 }
 
 /// Why reading stopped.
 enum Stop {
     Data(DataError),
     Failure(Failure),
+    /// Who judges or rewrites gave no answer, and would not for the next record.
+    Unanswered(usize, ModelError),
 }
 
 impl From<DataError> for Stop {
@@ -46,17 +51,24 @@ impl From<Failure> for Stop {
 }
 
 struct Many<'a> {
-    /// Statements about every reply.
-    statements: &'a [String],
+    /// Contracts of every reply.
+    written: &'a [Written],
     deed: Deed,
+    desk: &'a Desk<'a>,
     json: bool,
     out: Out,
     sums: Sums,
 }
 
-/// Checks or repairs every record of a file. `statements` are about every reply, before those of the record.
-pub(super) fn run(path: &Path, statements: &[String], deed: Deed, json: bool) -> Result<u8, Failure> {
-    let mut many = Many { statements, deed, json, out: Out::new(), sums: Sums::default() };
+/// Checks or repairs every record of a file. `written` are contracts of every reply, before those of the record.
+pub(super) fn run(
+    path: &Path,
+    written: &[Written],
+    deed: Deed,
+    desk: &Desk<'_>,
+    json: bool,
+) -> Result<u8, Failure> {
+    let mut many = Many { written, deed, desk, json, out: Out::new(), sums: Sums::default() };
     let read = if path == Path::new(STDIN) {
         stream::records_of(path, io::stdin().lock(), |line, record| many.record(line, record))
     } else {
@@ -71,6 +83,10 @@ pub(super) fn run(path: &Path, statements: &[String], deed: Deed, json: bool) ->
     match read {
         Ok(_) => many.finish(),
         Err(Stop::Failure(failure)) => Err(failure),
+        Err(Stop::Unanswered(line, error)) => {
+            many.finish()?;
+            Err(unanswered(&format!("stopped at line {line}: "), &error))
+        }
         Err(Stop::Data(error)) => {
             many.out.finish()?;
             Err(Failure::unreadable(error))
@@ -95,43 +111,59 @@ impl Many<'_> {
             serde_json::from_value::<Record>(value).map_err(|error| format!("line {line}: {error}"))
         });
         let compiled = record.and_then(|record| {
-            let statements: Vec<&str> =
-                self.statements.iter().chain(&record.contracts).map(String::as_str).collect();
-            if statements.is_empty() {
+            let written: Vec<Written> = self.written.iter().chain(&record.contracts).cloned().collect();
+            if written.is_empty() {
                 return Err(format!(
                     "line {line}: there is no contract, in the record or on the command line"
                 ));
             }
-            let compiled = Compiled::of(&statements).map_err(|error| format!("line {line}: {error}"))?;
+            let compiled = Compiled::of(&written).map_err(|error| format!("line {line}: {error}"))?;
             Ok((record, compiled))
         });
         match compiled {
-            Ok((record, compiled)) => self.reply(line, record, &compiled)?,
+            Ok((record, compiled)) => {
+                let error = self.reply(line, &record, &compiled)?;
+                if let Some(error) = error.filter(ModelError::is_lasting) {
+                    return Err(Stop::Unanswered(line, error));
+                }
+            }
             Err(message) => self.unreadable(line, &message)?,
         }
         Ok(true)
     }
 
-    fn reply(&mut self, line: usize, record: Record, compiled: &Compiled) -> Result<(), Failure> {
+    /// Deals with one reply; why nobody answered, where nobody did.
+    fn reply(
+        &mut self,
+        line: usize,
+        record: &Record,
+        compiled: &Compiled,
+    ) -> Result<Option<ModelError>, Failure> {
         let place = match &record.key {
             Value::Null => format!("line {line}  "),
             key => format!("line {line} (key {})  ", clean_line(&key.to_string())),
         };
-        let prompt = record.prompt.as_deref();
+        let reply =
+            Reply { key: Some(&record.key), prompt: record.prompt.as_deref(), text: &record.response };
+        let Desk { helpers, settings, clock, runtime } = self.desk;
         match self.deed {
             Deed::Check => {
-                let checked = Checked::of(Some(record.key), compiled, &record.response, prompt);
+                let checked = runtime.block_on(check_reply(reply, compiled, *helpers, settings, *clock));
                 self.sums.checked(&checked);
                 if self.json {
-                    return self.out.json(&checked);
+                    self.out.json(&checked)?;
+                } else {
+                    let lines = verdict::of_checked(&checked, &place, true);
+                    lines.iter().try_for_each(|line| self.out.line(format_args!("{line}")))?;
                 }
-                let lines = checked.lines(&place, true);
-                lines.iter().try_for_each(|line| self.out.line(format_args!("{line}")))
+                Ok(checked.error().cloned())
             }
             Deed::Repair => {
-                let repaired = Repaired::of(Some(record.key), compiled, &record.response, prompt);
-                self.sums.repaired(&repaired);
-                self.out.json(&repaired)
+                let mended = runtime.block_on(repair_reply(reply, compiled, *helpers, settings, *clock));
+                let mended = mended.map_err(Failure::usage)?;
+                self.sums.mended(&mended);
+                self.out.json(&mended)?;
+                Ok(mended.error().cloned())
             }
         }
     }

@@ -1,89 +1,40 @@
-//! What became of a reply, for people and for programs.
+//! What became of a reply, for people; and what all replies come to.
 
-use portcullis_contracts::{
-    Conflict, Contract, Edit, Span, Step, Unrepaired, Verdict, check, conflicts, repair,
-};
+use portcullis_assist::record::{Assisted, Checked, Held, Mended};
+use portcullis_assist::{Answers, Decider};
+use portcullis_contracts::{Conflict, Verdict};
 use serde::Serialize;
-use serde_json::Value;
 
-use super::Compiled;
 use crate::exit;
 use crate::out::{self, clean_line, count};
 
-/// A contract and its verdict.
-#[derive(Debug, Serialize)]
-pub(super) struct Held {
-    id: String,
-    statement: String,
-    /// None where it is left to a judge.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    family: Option<&'static str>,
-    /// What is checked, in words.
-    reading: String,
-    verdict: Verdict,
-    explanation: String,
-    spans: Vec<Span>,
-    ambiguous: bool,
+/// A line a contract, or a line a contract that does not hold, then a line a conflict.
+pub(super) fn of_checked(checked: &Checked, place: &str, only_failed: bool) -> Vec<String> {
+    let shown = checked.contracts.iter().filter(|held| !only_failed || held.verdict != Verdict::Pass);
+    shown
+        .map(|held| of_held(held, place))
+        .chain(checked.conflicts.iter().map(|one| conflict(place, one)))
+        .collect()
 }
 
-fn held(compiled: &Compiled, reply: &str, prompt: Option<&str>) -> Vec<Held> {
-    let one = |contract: &Contract| {
-        let checked = check(contract, reply, prompt);
-        Held {
-            id: contract.id.clone(),
-            statement: contract.statement.clone(),
-            family: contract.family().map(|family| family.name()),
-            reading: contract.family().map_or_else(|| contract.statement.clone(), ToString::to_string),
-            verdict: checked.verdict,
-            explanation: checked.explanation,
-            spans: checked.spans,
-            ambiguous: compiled.ambiguous.contains(&contract.id),
-        }
+fn of_held(held: &Held, place: &str) -> String {
+    let (style, word) = match held.verdict {
+        Verdict::Pass => (out::GOOD, "pass"),
+        Verdict::Fail => (out::BAD, "FAIL"),
+        Verdict::NotApplicable => (out::NOTICE, "n/a"),
     };
-    compiled.contracts.iter().map(one).collect()
-}
-
-/// A reply that was checked.
-#[derive(Debug, Serialize)]
-pub(super) struct Checked {
-    record: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<Value>,
-    contracts: Vec<Held>,
-    conflicts: Vec<Conflict>,
-}
-
-impl Checked {
-    pub(super) fn of(key: Option<Value>, compiled: &Compiled, reply: &str, prompt: Option<&str>) -> Self {
-        let contracts = held(compiled, reply, prompt);
-        Self { record: "check", key, contracts, conflicts: conflicts(&compiled.contracts, prompt) }
-    }
-
-    /// A line a contract, or a line a contract that does not hold, then a line a conflict.
-    pub(super) fn lines(&self, place: &str, only_failed: bool) -> Vec<String> {
-        let shown = self.contracts.iter().filter(|held| !only_failed || held.verdict != Verdict::Pass);
-        shown
-            .map(|held| held.line(place))
-            .chain(self.conflicts.iter().map(|one| conflict(place, one)))
-            .collect()
-    }
-}
-
-impl Held {
-    fn line(&self, place: &str) -> String {
-        let (style, word) = match self.verdict {
-            Verdict::Pass => (out::GOOD, "pass"),
-            Verdict::Fail => (out::BAD, "FAIL"),
-            Verdict::NotApplicable => (out::NOTICE, "n/a"),
-        };
-        let unsure = if self.ambiguous { " (ambiguous: `contract explain` says why)" } else { "" };
-        format!(
-            "{style}{word:<4}{style:#}  {place}{}  {}: {}{unsure}",
-            self.id,
-            clean_line(&self.reading),
-            clean_line(&self.explanation)
-        )
-    }
+    let by = match held.by {
+        Decider::Model => " (by the model)",
+        Decider::Program => " (by the judge)",
+        Decider::Exact | Decider::Nobody => "",
+    };
+    let unsure = if held.ambiguous { " (ambiguous: `contract explain` says why)" } else { "" };
+    format!(
+        "{style}{word:<4}{style:#}  {place}{}  {}: {}{by}{unsure}",
+        held.id,
+        clean_line(&held.reading),
+        clean_line(&held.explanation)
+    )
 }
 
 pub(super) fn conflict(place: &str, conflict: &Conflict) -> String {
@@ -92,67 +43,50 @@ pub(super) fn conflict(place: &str, conflict: &Conflict) -> String {
     format!("{notice}conflict{notice:#}  {place}{}: {reason}", conflict.contracts.join(", "))
 }
 
-/// A reply that was repaired.
-#[derive(Debug, Serialize)]
-pub(super) struct Repaired {
-    record: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<Value>,
-    /// Whether each contract held before; one that is left to a judge does not.
-    compliance: Vec<bool>,
-    pub(super) repaired: String,
-    /// And after.
-    compliance_after: Vec<bool>,
-    edit_ratio: f64,
-    edits: Vec<Edit>,
-    steps: Vec<Step>,
-    unrepaired: Vec<Unrepaired>,
-    conflicts: Vec<Conflict>,
-    #[serde(skip)]
-    after: Vec<Held>,
+/// What was done, by code and by a model, what is left, and what cannot hold together.
+pub(super) fn of_mended(mended: &Mended, place: &str) -> Vec<String> {
+    let (good, bad) = (out::GOOD, out::BAD);
+    let steps = mended.steps.iter().map(|step| {
+        format!(
+            "{good}done{good:#}  {place}{}  {} (edit ratio {:.3})",
+            step.contract,
+            clean_line(&step.what),
+            step.edit_ratio
+        )
+    });
+    let assist = mended.assist.iter().filter(|assist| assist.spent.calls > 0);
+    let assist = assist.map(|assist| format!("{good}asked{good:#} {place}{}", of_assisted(assist)));
+    let left = mended
+        .unrepaired
+        .iter()
+        .map(|left| format!("{bad}left{bad:#}  {place}{}  {}", left.contract, clean_line(&left.reason)));
+    let open = mended.after.iter().filter(|held| held.verdict == Verdict::NotApplicable);
+    let open = open.map(|held| of_held(held, place));
+    let clashes = mended.conflicts.iter().map(|one| conflict(place, one));
+    steps.chain(assist).chain(left).chain(open).chain(clashes).collect()
 }
 
-impl Repaired {
-    pub(super) fn of(key: Option<Value>, compiled: &Compiled, reply: &str, prompt: Option<&str>) -> Self {
-        let holds = |held: &Held| held.verdict == Verdict::Pass;
-        let before = held(compiled, reply, prompt);
-        let repaired = repair(&compiled.contracts, reply, prompt);
-        let after = held(compiled, &repaired.text, prompt);
-        Self {
-            record: "repair",
-            key,
-            compliance: before.iter().map(holds).collect(),
-            compliance_after: after.iter().map(holds).collect(),
-            repaired: repaired.text,
-            edit_ratio: repaired.edit_ratio,
-            edits: repaired.edits,
-            steps: repaired.steps,
-            unrepaired: repaired.unrepaired,
-            conflicts: conflicts(&compiled.contracts, prompt),
-            after,
+fn of_assisted(assist: &Assisted) -> String {
+    let chosen = match (assist.rewrites, assist.chosen) {
+        (0, _) => "nothing was rewritten".to_owned(),
+        (rewrites, 0) => format!("{}, none is better", count(rewrites, "rewrite", "rewrites")),
+        (1, _) => "1 rewrite, taken".to_owned(),
+        (rewrites, chosen) => format!("{rewrites} rewrites, number {chosen} taken"),
+    };
+    let answers = match assist.answers {
+        Answers::NotAsked => "",
+        Answers::Yes => "; it still answers the request",
+        Answers::No => "; but the rewrite does not answer the request any more and is dropped",
+        Answers::Undecided => {
+            "; but nobody could tell whether the rewrite still answers the request, and it is dropped"
         }
-    }
-
-    /// What was done, what is left, and what cannot hold together.
-    pub(super) fn lines(&self, place: &str) -> Vec<String> {
-        let (good, bad) = (out::GOOD, out::BAD);
-        let steps = self.steps.iter().map(|step| {
-            format!(
-                "{good}done{good:#}  {place}{}  {} (edit ratio {:.3})",
-                step.contract,
-                clean_line(&step.what),
-                step.edit_ratio
-            )
-        });
-        let left = self
-            .unrepaired
-            .iter()
-            .map(|left| format!("{bad}left{bad:#}  {place}{}  {}", left.contract, clean_line(&left.reason)));
-        let judged = self.after.iter().filter(|held| held.verdict == Verdict::NotApplicable);
-        let judged = judged.map(|held| held.line(place));
-        let clashes = self.conflicts.iter().map(|one| conflict(place, one));
-        steps.chain(left).chain(judged).chain(clashes).collect()
-    }
+    };
+    let calls = count(assist.spent.calls as usize, "call", "calls");
+    let stopped = match (assist.ended, &assist.error) {
+        ("budget", Some(error)) => format!("; stopped: {}", clean_line(&error.to_string())),
+        _ => String::new(),
+    };
+    format!("{}: {chosen}{answers} ({calls}){stopped}", assist.strategy)
 }
 
 /// What all replies come to.
@@ -167,6 +101,10 @@ pub(super) struct Sums {
     ambiguous: usize,
     conflicts: usize,
     pub(super) unreadable: usize,
+    /// Replies about which a model or a judge gave no answer.
+    unanswered: usize,
+    /// Replies at which a budget was used up.
+    out_of_budget: usize,
     /// Replies that a repair changed.
     changed: usize,
     /// Contracts that held before any repair.
@@ -177,12 +115,17 @@ impl Sums {
     pub(super) fn checked(&mut self, checked: &Checked) {
         self.add(&checked.contracts, checked.conflicts.len());
         self.held_before = self.hold;
+        self.unanswered += usize::from(checked.error().is_some());
+        self.out_of_budget += usize::from(checked.error.is_some() && checked.error().is_none());
     }
 
-    pub(super) fn repaired(&mut self, repaired: &Repaired) {
-        self.add(&repaired.after, repaired.conflicts.len());
-        self.changed += usize::from(!repaired.edits.is_empty());
-        self.held_before += repaired.compliance.iter().filter(|held| **held).count();
+    pub(super) fn mended(&mut self, mended: &Mended) {
+        self.add(&mended.after, mended.conflicts.len());
+        self.changed += usize::from(!mended.edits.is_empty());
+        self.held_before += mended.compliance.iter().filter(|held| **held).count();
+        self.unanswered += usize::from(mended.error().is_some());
+        self.out_of_budget +=
+            usize::from(mended.assist.as_ref().is_some_and(|assist| assist.ended == "budget"));
     }
 
     fn add(&mut self, contracts: &[Held], conflicts: usize) {
@@ -212,10 +155,16 @@ impl Sums {
         }
         let parts = [
             (self.fail, "fails", "fail"),
-            (self.not_told, "is left to a judge", "are left to a judge"),
+            (self.not_told, "is not decided", "are not decided"),
             (self.ambiguous, "is ambiguous", "are ambiguous"),
             (self.conflicts, "conflict", "conflicts"),
             (self.unreadable, "record could not be read", "records could not be read"),
+            (
+                self.unanswered,
+                "reply without an answer of the judge",
+                "replies without an answer of the judge",
+            ),
+            (self.out_of_budget, "reply beyond the budget", "replies beyond the budget"),
         ];
         for (number, one, many) in parts.into_iter().filter(|part| part.0 > 0) {
             line.push_str(&format!(", {}", count(number, one, many)));
@@ -227,7 +176,7 @@ impl Sums {
     pub(super) fn code(&self) -> u8 {
         if self.fail > 0 {
             exit::NO
-        } else if self.unreadable > 0 {
+        } else if self.unreadable + self.unanswered > 0 {
             exit::UNREADABLE
         } else if self.not_told + self.ambiguous + self.conflicts > 0 || self.replies == 0 {
             exit::INCOMPLETE
