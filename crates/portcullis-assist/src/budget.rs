@@ -68,6 +68,22 @@ pub struct Spent {
     pub time: Duration,
 }
 
+impl Spent {
+    /// Adds what another piece of work used up.
+    pub fn add(&mut self, other: &Self) {
+        let Self { calls, attempts, input_tokens, output_tokens, estimated_calls, cost_micros, time } = other;
+        self.calls = self.calls.saturating_add(*calls);
+        self.attempts = self.attempts.saturating_add(*attempts);
+        self.input_tokens = self.input_tokens.saturating_add(*input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(*output_tokens);
+        self.estimated_calls = self.estimated_calls.saturating_add(*estimated_calls);
+        if let Some(cost) = cost_micros {
+            self.cost_micros = Some(self.cost_micros.unwrap_or(0).saturating_add(*cost));
+        }
+        self.time = self.time.saturating_add(*time);
+    }
+}
+
 /// A budget that is used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Exhausted {

@@ -1,15 +1,23 @@
 //! Policy Guard's sample: replies with one to ten statements about each, in plain language.
 //!
-//! The statements are compiled, the reply is checked, repaired mechanically without asking a model, and checked again.
-//! The set has no labels: compliance is what the exact checkers say, and a statement that only a model could judge counts
-//! as not complied with, before and after.
+//! The statements are compiled, the reply is checked, repaired, and checked again: mechanically without asking a model, or
+//! by as many strategies as are named ([`Arm`]), one after the other on the same replies. The set has no labels:
+//! compliance is what the exact checkers say; a statement that only a judge could decide goes by the judge, and where there
+//! is none counts as not complied with, before and after.
 
 mod plot;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use portcullis_contracts::{Contract, Repair, check, compile, conflicts, repair};
+use tokio::runtime::Runtime;
+
+use portcullis_assist::record::Used;
+use portcullis_assist::{
+    Clock, Ended, Helpers, Judgement, ModelError, Repaired, Settings, Spent, Strategy, SystemClock, Task,
+    repair,
+};
+use portcullis_contracts::{Contract, compile, conflicts, difference};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -27,6 +35,17 @@ pub const NAME: &str = "policy-guard";
 const MAX_COUNT: usize = 10;
 /// How statements are called that no code decides.
 const JUDGED: &str = "judged";
+
+/// One way to repair, and who helps.
+#[derive(Debug, Clone)]
+pub struct Arm<'a> {
+    /// How.
+    pub settings: Settings,
+    /// Whom it may ask.
+    pub helpers: Helpers<'a>,
+    /// What waits go by.
+    pub clock: &'a dyn Clock,
+}
 
 /// A record, as far as it is read.
 #[derive(Debug, Deserialize)]
@@ -64,6 +83,8 @@ pub struct Report {
     pub broken: usize,
     /// As if there were only so many statements about each reply: the first ones of its list, repaired for them alone.
     pub by_count: Vec<Row>,
+    /// Each strategy, in order. All else in the report is of the first.
+    pub strategies: Vec<ByStrategy>,
     /// Statements of each family.
     pub families: Vec<Row>,
     /// Why statements fail still.
@@ -87,6 +108,25 @@ pub struct Row {
     pub before: Proportion,
     /// And after the repair.
     pub after: Proportion,
+}
+
+/// What one strategy reached.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ByStrategy {
+    /// Its name.
+    pub strategy: String,
+    /// All statements.
+    pub all: Row,
+    /// Statements that held before the repair and do not after it.
+    pub broken: usize,
+    /// As in [`Report::by_count`].
+    pub by_count: Vec<Row>,
+    /// What a model cost, for all counts of statements together.
+    pub spent: Used,
+    /// Repairs that a budget ended.
+    pub out_of_budget: usize,
+    /// Repairs that the model did not answer for, or not to the end.
+    pub unanswered: usize,
 }
 
 /// Statements that fail after the repair, for one reason.
@@ -129,7 +169,7 @@ pub struct Edits {
 #[derive(Debug, Default)]
 struct Tally {
     report: Report,
-    by_count: Vec<Row>,
+    strategies: Vec<Reached>,
     families: BTreeMap<&'static str, Row>,
     left: BTreeMap<(String, String), usize>,
     ratios: Vec<f64>,
@@ -137,15 +177,30 @@ struct Tally {
     unread: usize,
 }
 
-/// Checks and repairs every reply. `progress` is told the bytes of the files dealt with.
+/// What one strategy reached until now.
+#[derive(Debug, Default)]
+struct Reached {
+    row: ByStrategy,
+    spent: Spent,
+}
+
+/// Checks every reply and repairs it by each of the strategies; mechanically where none is named. `progress` is told the
+/// bytes of the files dealt with.
 ///
 /// # Errors
-/// The data cannot be read or predictions cannot be written.
+/// The data cannot be read, predictions cannot be written, or a model that is asked can answer nothing.
 pub fn run(
     data: &Data,
     mut predictions: Predictions,
+    arms: &[Arm<'_>],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Report, EvalError> {
+    let clock = SystemClock::new();
+    let settings = Settings { strategy: Strategy::Mechanical, ..Settings::default() };
+    let mechanical = [Arm { settings, helpers: Helpers::default(), clock: &clock }];
+    let arms = if arms.is_empty() { &mechanical } else { arms };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(EvalError::Runtime)?;
     let mut tally = Tally::default();
     let mut done = 0_u64;
     for path in &data.files {
@@ -159,7 +214,10 @@ pub fn run(
                 tally.unread += 1;
                 return Ok::<bool, EvalError>(true);
             };
-            tally.judge(&record, &contracts, &mut predictions)?;
+            tally.clashes(&record, &contracts);
+            for (at, arm) in arms.iter().enumerate() {
+                tally.judge(at, arm, &runtime, &record, &contracts, &mut predictions)?;
+            }
             Ok(true)
         })?;
         done += std::fs::metadata(path).map_or(0, |meta| meta.len());
@@ -170,62 +228,56 @@ pub fn run(
 }
 
 impl Tally {
+    /// One strategy on one reply: for all statements, and for the first ones alone.
     fn judge(
         &mut self,
+        at: usize,
+        arm: &Arm<'_>,
+        runtime: &Runtime,
         record: &Record,
         contracts: &[Contract],
         predictions: &mut Predictions,
     ) -> Result<(), EvalError> {
-        let prompt = Some(record.prompt_request.as_str());
-        let holding = |text: &str| -> Vec<bool> {
-            contracts.iter().map(|contract| check(contract, text, prompt).holds()).collect()
-        };
-        let before = holding(&record.response);
+        while self.strategies.len() <= at {
+            self.strategies.push(Reached::default());
+        }
+        let Some(reached) = self.strategies.get_mut(at) else { return Ok(()) };
+        reached.row.strategy = arm.settings.strategy.to_string();
         let start = Instant::now();
-        let repaired = repair(contracts, &record.response, prompt);
-        self.times.push(start.elapsed());
-        let after = holding(&repaired.text);
+        let whole = reached.repair(arm, runtime, record, contracts)?;
+        let took = start.elapsed();
+        for count in 1..=contracts.len().min(MAX_COUNT) {
+            let first = contracts.get(..count).unwrap_or(contracts);
+            let part = (count < contracts.len()).then(|| reached.repair(arm, runtime, record, first));
+            let part = part.transpose()?;
+            let (before, after) = held(part.as_ref().unwrap_or(&whole));
+            count_first(&mut reached.row.by_count, count, &before, &after);
+        }
+        let (before, after) = held(&whole);
+        reached.row.all.replies += 1;
+        for (before, after) in before.iter().zip(&after) {
+            reached.row.broken += usize::from(*before && !after);
+            reached.row.all.before.count(*before);
+            reached.row.all.after.count(*after);
+        }
+        if at > 0 {
+            return Ok(());
+        }
+        self.times.push(took);
+        let edit_ratio = difference(&record.response, &whole.reply).1;
         let line = Line {
             key: &record.key,
             compliance: &before,
-            repaired: &repaired.text,
+            repaired: &whole.reply,
             compliance_after: &after,
-            edit_ratio: repaired.edit_ratio,
+            edit_ratio,
         };
         predictions.write(&line).map_err(EvalError::Predictions)?;
-        if repaired.text != record.response {
-            self.ratios.push(repaired.edit_ratio);
+        if whole.reply != record.response {
+            self.ratios.push(edit_ratio);
         }
-        self.clashes(record, contracts);
-        for count in 1..=contracts.len().min(MAX_COUNT) {
-            let first = contracts.get(..count).unwrap_or(contracts);
-            let text = if count == contracts.len() {
-                repaired.text.clone()
-            } else {
-                repair(first, &record.response, prompt).text
-            };
-            let after =
-                first.iter().map(|contract| check(contract, &text, prompt).holds()).collect::<Vec<_>>();
-            self.count_first(count, &before, &after);
-        }
-        self.count(contracts, &before, &after, &repaired);
+        self.count(contracts, &before, &after, &whole);
         Ok(())
-    }
-
-    fn count_first(&mut self, count: usize, before: &[bool], after: &[bool]) {
-        while self.by_count.len() < count {
-            let name = match self.by_count.len() + 1 {
-                1 => "the first statement".to_owned(),
-                more => format!("the first {more}"),
-            };
-            self.by_count.push(Row { name, ..Row::default() });
-        }
-        let Some(row) = self.by_count.get_mut(count - 1) else { return };
-        row.replies += 1;
-        for (before, after) in before.iter().zip(after) {
-            row.before.count(*before);
-            row.after.count(*after);
-        }
     }
 
     fn clashes(&mut self, record: &Record, contracts: &[Contract]) {
@@ -241,24 +293,20 @@ impl Tally {
         }
     }
 
-    fn count(&mut self, contracts: &[Contract], before: &[bool], after: &[bool], repaired: &Repair) {
+    fn count(&mut self, contracts: &[Contract], before: &[bool], after: &[bool], repaired: &Repaired) {
         self.report.judged += 1;
-        self.report.all.replies += 1;
         let mut seen = Vec::new();
         for ((contract, before), after) in contracts.iter().zip(before).zip(after) {
             let family = contract.family().map_or(JUDGED, |family| family.name());
             self.report.recognised.count(contract.family().is_some());
-            self.report.broken += usize::from(*before && !after);
             let of_family = self.families.entry(family).or_default();
             of_family.replies += usize::from(!seen.contains(&family));
             seen.push(family);
-            for row in [&mut self.report.all, of_family] {
-                row.before.count(*before);
-                row.after.count(*after);
-            }
-            let reason = repaired.unrepaired.iter().find(|left| left.contract == contract.id);
-            if let Some(left) = reason {
-                *self.left.entry((family.to_owned(), left.reason.clone())).or_default() += 1;
+            of_family.before.count(*before);
+            of_family.after.count(*after);
+            if !after {
+                let reason = why_left(&contract.id, repaired);
+                *self.left.entry((family.to_owned(), reason)).or_default() += 1;
             }
         }
     }
@@ -266,12 +314,16 @@ impl Tally {
     fn report(self) -> Report {
         let left = self.left.into_iter().map(|((family, reason), count)| Left { family, reason, count });
         let why = "of another form".to_owned();
+        let strategies: Vec<ByStrategy> = self.strategies.into_iter().map(Reached::done).collect();
+        let first = strategies.first().cloned().unwrap_or_default();
         let skipped = if self.unread > 0 { vec![Skipped { count: self.unread, why }] } else { Vec::new() };
         Report {
             suite: NAME,
             skipped,
-            all: Row { name: "all".to_owned(), ..self.report.all },
-            by_count: self.by_count,
+            all: first.all,
+            broken: first.broken,
+            by_count: first.by_count,
+            strategies,
             families: self
                 .families
                 .into_iter()
@@ -282,6 +334,65 @@ impl Tally {
             repairs: Timing::of(self.times),
             ..self.report
         }
+    }
+}
+
+impl Reached {
+    /// Repairs a reply for some of its statements.
+    fn repair(
+        &mut self,
+        arm: &Arm<'_>,
+        runtime: &Runtime,
+        record: &Record,
+        contracts: &[Contract],
+    ) -> Result<Repaired, EvalError> {
+        let task = Task { prompt: Some(&record.prompt_request), reply: &record.response, contracts };
+        let repaired = runtime.block_on(repair(arm.helpers, arm.clock, &task, &arm.settings))?;
+        self.spent.add(&repaired.spent);
+        match &repaired.ended {
+            Ended::Clean | Ended::Done => {}
+            Ended::Budget(_) | Ended::Model(ModelError::Budget(_)) => self.row.out_of_budget += 1,
+            Ended::Model(error) if error.is_lasting() => return Err(EvalError::Model(error.clone())),
+            Ended::Model(_) => self.row.unanswered += 1,
+        }
+        Ok(repaired)
+    }
+
+    fn done(self) -> ByStrategy {
+        let all = Row { name: "all".to_owned(), ..self.row.all };
+        ByStrategy { all, spent: self.spent.into(), ..self.row }
+    }
+}
+
+/// What held before, and what holds after.
+fn held(repaired: &Repaired) -> (Vec<bool>, Vec<bool>) {
+    let of = |judgements: &[Judgement]| judgements.iter().map(Judgement::holds).collect();
+    (of(&repaired.before), of(&repaired.after))
+}
+
+fn count_first(rows: &mut Vec<Row>, count: usize, before: &[bool], after: &[bool]) {
+    while rows.len() < count {
+        let name = match rows.len() + 1 {
+            1 => "the first statement".to_owned(),
+            more => format!("the first {more}"),
+        };
+        rows.push(Row { name, ..Row::default() });
+    }
+    let Some(row) = rows.get_mut(count - 1) else { return };
+    row.replies += 1;
+    for (before, after) in before.iter().zip(after) {
+        row.before.count(*before);
+        row.after.count(*after);
+    }
+}
+
+/// Why a statement does not hold after the repair: what code says of it or, of others, who judged it.
+fn why_left(id: &str, repaired: &Repaired) -> String {
+    let by_code = repaired.mechanical.iter().flat_map(|repair| &repair.unrepaired);
+    let by_code = by_code.filter(|left| left.contract == id).map(|left| &left.reason);
+    match by_code.chain(repaired.after.iter().filter(|one| one.id == id).map(|one| &one.explanation)).next() {
+        Some(reason) => reason.clone(),
+        None => String::new(),
     }
 }
 
@@ -308,10 +419,16 @@ impl Row {
 }
 
 impl Report {
-    /// All statements, then only the first ones, then each family.
+    /// All statements, by strategy where there are several; then, of the first, only the first ones, and each family.
     pub fn table(&self) -> Table {
         let head = ["", "replies", "statements", "before", "after", "left", "before %", "after %"];
-        let mut rows = vec![self.all.cells()];
+        let mut rows = match &*self.strategies {
+            [] | [_] => vec![self.all.cells()],
+            several => several
+                .iter()
+                .map(|one| Row { name: one.strategy.clone(), ..one.all.clone() }.cells())
+                .collect(),
+        };
         for part in [&self.by_count, &self.families] {
             rows.push(Vec::new());
             rows.extend(part.iter().map(Row::cells));
@@ -352,7 +469,8 @@ mod tests {
         ];
         std::fs::write(&data, lines.join("\n")).unwrap();
         let out = folder.path().join("out.jsonl");
-        let report = run(&Data::at(&data).unwrap(), Predictions::create(&out).unwrap(), &mut |_| {}).unwrap();
+        let report = run(&Data::at(&data).unwrap(), Predictions::create(&out).unwrap(), &[], &mut |_| {});
+        let report = report.unwrap();
         assert_eq!(report.judged, 4);
         assert_eq!(report.skipped.iter().map(|skipped| skipped.count).sum::<usize>(), 1);
         assert_eq!(report.recognised, Proportion { hits: 5, of: 6 });

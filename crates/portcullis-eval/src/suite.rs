@@ -67,6 +67,15 @@ pub enum EvalError {
         /// Where it was looked for.
         near: PathBuf,
     },
+    /// A model that the suite asks gives no answer, and would give none to the next question.
+    #[error(transparent)]
+    Model(portcullis_assist::ModelError),
+    /// A strategy of repair cannot be used.
+    #[error(transparent)]
+    Strategy(#[from] portcullis_assist::SettingsError),
+    /// Work that waits cannot be started.
+    #[error("cannot start: {0}")]
+    Runtime(io::Error),
     /// The suite has no such arm.
     #[error("the suite `{suite}` has no arm {arm}")]
     Arm {

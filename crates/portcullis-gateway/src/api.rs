@@ -25,15 +25,19 @@
 //! | POST `/v1/approvals/{id}/refuse` | [`RefuseApproval`] | [`ApprovalInfo`] |
 //! | GET `/v1/tools/changed` | | [`ChangedTools`] |
 //! | POST `/v1/tools/accept` | [`AcceptTool`] | [`AcceptedTool`] |
+//! | POST `/v1/contracts/check` | [`CheckReply`] | [`Checked`](portcullis_assist::record::Checked) |
+//! | POST `/v1/contracts/repair` | [`RepairReply`] | [`Mended`](portcullis_assist::record::Mended) |
 //! | POST `/v1/bundles/reload` | [`Empty`] | [`Reloaded`] |
 //! | GET `/v1/health` | | [`Health`] |
 //!
 //! `{run}` and `{id}` accept a unique prefix of at least [`ID_PREFIX_MIN`] hex digits. Requests are read
 //! strictly: an unknown field is an error. Responses are read leniently: a newer daemon may say more.
 
+mod contracts;
 mod texts;
 mod tools;
 
+pub use contracts::{CheckReply, RepairReply};
 pub use texts::{ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, Role, TextAnswer, TextEdit};
 pub use tools::{
     AcceptTool, AcceptedTool, ChangedTool, ChangedTools, ReportTools, ReportedTool, ToolWords, ToolsAnswer,
@@ -55,6 +59,8 @@ pub const REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
 pub const WAIT_MS_MAX: u32 = 50_000;
 /// Longest name of a piece of evidence, in bytes.
 pub const EVIDENCE_NAME_BYTES_MAX: usize = 256;
+/// Replies that are checked or repaired at the same time; more are told to come again.
+pub const REPLIES_AT_ONCE: usize = 8;
 /// Longest folder of a place or a proposal, in bytes.
 pub const FOLDER_BYTES_MAX: usize = 4096;
 /// Seconds between two newlines on an attached connection.

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portcullis_assist::record::Used;
 use portcullis_assist::{
-    Budget, Client, Clock, Http, Key, Metered, Options, Prices, Recorder, Replay, Spent, SystemClock,
-    Timeouts, Transport,
+    Budget, Client, Clock, Http, Key, Metered, Options, Prices, Recorder, Replay, SystemClock, Timeouts,
+    Transport,
 };
 
 use crate::failure::Failure;
@@ -194,7 +195,7 @@ impl ModelArgs {
 }
 
 /// What was used up, in words.
-pub(crate) fn spent(spent: &Spent) -> String {
+pub(crate) fn used(spent: &Used) -> String {
     let calls = crate::out::count(spent.calls as usize, "call", "calls");
     let mut words = format!("{calls}, {} tokens in, {} out", spent.input_tokens, spent.output_tokens);
     if spent.estimated_calls > 0 {

@@ -41,6 +41,16 @@ pub enum Strategy {
 impl Strategy {
     /// Rewrites of `retry` and `best-of-n` unless said otherwise.
     pub const DEFAULT_REWRITES: u32 = 5;
+
+    /// The strategy with another number of rewrites, where it has one.
+    #[must_use]
+    pub const fn with_rewrites(self, rewrites: u32) -> Self {
+        match self {
+            Self::Retry { .. } => Self::Retry { attempts: rewrites },
+            Self::BestOf { oracle, .. } => Self::BestOf { samples: rewrites, oracle },
+            other => other,
+        }
+    }
 }
 
 impl fmt::Display for Strategy {

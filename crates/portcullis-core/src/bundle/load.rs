@@ -11,8 +11,8 @@ use super::loops::LoopSettings;
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{Field, File, Table};
 use super::{
-    Activities, Activity, ApprovalTimes, Bundle, Credential, MonitorSettings, Plan, PlanStep, activities,
-    escalation, flow, loops, monitors, policies, read_effects,
+    Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
+    activities, contracts, escalation, flow, loops, monitors, policies, read_effects,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -72,6 +72,7 @@ struct Main {
     flow: FlowSettings,
     escalation: EscalationSettings,
     access: AccessSettings,
+    contracts: Option<ContractModel>,
 }
 
 pub(super) fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
@@ -237,12 +238,14 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let loops = table.table("loops").map(loops::read);
     let flow = table.table("flow").map(flow::read);
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
+    let contracts = table.table("contracts").and_then(|table| contracts::read(file, table));
     Main {
         effects: effects.unwrap_or_default(),
         loops: loops.unwrap_or_default(),
         flow: flow.unwrap_or_default(),
         escalation: escalation.unwrap_or_default(),
         access: access.unwrap_or_default(),
+        contracts,
         mode: mode.unwrap_or_default(),
         unknown_tools: unknown_tools.unwrap_or(Verdict::Review),
         trust_hints,
@@ -468,6 +471,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         loops: main.loops,
         flow: main.flow,
         escalation: main.escalation,
+        contracts: main.contracts,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },
         knowledge: parts.knowledge,

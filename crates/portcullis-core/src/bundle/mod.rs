@@ -15,6 +15,7 @@
 //! ```
 
 mod activities;
+mod contracts;
 mod diagnostic;
 mod escalation;
 mod flow;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use activities::{Activities, Activity, ActivityScope, WordRole};
+pub use contracts::ContractModel;
 pub use diagnostic::{Diagnostic, nearest};
 pub use flow::FlowSettings;
 pub use lint::Lint;
@@ -73,6 +75,8 @@ pub struct Bundle {
     pub flow: FlowSettings,
     /// From signals to a level.
     pub escalation: EscalationSettings,
+    /// The model that may be asked about contracts on replies.
+    pub contracts: Option<ContractModel>,
     /// What the monitors of a run look for.
     pub monitors: Arc<MonitorSettings>,
     /// Who may do what.

@@ -4,6 +4,7 @@
 //! asked, on TCP. Everything else (`portcullis mcp`, `approvals`, ...) is a thin client.
 
 mod auth;
+mod contracts;
 mod error;
 mod listen;
 mod listings;
@@ -45,4 +46,6 @@ struct Shared {
     credentials: Arc<Credentials>,
     home: Arc<Home>,
     listings: Arc<listings::Listings>,
+    /// Room for replies that are being checked or repaired.
+    replies: Arc<tokio::sync::Semaphore>,
 }

@@ -29,6 +29,7 @@ use serde::de::DeserializeOwned;
 
 use super::Shared;
 use super::auth::{Approver, Caller};
+use super::contracts;
 use super::error::Failure;
 use super::queries;
 use super::tools;
@@ -78,6 +79,8 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/approvals/{approval}", get(queries::approval))
         .route("/v1/approvals/{approval}/grant", post(grant))
         .route("/v1/approvals/{approval}/refuse", post(refuse))
+        .route("/v1/contracts/check", post(contracts::check))
+        .route("/v1/contracts/repair", post(contracts::repair))
         .route("/v1/bundles/reload", post(reload))
         .fallback(|| async {
             Failure::not_found("there is no such path; the API is described in docs/http-api.md")

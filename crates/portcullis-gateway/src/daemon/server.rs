@@ -12,7 +12,7 @@ use portcullis_session::gate::{Gate, IDLE};
 use portcullis_sim::developer_bundle;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tracing::{info, warn};
 
 use super::auth::check_host_and_origin;
@@ -20,6 +20,7 @@ use super::error::DaemonError;
 use super::listen::Hold;
 use super::listings::Listings;
 use super::{DaemonOptions, Shared, routes};
+use crate::api;
 
 /// How often the bundles' folders are looked at.
 const RELOAD_EVERY: Duration = Duration::from_secs(1);
@@ -49,6 +50,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         credentials: Arc::new(credentials),
         home: Arc::new(options.home.clone()),
         listings: Arc::new(Listings::at(options.home.listings())),
+        replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
     };
     let router = routes::router(shared);
     let socket = hold.listen()?;

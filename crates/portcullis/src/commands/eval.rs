@@ -97,7 +97,7 @@ enum Suite {
     #[command(name = ifeval::NAME)]
     #[command(after_help = "Example:\n  portcullis eval ifeval --data ifeval/ --predictions follow.jsonl")]
     Ifeval(contracts::Args),
-    /// Replies with statements about each, checked, repaired without a model, and checked again
+    /// Replies with statements about each, checked, repaired by code or by strategies with a model, and checked again
     #[command(name = policy_guard::NAME)]
     #[command(
         after_help = "Example:\n  portcullis eval policy-guard --data sample_responses.jsonl --plot compliance.svg"

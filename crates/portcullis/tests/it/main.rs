@@ -1,6 +1,8 @@
 //! Integration tests of the binary: every command as a user runs it.
 
 #[cfg(test)]
+mod assisted;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod command;
@@ -18,6 +20,8 @@ mod hook;
 mod peers;
 #[cfg(test)]
 mod policy;
+#[cfg(test)]
+mod stand_in;
 #[cfg(test)]
 mod tools;
 #[cfg(test)]

@@ -49,15 +49,6 @@ pub(super) struct Repairing {
     no_post_check: bool,
 }
 
-/// The strategy with its number of rewrites.
-pub(crate) fn with_candidates(strategy: Strategy, candidates: u32) -> Strategy {
-    match strategy {
-        Strategy::Retry { .. } => Strategy::Retry { attempts: candidates },
-        Strategy::BestOf { oracle, .. } => Strategy::BestOf { samples: candidates, oracle },
-        strategy => strategy,
-    }
-}
-
 /// A model and a judge that are ready, and how to ask them.
 #[derive(Debug)]
 pub(super) struct Ready {
@@ -79,7 +70,7 @@ impl Judging {
         }
         let mut settings = Settings { strategy, detect: self.detect, ..Settings::default() };
         if let Some(repairing) = repairing {
-            settings.strategy = with_candidates(strategy, repairing.candidates);
+            settings.strategy = strategy.with_rewrites(repairing.candidates);
             settings.temperature = repairing.temperature;
             settings.no_degrade = repairing.no_degrade;
             settings.verify = repairing.verify;
@@ -104,7 +95,7 @@ pub(super) struct Desk<'a> {
 }
 
 /// A runtime for a command that asks one thing after the other.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+pub(super) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -4,7 +4,7 @@
 //! where one is named, for the rest ([`asking`]). The last two take one reply, or records one a line ([`records`]); what is
 //! shown of them stands in [`verdict`].
 
-pub(crate) mod asking;
+mod asking;
 mod explain;
 mod records;
 mod verdict;
@@ -151,7 +151,7 @@ impl On {
             self.one(&written, deed, &desk, global.json)?
         };
         if let Some(metered) = metered.filter(|_| self.jsonl && !global.json) {
-            writeln!(anstream::stderr(), "{}", crate::model::spent(&metered.spent()))?;
+            writeln!(anstream::stderr(), "{}", crate::model::used(&metered.spent().into()))?;
         }
         Ok(code)
     }

@@ -24,6 +24,7 @@ fn of_held(held: &Held, place: &str) -> String {
         Verdict::NotApplicable => (out::NOTICE, "n/a"),
     };
     let by = match held.by {
+        _ if held.verdict == Verdict::NotApplicable => "",
         Decider::Model => " (by the model)",
         Decider::Program => " (by the judge)",
         Decider::Exact | Decider::Nobody => "",

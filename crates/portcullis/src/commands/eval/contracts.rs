@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use portcullis_assist::{Clock, Helpers, Model, Settings, Strategy, SystemClock};
 use portcullis_eval::data::Data;
+use portcullis_eval::policy_guard::Arm;
 use portcullis_eval::predictions::Predictions;
 use portcullis_eval::report::{Skipped, Table, Timing};
 use portcullis_eval::suite::EvalError;
@@ -13,6 +15,7 @@ use super::{progress, skipped, unwritable, write_report};
 use crate::cli::Json;
 use crate::exit;
 use crate::failure::Failure;
+use crate::model::{ModelArgs, Opened};
 use crate::out::{self, Out, clean_line, count};
 
 /// What these suites understand; no bundle is asked.
@@ -34,9 +37,21 @@ pub(super) struct Args {
 pub(super) struct Plotted {
     #[command(flatten)]
     args: Args,
-    /// Draw compliance by the number of statements
+    /// Draw compliance by the number of statements, a line a strategy
     #[arg(long, value_name = "F.svg")]
     plot: Option<PathBuf>,
+    /// Repair by this strategy; repeat it for more, of which predictions and families are of the first: `mechanical`,
+    /// `batch`, `iterative`, `retry`, `best-of-n`, `best-of-n-oracle`, `map-reduce`
+    #[arg(long, default_value = "mechanical")]
+    strategy: Vec<Strategy>,
+    /// Most rewrites of `retry` and `best-of-n`
+    #[arg(long, value_name = "N", default_value_t = Strategy::DEFAULT_REWRITES)]
+    candidates: u32,
+    /// Refuse a rewrite that breaks a statement that held, whatever it mends
+    #[arg(long)]
+    no_degrade: bool,
+    #[command(flatten)]
+    model: ModelArgs,
 }
 
 /// What both reports have.
@@ -100,6 +115,19 @@ impl Figures for policy_guard::Report {
             timing("a repair", self.repairs),
             String::new(),
         ];
+        for one in self.strategies.iter().filter(|one| one.spent.calls > 0) {
+            let mut remark =
+                format!("{}: {} broken, {}", one.strategy, one.broken, crate::model::used(&one.spent));
+            for (number, one, many) in [
+                (one.out_of_budget, "repair beyond the budget", "repairs beyond the budget"),
+                (one.unanswered, "repair without an answer", "repairs without an answer"),
+            ] {
+                if number > 0 {
+                    remark.push_str(&format!(", {}", count(number, one, many)));
+                }
+            }
+            remarks.push(remark);
+        }
         for left in &self.left {
             remarks.push(format!("left {} {}: {}", left.count, left.family, clean_line(&left.reason)));
         }
@@ -115,18 +143,16 @@ fn timing(what: &str, times: Timing) -> String {
     format!("95 % intervals by Wilson; {what} took {:.1} us p50, {:.1} us p99", times.p50_us, times.p99_us)
 }
 
-type Suite<R> = fn(&Data, Predictions, &mut dyn FnMut(u64)) -> Result<R, EvalError>;
-
 impl Args {
     pub(super) fn ifeval(&self) -> Result<u8, Failure> {
-        self.run(ifeval::NAME, ifeval::run, |_| Ok(()))
+        self.run(ifeval::NAME, |data, predictions, done| ifeval::run(data, predictions, done), |_| Ok(()))
     }
 
     /// `also` gets the report before it is shown.
     fn run<R: Figures>(
         &self,
         suite: &str,
-        judge: Suite<R>,
+        judge: impl FnOnce(&Data, Predictions, &mut dyn FnMut(u64)) -> Result<R, EvalError>,
         also: impl FnOnce(&R) -> Result<(), Failure>,
     ) -> Result<u8, Failure> {
         let data = match Data::at(&self.data) {
@@ -167,10 +193,37 @@ impl Args {
 
 impl Plotted {
     pub(super) fn run(&self) -> Result<u8, Failure> {
-        self.args.run(policy_guard::NAME, policy_guard::run, |report| match &self.plot {
-            Some(path) => std::fs::write(path, report.plot()).map_err(|error| unwritable(path, &error)),
-            None => Ok(()),
-        })
+        let opened = self.model.open()?;
+        let metered = opened.as_ref().map(Opened::metered);
+        let system = SystemClock::new();
+        let clock: &dyn Clock = opened.as_ref().map_or(&system, Opened::clock);
+        let helpers = Helpers { model: metered.as_ref().map(|metered| metered as &dyn Model), program: None };
+        let mut arms = Vec::new();
+        for strategy in &self.strategy {
+            if opened.is_none() && *strategy != Strategy::Mechanical {
+                let message =
+                    format!("the strategy `{strategy}` asks a model for rewrites, and none is named");
+                return Err(Failure::usage(message)
+                    .help("name one with `--model http://127.0.0.1:8080/v1/NAME`, or a cassette"));
+            }
+            let mut settings = Settings {
+                strategy: strategy.with_rewrites(self.candidates),
+                no_degrade: self.no_degrade,
+                // Statements are all that is counted here.
+                post_check: false,
+                ..Settings::default()
+            };
+            settings.budget = opened.as_ref().map(Opened::counting).unwrap_or_default();
+            arms.push(Arm { settings, helpers, clock });
+        }
+        self.args.run(
+            policy_guard::NAME,
+            |data, predictions, done| policy_guard::run(data, predictions, &arms, done),
+            |report| match &self.plot {
+                Some(path) => std::fs::write(path, report.plot()).map_err(|error| unwritable(path, &error)),
+                None => Ok(()),
+            },
+        )
     }
 }
 

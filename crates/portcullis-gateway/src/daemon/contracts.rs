@@ -1,0 +1,143 @@
+//! Replies held against contracts: `/v1/contracts/check` and `/v1/contracts/repair`.
+//!
+//! They touch no run and record nothing. Code decides what it can, on a thread of its own; a model is asked only where the
+//! daemon's bundle names one (`[contracts]`), within the budget that stands there, and a repair only where the request
+//! names a strategy. So what an agent can spend is what the operator wrote down.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use portcullis_assist::record::{Checked, Mended, Reply, check_reply, repair_reply};
+use portcullis_assist::{
+    Budget, Client, Clock, Compiled, EndpointError, Helpers, Http, Key, Model, Options, Settings,
+    SettingsError, Strategy, SystemClock, Timeouts, Written,
+};
+use portcullis_contracts::limits::MAX_REPLY_BYTES;
+use portcullis_core::bundle::ContractModel;
+use tokio::runtime::Handle;
+
+use super::Shared;
+use super::auth::Caller;
+use super::error::Failure;
+use super::routes::JsonBody;
+use crate::api;
+
+/// Which contracts hold on a reply.
+pub(super) async fn check(
+    State(shared): State<Shared>,
+    _: Caller,
+    JsonBody(request): JsonBody<api::CheckReply>,
+) -> Result<Json<Checked>, Failure> {
+    let compiled = compiled(&request.contracts, &request.response, request.prompt.as_deref())?;
+    let asked = Asked::of(&shared)?;
+    let settings = Settings { detect: request.detect, budget: asked.budget, ..Settings::default() };
+    let checked = apart(&shared, async move {
+        let (prompt, text) = (request.prompt.as_deref(), request.response.as_str());
+        let reply = Reply { key: request.key.as_ref(), prompt, text };
+        check_reply(reply, &compiled, asked.helpers(), &settings, &*asked.clock).await
+    });
+    checked.await.map(Json)
+}
+
+/// A reply on which more of them hold.
+pub(super) async fn repair(
+    State(shared): State<Shared>,
+    _: Caller,
+    JsonBody(request): JsonBody<api::RepairReply>,
+) -> Result<Json<Mended>, Failure> {
+    let compiled = compiled(&request.contracts, &request.response, request.prompt.as_deref())?;
+    let asked = Asked::of(&shared)?;
+    let candidates = request.candidates.unwrap_or(Strategy::DEFAULT_REWRITES);
+    let settings = Settings {
+        strategy: request.strategy.unwrap_or(Strategy::Mechanical).with_rewrites(candidates),
+        detect: request.detect,
+        no_degrade: request.no_degrade,
+        verify: request.verify,
+        post_check: request.post_check,
+        budget: asked.budget,
+        ..Settings::default()
+    };
+    let mended = apart(&shared, async move {
+        let (prompt, text) = (request.prompt.as_deref(), request.response.as_str());
+        let reply = Reply { key: request.key.as_ref(), prompt, text };
+        repair_reply(reply, &compiled, asked.helpers(), &settings, &*asked.clock).await
+    });
+    mended.await?.map(Json).map_err(|error| match error {
+        SettingsError::NoModel(_) => Failure::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "no_model",
+            format!("{error}; `[contracts]` of the bundle's portcullis.toml names one"),
+        ),
+        error => Failure::bad_request(error.to_string()),
+    })
+}
+
+fn compiled(contracts: &[Written], response: &str, prompt: Option<&str>) -> Result<Compiled, Failure> {
+    for (field, bytes) in [("response", response.len()), ("prompt", prompt.map_or(0, str::len))] {
+        if bytes > MAX_REPLY_BYTES {
+            let message = format!("`{field}` has {bytes} bytes; at most {MAX_REPLY_BYTES} are read");
+            return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long", message));
+        }
+    }
+    if contracts.is_empty() {
+        return Err(Failure::bad_request("`contracts` is empty: there is nothing to hold the reply against"));
+    }
+    Compiled::of(contracts).map_err(|error| Failure::bad_request(format!("`contracts`: {error}")))
+}
+
+/// The model of the bundle, where it names one.
+struct Asked {
+    client: Option<Client>,
+    clock: Arc<dyn Clock>,
+    budget: Budget,
+}
+
+impl Asked {
+    fn of(shared: &Shared) -> Result<Self, Failure> {
+        let (_, bundle) = shared.gate.bundles().get(None).map_err(|error| {
+            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
+        })?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let Some(named) = &bundle.contracts else {
+            return Ok(Self { client: None, clock, budget: Budget::default() });
+        };
+        let http = server(named).map_err(|error| {
+            Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "model_unusable", error.to_string())
+        })?;
+        let client = Client::new(Options::new(&named.model), Arc::new(http), Arc::clone(&clock));
+        let time = Duration::from_secs(named.time_s.into());
+        let budget = Budget { calls: Some(named.calls), time: Some(time), ..Budget::default() };
+        Ok(Self { client: Some(client), clock, budget })
+    }
+
+    fn helpers(&self) -> Helpers<'_> {
+        Helpers { model: self.client.as_ref().map(|client| client as &dyn Model), program: None }
+    }
+}
+
+fn server(named: &ContractModel) -> Result<Http, EndpointError> {
+    let key = named.key_env.as_deref().map(Key::from_env).transpose()?;
+    Http::new(&named.endpoint, key, Timeouts::default())
+}
+
+/// Work on a thread of its own: a repair by code may take seconds, and the daemon's threads have runs to serve.
+async fn apart<T: Send + 'static>(
+    shared: &Shared,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Failure> {
+    let room = Arc::clone(&shared.replies).try_acquire_owned().map_err(|_| {
+        let message = format!("{} replies are being dealt with, which is the limit", api::REPLIES_AT_ONCE);
+        Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
+    })?;
+    let handle = Handle::current();
+    let done = tokio::task::spawn_blocking(move || {
+        let _room = room;
+        handle.block_on(work)
+    });
+    done.await
+        .map_err(|_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the work was cut short"))
+}
