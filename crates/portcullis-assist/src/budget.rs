@@ -161,6 +161,10 @@ impl<'a> Metered<'a> {
     }
 
     fn count(&self, request: &Request, answer: &Result<Completion, ModelError>) {
+        // Nothing was sent: a budget around this one is used up.
+        if matches!(answer, Err(ModelError::Budget(_) | ModelError::Nobody)) {
+            return;
+        }
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.calls = spent.calls.saturating_add(1);
         let Ok(completion) = answer else {

@@ -7,3 +7,4 @@ mod closed;
 mod stand_in;
 mod strategies;
 mod tls;
+mod vectors;

@@ -31,11 +31,11 @@ const RETRY: Strategy = Strategy::Retry { attempts: 5 };
 const BEST: Strategy = Strategy::BestOf { samples: 5, oracle: false };
 const ORACLE: Strategy = Strategy::BestOf { samples: 5, oracle: true };
 
-struct Case<'a> {
-    statements: &'a [&'a str],
-    prompt: Option<&'a str>,
-    reply: &'a str,
-    rewrites: &'a [&'a str],
+pub(crate) struct Case<'a> {
+    pub(crate) statements: &'a [&'a str],
+    pub(crate) prompt: Option<&'a str>,
+    pub(crate) reply: &'a str,
+    pub(crate) rewrites: &'a [&'a str],
 }
 
 impl Default for Case<'_> {
@@ -45,13 +45,13 @@ impl Default for Case<'_> {
 }
 
 impl Case<'_> {
-    async fn run(&self, settings: &Settings) -> (String, Repaired, StandIn) {
+    pub(crate) async fn run(&self, settings: &Settings) -> (String, Repaired, StandIn) {
         let server = StandIn::start(self.rewrites).await;
         let (kinds, repaired) = self.run_on(&server, settings).await;
         (kinds, repaired, server)
     }
 
-    async fn run_on(&self, server: &StandIn, settings: &Settings) -> (String, Repaired) {
+    pub(crate) async fn run_on(&self, server: &StandIn, settings: &Settings) -> (String, Repaired) {
         let (client, clock) = server.client();
         let contracts = contracts(self.statements);
         let task = Task { prompt: self.prompt, reply: self.reply, contracts: &contracts };
@@ -62,14 +62,14 @@ impl Case<'_> {
 }
 
 /// Runs each and compares what was asked and what came out.
-async fn table(case: &Case<'_>, rows: &[(Settings, &str, &str)]) {
+pub(crate) async fn table(case: &Case<'_>, rows: &[(Settings, &str, &str)]) {
     for (settings, asked, reply) in rows {
         let (kinds, repaired, _) = case.run(settings).await;
         assert_eq!((&*kinds, &*repaired.reply), (*asked, *reply), "{settings:?}");
     }
 }
 
-fn single(strategy: Strategy) -> Settings {
+pub(crate) fn single(strategy: Strategy) -> Settings {
     Settings { detect: Detect::Single, ..settings(strategy) }
 }
 

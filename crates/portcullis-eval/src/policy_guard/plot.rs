@@ -16,7 +16,7 @@ const RIGHT: f64 = 190.0;
 const GRID: usize = 10;
 /// Least distance of two names, in units of the drawing.
 const LINE: f64 = 17.0;
-/// How far the intervals of two lines stand apart, so that none hides another.
+/// How far the points of two lines stand apart, so that no interval hides another.
 const APART: f64 = 3.0;
 /// The replies as they came.
 const PLAIN: &str = "#767676";
@@ -117,12 +117,11 @@ fn draw(svg: &mut String, axes: &Axes, curve: &Curve<'_>, aside: f64) -> Result 
     let mut dots = String::new();
     for (column, proportion) in curve.shares.iter().enumerate() {
         let (Some(value), Some(interval)) = (proportion.value(), proportion.interval()) else { continue };
-        let (x, y) = (axes.x(column), axes.y(value));
+        let (x, y) = (axes.x(column) + aside, axes.y(value));
         let (low, high) = (axes.y(interval.low), axes.y(interval.high));
-        let bar = x + aside;
         writeln!(
             svg,
-            "<line x1=\"{bar:.1}\" y1=\"{low:.1}\" x2=\"{bar:.1}\" y2=\"{high:.1}\" stroke=\"{colour}\" opacity=\"0.3\"/>"
+            "<line x1=\"{x:.1}\" y1=\"{low:.1}\" x2=\"{x:.1}\" y2=\"{high:.1}\" stroke=\"{colour}\" opacity=\"0.3\"/>"
         )?;
         write!(points, "{x:.1},{y:.1} ")?;
         writeln!(dots, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\" stroke=\"white\"/>")?;
@@ -154,7 +153,7 @@ fn names(svg: &mut String, axes: &Axes, curves: &[Curve<'_>]) -> Result {
         *y = y.min(free);
         free = *y - LINE;
     }
-    let x = axes.x(axes.columns.saturating_sub(1)) + 10.0 + APART * curves.len() as f64 / 2.0;
+    let x = WIDTH - RIGHT + 10.0;
     for (y, curve, share) in ends {
         let (y, colour, name, percent) = (y + 4.0, curve.colour, curve.name, share * 100.0);
         writeln!(

@@ -22,7 +22,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 const POLICY: &str = "[[policy]]\nname = 'mail'\nallowed_types = ['RETRIEVE_DOCS', 'SEND_EMAIL']\nmax_steps = 50\n\
                       max_side_effects = 2\napproval_for_side_effects = true\n";
 
-struct Daemon {
+pub(crate) struct Daemon {
     folder: tempfile::TempDir,
     home: Home,
     task: tokio::task::JoinHandle<Result<(), DaemonError>>,
@@ -34,6 +34,15 @@ impl Daemon {
     }
 
     async fn start_with(change: impl FnOnce(&mut DaemonOptions)) -> Self {
+        Self::start_of(|_| {}, change).await
+    }
+
+    /// With changes to the files of the bundle.
+    pub(crate) async fn start_with_bundle(change: impl FnOnce(&Path)) -> Self {
+        Self::start_of(change, |_| {}).await
+    }
+
+    async fn start_of(files: impl FnOnce(&Path), change: impl FnOnce(&mut DaemonOptions)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let bundle = folder.path().join("bundle");
         for (path, bytes) in default_bundle::files() {
@@ -42,6 +51,7 @@ impl Daemon {
             std::fs::write(path, bytes).unwrap();
         }
         std::fs::write(bundle.join("policies/mail.toml"), POLICY).unwrap();
+        files(&bundle);
         let home = Home::at(&folder.path().join("home")).unwrap();
         let mut options = DaemonOptions {
             home: home.clone(),
@@ -69,8 +79,40 @@ impl Daemon {
         Client::new(self.home.clone(), CredentialKind::Approver)
     }
 
+    /// What posts JSON with the agent's token.
+    pub(crate) fn requests(&self) -> Requests {
+        let token = token(&self.home, CredentialKind::Agent);
+        Requests { socket: self.home.socket().to_owned(), token }
+    }
+
     fn bundle(&self) -> std::path::PathBuf {
         self.folder.path().join("bundle")
+    }
+}
+
+/// Posts JSON, byte by byte as any client could.
+pub(crate) struct Requests {
+    socket: std::path::PathBuf,
+    token: String,
+}
+
+impl Requests {
+    pub(crate) fn with_token(&self, token: &str) -> Self {
+        Self { socket: self.socket.clone(), token: token.to_owned() }
+    }
+
+    /// Status and body.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let (body, token) = (body.to_string(), &self.token);
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let answer = raw_unix(&self.socket, request).await;
+        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        (status, serde_json::from_str(body).unwrap())
     }
 }
 

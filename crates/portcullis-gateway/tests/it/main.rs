@@ -1,4 +1,5 @@
 //! Integration tests of the gateway: a real daemon on a real socket.
 #![cfg(test)]
 
+mod contracts;
 mod daemon;

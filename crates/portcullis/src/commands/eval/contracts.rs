@@ -113,7 +113,6 @@ impl Figures for policy_guard::Report {
                 edits.max
             ),
             timing("a repair", self.repairs),
-            String::new(),
         ];
         for one in self.strategies.iter().filter(|one| one.spent.calls > 0) {
             let mut remark =
@@ -128,6 +127,7 @@ impl Figures for policy_guard::Report {
             }
             remarks.push(remark);
         }
+        remarks.push(String::new());
         for left in &self.left {
             remarks.push(format!("left {} {}: {}", left.count, left.family, clean_line(&left.reason)));
         }
