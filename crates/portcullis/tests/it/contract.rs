@@ -1,10 +1,12 @@
 //! `portcullis contract`, and the suites that measure it.
 
+use std::io::Write as _;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use crate::command::{run, run_with};
+use crate::command::{portcullis, run, run_with};
 
 const NO_COMMAS: &str = "Do not use commas.";
 const LONG: &str = "Answer with at least 100 words.";
@@ -108,6 +110,39 @@ fn records_are_judged_one_after_the_other() {
     assert_eq!(ran.code, 1);
     assert!(ran.stdout.starts_with("FAIL  line 1 (key 1)  c1"), "{}", ran.stdout);
     assert!(ran.stdout.contains("line 2: there is no contract"), "{}", ran.stdout);
+}
+
+/// The most memory that a process has held, in KiB.
+fn peak(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn memory_does_not_grow_with_the_number_of_replies() {
+    /// Growth from the first part on that is noise of the allocator.
+    const KIB_MAX: u64 = 4 * 1024;
+    let mut child = portcullis(&["contract", "check", "--jsonl", "-c", NO_COMMAS])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let reply = "The boats bring what the night has left. ".repeat(250);
+    let mut send = |from: u32, to: u32| {
+        for key in from..to {
+            let record = json!({"key": key, "response": reply}).to_string() + "\n";
+            input.write_all(record.as_bytes()).unwrap();
+        }
+        // What the pipe still holds is less than ten replies.
+        peak(child.id())
+    };
+    let (early, late) = (send(0, 200), send(200, 2_000));
+    drop(input);
+    assert!(child.wait().unwrap().success());
+    // 18 MiB went through in between.
+    assert!(late < early + KIB_MAX, "{early} KiB after 200 replies, {late} KiB after 2,000");
 }
 
 #[test]
