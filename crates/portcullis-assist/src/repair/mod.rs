@@ -198,7 +198,18 @@ pub async fn repair(
         (task.contracts.iter().zip(before.judgements).zip(&first.detection.judgements))
             .map(|((contract, exact), all)| if is_judged(contract) { all.clone() } else { exact })
             .collect();
-    let mut work = Work::new(&metered, judge, task, settings, scale, &before, &gave_way, first);
+    let mut work = Work {
+        model: &metered,
+        judge,
+        task,
+        settings,
+        scale,
+        before: &before,
+        gave_way: &gave_way,
+        best: first.clone(),
+        first,
+        attempts: Vec::new(),
+    };
     let stopped = work.run().await.err();
     let (post, refused) = post_check(&metered, task, settings, &work).await;
     let Work { first, best, attempts, .. } = work;

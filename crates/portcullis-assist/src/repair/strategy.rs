@@ -13,14 +13,14 @@ use crate::tag::between;
 
 /// One repair under way.
 pub(super) struct Work<'a> {
-    model: &'a Metered<'a>,
-    judge: Judge<'a>,
-    task: &'a Task<'a>,
-    settings: &'a Settings,
-    scale: Scale,
-    before: &'a [Judgement],
+    pub(super) model: &'a Metered<'a>,
+    pub(super) judge: Judge<'a>,
+    pub(super) task: &'a Task<'a>,
+    pub(super) settings: &'a Settings,
+    pub(super) scale: Scale,
+    pub(super) before: &'a [Judgement],
     /// Places of contracts that gave way in a conflict.
-    gave_way: &'a [usize],
+    pub(super) gave_way: &'a [usize],
     /// Candidate 0.
     pub(super) first: Candidate,
     /// The best so far.
@@ -28,21 +28,7 @@ pub(super) struct Work<'a> {
     pub(super) attempts: Vec<Attempt>,
 }
 
-impl<'a> Work<'a> {
-    pub(super) fn new(
-        model: &'a Metered<'a>,
-        judge: Judge<'a>,
-        task: &'a Task<'a>,
-        settings: &'a Settings,
-        scale: Scale,
-        before: &'a [Judgement],
-        gave_way: &'a [usize],
-        first: Candidate,
-    ) -> Self {
-        let best = first.clone();
-        Self { model, judge, task, settings, scale, before, gave_way, first, best, attempts: Vec::new() }
-    }
-
+impl Work<'_> {
     /// Runs the strategy; an error is why it did not come to its end.
     pub(super) async fn run(&mut self) -> Result<(), ModelError> {
         if let Some(error) = &self.first.detection.error {

@@ -105,9 +105,9 @@ fn judged(user: &str) -> String {
         let explanation = if holds { "The reply says thank you." } else { "The reply thanks nobody." };
         json!({"n": at + 1, "explanation": explanation, "answer": if holds { "Yes" } else { "No" }})
     };
-    let statements = statements.lines().filter(|line| line.ends_with('"'));
+    let mut statements = statements.lines().filter(|line| line.ends_with('"'));
     if user.contains("\nStatement:\n") {
-        return row(0, statements.last().unwrap()).to_string();
+        return row(0, statements.next_back().unwrap()).to_string();
     }
     json!({"answers": statements.enumerate().map(|(at, line)| row(at, line)).collect::<Vec<_>>()}).to_string()
 }
