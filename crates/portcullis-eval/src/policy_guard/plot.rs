@@ -12,7 +12,7 @@ const LEFT: f64 = 56.0;
 const BOTTOM: f64 = 52.0;
 const TOP: f64 = 60.0;
 const RIGHT: f64 = 190.0;
-/// Percentage points from one line of the grid to the next.
+/// Percentage points from one line of the grid to the next; twice as many where over half of the range is drawn.
 const GRID: usize = 10;
 /// Least distance of two names, in units of the drawing.
 const LINE: f64 = 17.0;
@@ -35,6 +35,8 @@ struct Axes {
     columns: usize,
     /// The share at the bottom, in percent.
     floor: usize,
+    /// Percentage points from one line of the grid to the next.
+    grid: usize,
 }
 
 impl Axes {
@@ -65,8 +67,10 @@ impl Report {
         let lowest = curves.iter().flat_map(|curve| &curve.shares).filter_map(|share| share.interval());
         let lowest = lowest.map(|interval| interval.low).fold(1.0, f64::min);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share is from 0 to 1")]
-        let floor = ((lowest * 100.0) as usize / GRID * GRID).min(100 - GRID);
-        let axes = Axes { columns: self.by_count.len(), floor };
+        let lowest = (lowest * 100.0) as usize;
+        let grid = if lowest < 50 { 2 * GRID } else { GRID };
+        let floor = (lowest / grid * grid).min(100 - grid);
+        let axes = Axes { columns: self.by_count.len(), floor, grid };
         let mut svg = String::new();
         // Writing to a text cannot fail.
         let _written = frame(&mut svg, &axes, self.judged).and_then(|()| {
@@ -89,7 +93,7 @@ fn frame(svg: &mut String, axes: &Axes, replies: usize) -> Result {
          <text x=\"{LEFT}\" y=\"24\" font-size=\"15\" font-weight=\"600\" fill=\"#111\">Statements that hold</text>\n\
          <text x=\"{LEFT}\" y=\"42\" fill=\"#666\">share of all statements about {replies} replies; bars are 95 % intervals</text>"
     )?;
-    for percent in (axes.floor..=100).step_by(GRID) {
+    for percent in (axes.floor..=100).step_by(axes.grid) {
         let y = axes.y(percent as f64 / 100.0);
         let (right, words) = (WIDTH - RIGHT, LEFT - 8.0);
         let colour = if percent == axes.floor { "#999" } else { "#e4e4e4" };
