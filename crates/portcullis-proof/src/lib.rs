@@ -5,14 +5,17 @@
 //! `INVALID` names the attack, the line, the byte and the event. It needs no store, no network and no other
 //! crate of this project.
 //!
-//! Read `chain` first (four hash functions, the whole cryptography), then `verify` beside
-//! `specs/run-chain.md`, the one normative page.
+//! [`verify_logged`] takes a trust policy instead, and the evidence that the run's heads stand in a transparency log.
+//!
+//! Read `chain` first (four hash functions, all the cryptography of a run), then `verify` beside `specs/run-chain.md`.
+//! The log is in [`log`], beside `specs/transparency-log.md`.
 
 pub mod chain;
 mod diagnose;
 pub mod event;
 pub mod export;
 pub mod log;
+pub mod logged;
 pub mod report;
 pub mod state;
 pub mod trust;
@@ -21,6 +24,7 @@ pub mod verify;
 pub use chain::{
     Digest, Hex, HexError, Id, Parent, SegmentStart, event_hash, event_link, payload_commitment, segment_link,
 };
+pub use logged::{LoggedError, LoggedReport, verify_logged};
 pub use report::{Attack, Check, CheckResult, EXIT_COULD_NOT_READ, Failure, Head, Report, Status};
 pub use trust::{Trust, TrustError};
 pub use verify::{ReadError, verify};

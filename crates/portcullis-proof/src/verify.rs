@@ -21,6 +21,7 @@ use crate::export::{
     PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, SegmentRecord, SegmentState, event_parts, read_record,
     record_kind,
 };
+use crate::logged::{SEGMENTS_KEPT_MAX, Segments};
 use crate::report::{Attack, Failure, Head, PayloadCounts, Report, Status};
 use crate::state::{StateError, Trajectory};
 use crate::trust::{Trust, check_origin};
@@ -55,8 +56,17 @@ pub enum ReadError {
 /// When the export could not be read to the point where an answer is possible. Everything that is wrong *with*
 /// the export is an answer, not an error.
 pub fn verify(reader: impl BufRead, trust: Option<&Trust>) -> Result<Report, ReadError> {
+    verify_with(reader, trust, None)
+}
+
+/// Verifies an export and, where asked to, keeps its segments.
+pub(crate) fn verify_with(
+    reader: impl BufRead,
+    trust: Option<&Trust>,
+    segments: Option<&mut Segments>,
+) -> Result<Report, ReadError> {
     let mut lines = Lines::new(reader);
-    let mut verifier = Verifier::new(trust);
+    let mut verifier = Verifier::new(trust, segments);
     match verifier.read(&mut lines) {
         Ok(()) => Ok(verifier.report(None)),
         Err(Stop::Failed(failure)) => Ok(verifier.report(Some(failure))),
@@ -114,6 +124,7 @@ struct Named {
 
 struct Verifier<'t> {
     trust: Option<&'t Trust>,
+    kept: Option<&'t mut Segments>,
     /// The trusted heads of this run that are still ahead.
     heads: &'t [Head],
     anchored: Option<u64>,
@@ -136,9 +147,10 @@ struct Verifier<'t> {
 }
 
 impl<'t> Verifier<'t> {
-    fn new(trust: Option<&'t Trust>) -> Verifier<'t> {
+    fn new(trust: Option<&'t Trust>, kept: Option<&'t mut Segments>) -> Verifier<'t> {
         Verifier {
             trust,
+            kept,
             heads: &[],
             anchored: None,
             expect: Expect::Export,
@@ -281,6 +293,10 @@ impl<'t> Verifier<'t> {
         if self.segments > 0 && self.state == SegmentState::Open {
             return place.fail(Attack::StateMachine, next, "a segment follows one that is still open");
         }
+        if let Some(kept) = &mut self.kept {
+            let limit = SEGMENTS_KEPT_MAX;
+            kept.start(&start, record.link).map_err(|()| too_large(place, "segments", limit))?;
+        }
         self.segment = record.segment;
         self.link = record.link;
         self.segments += 1;
@@ -310,6 +326,9 @@ impl<'t> Verifier<'t> {
         self.link = link;
         self.last_event = Some(Head { count: seq, link });
         self.events += 1;
+        if let Some(kept) = &mut self.kept {
+            kept.event(Head { count: seq, link });
+        }
         Ok(())
     }
 
@@ -402,6 +421,9 @@ impl<'t> Verifier<'t> {
                 record.state.as_str()
             );
             return place.fail(Attack::HeadMismatch, Some(self.seq), message);
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.end(self.state);
         }
         self.expect = Expect::SegmentOrPayloadOrEnd;
         Ok(())

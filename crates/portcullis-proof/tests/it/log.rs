@@ -1,5 +1,6 @@
 //! Tests of the transparency log.
 
+mod logged;
 mod notes;
 mod oracle;
 mod policies;

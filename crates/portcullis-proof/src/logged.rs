@@ -1,0 +1,127 @@
+//! An export and what the log says of it, verified together.
+//!
+//! The chain of the run is computed from the export, as always. While that goes on, its links are kept where heads
+//! in the log speak of them; then the log's verdict is made over those. A good verdict is an anchor as good as a trust
+//! file: better, since nobody had to keep the heads.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io::BufRead;
+
+use serde::Serialize;
+
+use crate::chain::{Digest, Id, SegmentStart};
+use crate::export::SegmentState;
+use crate::log::policy::TrustPolicy;
+use crate::log::verdict::{Evidence, LogReport, RunFacts, SegmentFacts, TooMuchEvidence, judge};
+use crate::report::{CheckResult, Head, Report, Status};
+use crate::trust::Trust;
+use crate::verify::{ReadError, verify_with};
+
+/// The most segments of one run that are held against a log.
+pub const SEGMENTS_KEPT_MAX: usize = 1 << 16;
+
+/// What was found about an export and its log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LoggedReport {
+    /// The answer over both.
+    pub status: Status,
+    /// What was found about the export. Its anchor is the log where the log's verdict is `VALID`.
+    pub export: Report,
+    /// What was found about the log; none where the export itself is `INVALID`.
+    pub log: Option<LogReport>,
+}
+
+/// Why an export could not be judged at all.
+#[derive(Debug, thiserror::Error)]
+pub enum LoggedError {
+    /// The export could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// There is more evidence than is read.
+    #[error(transparent)]
+    TooMuch(#[from] TooMuchEvidence),
+}
+
+/// Verifies an export against a transparency log, and against a trust file where there is one.
+///
+/// # Errors
+/// When the export could not be read to the point where an answer is possible, or has more evidence than is read.
+pub fn verify_logged(
+    reader: impl BufRead,
+    trust: Option<&Trust>,
+    evidence: &Evidence<'_>,
+    policy: &TrustPolicy,
+) -> Result<LoggedReport, LoggedError> {
+    let mut segments = Segments { wanted: evidence.wanted().into_iter().collect(), facts: Vec::new() };
+    let mut export = verify_with(reader, trust, Some(&mut segments))?;
+    let (Some(origin), Some(run)) = (export.origin.clone(), export.run) else {
+        return Ok(LoggedReport { status: export.status, export, log: None });
+    };
+    if export.status == Status::Invalid {
+        return Ok(LoggedReport { status: Status::Invalid, export, log: None });
+    }
+    let facts = RunFacts { origin: &origin, run, segments: segments.facts };
+    let log = judge(evidence, policy, &facts)?;
+    if log.status == Status::Valid {
+        anchor(&mut export, &log);
+    }
+    let status = if log.status == Status::Valid { export.status } else { log.status };
+    Ok(LoggedReport { status, export, log: Some(log) })
+}
+
+/// Makes the log the anchor of a run whose end it has.
+fn anchor(export: &mut Report, log: &LogReport) {
+    for check in &mut export.checks {
+        if check.name == "anchor" && check.result == CheckResult::NotChecked {
+            check.result = CheckResult::Pass;
+            check.detail = format!("the log has the end of the run, after {} events", export.events);
+        }
+    }
+    export.anchored = export.anchored.max(log.anchored);
+    if export.checks.iter().all(|check| check.result == CheckResult::Pass) {
+        export.status = Status::Valid;
+    }
+}
+
+/// The segments of a run, as they are computed, with the links that heads speak of.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    wanted: HashSet<(Id, u64)>,
+    facts: Vec<SegmentFacts>,
+}
+
+impl Segments {
+    /// A segment begins; an error when there are more than are kept.
+    pub(crate) fn start(&mut self, start: &SegmentStart<'_>, link: Digest) -> Result<(), ()> {
+        if self.facts.len() == SEGMENTS_KEPT_MAX {
+            return Err(());
+        }
+        let head = Head { count: start.after, link };
+        self.facts.push(SegmentFacts {
+            segment: start.segment,
+            ordinal: start.ordinal,
+            parent: start.parent,
+            state: SegmentState::Open,
+            start: head,
+            end: head,
+            links: BTreeMap::new(),
+        });
+        Ok(())
+    }
+
+    /// An event follows.
+    pub(crate) fn event(&mut self, head: Head) {
+        let Some(segment) = self.facts.last_mut() else { return };
+        segment.end = head;
+        if self.wanted.contains(&(segment.segment, head.count)) {
+            segment.links.insert(head.count, head.link);
+        }
+    }
+
+    /// The segment ends.
+    pub(crate) fn end(&mut self, state: SegmentState) {
+        if let Some(segment) = self.facts.last_mut() {
+            segment.state = state;
+        }
+    }
+}
