@@ -11,11 +11,12 @@ use serde::Serialize;
 
 use crate::chain::{Digest, Id, SegmentStart};
 use crate::export::SegmentState;
+use crate::log::files::{EXPORT_FILE, ExportFiles};
 use crate::log::policy::TrustPolicy;
-use crate::log::verdict::{Evidence, LogReport, RunFacts, SegmentFacts, TooMuchEvidence, judge};
+use crate::log::verdict::{Evidence, File, LogReport, RunFacts, SegmentFacts, TooMuchEvidence, judge};
 use crate::report::{CheckResult, Head, Report, Status};
 use crate::trust::Trust;
-use crate::verify::{ReadError, verify_with};
+use crate::verify::{ReadError, verify, verify_with};
 
 /// The most segments of one run that are held against a log.
 pub const SEGMENTS_KEPT_MAX: usize = 1 << 16;
@@ -29,6 +30,8 @@ pub struct LoggedReport {
     pub export: Report,
     /// What was found about the log; none where the export itself is `INVALID`.
     pub log: Option<LogReport>,
+    /// Files that the export brings to be believed, and that were not read.
+    pub ignored: Vec<String>,
 }
 
 /// Why an export could not be judged at all.
@@ -40,6 +43,33 @@ pub enum LoggedError {
     /// There is more evidence than is read.
     #[error(transparent)]
     TooMuch(#[from] TooMuchEvidence),
+    /// Among the files there is no run.
+    #[error("there is no `{EXPORT_FILE}` among the files")]
+    NoExport,
+}
+
+/// Verifies an export that is handed over as files, names and bytes.
+///
+/// # Errors
+/// Those of [`verify_logged`], and when the run itself is not among the files.
+pub fn verify_files(
+    files: &[File<'_>],
+    trust: Option<&Trust>,
+    policy: &TrustPolicy,
+) -> Result<LoggedReport, LoggedError> {
+    let sorted = ExportFiles::sort(files);
+    let export = sorted.export.ok_or(LoggedError::NoExport)?;
+    let mut report = match sorted.problem {
+        None => verify_logged(export, trust, &sorted.evidence, policy)?,
+        Some(problem) => {
+            // What the export itself did wrong goes first, as it does everywhere.
+            let export = verify(export, trust)?;
+            let log = export.failure.is_none().then(|| LogReport::conclude(Vec::new(), Some(problem)));
+            LoggedReport { status: Status::Invalid, export, log, ignored: Vec::new() }
+        }
+    };
+    report.ignored = sorted.ignored.into_iter().map(str::to_owned).collect();
+    Ok(report)
 }
 
 /// Verifies an export against a transparency log, and against a trust file where there is one.
@@ -55,10 +85,10 @@ pub fn verify_logged(
     let mut segments = Segments { wanted: evidence.wanted().into_iter().collect(), facts: Vec::new() };
     let mut export = verify_with(reader, trust, Some(&mut segments))?;
     let (Some(origin), Some(run)) = (export.origin.clone(), export.run) else {
-        return Ok(LoggedReport { status: export.status, export, log: None });
+        return Ok(LoggedReport { status: export.status, export, log: None, ignored: Vec::new() });
     };
     if export.status == Status::Invalid {
-        return Ok(LoggedReport { status: Status::Invalid, export, log: None });
+        return Ok(LoggedReport { status: Status::Invalid, export, log: None, ignored: Vec::new() });
     }
     let facts = RunFacts { origin: &origin, run, segments: segments.facts };
     let log = judge(evidence, policy, &facts)?;
@@ -66,7 +96,7 @@ pub fn verify_logged(
         anchor(&mut export, &log);
     }
     let status = if log.status == Status::Valid { export.status } else { log.status };
-    Ok(LoggedReport { status, export, log: Some(log) })
+    Ok(LoggedReport { status, export, log: Some(log), ignored: Vec::new() })
 }
 
 /// Makes the log the anchor of a run whose end it has.

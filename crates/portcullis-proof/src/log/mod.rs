@@ -9,7 +9,7 @@
 //! leaf ── tree ── tile                    what is logged, how it is hashed, how it is stored
 //! key ── note ── checkpoint               who signs the tree, in texts that others' tools read as well
 //! proof ── policy ── witness              what is handed over, what is believed, who watches the log
-//! history ── verdict                      what a log must never do, and the answer over one run
+//! history ── verdict ── files             what a log must never do, and the answer over one run
 //! ```
 //!
 //! Everything here is pure: bytes in, values and texts out. There is no clock, no file, no network; keys are handed in.
@@ -19,6 +19,7 @@
 mod text;
 
 pub mod checkpoint;
+pub mod files;
 pub mod history;
 pub mod key;
 pub mod leaf;
@@ -31,6 +32,7 @@ pub mod verdict;
 pub mod witness;
 
 pub use checkpoint::Checkpoint;
+pub use files::ExportFiles;
 pub use history::{Fork, History, HistoryError};
 pub use key::{KeyError, KeyKind, NoteSigner, VerifierKey};
 pub use leaf::{KeyId, Leaf, LeafError, RunHead, RunState};

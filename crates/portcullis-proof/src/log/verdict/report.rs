@@ -11,6 +11,8 @@ use crate::report::{Check, CheckResult, Status};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogAttack {
+    /// A file is there twice, or its other half is not, or no export has one of this name.
+    FilesMismatched,
     /// A leaf is not one.
     LeafMalformed,
     /// A proof, or the checkpoint in it, is not one.
@@ -61,7 +63,10 @@ impl LogAttack {
     /// The place in [`CHECKS`] of the check that finds it.
     fn check(self) -> usize {
         match self {
-            LogAttack::LeafMalformed | LogAttack::ProofMalformed | LogAttack::ConsistencyMalformed => 0,
+            LogAttack::FilesMismatched
+            | LogAttack::LeafMalformed
+            | LogAttack::ProofMalformed
+            | LogAttack::ConsistencyMalformed => 0,
             LogAttack::WrongOrigin => 1,
             LogAttack::UnknownLog | LogAttack::CheckpointForged | LogAttack::QuorumMissing => 2,
             LogAttack::NotInLog => 3,
@@ -148,7 +153,7 @@ impl LogReport {
     }
 
     /// The report over the checks that were made; the first that failed is the last of them.
-    pub(super) fn conclude(made: Vec<Result<String, String>>, failure: Option<LogFailure>) -> LogReport {
+    pub(crate) fn conclude(made: Vec<Result<String, String>>, failure: Option<LogFailure>) -> LogReport {
         let failed = failure.as_ref().map(|failure| failure.attack.check());
         let mut made = made.into_iter();
         let mut checks = Vec::with_capacity(CHECKS.len());

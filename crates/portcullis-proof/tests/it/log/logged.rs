@@ -1,9 +1,10 @@
 //! An export with its log: the chain of the one is held against the other.
 
 use portcullis_proof::export::{SegmentRecord, SegmentState, read_record};
-use portcullis_proof::log::{Leaf, LogAttack, RunHead, RunState, TrustPolicy};
+use portcullis_proof::log::{File, Leaf, LogAttack, RunHead, RunState, TrustPolicy};
 use portcullis_proof::{
-    Attack, Digest, Head, Hex, Id, LoggedReport, Parent, Status, Trust, verify, verify_logged,
+    Attack, Digest, Head, Hex, Id, LoggedError, LoggedReport, Parent, Status, Trust, verify, verify_files,
+    verify_logged,
 };
 
 use super::world::{Log, Scene, WRITER, enrol, leaf_key, policy, policy_alone};
@@ -192,4 +193,108 @@ fn a_report_is_one_object() {
         (&"VALID".into(), &"VALID".into(), &"VALID".into())
     );
     assert_eq!(json["log"]["root"].as_str().map(str::len), Some(2 * size_of::<Digest>()));
+}
+
+/// Names and bytes, as a folder or an archive has them.
+type Files = Vec<(String, Vec<u8>)>;
+
+fn files(export: &Export) -> (Files, TrustPolicy) {
+    let scene = logged(export, &all_heads(export));
+    let mut files = vec![("run.export".to_owned(), export.text.clone())];
+    files.extend(scene.leaves.iter().flatten().map(|(name, bytes)| (format!("log/{name}"), bytes.clone())));
+    (files, TrustPolicy::parse(scene.policy.as_bytes()).unwrap())
+}
+
+fn check_files(files: &Files, policy: &TrustPolicy) -> Result<LoggedReport, LoggedError> {
+    let files: Vec<File<'_>> = files.iter().map(|(name, bytes)| File { name, bytes }).collect();
+    verify_files(&files, None, policy)
+}
+
+/// The attack and the file.
+fn named(files: &Files, policy: &TrustPolicy) -> (LogAttack, String) {
+    let report = check_files(files, policy).unwrap();
+    assert_eq!(report.status, Status::Invalid);
+    let failure = report.log.unwrap().failure.unwrap();
+    (failure.attack, failure.file)
+}
+
+#[test]
+fn an_export_is_verified_from_its_files() {
+    let export = resumed(0x02);
+    let (mut files, policy) = files(&export);
+    assert_eq!(check_files(&files, &policy).unwrap().status, Status::Valid);
+    files.reverse();
+    files.push(("README.txt".to_owned(), b"how to verify by hand".to_vec()));
+    files.push(("trust.policy".to_owned(), b"log mine\n".to_vec()));
+    let report = check_files(&files, &policy).unwrap();
+    assert_eq!((report.status, report.ignored), (Status::Valid, vec!["trust.policy".to_owned()]));
+}
+
+#[test]
+fn every_file_that_is_dropped_doubled_renamed_or_swapped_is_found() {
+    let export = closed(0x01, "what is due?");
+    let (files, policy) = files(&export);
+    let mut tried = 0;
+    for place in 1..files.len() {
+        let mut dropped = files.clone();
+        let (name, bytes) = dropped.remove(place);
+        let stem = name.split_once('.').unwrap().0.to_owned();
+        let (attack, file) = named(&dropped, &policy);
+        assert!(attack == LogAttack::FilesMismatched && file.starts_with(&stem), "{name} dropped: {file}");
+        let mut doubled = files.clone();
+        doubled.push((name.clone(), bytes.clone()));
+        assert_eq!(named(&doubled, &policy), (LogAttack::FilesMismatched, name.clone()));
+        for other in 1..files.len() {
+            if other == place {
+                continue;
+            }
+            let mut swapped = files.clone();
+            let (one, two) = (swapped[place].1.clone(), swapped[other].1.clone());
+            (swapped[place].1, swapped[other].1) = (two, one);
+            assert_eq!(
+                check_files(&swapped, &policy).unwrap().status,
+                Status::Invalid,
+                "{name}, {}",
+                files[other].0
+            );
+            tried += 1;
+        }
+        let mut empty = files.clone();
+        empty[place].1.clear();
+        assert_eq!(check_files(&empty, &policy).unwrap().status, Status::Invalid);
+    }
+    assert_eq!(tried, 8 * 7);
+    // Names that mean something to an archive or a file system, and names that mean nothing.
+    for name in [
+        "",
+        "run.export/",
+        "./run.export",
+        "../run.export",
+        "/run.export",
+        "RUN.EXPORT",
+        "log/../run.leaf",
+        "log//a.leaf",
+        "log/a",
+        "log/.leaf",
+        "log/A.leaf",
+        "log/a.leaf.leaf",
+        "log/a b.leaf",
+        "log\\a.leaf",
+        "log/a.leaf ",
+        "log/\u{e9}.leaf",
+        "other/a.leaf",
+        "trust.policy.txt",
+    ] {
+        let mut strange = files.clone();
+        strange.push((name.to_owned(), Vec::new()));
+        assert_eq!(named(&strange, &policy), (LogAttack::FilesMismatched, name.to_owned()));
+    }
+    let long = format!("log/{}.leaf", "a".repeat(65));
+    let mut strange = files.clone();
+    strange.push((long.clone(), Vec::new()));
+    assert_eq!(named(&strange, &policy), (LogAttack::FilesMismatched, long));
+    assert!(matches!(check_files(&files[1..].to_vec(), &policy), Err(LoggedError::NoExport)));
+    let mut twice = files.clone();
+    twice.push(files[0].clone());
+    assert_eq!(named(&twice, &policy), (LogAttack::FilesMismatched, "run.export".to_owned()));
 }
