@@ -186,7 +186,7 @@ fn assemble(bundle: &Bundle, schema: String, mut policies: Vec<Policy>) -> Optio
             policy.template.non_scope_constraints().and_then(|condition| catalogue.members(condition));
         policy.condition = policy.condition.as_ref().map(|condition| constants.hoist(&types, condition));
     }
-    let slices = Slices::build(&policies, &catalogue, &mut constants);
+    let slices = Slices::build(&policies, &catalogue);
     let constants = Entities::new()
         .add_entities(
             [constants.entity(&types)],

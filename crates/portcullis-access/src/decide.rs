@@ -23,7 +23,7 @@ use portcullis_core::tool::Tool;
 use portcullis_core::verdict::Verdict;
 
 use crate::findings::{Outcome, Touched};
-use crate::request::{self, Record};
+use crate::request;
 use crate::schema::call_action;
 use crate::slices::{ActionKey, Bucket, Cover, PolicyNumber};
 use crate::{Access, rules};
@@ -113,6 +113,8 @@ struct Subject<'a> {
     /// The principal and its roles: what policies can name.
     principals: Vec<EntityUID>,
     entity: Arc<Entity>,
+    /// What conditions about nobody but the principal can ask about.
+    alone: OnceCell<Option<Entities>>,
     run_value: OnceCell<Value>,
 }
 
@@ -161,6 +163,7 @@ impl<'a> Subject<'a> {
             principal: uid,
             principals: roles,
             entity,
+            alone: OnceCell::new(),
             run_value: OnceCell::new(),
         })
     }
@@ -189,13 +192,18 @@ impl<'a> Subject<'a> {
         let touched = Touched { verb: "call", resource: &resource, span: None };
         let buckets = self.access.slices.buckets(&keys, &self.principals);
         let candidates = self.candidates(&buckets, ResourceKind::Tool, &target);
+        let in_context = self.looks_at_context(&candidates.open);
         let context = || {
+            // Whether the arguments fit is asked even where no condition looks at them.
+            let arguments = shape.map(|fields| request::arguments(fields, arguments)).transpose()?;
+            if !in_context {
+                return Ok(Context::empty());
+            }
             let mut context = request::call_context(self.run_value(), self.tool);
-            if let Some(fields) = shape {
-                let arguments = request::arguments(fields, arguments)?;
+            if let Some(arguments) = arguments {
                 context.insert("args".into(), arguments);
             }
-            Ok::<Record, String>(context)
+            Ok::<Context, String>(Context::Value(Arc::new(context)))
         };
         if candidates.open.is_empty() {
             return outcome.judge(&self.access.policies, &touched, candidates.applying, Vec::new());
@@ -204,10 +212,15 @@ impl<'a> Subject<'a> {
             Ok(context) => context,
             Err(pointer) => return outcome.misfit(&touched, &pointer),
         };
-        let above = (shape.is_some()).then(|| self.access.types.action("call"));
-        let entities = self.entities(&[&target], &action, above);
-        let context = Context::Value(Arc::new(context));
-        let (applying, failing) = self.applying(candidates, &action, &target, &context, entities.as_ref());
+        let entities;
+        let known = if self.about_principal(&candidates.open) {
+            self.alone()
+        } else {
+            let above = shape.is_some().then(|| self.access.types.action("call"));
+            entities = self.entities(&[&target], &action, above);
+            entities.as_ref()
+        };
+        let (applying, failing) = self.applying(candidates, &action, &target, &context, known);
         outcome.judge(&self.access.policies, &touched, applying, failing);
     }
 
@@ -231,7 +244,7 @@ impl<'a> Subject<'a> {
             Some((*effect, target, candidates))
         });
         let targets: Vec<(&Effect, Target<'_>, Candidates)> = targets.collect();
-        let conditional = targets.iter().any(|(_, _, candidates)| !candidates.open.is_empty());
+        let conditional = targets.iter().any(|(_, _, candidates)| !self.about_principal(&candidates.open));
         let in_context = targets.iter().any(|(_, _, candidates)| self.looks_at_context(&candidates.open));
         let action = self.access.types.action(verb.as_str());
         let context = || {
@@ -251,6 +264,9 @@ impl<'a> Subject<'a> {
                 Touched { verb: verb.as_str(), resource: &effect.resource, span: effect.span.as_ref() };
             let (applying, failing) = match &shared {
                 _ if candidates.open.is_empty() => (candidates.applying, Vec::new()),
+                _ if self.about_principal(&candidates.open) => {
+                    self.applying(candidates, &action, &target, &context, self.alone())
+                }
                 Some(entities) => self.applying(candidates, &action, &target, &context, entities.as_ref()),
                 None => {
                     let entities = self.entities(&[&target], &action, None);
@@ -267,30 +283,27 @@ impl<'a> Subject<'a> {
         policies.iter().any(|at| self.access.policies.get(*at).is_none_or(|policy| policy.in_context))
     }
 
+    /// Whether the policies can be asked without what is known of the resource and the action.
+    fn about_principal(&self, policies: &[PolicyNumber]) -> bool {
+        policies.iter().all(|at| self.access.policies.get(*at).is_some_and(|policy| policy.about_principal))
+    }
+
     /// Asks once about all resources: whether policies that do nothing but permit certain resources permit all of
     /// these. *No* says nothing.
     fn all_permitted(&self, buckets: &[&Bucket], kind: ResourceKind, effects: &[&Effect]) -> bool {
-        let mut conditions = Vec::new();
+        let mut permitted = Vec::new();
         for cover in buckets.iter().filter_map(|bucket| bucket.covered(kind)) {
             match cover {
                 Cover::No => return false,
-                Cover::Ask(condition) => conditions.push(condition),
+                Cover::Permitted(members) => permitted.push(members),
             }
         }
-        if conditions.is_empty() {
+        if !effects.iter().all(|effect| request::is_catalogued(&effect.resource)) {
             return false;
         }
-        let resources: Vec<&Resource> = effects.iter().map(|effect| &effect.resource).collect();
-        let context = request::cover_context(&self.access.types, kind, &resources);
-        let nobody = EntityUIDEntry::known(self.access.types.constants(), None);
-        let request = Request::new_unchecked(
-            nobody.clone(),
-            nobody.clone(),
-            nobody,
-            Some(Context::Value(Arc::new(context))),
-        );
-        let evaluator = Evaluator::new(request, &self.access.constants, Extensions::all_available());
-        conditions.iter().any(|condition| self.access.holds(&evaluator, condition) == Ok(true))
+        let uids = effects.iter().map(|effect| self.access.types.resource(kind, &effect.resource.name));
+        let Some(uids) = uids.collect::<Option<Vec<EntityUID>>>() else { return false };
+        permitted.iter().any(|members| uids.iter().all(|uid| members.has(uid)))
     }
 
     fn target<'r>(&self, resource: &'r Resource) -> Option<Target<'r>> {
@@ -344,15 +357,19 @@ impl<'a> Subject<'a> {
             all.push(Arc::new(action));
         }
         all.push(Arc::clone(&self.entity));
-        self.access
-            .constants
-            .clone()
-            .add_entities(
-                all,
-                None::<&NoEntitiesSchema>,
-                TCComputation::AssumeAlreadyComputed,
-                Extensions::all_available(),
-            )
+        self.with_constants(all)
+    }
+
+    /// The entities that conditions about nobody but the principal can ask about, made once a decision.
+    fn alone(&self) -> Option<&Entities> {
+        self.alone.get_or_init(|| self.with_constants(vec![Arc::clone(&self.entity)])).as_ref()
+    }
+
+    fn with_constants(&self, entities: Vec<Arc<Entity>>) -> Option<Entities> {
+        let constants = self.access.constants.clone();
+        let ancestors = TCComputation::AssumeAlreadyComputed;
+        constants
+            .add_entities(entities, None::<&NoEntitiesSchema>, ancestors, Extensions::all_available())
             .ok()
     }
 

@@ -3,7 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use cedar_policy_core::ast::{AnyId, Effect, Expr, ExprKind, Policy as CedarPolicy, PolicyID, Template, Var};
+use cedar_policy_core::ast::{
+    AnyId, Effect, Expr, ExprKind, Literal, Policy as CedarPolicy, PolicyID, Template, Var,
+};
 use cedar_policy_core::parser::Loc;
 use portcullis_core::bundle::Diagnostic;
 use portcullis_core::limits::MESSAGE_BYTES_MAX;
@@ -41,12 +43,26 @@ pub(crate) struct Policy {
     pub(crate) condition: Option<Expr>,
     /// Whether the condition looks at the context.
     pub(crate) in_context: bool,
+    /// Whether the condition asks nothing about the resource and the action, so that it can be evaluated without
+    /// what is known of them.
+    pub(crate) about_principal: bool,
     /// The resources of which the condition holds, where it speaks of nothing else.
     pub(crate) members: Option<Members>,
 }
 
 fn looks_at_context(condition: &Expr) -> bool {
     condition.subexpressions().any(|part| matches!(part.expr_kind(), ExprKind::Var(Var::Context)))
+}
+
+/// Whether of all entities only the principal and its roles can matter: neither variables nor names lead to others.
+fn looks_at_principal_alone(condition: &Expr) -> bool {
+    condition.subexpressions().all(|part| match part.expr_kind() {
+        ExprKind::Var(Var::Resource | Var::Action) => false,
+        ExprKind::Lit(Literal::EntityUID(uid)) => {
+            matches!(uid.entity_type().to_string().as_str(), "Principal" | "Role")
+        }
+        _ => true,
+    })
 }
 
 /// Reads the policies of one parsed file, in the order of the text.
@@ -120,6 +136,7 @@ fn read_one(
         place: (place.line, place.column),
         condition: template.non_scope_constraints().cloned(),
         in_context: template.non_scope_constraints().is_some_and(looks_at_context),
+        about_principal: template.non_scope_constraints().is_some_and(looks_at_principal_alone),
         members: None,
         rule: format!("access/{rule}"),
         id,

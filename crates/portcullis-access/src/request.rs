@@ -19,7 +19,6 @@ use serde_json::Value as Json;
 use smol_str::SmolStr;
 
 use crate::schema::{Field, Shape, resource_attributes};
-use crate::uid::Types;
 
 /// A record under construction.
 pub(crate) type Record = BTreeMap<SmolStr, Value>;
@@ -221,15 +220,4 @@ fn integer(value: &Json) -> Option<i64> {
 pub(crate) fn is_catalogued(resource: &Resource) -> bool {
     resource.is("catalogued")
         || !resource_attributes(resource.kind).iter().any(|meta| meta.name == "catalogued")
-}
-
-/// The context of the question about many resources at once.
-pub(crate) fn cover_context(types: &Types, kind: ResourceKind, resources: &[&Resource]) -> Record {
-    let catalogued = resources.iter().all(|resource| is_catalogued(resource));
-    let uids = resources.iter().filter_map(|resource| types.resource(kind, &resource.name));
-    let uids = Value::set_of_lits(uids.map(Literal::from).collect::<Vec<_>>(), None);
-    Record::from([
-        (SmolStr::new_static("catalogued"), catalogued.into()),
-        (SmolStr::new_static("resources"), uids),
-    ])
 }

@@ -6,14 +6,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use cedar_policy_core::ast::{
-    ActionConstraint, EntityReference, EntityUID, Expr, PrincipalOrResourceConstraint, Value, Var,
-};
+use cedar_policy_core::ast::{ActionConstraint, EntityReference, EntityUID, PrincipalOrResourceConstraint};
 use portcullis_core::effect::{ResourceKind, Verb};
 use portcullis_core::verdict::Verdict;
 use smol_str::SmolStr;
 
-use crate::conditions::{Catalogue, Constants, Members};
+use crate::conditions::{Catalogue, Members};
 use crate::policy::Policy;
 use crate::uid::{Types, number};
 
@@ -72,13 +70,13 @@ struct About {
 pub(crate) enum Cover {
     /// No: one of them says more than which resources it permits.
     No,
-    /// This condition over `context.resources` and `context.catalogued` holds if they permit all of them.
-    Ask(Expr),
+    /// They permit these, as long as each is catalogued where its kind has a catalogue.
+    Permitted(Members),
 }
 
 impl Slices {
-    /// Files all policies. Constants of the conditions over many resources go to `constants`.
-    pub(crate) fn build(policies: &[Policy], catalogue: &Catalogue<'_>, constants: &mut Constants) -> Self {
+    /// Files all policies.
+    pub(crate) fn build(policies: &[Policy], catalogue: &Catalogue<'_>) -> Self {
         let types = catalogue.types;
         let mut slices = Self::default();
         for (at, policy) in policies.iter().enumerate() {
@@ -96,7 +94,7 @@ impl Slices {
             for bucket in by_principal.named.values_mut().chain([&mut by_principal.anyone]) {
                 let about = |kind| About {
                     names: bucket.names(kind, types),
-                    cover: bucket.cover(kind, policies, catalogue, constants),
+                    cover: bucket.cover(kind, policies, catalogue),
                 };
                 bucket.about = ResourceKind::ALL.into_iter().map(about).collect();
             }
@@ -179,13 +177,7 @@ impl Bucket {
         self.about.get(number(kind)).and_then(|about| about.cover.as_ref())
     }
 
-    fn cover(
-        &self,
-        kind: ResourceKind,
-        policies: &[Policy],
-        catalogue: &Catalogue<'_>,
-        constants: &mut Constants,
-    ) -> Option<Cover> {
+    fn cover(&self, kind: ResourceKind, policies: &[Policy], catalogue: &Catalogue<'_>) -> Option<Cover> {
         let types = catalogue.types;
         let anything = self.shared(kind).map(|at| (at, Some(Members::All)));
         let exactly = self.exactly.iter().filter(|(uid, _)| types.relates(uid.entity_type(), kind));
@@ -214,16 +206,7 @@ impl Bucket {
                 None => members,
             });
         }
-        let all = all?;
-        let context = |name| Expr::get_attr(Expr::var(Var::Context), SmolStr::new_static(name));
-        let contained = match all {
-            Members::All => Expr::val(true),
-            Members::These(uids) => {
-                let set = Value::set_of_lits(uids.into_iter().map(Into::into), None);
-                Expr::contains_all(constants.add(types, set), context("resources"))
-            }
-        };
-        Some(Cover::Ask(Expr::and(context("catalogued"), contained)))
+        all.map(Cover::Permitted)
     }
 }
 

@@ -99,7 +99,7 @@ impl Interpreter<'_, '_> {
     fn simple(&mut self, name: &str, arguments: &Arguments) -> Value {
         if name == "property" {
             return match arguments.positional.first() {
-                Some(getter) => Atom::Method(Rc::new((getter.clone(), "@property".to_owned()))).into(),
+                Some(getter) => Atom::Method(Rc::new((getter.clone(), "@property".into()))).into(),
                 None => Value::data(),
             };
         }

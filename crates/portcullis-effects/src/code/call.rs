@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use portcullis_core::effect::{Resource, ResourceKind, Verb};
 use ruff_python_ast::Expr;
+use smol_str::format_smolstr;
 
 use super::expression::key_of;
 use super::interpreter::{Arguments, Interpreter};
@@ -140,7 +141,9 @@ impl<'a> Interpreter<'a, '_> {
         let mut bound = Value::none();
         for atom in found.atoms() {
             let value = match atom {
-                Atom::Function(_) => Atom::Method(Rc::new((object.clone(), format!("\0{name}")))).into(),
+                Atom::Function(_) => {
+                    Atom::Method(Rc::new((object.clone(), format_smolstr!("\0{name}")))).into()
+                }
                 Atom::Method(property) if property.1 == "@property" => {
                     let getter = property.0.clone();
                     self.call(&getter, Arguments::of(vec![object.clone()], range.clone()))
@@ -263,7 +266,7 @@ impl<'a> Interpreter<'a, '_> {
     }
 
     fn attribute_of(&mut self, atom: &Atom, name: &str, range: &Range<usize>) -> Value {
-        let method = || Atom::Method(Rc::new((atom.clone().into(), name.to_owned()))).into();
+        let method = || Atom::Method(Rc::new((atom.clone().into(), name.into()))).into();
         match atom {
             Atom::Table(frame) => self.frame_attribute(frame, name, range.clone()),
             Atom::Row(frame) => self.row_attribute(frame, name, range.clone()),
@@ -271,11 +274,11 @@ impl<'a> Interpreter<'a, '_> {
             Atom::Mask => Self::series_attribute(name),
             Atom::Text(_) | Atom::List(_) | Atom::Dict(_) => method(),
             Atom::Data | Atom::Integer(_) | Atom::Nothing => {
-                Atom::Method(Rc::new((Value::data(), name.to_owned()))).into()
+                Atom::Method(Rc::new((Value::data(), name.into()))).into()
             }
             Atom::Location(path) => self.location_attribute(&Rc::clone(path), name),
             Atom::Client(kind) => self.client_attribute(kind, name),
-            Atom::Name(module) => Value::name(&format!("{module}.{name}")),
+            Atom::Name(module) => Value::name(format_smolstr!("{module}.{name}")),
             Atom::Object(id) => {
                 let found = self.member(*id, name, range.clone());
                 if !found.is_none() {
@@ -303,7 +306,7 @@ impl<'a> Interpreter<'a, '_> {
             Atom::Function(_) | Atom::Declared(_) | Atom::Partial(_) => Value::data(),
             // What a method gives is not known before it is called; a property of data is data.
             Atom::Method(method) if method.0.atoms() == [Atom::Data] => {
-                Atom::Method(Rc::new((Value::data(), name.to_owned()))).into()
+                Atom::Method(Rc::new((Value::data(), name.into()))).into()
             }
             Atom::Method(_) | Atom::Unknown => Value::unknown(),
         }
@@ -344,7 +347,7 @@ impl<'a> Interpreter<'a, '_> {
                 Atom::Dict(id) => self.dict_item(*id, index),
                 Atom::Series if index.any(|atom| *atom == Atom::Mask) => Atom::Series.into(),
                 Atom::Mask => Atom::Mask.into(),
-                Atom::Name(name) => self.name_item(&Rc::clone(name), index, range.clone()),
+                Atom::Name(name) => self.name_item(name, index, range.clone()),
                 Atom::Class(id) => {
                     let hook = self.attribute_of(atom, "__class_getitem__", &range);
                     if hook.any(|atom| matches!(atom, Atom::Function(_) | Atom::Partial(_))) {
@@ -418,8 +421,8 @@ impl<'a> Interpreter<'a, '_> {
     }
 
     /// `os.environ['X'] = …`
-    pub(super) fn store_in_name(&mut self, name: &Rc<str>, index: &Value, range: Range<usize>) {
-        match &**name {
+    pub(super) fn store_in_name(&mut self, name: &str, index: &Value, range: Range<usize>) {
+        match name {
             "os.environ" => self.environment(Verb::Configure, index, &range),
             _ => self.unknown(format!("a part of `{name}` is replaced"), range),
         }

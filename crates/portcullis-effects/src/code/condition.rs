@@ -7,7 +7,9 @@
 //! Only the names of columns matter here. Values may be unknown and may hold anything; an unknown part where a
 //! column's name should be makes the column unknown.
 
-use super::text::{Part, Text};
+use std::borrow::Cow;
+
+use super::text::{Part, Text, lowercase};
 
 /// A column as a string names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +78,10 @@ const AGGREGATES: &[&str] = &[
 /// A character that stands for an unknown part while a text is taken apart.
 const HOLE: char = '\u{fffc}';
 
-fn marked(text: &Text) -> String {
+fn marked(text: &Text) -> Cow<'_, str> {
+    if let Some(known) = text.known().filter(|known| !known.contains(HOLE)) {
+        return Cow::Borrowed(known);
+    }
     let mut out = String::new();
     for part in text.parts() {
         match part {
@@ -84,7 +89,7 @@ fn marked(text: &Text) -> String {
             Part::Hole => out.push(HOLE),
         }
     }
-    out
+    Cow::Owned(out)
 }
 
 /// The columns that the conditions in a text look at.
@@ -119,10 +124,13 @@ fn one_condition(condition: &str, columns: &mut Vec<Column>) {
     };
     name(call(left).unwrap_or(left), columns);
     if let Some((function, inner)) = right.trim().strip_suffix(')').and_then(|call| call.split_once('('))
-        && AGGREGATES.contains(&function.to_lowercase().as_str())
+        && AGGREGATES.contains(&&*lowercase(function))
     {
         // `time=max(time)`; other brackets are part of a value.
         name(inner, columns);
+    }
+    if !right.contains(' ') {
+        return;
     }
     // A further condition that a word joins to this one.
     for word in [" and ", " or ", " AND ", " OR "] {
@@ -144,7 +152,7 @@ fn operator(condition: &str) -> Option<(&str, &str)> {
     });
     let mut before = 0;
     for word in condition.split_inclusive(char::is_whitespace) {
-        let is_operator = WORD_OPERATORS.contains(&word.trim().to_lowercase().as_str());
+        let is_operator = WORD_OPERATORS.contains(&&*lowercase(word.trim()));
         if before > 0
             && is_operator
             && sign.is_none_or(|(left, _)| before < left.len())
@@ -191,7 +199,7 @@ pub(super) fn value_columns(text: &Text, known: impl Fn(&str) -> bool) -> Vec<Co
     for (at, part) in text.split(',').enumerate() {
         let part = part.trim_matches(|edge: char| edge.is_whitespace() || "\"'`[]{}".contains(edge));
         let inner = call(part).unwrap_or(part);
-        let lower = inner.trim().to_lowercase();
+        let lower = lowercase(inner.trim());
         if at == 0 && !known(&lower) {
             // `max cost`, `cost max`: the words that are columns.
             let words: Vec<&str> = lower.split_whitespace().collect();
@@ -200,7 +208,7 @@ pub(super) fn value_columns(text: &Text, known: impl Fn(&str) -> bool) -> Vec<Co
                 continue;
             }
         }
-        if at == 0 || known(&lower) || !AGGREGATES.contains(&lower.as_str()) {
+        if at == 0 || known(&lower) || !AGGREGATES.contains(&&*lower) {
             name(inner, &mut columns);
         }
     }

@@ -13,8 +13,7 @@ const CONTAINERS_DEPTH_MAX: usize = 4;
 impl Interpreter<'_, '_> {
     /// Arguments go where nobody knows what is done with them.
     pub(super) fn hand_over(&mut self, arguments: &Arguments) {
-        let values: Vec<Value> = arguments.all().cloned().collect();
-        for value in &values {
+        for value in arguments.all() {
             self.escape(value, arguments.range.clone());
             self.expose(value, &arguments.range);
         }
@@ -50,6 +49,13 @@ impl Interpreter<'_, '_> {
     /// Objects, classes, connections and lists of functions come into other hands: all that can be called on them
     /// may be, with anything. Functions themselves are left to [`Self::run_callbacks`].
     pub(super) fn expose(&mut self, value: &Value, range: &Range<usize>) {
+        // Most arguments are plain values.
+        let has_parts = |atom: &Atom| {
+            matches!(atom, Atom::Object(_) | Atom::Class(_) | Atom::List(_) | Atom::Dict(_) | Atom::Client(_))
+        };
+        if !value.any(has_parts) {
+            return;
+        }
         let mut open = vec![(value.clone(), 0)];
         let mut seen: Vec<HeapId> = Vec::new();
         while let Some((value, depth)) = open.pop() {

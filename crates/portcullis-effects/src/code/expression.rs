@@ -13,6 +13,7 @@ use ruff_python_ast::{
     ConversionFlag, Expr, ExprBinOp, ExprCall, ExprDict, ExprFString, InterpolatedStringElement, Number,
     Operator, UnaryOp,
 };
+use smallvec::smallvec;
 
 use super::interpreter::{Arguments, Body, Interpreter, range_of};
 use super::text::{Text, Texts, concatenate};
@@ -130,12 +131,11 @@ impl<'a> Interpreter<'a, '_> {
 
     fn f_string(&mut self, node: &'a ExprFString) -> Value {
         let range = range_of(node);
-        let mut texts: Texts = vec![Rc::new(Text::literal("", range.clone()))];
+        let mut texts: Texts = smallvec![Rc::new(Text::literal("", range.clone()))];
         for part in &node.value {
             match part {
                 ruff_python_ast::FStringPart::Literal(literal) => {
-                    texts =
-                        concatenate(&texts, &vec![Rc::new(Text::literal(&*literal.value, range.clone()))]);
+                    texts = concatenate(&texts, &[Rc::new(Text::literal(&*literal.value, range.clone()))]);
                 }
                 ruff_python_ast::FStringPart::FString(string) => {
                     for element in &string.elements {
@@ -151,7 +151,7 @@ impl<'a> Interpreter<'a, '_> {
     fn f_string_element(&mut self, element: &'a InterpolatedStringElement, range: &Range<usize>) -> Texts {
         match element {
             InterpolatedStringElement::Literal(literal) => {
-                vec![Rc::new(Text::literal(&*literal.value, range.clone()))]
+                smallvec![Rc::new(Text::literal(&*literal.value, range.clone()))]
             }
             InterpolatedStringElement::Interpolation(field) => {
                 let value = self.eval(&field.expression);

@@ -25,7 +25,7 @@ impl<'a> Interpreter<'a, '_> {
         let handle: Value = Atom::Table(Rc::clone(frame)).into();
         if SHAPE.contains(&name) {
             // A method of grouped tables in part: `groupby('a').size()`.
-            return Atom::Method(Rc::new((Value::data(), name.to_owned()))).into();
+            return Atom::Method(Rc::new((Value::data(), name.into()))).into();
         }
         if name == "T" {
             return handle;
@@ -36,7 +36,7 @@ impl<'a> Interpreter<'a, '_> {
         }
         let groups = [SAME, BY_COLUMN, WHOLE_TABLE, WHOLE_DATA, WRITERS, OTHERS, LOCATORS];
         if groups.iter().any(|group| group.contains(&name)) {
-            return Atom::Method(Rc::new((handle, name.to_owned()))).into();
+            return Atom::Method(Rc::new((handle, name.into()))).into();
         }
         self.read_column(frame, name, range);
         Atom::Series.into()
@@ -48,7 +48,7 @@ impl<'a> Interpreter<'a, '_> {
         match name {
             "index" | "name" | "size" | "shape" | "empty" | "dtype" | "Index" | "_fields" => Value::data(),
             "iloc" | "iat" | "loc" | "at" => row,
-            _ if ROW_METHODS.contains(&name) => Atom::Method(Rc::new((row, name.to_owned()))).into(),
+            _ if ROW_METHODS.contains(&name) => Atom::Method(Rc::new((row, name.into()))).into(),
             _ => {
                 self.read_column(frame, name, range);
                 Value::data()
@@ -61,7 +61,7 @@ impl<'a> Interpreter<'a, '_> {
         if SERIES_PROPERTIES.contains(&name) {
             return Atom::Series.into();
         }
-        Atom::Method(Rc::new((Atom::Series.into(), name.to_owned()))).into()
+        Atom::Method(Rc::new((Atom::Series.into(), name.into()))).into()
     }
 
     /// `frame[index]`

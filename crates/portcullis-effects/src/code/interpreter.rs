@@ -139,6 +139,8 @@ pub(super) struct Interpreter<'a, 'e> {
     pub(super) rebound: BTreeSet<String>,
     /// Classes whose objects went where anybody may call their methods.
     pub(super) exposed: BTreeSet<usize>,
+    /// Columns of which it was said that they are read, by table.
+    pub(super) columns_read: BTreeMap<String, BTreeSet<String>>,
     /// Grows whenever something in the heap does.
     heap_version: usize,
     pub(super) functions: Vec<Function<'a>>,
@@ -178,6 +180,7 @@ impl<'a, 'e> Interpreter<'a, 'e> {
             sites: BTreeMap::new(),
             rebound: BTreeSet::new(),
             exposed: BTreeSet::new(),
+            columns_read: BTreeMap::new(),
             heap_version: 0,
             functions: Vec::new(),
             classes: Vec::new(),

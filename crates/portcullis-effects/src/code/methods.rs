@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::rc::Rc;
 
+use smallvec::smallvec;
+
 use super::expression::{add_item, key_of, store_entry};
 use super::interpreter::{Arguments, Interpreter};
 use super::text::{Piece, Text, Texts, brace_template, concatenate, percent_template};
@@ -86,10 +88,10 @@ impl Interpreter<'_, '_> {
             return Value::text(Text::hole(range));
         };
         let mut next = 0;
-        let mut texts: Texts = vec![Rc::new(Text::literal("", template.range()))];
+        let mut texts: Texts = smallvec![Rc::new(Text::literal("", template.range()))];
         for piece in pieces {
             let filled = match piece {
-                Piece::Literal(literal) => vec![Rc::new(Text::literal(literal, template.range()))],
+                Piece::Literal(literal) => smallvec![Rc::new(Text::literal(literal, template.range()))],
                 Piece::Field { name: field, plain } => {
                     let head = field.split(['.', '[']).next().unwrap_or_default();
                     let value = if name == "format_map" {
@@ -138,10 +140,10 @@ impl Interpreter<'_, '_> {
             };
             let items = self.exact_items(given);
             let mut next = 0;
-            let mut texts: Texts = vec![Rc::new(Text::literal("", text.range()))];
+            let mut texts: Texts = smallvec![Rc::new(Text::literal("", text.range()))];
             for piece in pieces {
                 let filled = match piece {
-                    Piece::Literal(literal) => vec![Rc::new(Text::literal(literal, text.range()))],
+                    Piece::Literal(literal) => smallvec![Rc::new(Text::literal(literal, text.range()))],
                     Piece::Field { name, plain } => {
                         let value = if !name.is_empty() {
                             self.entry(given, &name)
@@ -167,10 +169,10 @@ impl Interpreter<'_, '_> {
         let Some(value) = arguments.positional.first().cloned() else { return Value::data() };
         match self.exact_items(&value) {
             Some(items) if items.len() <= 64 => {
-                let mut texts: Texts = vec![Rc::new(Text::literal("", separator.range()))];
+                let mut texts: Texts = smallvec![Rc::new(Text::literal("", separator.range()))];
                 for (at, item) in items.iter().enumerate() {
                     if at > 0 {
-                        texts = concatenate(&texts, &vec![Rc::clone(separator)]);
+                        texts = concatenate(&texts, std::slice::from_ref(separator));
                     }
                     let item = self.shown(item, true, &range);
                     texts = concatenate(&texts, &item);

@@ -12,7 +12,7 @@ use portcullis_core::effect::{Resource, ResourceKind, Verb};
 
 use super::condition::{self, Column};
 use super::interpreter::{Arguments, Interpreter};
-use super::text::{Part, Text, Texts};
+use super::text::{Part, Text, Texts, lowercase};
 use super::value::{Atom, Frame, Object, Value};
 use super::{ToolArgument, ToolCall, sql};
 
@@ -212,7 +212,8 @@ impl Interpreter<'_, '_> {
 
     /// A column of a table is read.
     pub(super) fn read_column(&mut self, frame: &Frame, column: &str, range: Range<usize>) {
-        let mut column = column.trim().to_lowercase();
+        let lower = lowercase(column.trim());
+        let mut column = &*lower;
         let Some(tables) = &frame.tables else {
             self.unknown(format!("the column `{column}` of a table that is not known is read"), range);
             return;
@@ -220,34 +221,39 @@ impl Interpreter<'_, '_> {
         if let Some((table, name)) = column.split_once('.')
             && tables.contains(table)
         {
-            column = name.to_owned();
+            column = name;
         }
         let known = &self.surroundings.settings.tables;
         let has =
-            |table: &&String, column: &str| known.get(*table).is_some_and(|it| it.columns.contains(column));
-        let mut holders: Vec<&String> = tables.iter().filter(|table| has(table, &column)).collect();
-        if holders.is_empty() && frame.derived.contains(&column) {
+            |table: &String, column: &str| known.get(table).is_some_and(|it| it.columns.contains(column));
+        let mut catalogued = tables.iter().any(|table| has(table, column));
+        if !catalogued && frame.derived.contains(column) {
             return;
         }
-        if holders.is_empty()
+        if !catalogued
             && tables.len() > 1
             && let Some(stem) = column.strip_suffix("_x").or_else(|| column.strip_suffix("_y"))
+            && tables.iter().any(|table| has(table, stem))
         {
             // Joining tables renames columns that both have.
-            holders = tables.iter().filter(|table| has(table, stem)).collect();
-            if !holders.is_empty() {
-                column = stem.to_owned();
+            column = stem;
+            catalogued = true;
+        }
+        for table in tables {
+            // Where none of them is known to have it, any may.
+            if !catalogued || has(table, column) {
+                self.read_column_of(table, column, catalogued, &range);
             }
         }
-        let catalogued = !holders.is_empty();
-        if !catalogued {
-            holders = tables.iter().collect();
+    }
+
+    /// One column of one table is read. Programs read the same ones again and again; only the first time counts.
+    fn read_column_of(&mut self, table: &str, column: &str, catalogued: bool, range: &Range<usize>) {
+        if self.columns_read.get(table).is_some_and(|columns| columns.contains(column)) {
+            return;
         }
-        let resources: Vec<Resource> =
-            holders.into_iter().map(|table| column_resource(table, &column, catalogued)).collect();
-        for resource in resources {
-            self.effect(Verb::Read, resource, range.clone());
-        }
+        self.columns_read.entry(table.to_owned()).or_default().insert(column.to_owned());
+        self.effect(Verb::Read, column_resource(table, column, catalogued), range.clone());
     }
 
     /// A column is read, and it is not known which.
@@ -279,7 +285,7 @@ impl Interpreter<'_, '_> {
             match settings.tables.get(table) {
                 Some(known) => {
                     for column in &known.columns {
-                        self.effect(Verb::Read, column_resource(table, column, true), range.clone());
+                        self.read_column_of(table, column, true, &range);
                     }
                 }
                 None => self.effect(Verb::Read, column_resource(table, "*", false), range.clone()),

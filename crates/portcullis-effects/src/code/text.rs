@@ -1,7 +1,11 @@
 //! Strings that are known in part: literals with holes.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::rc::Rc;
+
+use smallvec::{SmallVec, smallvec};
+use smol_str::{SmolStr, format_smolstr};
 
 use crate::limits::{CODE_STRING_BYTES_MAX, CODE_VALUES_MAX};
 
@@ -9,7 +13,7 @@ use crate::limits::{CODE_STRING_BYTES_MAX, CODE_VALUES_MAX};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     /// Known characters.
-    Literal(String),
+    Literal(SmolStr),
     /// Any characters, also none.
     Hole,
 }
@@ -17,7 +21,8 @@ pub(super) enum Part {
 /// A string as far as it is known, and where its first literal stands in the code.
 #[derive(Debug, Clone)]
 pub(super) struct Text {
-    parts: Vec<Part>,
+    /// Nearly every text is one literal, and needs no list of its own.
+    parts: SmallVec<[Part; 1]>,
     range: Range<usize>,
 }
 
@@ -29,14 +34,14 @@ impl PartialEq for Text {
 }
 
 impl Text {
-    pub(super) fn literal(text: impl Into<String>, range: Range<usize>) -> Self {
+    pub(super) fn literal(text: impl Into<SmolStr>, range: Range<usize>) -> Self {
         let text = text.into();
-        let parts = if text.is_empty() { Vec::new() } else { vec![Part::Literal(text)] };
+        let parts = if text.is_empty() { SmallVec::new() } else { smallvec![Part::Literal(text)] };
         Self { parts, range }
     }
 
     pub(super) fn hole(range: Range<usize>) -> Self {
-        Self { parts: vec![Part::Hole], range }
+        Self { parts: smallvec![Part::Hole], range }
     }
 
     pub(super) fn parts(&self) -> &[Part] {
@@ -88,7 +93,9 @@ impl Text {
         let mut parts = self.parts.clone();
         for part in &other.parts {
             match (parts.last_mut(), part) {
-                (Some(Part::Literal(last)), Part::Literal(next)) => last.push_str(next),
+                (Some(Part::Literal(last)), Part::Literal(next)) => {
+                    *last = format_smolstr!("{last}{next}");
+                }
                 (Some(Part::Hole), Part::Hole) => {}
                 _ => parts.push(part.clone()),
             }
@@ -107,7 +114,7 @@ impl Text {
             .parts
             .iter()
             .map(|part| match part {
-                Part::Literal(text) => Part::Literal(change(text)),
+                Part::Literal(text) => Part::Literal(change(text).into()),
                 Part::Hole => Part::Hole,
             })
             .filter(|part| !matches!(part, Part::Literal(text) if text.is_empty()))
@@ -117,21 +124,29 @@ impl Text {
 }
 
 /// Several strings of which one is meant.
-pub(super) type Texts = Vec<Rc<Text>>;
+pub(super) type Texts = SmallVec<[Rc<Text>; 1]>;
 
 /// Every string of `left` followed by every one of `right`; one with a hole for all when they are too many.
-pub(super) fn concatenate(left: &Texts, right: &Texts) -> Texts {
-    let hole = |texts: &Texts| -> Texts {
-        texts.first().map(|text| vec![Rc::new(Text::hole(text.range()))]).unwrap_or_default()
+pub(super) fn concatenate(left: &[Rc<Text>], right: &[Rc<Text>]) -> Texts {
+    let hole = |texts: &[Rc<Text>]| -> Texts {
+        texts.first().map(|text| Rc::new(Text::hole(text.range()))).into_iter().collect()
     };
-    let (left, right) = if left.len() * right.len() > CODE_VALUES_MAX {
-        if left.len() >= right.len() { (hole(left), right.clone()) } else { (left.clone(), hole(right)) }
-    } else {
-        (left.clone(), right.clone())
+    let too_many = left.len() * right.len() > CODE_VALUES_MAX;
+    let held;
+    let (left, right) = match too_many {
+        true if left.len() >= right.len() => {
+            held = hole(left);
+            (&*held, right)
+        }
+        true => {
+            held = hole(right);
+            (left, &*held)
+        }
+        false => (left, right),
     };
     let mut all = Texts::new();
-    for a in &left {
-        for b in &right {
+    for a in left {
+        for b in right {
             let text = a.then(b);
             if !all.iter().any(|known| **known == text) {
                 all.push(Rc::new(text));
@@ -139,6 +154,12 @@ pub(super) fn concatenate(left: &Texts, right: &Texts) -> Texts {
         }
     }
     all
+}
+
+/// The text in lower case, which names in code mostly are already.
+pub(super) fn lowercase(text: &str) -> Cow<'_, str> {
+    let lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
 }
 
 /// A piece of a format string.

@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use smol_str::SmolStr;
+
 use super::text::Text;
 use crate::limits::CODE_VALUES_MAX;
 
@@ -46,11 +48,11 @@ pub(super) enum Atom {
     /// An object of a class that the code defines.
     Object(usize),
     /// A function of the bundle.
-    Declared(Rc<str>),
+    Declared(SmolStr),
     /// A module, function or class by its full dotted name; the built-in ones begin with `builtins.`.
-    Name(Rc<str>),
+    Name(SmolStr),
     /// A method of a value.
-    Method(Rc<(Value, String)>),
+    Method(Rc<(Value, SmolStr)>),
     /// A function with some arguments given.
     Partial(Rc<Partial>),
     /// A path of `pathlib`.
@@ -174,7 +176,7 @@ impl Value {
         Atom::Text(Rc::new(text)).into()
     }
 
-    pub(super) fn name(name: &str) -> Self {
+    pub(super) fn name(name: impl Into<SmolStr>) -> Self {
         Atom::Name(name.into()).into()
     }
 

@@ -4,17 +4,19 @@ mod names;
 
 mod network;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 
 use portcullis_core::effect::{Effect, Resource, Verb};
+use smallvec::smallvec;
 
 use super::expression::add_item;
 use super::interpreter::{Arguments, Interpreter};
 use super::modules;
 use super::sql;
-use super::text::Text;
+use super::text::{Text, Texts};
 use super::value::{Atom, Object, Partial, Value};
 use crate::Surroundings;
 use names::{IMPORTABLE, OPENERS, PATHS, QUIET};
@@ -69,9 +71,9 @@ impl Interpreter<'_, '_> {
         }
         // Short names by which these libraries are known when an earlier piece of code imported them.
         let name = &*match name.split_once('.') {
-            Some(("np", rest)) => format!("numpy.{rest}"),
-            Some(("pd", rest)) => format!("pandas.{rest}"),
-            _ => name.to_owned(),
+            Some(("np", rest)) => Cow::Owned(format!("numpy.{rest}")),
+            Some(("pd", rest)) => Cow::Owned(format!("pandas.{rest}")),
+            _ => Cow::Borrowed(name),
         };
         if OPENERS.contains(&name) {
             self.builtin("open", arguments);
@@ -328,10 +330,10 @@ impl Interpreter<'_, '_> {
 
     /// Parts of a path put together; an absolute part begins anew.
     pub(super) fn path_join(&mut self, parts: &[Value], range: &Range<usize>, location: bool) -> Value {
-        let mut paths = vec![Rc::new(Text::literal("", range.clone()))];
+        let mut paths: Texts = smallvec![Rc::new(Text::literal("", range.clone()))];
         for (at, part) in parts.iter().enumerate() {
             let part = self.strings(Some(part), range);
-            let mut joined = Vec::new();
+            let mut joined = Texts::new();
             for right in &part {
                 if right.known().is_some_and(|path| path.starts_with('/')) || at == 0 {
                     joined.push(Rc::clone(right));
@@ -360,7 +362,7 @@ impl Interpreter<'_, '_> {
                 Atom::Location(Rc::new(path.then(&up))).into()
             }
             "name" | "stem" | "suffix" | "parts" | "suffixes" | "anchor" | "root" | "drive" => Value::data(),
-            _ => Atom::Method(Rc::new((Atom::Location(Rc::clone(path)).into(), name.to_owned()))).into(),
+            _ => Atom::Method(Rc::new((Atom::Location(Rc::clone(path)).into(), name.into()))).into(),
         }
     }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use ruff_python_ast::{Expr, Pattern};
 use ruff_text_size::Ranged;
+use smol_str::format_smolstr;
 
 use super::{add_item, key_of, store_entry};
 use crate::code::interpreter::{Interpreter, range_of};
@@ -66,8 +67,8 @@ impl<'a> Interpreter<'a, '_> {
                     self.change(*id, |object| store_entry(object, key, value));
                 }
                 Atom::List(id) => self.change(*id, |object| add_item(object, value)),
-                Atom::Name(name) => self.store_in_name(&Rc::clone(name), index, range.clone()),
-                Atom::Client(kind) => self.store_in_name(&(*kind).into(), index, range.clone()),
+                Atom::Name(name) => self.store_in_name(name, index, range.clone()),
+                Atom::Client(kind) => self.store_in_name(kind, index, range.clone()),
                 _ => {}
             }
         }
@@ -141,7 +142,7 @@ impl<'a> Interpreter<'a, '_> {
                 let index = self.eval(&node.slice);
                 for atom in container.atoms() {
                     if let Atom::Name(name) = atom {
-                        self.store_in_name(&Rc::clone(name), &index, range_of(target));
+                        self.store_in_name(name, &index, range_of(target));
                     }
                 }
                 // The items behind it move.
@@ -259,7 +260,7 @@ impl<'a> Interpreter<'a, '_> {
             let value = if declared {
                 Atom::Declared(alias.name.id.as_str().into()).into()
             } else {
-                Value::name(&format!("{relative}{module}.{}", alias.name.id))
+                Value::name(format_smolstr!("{relative}{module}.{}", alias.name.id))
             };
             self.assign(&name.id, value);
         }

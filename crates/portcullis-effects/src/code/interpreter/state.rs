@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use smol_str::format_smolstr;
+
 use super::{Arguments, Interpreter, Scope, State};
 use crate::code::value::{Atom, HeapId, Object, Value};
 
@@ -19,7 +21,7 @@ impl<'a> Interpreter<'a, '_> {
             return if self.rebound.contains(name) { Value::unknown().or(&declared) } else { declared };
         }
         if crate::code::modules::is_builtin(name) {
-            let built_in = Value::name(&format!("builtins.{name}"));
+            let built_in = Value::name(format_smolstr!("builtins.{name}"));
             return if self.rebound.contains(name) { built_in.or(&Value::unknown()) } else { built_in };
         }
         Value::unknown()
@@ -47,7 +49,7 @@ impl<'a> Interpreter<'a, '_> {
         let value = if declared {
             value.or(&Atom::Declared(name.into()).into())
         } else if crate::code::modules::is_weighty_builtin(name) {
-            value.or(&Value::name(&format!("builtins.{name}")))
+            value.or(&Value::name(format_smolstr!("builtins.{name}")))
         } else {
             value
         };

@@ -149,7 +149,7 @@ impl Interpreter<'_, '_> {
     }
 
     pub(in crate::code) fn client_attribute(&mut self, kind: &'static str, name: &str) -> Value {
-        Atom::Method(Rc::new((Atom::Client(kind).into(), name.to_owned()))).into()
+        Atom::Method(Rc::new((Atom::Client(kind).into(), name.into()))).into()
     }
 
     pub(in crate::code) fn client_method(
