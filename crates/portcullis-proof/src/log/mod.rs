@@ -9,7 +9,7 @@
 //! leaf ── tree ── tile                    what is logged, how it is hashed, how it is stored
 //! key ── note ── checkpoint               who signs the tree, in texts that others' tools read as well
 //! proof ── policy ── witness              what is handed over, what is believed, who watches the log
-//! history ── verdict ── files             what a log must never do, and the answer over one run
+//! history ── monitor ── verdict ── files   what a log must never do, and the answer over one run
 //! ```
 //!
 //! Everything here is pure: bytes in, values and texts out. There is no clock, no file, no network; keys are handed in.
@@ -23,6 +23,7 @@ pub mod files;
 pub mod history;
 pub mod key;
 pub mod leaf;
+pub mod monitor;
 pub mod note;
 pub mod policy;
 pub mod proof;
@@ -36,6 +37,7 @@ pub use files::ExportFiles;
 pub use history::{Fork, History, HistoryError};
 pub use key::{KeyError, KeyKind, NoteSigner, VerifierKey};
 pub use leaf::{KeyId, Leaf, LeafError, RunHead, RunState};
+pub use monitor::{Alert, AlertKind, Monitor};
 pub use note::{Note, NoteError};
 pub use policy::{Endorsed, Policy, PolicyError, TrustPolicy};
 pub use proof::TlogProof;

@@ -1,6 +1,7 @@
 //! Tests of the transparency log.
 
 mod logged;
+mod monitors;
 mod notes;
 mod oracle;
 mod policies;
