@@ -122,9 +122,12 @@ fn closed(writer: &mut Writer) -> Digest {
     writer.head(0x51, 0, RunState::Closed, 9, Some(head))
 }
 
+/// The alert that a lie gives, and the lie.
+type Lie = (AlertKind, fn(&mut Writer));
+
 #[test]
 fn every_lie_is_named() {
-    let lies: Vec<(AlertKind, fn(&mut Writer))> = vec![
+    let lies: Vec<Lie> = vec![
         (AlertKind::AdminUnknown, |writer| {
             writer.sign(enrol(0x30, 8), 8);
         }),
