@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use portcullis_contracts::{Contract, Priority, StatementError, compile, explain};
+use portcullis_contracts::{Contract, Priority, StatementError, compile_explained};
 use serde::de::{Error as _, MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer};
 
@@ -129,9 +129,14 @@ impl Compiled {
     /// A statement cannot be compiled, or what they are worth does not fit together.
     pub fn of(written: &[Written]) -> Result<Self, WrittenError> {
         let statements: Vec<&str> = written.iter().map(|one| one.statement.as_str()).collect();
-        let mut contracts = compile(&statements)?;
-        for (contract, one) in contracts.iter_mut().zip(written) {
+        let mut contracts = Vec::with_capacity(written.len());
+        let mut ambiguous = Vec::new();
+        for ((mut contract, explanation), one) in compile_explained(&statements)?.into_iter().zip(written) {
             contract.priority = one.priority.map_or(Priority::MEDIUM, Tag::priority);
+            if explanation.is_ambiguous() {
+                ambiguous.push(contract.id.clone());
+            }
+            contracts.push(contract);
         }
         let ranks = all("rank", written.iter().map(|one| one.rank))?;
         let weights = all("weight", written.iter().map(|one| one.weight))?;
@@ -142,8 +147,6 @@ impl Compiled {
             (None, Some(weights)) if !tagged => Priorities::Weights(weights),
             _ => return Err(WrittenError::Mixed),
         };
-        let unsure = |contract: &&Contract| explain(&contract.statement).is_ambiguous();
-        let ambiguous = contracts.iter().filter(unsure).map(|contract| contract.id.clone()).collect();
         Ok(Self { contracts, priorities, ambiguous })
     }
 }

@@ -23,5 +23,5 @@ pub use conflict::{Conflict, conflicts};
 pub use contract::{Check, Checker, Contract, Priority, Verdict, check, check_family};
 pub use family::{Divider, Family};
 pub use repair::{Edit, Repair, Step, StepKind, Unrepaired, difference, no_repair, repair};
-pub use statement::{Explanation, StatementError, compile, explain};
+pub use statement::{Explanation, StatementError, compile, compile_explained, explain};
 pub use text::Span;

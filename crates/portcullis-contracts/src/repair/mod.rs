@@ -117,7 +117,10 @@ pub fn repair(contracts: &[Contract], reply: &str, prompt: Option<&str>) -> Repa
         _ => forward,
     };
     let ways = best.held.clone();
-    let reasons: Vec<String> = (0..exact.len()).map(|at| engine.reason(at, &best, &ways)).collect();
+    // What holds needs none, and looking for one costs as much as a repair.
+    let reason =
+        |at| if ways.get(at) == Some(&true) { String::new() } else { engine.reason(at, &best, &ways) };
+    let reasons: Vec<String> = (0..exact.len()).map(reason).collect();
     engine.finished(reply, best, |at| reasons.get(at).cloned().unwrap_or_default())
 }
 

@@ -76,6 +76,14 @@ impl Explanation {
 /// # Errors
 /// Too many statements, one that is too long, or an empty one.
 pub fn compile(statements: &[&str]) -> Result<Vec<Contract>, StatementError> {
+    Ok(compile_explained(statements)?.into_iter().map(|(contract, _)| contract).collect())
+}
+
+/// As [`compile`], each contract with how its statement was read.
+///
+/// # Errors
+/// As those of [`compile`].
+pub fn compile_explained(statements: &[&str]) -> Result<Vec<(Contract, Explanation)>, StatementError> {
     if statements.len() > MAX_STATEMENTS {
         return Err(StatementError::TooMany(statements.len()));
     }
@@ -87,13 +95,14 @@ pub fn compile(statements: &[&str]) -> Result<Vec<Contract>, StatementError> {
         if statement.trim().is_empty() {
             return Err(StatementError::Empty(number));
         }
-        let checker = explain(statement).checker;
-        Ok(Contract {
+        let explanation = explain(statement);
+        let contract = Contract {
             id: format!("c{number}"),
             statement: (*statement).to_owned(),
-            checker,
+            checker: explanation.checker.clone(),
             priority: Priority::MEDIUM,
-        })
+        };
+        Ok((contract, explanation))
     };
     statements.iter().enumerate().map(contract).collect()
 }

@@ -28,7 +28,7 @@ pub(super) struct Token {
 
 impl Token {
     pub(super) fn is(&self, words: &[&str]) -> bool {
-        self.kind == Kind::Word && words.iter().any(|word| stem(word) == self.stem)
+        self.kind == Kind::Word && words.iter().any(|word| has_stem(word, &self.stem))
     }
 
     pub(super) fn is_mark(&self, mark: char) -> bool {
@@ -158,10 +158,23 @@ fn list(text: &str) -> Option<(Vec<String>, usize)> {
 
 /// A word in lower case without the common endings: what is written with and without them is one word here.
 pub(super) fn stem(word: &str) -> String {
-    let lower = word.to_lowercase();
-    let lower = lower.strip_suffix("'s").unwrap_or(&lower);
+    stem_of_lower(&word.to_lowercase()).to_owned()
+}
+
+/// Whether a word of the vocabulary has that stem. A stem is the beginning of its word, so that nearly all words are told
+/// apart by their first letter.
+fn has_stem(word: &str, stem: &str) -> bool {
+    if word.bytes().any(|byte| byte.is_ascii_uppercase() || !byte.is_ascii()) {
+        return self::stem(word) == stem;
+    }
+    let may = stem.is_empty() || word.as_bytes().first() == stem.as_bytes().first();
+    may && stem_of_lower(word) == stem
+}
+
+fn stem_of_lower(lower: &str) -> &str {
+    let lower = lower.strip_suffix("'s").unwrap_or(lower);
     if !lower.is_ascii() || lower.len() < 4 {
-        return lower.to_owned();
+        return lower;
     }
     let cut = |ending: &str, least: usize| lower.strip_suffix(ending).filter(|rest| rest.len() >= least);
     let base = cut("ing", 3)
@@ -179,7 +192,7 @@ pub(super) fn stem(word: &str) -> String {
         .or_else(|| cut("s", 3))
         .unwrap_or(lower);
     // `note` is no `not`.
-    base.strip_suffix('e').filter(|rest| rest.len() >= 3 && *rest != "not").unwrap_or(base).to_owned()
+    base.strip_suffix('e').filter(|rest| rest.len() >= 3 && *rest != "not").unwrap_or(base)
 }
 
 #[cfg(test)]
@@ -212,5 +225,11 @@ mod tests {
             assert_eq!(stem(a), stem(b));
         }
         assert_ne!(stem("less"), stem("les"));
+        for (word, has) in
+            [("sentences", "sentenc"), ("Sentences", "sentenc"), ("x's", "x"), ("'s", ""), ("", "")]
+        {
+            assert!(has_stem(word, has) && stem(word) == has, "{word}");
+        }
+        assert!(!has_stem("words", "sentenc") && !has_stem("s", "") && !has_stem("", "s"));
     }
 }

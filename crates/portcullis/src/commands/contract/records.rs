@@ -58,6 +58,8 @@ struct Many<'a> {
     json: bool,
     out: Out,
     sums: Sums,
+    /// The contracts of the latest record, which the next one often has too.
+    latest: Option<(Vec<Written>, Compiled)>,
 }
 
 /// Checks or repairs every record of a file. `written` are contracts of every reply, before those of the record.
@@ -68,7 +70,7 @@ pub(super) fn run(
     desk: &Desk<'_>,
     json: bool,
 ) -> Result<u8, Failure> {
-    let mut many = Many { written, deed, desk, json, out: Out::new(), sums: Sums::default() };
+    let mut many = Many { written, deed, desk, json, out: Out::new(), sums: Sums::default(), latest: None };
     let read = if path == Path::new(STDIN) {
         stream::records_of(path, io::stdin().lock(), |line, record| many.record(line, record))
     } else {
@@ -117,12 +119,16 @@ impl Many<'_> {
                     "line {line}: there is no contract, in the record or on the command line"
                 ));
             }
-            let compiled = Compiled::of(&written).map_err(|error| format!("line {line}: {error}"))?;
-            Ok((record, compiled))
+            let compiled = match self.latest.take().filter(|(known, _)| *known == written) {
+                Some((_, compiled)) => compiled,
+                None => Compiled::of(&written).map_err(|error| format!("line {line}: {error}"))?,
+            };
+            Ok((record, written, compiled))
         });
         match compiled {
-            Ok((record, compiled)) => {
+            Ok((record, written, compiled)) => {
                 let error = self.reply(line, &record, &compiled)?;
+                self.latest = Some((written, compiled));
                 if let Some(error) = error.filter(ModelError::is_lasting) {
                     return Err(Stop::Unanswered(line, error));
                 }
