@@ -4,6 +4,8 @@
 //! decides one contract exactly, with a reason and the places that matter; what is of no known [`Family`] is *judged*, by
 //! a model or a guard program elsewhere. [`compile`] reads statements in plain language, and [`explain`] says how. [`ifeval::family_of`] reads the structured instructions of IFEval.
 //!
+//! [`verify`] holds a reply against what was asked and the documents it cites.
+//!
 //! Everything here is pure: no I/O, no clock, no randomness, and limits on all of it ([`limits`]).
 
 pub mod bound;
@@ -16,6 +18,7 @@ pub mod limits;
 mod repair;
 mod statement;
 pub mod text;
+pub mod verify;
 mod wording;
 
 pub use bound::Bound;

@@ -32,3 +32,21 @@ pub const MAX_STEP_RATIO: f64 = 0.25;
 /// Tokens before times tokens after in one difference; beyond it whole lines are compared, and beyond that the edit
 /// ratio is an upper bound.
 pub const MAX_DIFF_CELLS: usize = 32_000_000;
+/// Documents that a reply is verified against.
+pub const MAX_DOCUMENTS: usize = 1_024;
+/// Bytes of all of them together.
+pub const MAX_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
+/// Bytes of the id of a document.
+pub const MAX_DOCUMENT_ID_BYTES: usize = 256;
+/// Key terms of a prompt.
+pub const MAX_TERMS: usize = 64;
+/// High-risk instructions that are looked for.
+pub const MAX_HIGH_RISK: usize = 256;
+/// Quotations of a reply that are looked up.
+pub const MAX_QUOTATIONS: usize = 256;
+/// Numbers of a reply that are looked up.
+pub const MAX_NUMBERS: usize = 16_384;
+/// Ids, terms, quotations or numbers that one result names.
+pub const MAX_NAMED: usize = 32;
+/// Characters of each.
+pub const MAX_NAMED_CHARS: usize = 120;

@@ -158,6 +158,8 @@ pub enum Subject<'a> {
     Output {
         /// The words.
         text: &'a str,
+        /// The documents that were handed over with it, as JSON.
+        documents: Option<&'a str>,
     },
 }
 
@@ -176,7 +178,9 @@ impl<'a> Subject<'a> {
     pub fn text(&self) -> Option<&'a str> {
         match self {
             Self::Action(_) => None,
-            Self::Input { text, .. } | Self::Observation { text, .. } | Self::Output { text } => Some(text),
+            Self::Input { text, .. } | Self::Observation { text, .. } | Self::Output { text, .. } => {
+                Some(text)
+            }
         }
     }
 

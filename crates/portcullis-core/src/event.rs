@@ -216,9 +216,10 @@ pub enum EventBody {
         /// Where it came from.
         label: Label,
     },
-    /// The agent's reply. Payload `text`.
+    /// The agent's reply. Payload `text`, and `documents` where some were handed over with it.
     Output {},
-    /// Something that bears on a claim: a file's digest, a check's result.
+    /// Something that bears on a claim: a file's digest, a check's result. Of the gate's own on a reply, which is the
+    /// cause, payload `results`.
     Evidence {
         /// What it is, e.g. `test-report`.
         name: String,

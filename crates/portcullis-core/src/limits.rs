@@ -71,3 +71,5 @@ pub const RESULT_PATTERNS_MAX: usize = 16;
 pub const CONCEPT_WORDS_MAX: usize = 1_024;
 /// Patterns of the monitors.
 pub const PATTERNS_MAX: usize = 512;
+/// High-risk instructions of one bundle.
+pub const HIGH_RISK_MAX: usize = 256;

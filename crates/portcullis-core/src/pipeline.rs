@@ -198,7 +198,7 @@ fn apply_edits(
     let edits = findings.iter().filter(|finding| finding.verdict == Verdict::Modify).flat_map(|f| &f.edits);
     match pending.subject {
         Subject::Action(action) => edit::apply_to_arguments(&action.arguments, edits).map(Some),
-        Subject::Input { text, .. } | Subject::Observation { text, .. } | Subject::Output { text } => {
+        Subject::Input { text, .. } | Subject::Observation { text, .. } | Subject::Output { text, .. } => {
             edit::apply_to_text(text, edits).map(Some)
         }
     }

@@ -9,6 +9,7 @@ pub mod escalation;
 pub mod flow;
 pub mod input;
 pub mod outcome;
+pub mod output;
 pub mod policy;
 pub mod registry;
 pub mod run;
@@ -43,5 +44,6 @@ pub fn catalogue() -> Vec<Box<dyn Guard>> {
         Box::new(flow::planted_order::PlantedOrder),
         Box::new(outcome::verifier::OutcomeVerifier),
         Box::new(outcome::anomaly::OutcomeAnomaly),
+        Box::new(output::verification::OutputVerification),
     ]
 }

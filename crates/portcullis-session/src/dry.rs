@@ -166,7 +166,13 @@ impl DryRun {
 
     /// Judges the agent's reply.
     pub fn output(&mut self, text: &str) -> TextJudgement {
-        let (batch, judgement) = self.engine.output(&mut self.env, text.to_owned(), Reach::Replace);
+        self.output_with(text, None)
+    }
+
+    /// Judges the agent's reply together with documents that were handed over with it, as JSON.
+    pub fn output_with(&mut self, text: &str, documents: Option<String>) -> TextJudgement {
+        let (batch, judgement) =
+            self.engine.output(&mut self.env, text.to_owned(), documents, Reach::Replace);
         self.commit(batch);
         judgement
     }

@@ -28,7 +28,9 @@ use portcullis_core::state::{ApprovalState, RunState};
 use portcullis_core::verdict::Verdict;
 use serde_json::Value;
 
-pub use self::texts::{Reach, TextJudgement};
+pub use portcullis_trajectory::sources::Verification;
+
+pub use self::texts::{Reach, TextJudgement, VERIFICATION};
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;

@@ -36,6 +36,11 @@ pub enum SessionError {
         "no action that the surface calls `{0}` is executing: it was never permitted, or its outcome is already recorded"
     )]
     NoSuchCall(String),
+    /// Documents came with a reply, and the bundle does not say that they count.
+    #[error(
+        "the bundle takes no documents that come with a reply; `given_documents = true` in its `[verification]` takes them"
+    )]
+    DocumentsNotTaken,
     /// A reloaded bundle lacks what the run needs.
     #[error("the new bundle has no runtime policy `{policy}`, which this run is governed by")]
     PolicyGone {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use portcullis_contracts::verify::Document;
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
     ApprovalDecision, ClosedState, Control, Event, EventBody, GrantScope, GrantedEffects, ListedTool,
@@ -182,7 +183,29 @@ impl Run {
 
     /// Records and judges the agent's reply.
     pub async fn output(&self, text: String, reach: Reach) -> Result<TextJudgement, SessionError> {
-        Ok(self.write_judged(|engine, env| Ok(engine.output(env, text, reach))).await?.1)
+        Ok(self.write_judged(|engine, env| Ok(engine.output(env, text, None, reach))).await?.1)
+    }
+
+    /// The same with documents that are handed over with the reply, for it to cite.
+    ///
+    /// # Errors
+    /// Besides those of every write: the bundle does not take such documents.
+    pub async fn output_with(
+        &self,
+        text: String,
+        documents: &[Document],
+        reach: Reach,
+    ) -> Result<TextJudgement, SessionError> {
+        let given: Vec<_> =
+            documents.iter().map(|one| serde_json::json!({"id": one.id, "text": one.text})).collect();
+        let given = serde_json::Value::from(given).to_string();
+        let judged = self.write_judged(|engine, env| {
+            if !engine.bundle().verification.as_ref().is_some_and(|settings| settings.given_documents) {
+                return Err(SessionError::DocumentsNotTaken);
+            }
+            Ok(engine.output(env, text, Some(given), reach))
+        });
+        Ok(judged.await?.1)
     }
 
     /// Records that a person accepted a tool as its server describes it now.

@@ -19,6 +19,7 @@ const FILES: &[(&str, &[u8])] = &shipped![
     "portcullis.toml",
     "tests/effects.md",
     "tests/permissive.md",
+    "tests/replies.md",
     "tests/strict.md",
     "tests/trajectory.md",
     "tools/compliance.toml",

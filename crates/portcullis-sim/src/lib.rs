@@ -13,3 +13,4 @@ pub mod replay;
 pub mod simulator;
 pub mod tools;
 pub mod trace;
+pub mod verification;

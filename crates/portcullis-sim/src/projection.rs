@@ -21,8 +21,14 @@ pub fn rows(
     events: &[Event],
     mut payload: impl FnMut(&Commitment) -> Option<Vec<u8>>,
 ) -> Vec<TraceRow> {
-    let mut projection =
-        Projection { run, rows: Vec::new(), actions: BTreeMap::new(), step: 0, results: BTreeMap::new() };
+    let mut projection = Projection {
+        run,
+        rows: Vec::new(),
+        actions: BTreeMap::new(),
+        step: 0,
+        results: BTreeMap::new(),
+        reply: None,
+    };
     for event in events {
         if let EventBody::Observation { action: Some(action), .. } = &event.body {
             let text = named(event, "content", &mut payload).unwrap_or_default();
@@ -41,6 +47,8 @@ struct Projection {
     actions: BTreeMap<ActionId, Step>,
     step: u32,
     results: BTreeMap<ActionId, String>,
+    /// The latest reply: number of its event and of its row.
+    reply: Option<(u64, usize)>,
 }
 
 struct Step {
@@ -111,6 +119,7 @@ impl Projection {
             EventBody::Output {} => {
                 let text = named(event, "text", payload);
                 let decision = (PolicyAction::Allowed, ALLOWED.to_owned());
+                self.reply = Some((event.seq, self.rows.len()));
                 self.row(event, self.step, EventType::OutputGenerated, decision, json!({"output": text}));
             }
             _ => {}
@@ -118,6 +127,13 @@ impl Projection {
     }
 
     fn verdict(&mut self, event: &Event, record: &VerdictRecord) {
+        if let (None, Some((seq, row))) = (record.action, self.reply)
+            && event.cause == Some(seq)
+            && let Some(row) = self.rows.get_mut(row)
+        {
+            row.policy_action = record.policy_action;
+            row.policy_reason = record.reason.clone().unwrap_or_else(|| ALLOWED.to_owned());
+        }
         let Some(step) = record.action.and_then(|action| self.actions.get_mut(&action)) else { return };
         let reason = record.reason.clone().unwrap_or_else(|| ALLOWED.to_owned());
         let decision = (record.policy_action, reason);

@@ -12,9 +12,10 @@ use portcullis_core::event::{
 use portcullis_core::id::RunId;
 use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
+use portcullis_core::verdict::Verdict;
 use portcullis_ledger::LedgerError;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Judgement, Proposal, Reach};
+use portcullis_session::engine::{Answer, Judgement, Proposal, Reach, TextJudgement};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Gate, OpenError, OpenRun};
 use portcullis_session::permit::Permit;
@@ -24,7 +25,8 @@ use serde::Serialize;
 use crate::answer::Notes;
 use crate::projection;
 use crate::tools::{ToolError, ToolOutput, Workspace};
-use crate::trace::TraceRow;
+use crate::trace::{EventType, TraceRow};
+use crate::verification::{self, VerificationRow};
 
 /// Events read at a time for the trace.
 const PAGE: usize = 1_000;
@@ -53,6 +55,21 @@ pub struct Simulation {
     pub output: Option<String>,
     /// The step that did not happen and why: the first one.
     pub stopped: Option<Stopped>,
+    /// What the checks say of the answer, where the bundle wants replies verified.
+    pub verification: Vec<VerificationRow>,
+    /// Why the answer was withheld, if it was.
+    pub withheld: Option<Withheld>,
+}
+
+/// An answer that its reader does not get.
+#[derive(Debug, Clone, Serialize)]
+pub struct Withheld {
+    /// Whether a person has to look at it, rather than that it is denied.
+    pub review: bool,
+    /// The deciding rule.
+    pub rule: String,
+    /// The reason.
+    pub message: String,
 }
 
 /// A step that did not happen.
@@ -129,7 +146,7 @@ pub async fn simulate(
     run.input(plan.prompt.clone(), Label::User, Reach::Replace).await?;
     let mut agent =
         Agent { gate, bundle, run: Arc::clone(&run), workspace, notes: Notes::new(), stopped: None };
-    let mut output = None;
+    let (mut output, mut judged) = (None, None);
     for (number, step) in plan.steps.iter().enumerate() {
         let happened = agent.step(step, options).await?;
         if !happened && !options.go_on {
@@ -138,14 +155,20 @@ pub async fn simulate(
         // The last step of a plan, when it is a thinking step, is the answer.
         if happened && step.tool.is_none() && number + 1 == plan.steps.len() {
             let answer = agent.notes.answer(&plan.prompt);
-            run.output(answer.clone(), Reach::Replace).await?;
+            judged = Some(run.output(answer.clone(), Reach::Replace).await?);
             output = Some(answer);
         }
     }
     let stopped = agent.stopped.take();
     gate.close(run.id(), ClosedState::Closed).await?;
     let trace = trace(gate, run.id())?;
-    Ok(Simulation { run_id: run.id(), plan: plan.name, policy: opened.policy, trace, output, stopped })
+    let verification = judged.as_ref().and_then(|judged| judged.verification.as_ref());
+    let step = trace.iter().rev().find(|row| row.event_type == EventType::OutputGenerated);
+    let step = step.map_or(0, |row| row.step_number);
+    let verification = verification.map(|found| verification::rows(found, step)).unwrap_or_default();
+    let withheld = judged.filter(|judged| !judged.enforced.proceeds()).map(|judged| withheld(&judged));
+    let (plan, policy) = (plan.name, opened.policy);
+    Ok(Simulation { run_id: run.id(), plan, policy, trace, output, stopped, verification, withheld })
 }
 
 fn find_plan<'b>(bundle: &'b Bundle, name: &str) -> Result<&'b Plan, SimulationError> {
@@ -208,6 +231,15 @@ impl Agent<'_> {
         };
         self.run.outcome(permit.action(), status, Some(content), Reach::Replace).await?;
         Ok(())
+    }
+}
+
+fn withheld(judged: &TextJudgement) -> Withheld {
+    let headline = judged.decision.headline();
+    Withheld {
+        review: judged.decision.verdict == Verdict::Review,
+        rule: headline.map(|finding| finding.rule.to_string()).unwrap_or_default(),
+        message: headline.map(|finding| finding.message.clone()).unwrap_or_default(),
     }
 }
 

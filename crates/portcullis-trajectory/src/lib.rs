@@ -11,6 +11,7 @@
 //! - [`rules`]: why a call should not pass;
 //! - [`excise`]: which stretches of a result the agent should not be shown;
 //! - [`monitors`]: intent, drift, violations and outcomes;
+//! - [`sources`]: what a reply can rest on, and whether it does;
 //! - [`memory`]: all of it as the memory of a run.
 //!
 //! Everything is pure and deterministic. Reading a text is linear in it, judging a call does not grow with the run,
@@ -32,6 +33,7 @@ pub mod request;
 pub mod rules;
 pub mod secrets;
 pub mod seen;
+pub mod sources;
 pub mod toolset;
 pub mod trajectory;
 pub mod values;

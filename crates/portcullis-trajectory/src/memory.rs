@@ -10,6 +10,7 @@ use portcullis_core::memory::{Memory, Reading, Remember, Texts};
 
 use crate::flow::{Ablation, Flow, FlowReading};
 use crate::monitors::{self, Monitors, Vocabulary};
+use crate::sources::{Sources, Verification};
 
 /// Begins memories.
 #[derive(Debug, Clone, Default)]
@@ -31,6 +32,8 @@ pub struct RunMemory {
     pub monitors: Monitors,
     /// Orders, origins of values, the request.
     pub flow: Flow,
+    /// What a reply can rest on.
+    pub sources: Sources,
 }
 
 /// What was read in something pending.
@@ -40,12 +43,14 @@ pub struct RunReading {
     pub monitors: monitors::Reading,
     /// By the rules of flow.
     pub flow: FlowReading,
+    /// What was found of a reply, where the bundle wants it verified.
+    pub verification: Option<Verification>,
 }
 
 impl RunMemory {
     /// A memory of a run of which nothing is known yet.
     pub fn new(vocabulary: Arc<Vocabulary>, ablation: &Ablation) -> Self {
-        Self { monitors: Monitors::new(vocabulary), flow: Flow::new(ablation) }
+        Self { monitors: Monitors::new(vocabulary), flow: Flow::new(ablation), sources: Sources::default() }
     }
 
     fn read_monitors(&self, bundle: &Bundle, subject: &Subject<'_>) -> monitors::Reading {
@@ -53,7 +58,7 @@ impl RunMemory {
             Subject::Input { text, .. } => self.monitors.read_input(text),
             Subject::Action(action) => self.monitors.read_call(bundle, action),
             Subject::Observation { action, text, .. } => self.monitors.read_result(*action, text),
-            Subject::Output { text } => self.monitors.read_output(text),
+            Subject::Output { text, .. } => self.monitors.read_output(text),
         }
     }
 }
@@ -62,16 +67,30 @@ impl Memory for RunMemory {
     fn read(&self, bundle: &Bundle, pending: &Pending<'_>) -> Reading {
         let subject = &pending.subject;
         let monitors = self.read_monitors(bundle, subject);
-        Reading::new(RunReading { monitors, flow: self.flow.read(bundle, subject) })
+        let verification = match subject {
+            Subject::Output { text, documents } => self.sources.verify(bundle, text, *documents),
+            _ => None,
+        };
+        Reading::new(RunReading { monitors, flow: self.flow.read(bundle, subject), verification })
     }
 
     fn record(&mut self, bundle: &Bundle, event: &Event, texts: &Texts, reading: Option<Reading>) {
         let (read, flow) = match reading.and_then(Reading::take::<RunReading>) {
-            Some(RunReading { monitors, flow }) => (Some(monitors), Some(flow)),
+            Some(RunReading { monitors, flow, .. }) => (Some(monitors), Some(flow)),
             None => (None, None),
         };
         self.flow.record(bundle, event, texts, flow);
         let text = |name: &str| texts.get(name).map(String::as_str);
+        if bundle.verification.is_some() {
+            match &event.body {
+                EventBody::Input { label: Label::User } => self.sources.input(event.seq, text("text")),
+                EventBody::Observation { label, .. } => {
+                    self.sources.result(bundle, event.seq, label, text("content"));
+                }
+                EventBody::Output {} => self.sources.output(),
+                _ => {}
+            }
+        }
         match &event.body {
             EventBody::RunOpened(_) | EventBody::Config(ConfigChange::BundleLoaded { .. }) => {
                 self.monitors.follow(&vocabulary(bundle));

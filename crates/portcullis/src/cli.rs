@@ -13,7 +13,7 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, eval, export, hook,
-    init, mcp, policy, runs, serve, simulate, tools, train, verify,
+    init, mcp, policy, runs, serve, simulate, tools, train, verify, verify_output,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -123,6 +123,7 @@ enum Command {
     Verify(verify::Args),
     Check(check::Args),
     Contract(contract::Args),
+    VerifyOutput(verify_output::Args),
     Simulate(simulate::Args),
     Policy(policy::Args),
     Tools(tools::Args),
@@ -172,6 +173,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Doctor(args) => doctor::run(&args, &global),
         Command::Check(args) => check::run(&args, &global),
         Command::Contract(args) => contract::run(&args, &global),
+        Command::VerifyOutput(args) => verify_output::run(&args, &global),
         Command::Verify(args) => verify::run(&args, &global),
         Command::Policy(args) => policy::run(&args, &global),
         Command::Tools(args) => tools::run(&args, &global),

@@ -56,10 +56,14 @@ const RULES: &[Rule] = &[
     Rule { name: "portcullis-contracts", ours: Ours::Only(&[]), pure: true },
     Rule { name: "portcullis-access", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },
     Rule { name: "portcullis-prove", ours: Ours::Only(&[CORE, "portcullis-access"]), pure: false },
-    Rule { name: "portcullis-trajectory", ours: Ours::Only(&[CORE, "portcullis-detect"]), pure: true },
+    Rule {
+        name: "portcullis-trajectory",
+        ours: Ours::Only(&[CORE, "portcullis-contracts", "portcullis-detect"]),
+        pure: true,
+    },
     Rule {
         name: "portcullis-guards",
-        ours: Ours::Only(&[CORE, "portcullis-effects", "portcullis-trajectory"]),
+        ours: Ours::Only(&[CORE, "portcullis-contracts", "portcullis-effects", "portcullis-trajectory"]),
         pure: true,
     },
     Rule { name: "portcullis-program", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: false },

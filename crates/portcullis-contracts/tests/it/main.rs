@@ -6,3 +6,4 @@ mod conflicts;
 mod properties;
 mod repairs;
 mod statements;
+mod verify;

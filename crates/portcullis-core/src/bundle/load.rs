@@ -12,7 +12,8 @@ use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns
 use super::toml_table::{Field, File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
-    activities, contracts, escalation, flow, loops, monitors, policies, read_effects,
+    VerificationSettings, activities, contracts, escalation, flow, loops, monitors, policies, read_effects,
+    verification,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -71,6 +72,9 @@ struct Main {
     loops: LoopSettings,
     flow: FlowSettings,
     escalation: EscalationSettings,
+    verification: Option<VerificationSettings>,
+    /// Tools that the settings of verification name.
+    sources: Vec<Placed<String>>,
     access: AccessSettings,
     contracts: Option<ContractModel>,
 }
@@ -239,7 +243,11 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let flow = table.table("flow").map(flow::read);
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     let contracts = table.table("contracts").and_then(|table| contracts::read(file, table));
+    let verification = table.table("verification").map(|table| verification::read(file, table));
+    let (verification, sources) = verification.unzip();
     Main {
+        verification,
+        sources: sources.unwrap_or_default(),
         effects: effects.unwrap_or_default(),
         loops: loops.unwrap_or_default(),
         flow: flow.unwrap_or_default(),
@@ -445,6 +453,14 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
             diagnostics.push(unknown("runtime policy", &wanted, &names));
         }
     }
+    let unread_tools = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("tools/"));
+    let tool_names: Vec<&str> =
+        parts.tools.iter().flat_map(|tool| [tool.value.name.as_str(), tool.value.id.as_str()]).collect();
+    for source in
+        main.sources.iter().filter(|source| !unread_tools && !tool_names.contains(&source.value.as_str()))
+    {
+        diagnostics.push(unknown("tool", source, &tool_names));
+    }
     let keywords = KeywordIndex::new(policies.iter().map(|policy| policy.restricted_keywords.as_slice()))
         .map_err(|error| {
             let message = format!("the restricted keywords cannot be indexed: {error}");
@@ -472,6 +488,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         flow: main.flow,
         escalation: main.escalation,
         contracts: main.contracts,
+        verification: main.verification,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },
         knowledge: parts.knowledge,

@@ -27,6 +27,7 @@ mod policies;
 mod read_effects;
 mod settings;
 mod toml_table;
+mod verification;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
 pub use settings::{
     AccessSettings, Compiled, Compiler, EffectSettings, FunctionRole, SqlDialect, TableColumns,
 };
+pub use verification::{Citations, VerificationSettings};
 
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -73,6 +75,8 @@ pub struct Bundle {
     pub loops: LoopSettings,
     /// How strictly calls are weighed against what tools returned and the user asked for.
     pub flow: FlowSettings,
+    /// What replies are verified against; none: they are not.
+    pub verification: Option<VerificationSettings>,
     /// From signals to a level.
     pub escalation: EscalationSettings,
     /// The model that may be asked about contracts on replies.

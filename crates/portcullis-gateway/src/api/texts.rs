@@ -4,8 +4,9 @@ use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::id::ActionId;
 use portcullis_core::verdict::Verdict;
-use portcullis_session::engine::Reach;
+use portcullis_session::engine::{Reach, Verification};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Reports what became of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,6 +117,10 @@ pub enum Role {
 pub struct ReportOutput {
     /// The words.
     pub text: String,
+    /// Documents that it may cite besides those that the run has retrieved: a list of `{"id", "text"}`, or an object from
+    /// id to text. Only where the bundle takes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub documents: Option<Value>,
     /// What the surface can still do about them; none: replace stretches of them.
     #[serde(default, skip_serializing_if = "replaces")]
     pub reach: Reach,
@@ -133,4 +138,7 @@ pub struct TextAnswer {
     /// Why it does not pass; with `let-pass`, why it should not.
     #[serde(default)]
     pub denial: Option<Denial>,
+    /// Of an output: what the checks say, where the bundle wants replies verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verification: Option<Verification>,
 }

@@ -99,6 +99,7 @@ impl From<SessionError> for Failure {
             SessionError::PolicyGone { .. } | SessionError::Mismatch { .. } => {
                 (StatusCode::CONFLICT, code::BUNDLE_MISMATCH)
             }
+            SessionError::DocumentsNotTaken => (StatusCode::UNPROCESSABLE_ENTITY, "documents_not_taken"),
             SessionError::NotYours(_) | SessionError::Bound { .. } | SessionError::ForeignBundle => {
                 (StatusCode::FORBIDDEN, code::FORBIDDEN)
             }

@@ -13,6 +13,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::body::Frame;
+use portcullis_contracts::verify::documents_given;
 use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope};
 use portcullis_core::finding::SpanEdit;
 use portcullis_core::id::ApprovalId;
@@ -286,8 +287,8 @@ async fn outcome(
 }
 
 fn text_answer(judged: TextJudgement) -> api::TextAnswer {
-    let TextJudgement { decision, enforced, denial, seq, .. } = judged;
-    api::TextAnswer { seq, verdict: decision.verdict, enforced, denial }
+    let TextJudgement { decision, enforced, denial, verification, seq, .. } = judged;
+    api::TextAnswer { seq, verdict: decision.verdict, enforced, denial, verification }
 }
 
 /// The edits of a text, in its order and each once.
@@ -331,8 +332,16 @@ async fn output(
     Path(run): Path<String>,
     JsonBody(request): JsonBody<api::ReportOutput>,
 ) -> Result<Json<api::TextAnswer>, Failure> {
+    let given = request.documents.as_ref().map(documents_given).transpose();
+    let given = given.map_err(|error| Failure::bad_request(error.to_string()))?;
     let run = live_run(&shared, &caller, &run).await?;
-    let judged = settle(async move { run.output(request.text, request.reach).await }).await?;
+    let judged = settle(async move {
+        match given {
+            Some(documents) => run.output_with(request.text, &documents, request.reach).await,
+            None => run.output(request.text, request.reach).await,
+        }
+    })
+    .await?;
     Ok(Json(text_answer(judged)))
 }
 
@@ -348,7 +357,13 @@ async fn evidence(
     }
     let run = live_run(&shared, &caller, &run).await?;
     let seq = settle(async move { run.evidence(request.name, request.digest).await }).await?;
-    Ok(Json(api::TextAnswer { seq, verdict: Verdict::Allow, enforced: Enforced::Executed, denial: None }))
+    Ok(Json(api::TextAnswer {
+        seq,
+        verdict: Verdict::Allow,
+        enforced: Enforced::Executed,
+        denial: None,
+        verification: None,
+    }))
 }
 
 async fn close(

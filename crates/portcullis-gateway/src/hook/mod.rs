@@ -227,7 +227,9 @@ async fn event(
         }
         HookEvent::Stop(Some(text)) => {
             // The user has read it.
-            client.output(run, &ReportOutput { text: text.clone(), reach: Reach::Tell }).await?;
+            client
+                .output(run, &ReportOutput { text: text.clone(), documents: None, reach: Reach::Tell })
+                .await?;
         }
         HookEvent::PreToolUse(call) => {
             return judge(client, run, parsed, call, options).await;

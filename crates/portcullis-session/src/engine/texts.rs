@@ -10,19 +10,26 @@ use portcullis_core::action::{Pending, Subject};
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Actor, Enforced, EventBody, Mode, OutcomeStatus};
 use portcullis_core::fact::Facts;
-use portcullis_core::id::ActionId;
+use portcullis_core::id::{ActionId, DigestBuilder};
 use portcullis_core::label::Label;
 use portcullis_core::memory::Reading;
 use portcullis_core::pipeline::{Decision, reserved};
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::RunReading;
+use portcullis_trajectory::sources::Verification;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{Engine, TEXT, Teller, binds_always, denied};
+use super::{Engine, JSON, TEXT, Teller, binds_always, denied};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain_text;
 use crate::env::Env;
 use crate::facts::NoSources;
+
+/// Name of the evidence that holds what the checks say of a reply.
+pub const VERIFICATION: &str = "verification";
+/// The version of its payload.
+const VERIFICATION_VERSION: u8 = 1;
 
 /// What a surface can still do about a text when the gate has judged it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +67,8 @@ pub struct TextJudgement {
     pub shown: Option<String>,
     /// Why it should not pass.
     pub denial: Option<Denial>,
+    /// Of a reply: what the checks say, where the bundle wants it verified.
+    pub verification: Option<Verification>,
     /// Number of the last event about it.
     pub seq: u64,
 }
@@ -82,13 +91,21 @@ impl Engine {
         (batch.finish(), judgement)
     }
 
-    /// The agent replies.
-    pub fn output(&self, env: &mut dyn Env, text: String, reach: Reach) -> (Batch, TextJudgement) {
+    /// The agent replies. `documents` are those that were handed over with the reply, as JSON.
+    pub fn output(
+        &self,
+        env: &mut dyn Env,
+        text: String,
+        documents: Option<String>,
+        reach: Reach,
+    ) -> (Batch, TextJudgement) {
         let mut batch = self.builder(env);
         let payload = ("text", TEXT, text.clone().into_bytes());
         let actor = Actor::agent(self.principal());
-        let said = batch.push_with(actor, None, EventBody::Output {}, [Some(payload)]);
-        let judgement = self.judge_text(&mut batch, Subject::Output { text: &text }, said, reach);
+        let given = documents.clone().map(|documents| ("documents", JSON, documents.into_bytes()));
+        let said = batch.push_with(actor, None, EventBody::Output {}, [Some(payload), given]);
+        let subject = Subject::Output { text: &text, documents: documents.as_deref() };
+        let judgement = self.judge_text(&mut batch, subject, said, reach);
         (batch.finish(), judgement)
     }
 
@@ -134,7 +151,13 @@ impl Engine {
     ) -> TextJudgement {
         let pending = Pending { at: batch.at(), subject, grant: None };
         let (facts, decision, reading) = self.decide_text(&pending);
+        let verification = reading.as_ref().and_then(|reading| reading.get::<RunReading>());
+        let verification = verification.and_then(|reading| reading.verification.clone());
+        let verification = verification.map(|verification| verification.of_event(said));
         batch.keep_reading(said, reading);
+        if let Some(verification) = &verification {
+            self.verified(batch, said, verification);
+        }
         let asked = self.enforced_text(&decision);
         let enforced = reach.done(asked);
         if !decision.findings.is_empty() {
@@ -154,7 +177,23 @@ impl Engine {
         };
         let stopped = !asked.proceeds() || !enforced.proceeds();
         let denial = stopped.then(|| explain_text(self.run, &subject, &decision));
-        TextJudgement { decision, enforced, shown, denial, seq: batch.seq() }
+        TextJudgement { decision, enforced, shown, denial, verification, seq: batch.seq() }
+    }
+
+    /// Records what the checks say of a reply: the whole as a payload, which can be erased, and of the answers alone a
+    /// digest. The format is `specs/verification.md`.
+    fn verified(&self, batch: &mut BatchBuilder<'_>, reply: u64, verification: &Verification) {
+        let mut digest = DigestBuilder::new("portcullis/verification/v1").part(&reply.to_be_bytes());
+        for result in &verification.checks {
+            digest = digest.part(format!("{} {}", result.check.check_type(), result.status).as_bytes());
+        }
+        let body = EventBody::Evidence { name: VERIFICATION.to_owned(), digest: digest.finish() };
+        let results = json!({
+            "v": VERIFICATION_VERSION, "reply": reply,
+            "documents": verification.documents, "checks": verification.checks,
+        });
+        let payload = ("results", JSON, results.to_string().into_bytes());
+        batch.push_with(Actor::gate(), Some(reply), body, [Some(payload)]);
     }
 
     fn decide_text(&self, pending: &Pending<'_>) -> (Facts, Decision, Option<Reading>) {

@@ -41,7 +41,7 @@ impl Guard for Gardener {
         pending: &Pending<'_>,
         _: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let (Subject::Input { text, .. } | Subject::Observation { text, .. } | Subject::Output { text }) =
+        let (Subject::Input { text, .. } | Subject::Observation { text, .. } | Subject::Output { text, .. }) =
             pending.subject
         else {
             return Ok(Vec::new());

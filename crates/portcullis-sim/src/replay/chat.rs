@@ -17,7 +17,9 @@ use serde_json::Value;
 
 use super::source::Records;
 use super::tools::Collector;
-use super::{Item, Judge, ReplayError, Row, Sink, Summary, UNREADABLE_ARGUMENTS, row, send};
+use super::{
+    Item, Judge, ReplayError, ReplyRow, Row, Sink, Summary, UNREADABLE_ARGUMENTS, reply_row, row, send,
+};
 
 pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, ReplayError> {
     let mut summary = Summary::default();
@@ -34,11 +36,15 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
             Ok(Record::Trace(record)) => {
                 summary.runs += 1;
                 let dry = DryRun::open(Arc::clone(&bundle), Arc::clone(judge.pipeline), &policy)?;
-                let (rows, judging) = judge_run(dry, &bundle, record, line, summary.runs);
+                let (rows, replies, judging) = judge_run(dry, &bundle, record, line, summary.runs);
                 summary.judging += judging;
                 for row in &rows {
                     summary.count_row(row);
                     send(sink, Item::Decision(row))?;
+                }
+                for reply in &replies {
+                    summary.count_reply(reply);
+                    send(sink, Item::Verified(reply))?;
                 }
             }
             Ok(Record::Metadata(_)) => {}
@@ -80,6 +86,11 @@ struct Run<'b> {
     /// Calls that went ahead and whose results were not seen yet, by the record's ids.
     executing: HashMap<String, ActionId>,
     rows: Vec<Row>,
+    replies: Vec<ReplyRow>,
+    /// Replies, verified or not.
+    replied: usize,
+    /// Steps of the record by the events they were told as.
+    steps: HashMap<u64, u64>,
 }
 
 fn judge_run(
@@ -88,36 +99,59 @@ fn judge_run(
     record: TraceRecord,
     line: usize,
     number: usize,
-) -> (Vec<Row>, Duration) {
-    let mut run = Run { dry, bundle, executing: HashMap::new(), rows: Vec::new() };
+) -> (Vec<Row>, Vec<ReplyRow>, Duration) {
+    let mut run = Run {
+        dry,
+        bundle,
+        executing: HashMap::new(),
+        rows: Vec::new(),
+        replies: Vec::new(),
+        replied: 0,
+        steps: HashMap::new(),
+    };
     let started = Instant::now();
-    for step in record.steps {
-        run.step(step);
+    for (number, step) in (1..).zip(record.steps) {
+        run.step(number, step);
     }
     let judging = started.elapsed();
     for (index, row) in run.rows.iter_mut().enumerate() {
         (row.run, row.line, row.call) = (number, line, index + 1);
         row.name.clone_from(&record.name);
     }
-    (run.rows, judging)
+    for row in &mut run.replies {
+        (row.run, row.line) = (number, line);
+        row.name.clone_from(&record.name);
+    }
+    (run.rows, run.replies, judging)
 }
 
 impl Run<'_> {
-    fn step(&mut self, step: TraceStep) {
+    /// The next event, or the one after so many others, tells this step.
+    fn told(&mut self, number: u64, after: u64) {
+        self.steps.insert(self.dry.state().seq() + 1 + after, number);
+    }
+
+    fn step(&mut self, number: u64, step: TraceStep) {
         match step {
             TraceStep::Input { role, text } => {
                 self.give_up_on_results();
+                self.told(number, 0);
                 self.dry.input(&text, if role == "user" { Label::User } else { Label::Operator });
             }
             TraceStep::Output { text } => {
                 self.give_up_on_results();
-                self.dry.output(&text);
+                self.told(number, 0);
+                let judged = self.dry.output(&text);
+                self.replied += 1;
+                self.replies.extend(reply_row(judged, self.replied, |event| self.steps.get(&event).copied()));
             }
             TraceStep::Call { id, tool, arguments, planned } => self.call(id, tool, arguments, planned),
             TraceStep::Observation { call_id, text, is_error, .. } => {
                 // The result of a call that did not go ahead is not known here, and left out.
                 if let Some(action) = call_id.and_then(|id| self.executing.remove(&id)) {
                     let status = if is_error { OutcomeStatus::Error } else { OutcomeStatus::Ok };
+                    // An outcome comes before its observation.
+                    self.told(number, 1);
                     self.dry.outcome(action, status, Some(text));
                 }
             }

@@ -25,7 +25,8 @@ use serde_json::{Map, Value};
 use super::source::Source;
 use super::tools::Collector;
 use super::{
-    EXPORT_EVENTS_MAX, EXPORT_PAYLOAD_BYTES_MAX, Item, Judge, ReplayError, Row, Sink, Summary, row, send,
+    EXPORT_EVENTS_MAX, EXPORT_PAYLOAD_BYTES_MAX, Item, Judge, ReplayError, ReplyRow, Row, Sink, Summary,
+    reply_row, row, send,
 };
 
 pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, ReplayError> {
@@ -54,6 +55,9 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
         approvals: HashMap::new(),
         executing: HashMap::new(),
         rows: Vec::new(),
+        replies: Vec::new(),
+        replied: 0,
+        numbers: HashMap::new(),
         not_judged: Vec::new(),
     };
     let started = Instant::now();
@@ -61,10 +65,15 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
         rerun.event(*line, event);
     }
     summary.judging = started.elapsed();
-    for (index, mut row) in rerun.rows.into_iter().enumerate() {
+    for (index, mut row) in std::mem::take(&mut rerun.rows).into_iter().enumerate() {
         (row.run, row.call) = (1, index + 1);
         summary.count_row(&row);
         send(sink, Item::Decision(&row))?;
+    }
+    for row in &mut rerun.replies {
+        row.run = 1;
+        summary.count_reply(row);
+        send(sink, Item::Verified(row))?;
     }
     summary.not_judged = rerun.not_judged.len();
     for (line, tool) in &rerun.not_judged {
@@ -176,8 +185,8 @@ impl Export {
         asked.collect()
     }
 
-    /// What the agent was shown as the result of an outcome.
-    fn observation(&self, outcome: &Event) -> Option<String> {
+    /// What the agent was shown as the result of an outcome, with the number of its event.
+    fn observation(&self, outcome: &Event) -> Option<(u64, String)> {
         let follows = |event: &&(usize, Event)| {
             matches!(event.1.body, EventBody::Observation { .. }) && event.1.cause == Some(outcome.seq)
         };
@@ -185,7 +194,7 @@ impl Export {
         const EVENTS_BETWEEN_MAX: usize = 4;
         let after = self.events.partition_point(|(_, event)| event.seq <= outcome.seq);
         let near = self.events.get(after..).unwrap_or_default().iter().take(EVENTS_BETWEEN_MAX);
-        near.clone().find(follows).and_then(|(_, event)| self.text(event, "content"))
+        near.clone().find(follows).and_then(|(_, event)| Some((event.seq, self.text(event, "content")?)))
     }
 }
 
@@ -204,18 +213,34 @@ struct Rerun<'e> {
     /// Recorded actions that go ahead here, and the actions that stand for them.
     executing: HashMap<ActionId, ActionId>,
     rows: Vec<Row>,
+    replies: Vec<ReplyRow>,
+    /// Replies, verified or not.
+    replied: usize,
+    /// Numbers of recorded events by those of the events that tell them here.
+    numbers: HashMap<u64, u64>,
     not_judged: Vec<(usize, Option<String>)>,
 }
 
 impl Rerun<'_> {
+    /// The next event, or the one after so many others, tells this recorded one.
+    fn told(&mut self, recorded: u64, after: u64) {
+        self.numbers.insert(self.dry.state().seq() + 1 + after, recorded);
+    }
+
     fn event(&mut self, line: usize, event: &Event) {
         match &event.body {
             EventBody::Input { label } => {
                 let text = self.export.text(event, "text").unwrap_or_default();
+                self.told(event.seq, 0);
                 self.dry.input(&text, label.clone());
             }
             EventBody::Output {} => {
-                self.dry.output(&self.export.text(event, "text").unwrap_or_default());
+                let text = self.export.text(event, "text").unwrap_or_default();
+                self.told(event.seq, 0);
+                let judged = self.dry.output_with(&text, self.export.text(event, "documents"));
+                self.replied += 1;
+                let reply = reply_row(judged, self.replied, |event| self.numbers.get(&event).copied());
+                self.replies.extend(reply.map(|row| ReplyRow { line, ..row }));
             }
             EventBody::Control { control, .. } => self.dry.control(*control),
             EventBody::Config(ConfigChange::ToolsListed { server, tools }) => {
@@ -263,8 +288,12 @@ impl Rerun<'_> {
             }
             EventBody::Outcome { action, status } => {
                 if let Some(here) = self.executing.remove(action) {
-                    let content = self.export.observation(event);
-                    self.dry.outcome(here, *status, content);
+                    let seen = self.export.observation(event);
+                    if let Some((seq, _)) = &seen {
+                        // An outcome comes before its observation.
+                        self.told(*seq, 1);
+                    }
+                    self.dry.outcome(here, *status, seen.map(|(_, content)| content));
                 }
             }
             _ => {}

@@ -33,7 +33,7 @@ use portcullis_core::event::Enforced;
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::UnknownPolicy;
-use portcullis_session::engine::Judgement;
+use portcullis_session::engine::{Judgement, TextJudgement, Verification};
 use serde::Serialize;
 
 pub use source::{DECOMPRESSED_BYTES_MAX, Source, UNSEEKABLE_BYTES_MAX, is_export};
@@ -98,6 +98,28 @@ impl Row {
     }
 }
 
+/// One verified reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReplyRow {
+    /// Number of the run in the file, from 1.
+    pub run: usize,
+    /// Name of the run, where the record has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Line of the file on which the record, or the event, stands, from 1.
+    pub line: usize,
+    /// Number of the reply in its run, from 1.
+    pub reply: usize,
+    /// The verdict on it, whatever it rests on.
+    pub verdict: Verdict,
+    /// What the gate would have done.
+    pub enforced: Enforced,
+    /// What the checks say. Numbers of events are those of the export or, of chat messages, of the steps that the record
+    /// was read as, from 1.
+    #[serde(flatten)]
+    pub verification: Verification,
+}
+
 /// What a replay hands out as it goes.
 #[derive(Debug)]
 pub enum Item<'a> {
@@ -105,6 +127,8 @@ pub enum Item<'a> {
     Tools(&'a [InferredTool]),
     /// A call was judged.
     Decision(&'a Row),
+    /// A reply was verified, as the bundle wants it.
+    Verified(&'a ReplyRow),
     /// A record cannot be read; the others follow.
     Unreadable {
         /// Where it starts, from 1.
@@ -135,6 +159,12 @@ pub struct Summary {
     pub calls: usize,
     /// How many of each verdict.
     pub verdicts: BTreeMap<Verdict, usize>,
+    /// Replies that were verified.
+    pub replies: usize,
+    /// Those of which a check fails.
+    pub replies_failed: usize,
+    /// Those that the gate would not have let pass for it.
+    pub replies_stopped: usize,
     /// Records that could not be read.
     pub unreadable: usize,
     /// Actions of exports that could not be judged for want of their arguments.
@@ -164,6 +194,9 @@ impl Summary {
         for (verdict, count) in other.verdicts {
             *self.verdicts.entry(verdict).or_default() += count;
         }
+        self.replies += other.replies;
+        self.replies_failed += other.replies_failed;
+        self.replies_stopped += other.replies_stopped;
         self.unreadable += other.unreadable;
         self.not_judged += other.not_judged;
         self.changed += other.changed;
@@ -171,6 +204,13 @@ impl Summary {
         self.left_unknown += other.left_unknown;
         self.policies.extend(other.policies);
         self.judging += other.judging;
+    }
+
+    fn count_reply(&mut self, row: &ReplyRow) {
+        let fails = row.verification.fails();
+        self.replies += 1;
+        self.replies_failed += usize::from(fails);
+        self.replies_stopped += usize::from(fails && !row.verdict.permits());
     }
 
     fn count_row(&mut self, row: &Row) {
@@ -253,6 +293,14 @@ fn send(sink: &mut dyn FnMut(Item<'_>) -> ControlFlow<()>, item: Item<'_>) -> Re
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(()) => Err(ReplayError::Stopped),
     }
+}
+
+/// The row of a reply, if it was verified, with what its run is filled in by the caller. `number` gives the number of an
+/// event in the record.
+fn reply_row(judged: TextJudgement, reply: usize, number: impl Fn(u64) -> Option<u64>) -> Option<ReplyRow> {
+    let verification = judged.verification?.renumbered(number);
+    let (verdict, enforced) = (judged.decision.verdict, judged.enforced);
+    Some(ReplyRow { run: 0, name: None, line: 0, reply, verdict, enforced, verification })
 }
 
 /// A row, with what its run and call are filled in by the caller.

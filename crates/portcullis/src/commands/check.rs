@@ -7,8 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use portcullis_contracts::verify::Status;
 use portcullis_core::verdict::Verdict;
-use portcullis_sim::replay::{self, InferredTool, Item, Options, ReplayError, Row, Source, Summary};
+use portcullis_sim::replay::{
+    self, InferredTool, Item, Options, ReplayError, ReplyRow, Row, Source, Summary,
+};
+use portcullis_sim::verification;
 use serde::Serialize;
 use serde_json::json;
 
@@ -30,7 +34,8 @@ not. Tools that the bundle does not know are classified by inference from the tr
 and arguments; they are marked `~`. With --strict-tools the bundle's `unknown_tools` decides instead.
 
 The agent of a record does not react to the gate: a call that would be denied or held gets no result, and the \
-record goes on with its next message. Of an export, recorded and recomputed verdicts are compared.
+record goes on with its next message. Of an export, recorded and recomputed verdicts are compared. \
+Replies are verified where the bundle has `[verification]`; those that fail are shown.
 
 Exit codes: 0 nothing stopped, 1 something was denied, 2 something was held or could not be judged, or there \
 was no run, 3 a file or record could not be read.";
@@ -120,7 +125,7 @@ fn code(sums: &Summary) -> u8 {
         exit::NO
     } else if sums.unreadable > 0 {
         exit::UNREADABLE
-    } else if held(sums) > 0 || sums.not_judged > 0 || sums.runs == 0 {
+    } else if held(sums) > 0 || sums.replies_stopped > 0 || sums.not_judged > 0 || sums.runs == 0 {
         exit::INCOMPLETE
     } else {
         exit::YES
@@ -142,6 +147,15 @@ struct DecisionLine<'r> {
     file: &'r Path,
     #[serde(flatten)]
     row: &'r Row,
+}
+
+/// A verified reply for programs.
+#[derive(Serialize)]
+struct ReplyLine<'r> {
+    record: &'static str,
+    file: &'r Path,
+    #[serde(flatten)]
+    row: &'r ReplyRow,
 }
 
 /// An inferred tool for programs.
@@ -229,13 +243,14 @@ impl<'a> Show<'a> {
                 listed.iter().try_for_each(|tool| self.tool(tool))
             }
             Item::Decision(row) if !self.args.quiet => self.decision(row),
+            Item::Verified(row) if !self.args.quiet => self.reply(row),
             Item::Unreadable { line, message } => self.remark("unreadable", *line, message),
             Item::NotJudged { line, tool } => {
                 let message =
                     format!("the arguments of `{}` were withheld or erased", tool.unwrap_or_default());
                 self.remark("not-judged", *line, &message)
             }
-            Item::Decision(_) => Ok(()),
+            Item::Decision(_) | Item::Verified(_) => Ok(()),
         }
     }
 
@@ -261,6 +276,31 @@ impl<'a> Show<'a> {
             row.run, row.call, row.verdict
         );
         self.out.line(format_args!("{}", line.trim_end()))
+    }
+
+    /// A reply of which a check fails; `verify-output --recorded` shows the others, too.
+    fn reply(&mut self, row: &ReplyRow) -> Result<(), Failure> {
+        if !row.verification.fails() {
+            return Ok(());
+        }
+        if self.json {
+            return self.out.json(&ReplyLine { record: "verification", file: self.file, row });
+        }
+        let failed = row.verification.checks.iter().filter(|result| result.status == Status::Fail);
+        for result in failed {
+            self.head()?;
+            let (style, width) = (out::verdict_style(row.verdict), self.tool_width);
+            self.out.line(format_args!(
+                "{:>5}  {:>4}  {style}{:<7}{style:#}  {:<width$}  {}: {}",
+                row.run,
+                row.reply,
+                row.verdict,
+                "(reply)",
+                result.check.name(),
+                clean_line(&verification::details(result))
+            ))?;
+        }
+        Ok(())
     }
 
     fn tool(&mut self, tool: &InferredTool) -> Result<(), Failure> {
@@ -299,7 +339,8 @@ impl<'a> Show<'a> {
         if self.json {
             return self.out.json(&json!({
                 "record": "summary", "runs": sums.runs, "calls": sums.calls, "verdicts": verdicts(sums),
-                "denied": denied(sums), "held": held(sums), "unreadable": sums.unreadable,
+                "denied": denied(sums), "held": held(sums), "replies": sums.replies,
+                "replies_failed": sums.replies_failed, "replies_stopped": sums.replies_stopped, "unreadable": sums.unreadable,
                 "not_judged": sums.not_judged, "changed": sums.changed,
                 "inferred_tools": sums.inferred.len(), "left_unknown": sums.left_unknown,
                 "policies": sums.policies, "bundle": bundle, "decisions_per_second": rate.round(),
@@ -344,6 +385,7 @@ impl<'a> Show<'a> {
         }
         let remarks = [
             (sums.changed, "verdict differs from", "verdicts differ from", "the recorded one"),
+            (sums.replies_failed, "reply", "replies", "failed a check"),
             (sums.unreadable, "record", "records", "could not be read"),
             (sums.not_judged, "action", "actions", "could not be judged"),
             (sums.left_unknown, "tool", "tools", "could not be inferred and stays unknown"),

@@ -21,3 +21,4 @@ pub(crate) mod simulate;
 pub(crate) mod tools;
 pub(crate) mod train;
 pub(crate) mod verify;
+pub(crate) mod verify_output;

@@ -5,18 +5,20 @@ mod request;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use portcullis_contracts::verify::Status;
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::gate::Gate;
 use portcullis_sim::simulator::{self, Options, Simulation};
 use portcullis_sim::trace;
+use portcullis_sim::verification::VerificationRow;
 use serde_json::json;
 
 use crate::bundle::{self, BundleArg, Opened};
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, clean, terminal_width};
+use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, clean, clean_line, terminal_width};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,7 +30,8 @@ Examples:
 
 The run of a plan is recorded in the store like any other: `portcullis export RUN` exports it.
 
-Exit codes: 0 the plan completed, 1 a step was denied, 2 a step waits for a person or an answer, 3 something could not be \
+Exit codes: 0 the plan completed, 1 a step was denied, 2 a step or the answer waits for a person, or a step for an \
+answer, 3 something could not be \
 read.";
 
 /// Run a plan of the bundle under one of its policies, with simulated tools
@@ -90,7 +93,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         .map_err(Failure::unreadable)?;
     tell(&simulation, global)?;
     Ok(match &simulation.stopped {
-        None => exit::YES,
+        None => match &simulation.withheld {
+            None => exit::YES,
+            Some(withheld) if withheld.review => exit::INCOMPLETE,
+            Some(_) => exit::NO,
+        },
         Some(stopped) if stopped.held => exit::INCOMPLETE,
         Some(_) => exit::NO,
     })
@@ -126,6 +133,24 @@ fn list(opened: &Opened, global: &Global) -> Result<u8, Failure> {
     Ok(exit::YES)
 }
 
+/// The checks of the answer, one a line.
+fn verification(rows: &[VerificationRow]) -> String {
+    let line = |row: &VerificationRow| {
+        let style = match row.status {
+            Status::Pass => GOOD,
+            Status::Fail => BAD,
+            Status::NotApplicable => FAINT,
+        };
+        let (step, action) = (row.related_audit_event_step, row.related_audit_event_action);
+        let details = clean_line(&row.details);
+        format!(
+            "{style}{:<4}{style:#}  {:<19}  step {step} {action}  {details}\n",
+            row.status, row.check_type
+        )
+    };
+    rows.iter().map(line).collect()
+}
+
 fn tell(simulation: &Simulation, global: &Global) -> Result<(), Failure> {
     let mut out = Out::new();
     if global.json {
@@ -135,6 +160,17 @@ fn tell(simulation: &Simulation, global: &Global) -> Result<(), Failure> {
     out.line(format_args!("{}", trace::table(&simulation.trace, terminal_width())))?;
     if let Some(output) = &simulation.output {
         out.line(format_args!("{}\n", clean(output)))?;
+    }
+    if !simulation.verification.is_empty() {
+        out.line(format_args!("{}", verification(&simulation.verification)))?;
+    }
+    if let Some(withheld) = &simulation.withheld {
+        let (style, what) =
+            if withheld.review { (NOTICE, "a person has to look at it") } else { (BAD, "it is denied") };
+        out.line(format_args!(
+            "{style}The answer is withheld: {what}{style:#}: {} ({})",
+            withheld.message, withheld.rule
+        ))?;
     }
     match &simulation.stopped {
         None => out.line(format_args!("{GOOD}Simulation completed{GOOD:#}"))?,

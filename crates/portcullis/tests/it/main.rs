@@ -26,3 +26,5 @@ mod stand_in;
 mod tools;
 #[cfg(test)]
 mod verify;
+#[cfg(test)]
+mod verify_output;

@@ -1,0 +1,3 @@
+//! What the agent replies.
+
+pub mod verification;

@@ -1,0 +1,147 @@
+//! Many replies: records of JSON Lines, one in memory at a time.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read};
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use portcullis_contracts::verify::{Document, Settings, documents_given};
+use portcullis_eval::data::DataError;
+use portcullis_eval::stream;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::shown::{Sums, Verified};
+use super::{STDIN, unreadable};
+use crate::failure::Failure;
+use crate::out::{self, Out, clean_line};
+
+/// A reply and what it is held against.
+#[derive(Debug, Deserialize)]
+struct Record {
+    #[serde(default)]
+    key: Value,
+    #[serde(default)]
+    prompt: Option<String>,
+    response: String,
+    /// In place of those of the command line.
+    #[serde(default)]
+    documents: Option<Value>,
+}
+
+/// Why reading stopped.
+enum Stop {
+    Data(DataError),
+    Failure(Failure),
+}
+
+impl From<DataError> for Stop {
+    fn from(error: DataError) -> Self {
+        Self::Data(error)
+    }
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+struct Many<'a> {
+    /// What records cite that bring no documents.
+    documents: Option<Vec<Document>>,
+    settings: &'a Settings,
+    json: bool,
+    out: Out,
+    sums: Sums,
+}
+
+/// Verifies every record of a file.
+pub(super) fn run(
+    path: &Path,
+    documents: Option<Vec<Document>>,
+    settings: &Settings,
+    json: bool,
+) -> Result<u8, Failure> {
+    let mut many = Many { documents, settings, json, out: Out::new(), sums: Sums::default() };
+    let read = if path == Path::new(STDIN) {
+        stream::records_of(path, io::stdin().lock(), |line, record| many.record(line, record))
+    } else {
+        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        let bar = progress(file.metadata().map_or(0, |meta| meta.len()));
+        let from: Box<dyn Read> = Box::new(bar.wrap_read(file));
+        let read = stream::records_of(path, from, |line, record| many.record(line, record));
+        bar.finish_and_clear();
+        read
+    };
+    match read {
+        Ok(_) => many.finish(),
+        Err(Stop::Failure(failure)) => Err(failure),
+        Err(Stop::Data(error)) => {
+            many.out.finish()?;
+            Err(Failure::unreadable(error))
+        }
+    }
+}
+
+/// Rows and a bar on one terminal would overwrite each other.
+fn progress(bytes: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() || io::stdout().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{wide_bar} {percent}%  {eta}");
+    // Only a wrong template gives the default.
+    bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
+}
+
+impl Many<'_> {
+    fn record(&mut self, line: usize, record: Result<Value, String>) -> Result<bool, Stop> {
+        let record = record.and_then(|value| {
+            serde_json::from_value::<Record>(value).map_err(|error| format!("line {line}: {error}"))
+        });
+        let read = record.and_then(|record| {
+            let own = record.documents.as_ref().map(documents_given).transpose();
+            Ok((own.map_err(|error| format!("line {line}: {error}"))?, record))
+        });
+        match read {
+            Ok((own, record)) => self.reply(line, record, own)?,
+            Err(message) => self.unreadable(line, &message)?,
+        }
+        Ok(true)
+    }
+
+    fn reply(&mut self, line: usize, record: Record, own: Option<Vec<Document>>) -> Result<(), Failure> {
+        let place = match &record.key {
+            Value::Null => format!("line {line}  "),
+            key => format!("line {line} (key {})  ", clean_line(&key.to_string())),
+        };
+        let documents = own.as_deref().or(self.documents.as_deref());
+        let prompt = record.prompt.as_deref();
+        let verified = Verified::of(Some(record.key), &record.response, prompt, documents, self.settings);
+        self.sums.add(&verified.checks);
+        if self.json {
+            return self.out.json(&verified);
+        }
+        let lines = verified.lines(&place, true);
+        lines.iter().try_for_each(|line| self.out.line(format_args!("{line}")))
+    }
+
+    fn unreadable(&mut self, line: usize, message: &str) -> Result<(), Failure> {
+        self.sums.unreadable += 1;
+        if self.json {
+            return self.out.json(&json!({"record": "unreadable", "line": line, "message": message}));
+        }
+        let notice = out::NOTICE;
+        self.out.line(format_args!("{notice}unreadable{notice:#}  {}", clean_line(message)))
+    }
+
+    fn finish(mut self) -> Result<u8, Failure> {
+        match self.json {
+            true => self.out.json(self.sums.record())?,
+            false => self.out.line(format_args!("{}", self.sums.line()))?,
+        }
+        self.out.finish()?;
+        Ok(self.sums.code())
+    }
+}
