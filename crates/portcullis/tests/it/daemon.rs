@@ -284,7 +284,7 @@ fn the_doctor_finds_what_is_wrong() {
     assert_eq!(state.run(&["runs", "list"]).code, 0);
     let well = state.run(&["doctor"]);
     assert_eq!(well.code, 0, "{}", well.stdout);
-    assert!(well.stdout.contains("1 run, 13 events, every link holds"), "{}", well.stdout);
+    assert!(well.stdout.contains("1 run, 14 events, every link holds"), "{}", well.stdout);
     assert!(well.stdout.contains("0 live runs"), "{}", well.stdout);
 
     let bad = state.folder.path().join("bad");
