@@ -3,3 +3,4 @@
 
 mod contracts;
 mod daemon;
+mod replies;
