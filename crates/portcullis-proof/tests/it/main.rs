@@ -7,6 +7,8 @@ mod properties;
 #[cfg(test)]
 mod sample;
 #[cfg(test)]
+mod second;
+#[cfg(test)]
 mod tamper;
 #[cfg(test)]
 mod vectors;
