@@ -9,6 +9,7 @@ mod commands;
 mod daemon;
 mod exit;
 mod failure;
+mod input;
 mod model;
 mod out;
 

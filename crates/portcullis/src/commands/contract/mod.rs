@@ -19,7 +19,8 @@ use portcullis_contracts::limits::{MAX_REPLY_BYTES, MAX_STATEMENT_BYTES, MAX_STA
 
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::out::{Out, clean};
+use crate::input::{STDIN, unreadable};
+use crate::out::Out;
 use asking::{Desk, Judging, Repairing, unanswered};
 use verdict::Sums;
 
@@ -113,8 +114,6 @@ struct On {
     jsonl: bool,
 }
 
-/// How standard input is spelt.
-const STDIN: &str = "-";
 /// The longest file of statements in bytes.
 const STATEMENTS_BYTES_MAX: u64 = (MAX_STATEMENTS * MAX_STATEMENT_BYTES) as u64;
 
@@ -241,10 +240,6 @@ impl On {
         text.truncate(whole);
         Ok(text)
     }
-}
-
-fn unreadable(path: &Path, error: impl std::fmt::Display) -> Failure {
-    Failure::unreadable(format!("cannot read `{}`: {error}", clean(&path.display().to_string())))
 }
 
 /// All of a text of at most so many bytes.

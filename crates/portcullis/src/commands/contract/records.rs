@@ -1,22 +1,20 @@
 //! Many replies: records of JSON Lines, one in memory at a time.
 
-use std::fs::File;
-use std::io::{self, IsTerminal as _, Read, Write as _};
+use std::io::Write as _;
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use portcullis_assist::record::{Reply, check_reply, repair_reply};
 use portcullis_assist::{Compiled, ModelError, Written};
 use portcullis_eval::data::DataError;
-use portcullis_eval::stream;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::Deed;
 use super::asking::{Desk, unanswered};
 use super::verdict::{self, Sums};
-use super::{Deed, STDIN, unreadable};
 use crate::failure::Failure;
-use crate::out::{self, Out, clean_line};
+use crate::input;
+use crate::out::Out;
 
 /// A reply and what it must hold.
 #[derive(Debug, Deserialize)]
@@ -71,19 +69,9 @@ pub(super) fn run(
     json: bool,
 ) -> Result<u8, Failure> {
     let mut many = Many { written, deed, desk, json, out: Out::new(), sums: Sums::default(), latest: None };
-    let read = if path == Path::new(STDIN) {
-        stream::records_of(path, io::stdin().lock(), |line, record| many.record(line, record))
-    } else {
-        let file = File::open(path).map_err(|error| unreadable(path, error))?;
-        let bytes = file.metadata().map_or(0, |meta| meta.len());
-        let bar = progress(bytes);
-        let from: Box<dyn Read> = Box::new(bar.wrap_read(file));
-        let read = stream::records_of(path, from, |line, record| many.record(line, record));
-        bar.finish_and_clear();
-        read
-    };
+    let read = input::for_each_record(path, |line, record| many.record(line, record));
     match read {
-        Ok(_) => many.finish(),
+        Ok(()) => many.finish(),
         Err(Stop::Failure(failure)) => Err(failure),
         Err(Stop::Unanswered(line, error)) => {
             many.finish()?;
@@ -94,17 +82,6 @@ pub(super) fn run(
             Err(Failure::unreadable(error))
         }
     }
-}
-
-/// Rows and a bar on one terminal would overwrite each other.
-fn progress(bytes: u64) -> ProgressBar {
-    if !io::stderr().is_terminal() || io::stdout().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{wide_bar} {percent}%  {eta}");
-    // Only a wrong template gives the default.
-    bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
 }
 
 impl Many<'_> {
@@ -145,10 +122,7 @@ impl Many<'_> {
         record: &Record,
         compiled: &Compiled,
     ) -> Result<Option<ModelError>, Failure> {
-        let place = match &record.key {
-            Value::Null => format!("line {line}  "),
-            key => format!("line {line} (key {})  ", clean_line(&key.to_string())),
-        };
+        let place = input::place(line, &record.key);
         let reply =
             Reply { key: Some(&record.key), prompt: record.prompt.as_deref(), text: &record.response };
         let Desk { helpers, settings, clock, runtime } = self.desk;
@@ -177,11 +151,8 @@ impl Many<'_> {
     fn unreadable(&mut self, line: usize, message: &str) -> Result<(), Failure> {
         self.sums.unreadable += 1;
         // What a repair leaves is records, whoever reads it.
-        if self.json || self.deed == Deed::Repair {
-            return self.out.json(&json!({"record": "unreadable", "line": line, "message": message}));
-        }
-        let notice = out::NOTICE;
-        self.out.line(format_args!("{notice}unreadable{notice:#}  {}", clean_line(message)))
+        let json = self.json || self.deed == Deed::Repair;
+        input::tell_unreadable(&mut self.out, json, line, message)
     }
 
     fn finish(mut self) -> Result<u8, Failure> {

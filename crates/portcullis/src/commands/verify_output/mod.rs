@@ -18,7 +18,8 @@ use serde_json::Value;
 use crate::bundle::BundleArg;
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::out::{Out, clean};
+use crate::input::{STDIN, unreadable};
+use crate::out::Out;
 use shown::{Sums, Verified};
 
 const EXAMPLES: &str = "\
@@ -81,9 +82,6 @@ enum Duty {
     Never,
 }
 
-/// How standard input is spelt.
-const STDIN: &str = "-";
-
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     if args.recorded {
         return recorded::run(&args.file, &args.bundle, args.policy.as_deref(), global.json);
@@ -142,10 +140,6 @@ fn checks_of(
 ) -> Vec<portcullis_contracts::verify::CheckResult> {
     let prompts: Vec<Said<'_>> = prompt.map(Said::new).into_iter().collect();
     verify(&Reply { said: Said::new(reply), prompts: &prompts, documents, others: &[] }, settings)
-}
-
-fn unreadable(path: &Path, error: impl std::fmt::Display) -> Failure {
-    Failure::unreadable(format!("cannot read `{}`: {error}", clean(&path.display().to_string())))
 }
 
 /// A file or standard input as text, of at most so many bytes and the line break that files end with.

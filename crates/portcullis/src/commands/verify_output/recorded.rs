@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::shown::{self, Sums};
-use super::{STDIN, unreadable};
 use crate::bundle::{self, BundleArg};
 use crate::failure::Failure;
+use crate::input::{STDIN, unreadable};
 use crate::out::{self, Out, clean_line};
 
 /// A verified reply of a run, for programs.

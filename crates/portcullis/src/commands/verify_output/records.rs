@@ -1,20 +1,16 @@
 //! Many replies: records of JSON Lines, one in memory at a time.
 
-use std::fs::File;
-use std::io::{self, IsTerminal as _, Read};
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use portcullis_contracts::verify::{Document, Settings, documents_given};
 use portcullis_eval::data::DataError;
-use portcullis_eval::stream;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::shown::{Sums, Verified};
-use super::{STDIN, unreadable};
 use crate::failure::Failure;
-use crate::out::{self, Out, clean_line};
+use crate::input;
+use crate::out::Out;
 
 /// A reply and what it is held against.
 #[derive(Debug, Deserialize)]
@@ -64,35 +60,15 @@ pub(super) fn run(
     json: bool,
 ) -> Result<u8, Failure> {
     let mut many = Many { documents, settings, json, out: Out::new(), sums: Sums::default() };
-    let read = if path == Path::new(STDIN) {
-        stream::records_of(path, io::stdin().lock(), |line, record| many.record(line, record))
-    } else {
-        let file = File::open(path).map_err(|error| unreadable(path, error))?;
-        let bar = progress(file.metadata().map_or(0, |meta| meta.len()));
-        let from: Box<dyn Read> = Box::new(bar.wrap_read(file));
-        let read = stream::records_of(path, from, |line, record| many.record(line, record));
-        bar.finish_and_clear();
-        read
-    };
+    let read = input::for_each_record(path, |line, record| many.record(line, record));
     match read {
-        Ok(_) => many.finish(),
+        Ok(()) => many.finish(),
         Err(Stop::Failure(failure)) => Err(failure),
         Err(Stop::Data(error)) => {
             many.out.finish()?;
             Err(Failure::unreadable(error))
         }
     }
-}
-
-/// Rows and a bar on one terminal would overwrite each other.
-fn progress(bytes: u64) -> ProgressBar {
-    if !io::stderr().is_terminal() || io::stdout().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
-    let style = ProgressStyle::with_template("{wide_bar} {percent}%  {eta}");
-    // Only a wrong template gives the default.
-    bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
 }
 
 impl Many<'_> {
@@ -112,10 +88,7 @@ impl Many<'_> {
     }
 
     fn reply(&mut self, line: usize, record: Record, own: Option<Vec<Document>>) -> Result<(), Failure> {
-        let place = match &record.key {
-            Value::Null => format!("line {line}  "),
-            key => format!("line {line} (key {})  ", clean_line(&key.to_string())),
-        };
+        let place = input::place(line, &record.key);
         let documents = own.as_deref().or(self.documents.as_deref());
         let prompt = record.prompt.as_deref();
         let verified = Verified::of(Some(record.key), &record.response, prompt, documents, self.settings);
@@ -129,11 +102,7 @@ impl Many<'_> {
 
     fn unreadable(&mut self, line: usize, message: &str) -> Result<(), Failure> {
         self.sums.unreadable += 1;
-        if self.json {
-            return self.out.json(&json!({"record": "unreadable", "line": line, "message": message}));
-        }
-        let notice = out::NOTICE;
-        self.out.line(format_args!("{notice}unreadable{notice:#}  {}", clean_line(message)))
+        input::tell_unreadable(&mut self.out, self.json, line, message)
     }
 
     fn finish(mut self) -> Result<u8, Failure> {
