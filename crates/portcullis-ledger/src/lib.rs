@@ -25,6 +25,7 @@ mod error;
 mod export;
 mod ledger;
 mod lock;
+pub mod log;
 mod queue;
 mod read;
 mod recovery;

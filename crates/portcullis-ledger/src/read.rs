@@ -338,7 +338,7 @@ pub(crate) fn stored_payload(row: &Row<'_>) -> rusqlite::Result<StoredPayload> {
     Ok(StoredPayload::stored(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
 }
 
-fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<SegmentState> {
+pub(crate) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<SegmentState> {
     let text: String = row.get(column)?;
     [SegmentState::Open, SegmentState::Closed, SegmentState::Abandoned]
         .into_iter()

@@ -5,6 +5,8 @@ mod append;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod log;
+#[cfg(test)]
 mod recovery;
 #[cfg(test)]
 mod sample;

@@ -1,0 +1,203 @@
+//! What is handed over with a run: its leaves, each with the proof that it is in the log.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use portcullis_core::id::RunId;
+use portcullis_proof::log::leaf::SignedLeaf;
+use portcullis_proof::log::proof::tlog_proof;
+use portcullis_proof::log::verdict::EVIDENCE_LEAVES_MAX;
+use portcullis_proof::log::{Checkpoint, Leaf, RunState, TileReader, TrustPolicy};
+use portcullis_proof::{Hex, Id};
+
+use super::database::{Database, SignedTree};
+use super::error::LogError;
+use super::folder::LogPlaces;
+
+/// A log that is read, whoever writes it.
+#[derive(Debug)]
+pub struct LogReader {
+    places: LogPlaces,
+    database: Database,
+}
+
+/// A file of an export.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvidenceFile {
+    /// Its name in the export.
+    pub name: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+/// How a log stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogStatus {
+    /// Its name.
+    pub origin: String,
+    /// The leaves of the tree that was signed last.
+    pub size: u64,
+    /// Its root.
+    pub root: portcullis_proof::Digest,
+    /// The leaves of the newest tree that witnesses cosigned; none without witnesses.
+    pub witnessed: Option<u64>,
+    /// Leaves that wait for a place.
+    pub waiting: u64,
+    /// Segments whose end is not in the log.
+    pub open_segments: u64,
+    /// Why it takes nothing more, where that is so.
+    pub frozen: Option<String>,
+    /// The writers that it enrolled.
+    pub writers: Vec<LogWriter>,
+}
+
+/// A writer of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogWriter {
+    /// Its id.
+    pub key: portcullis_proof::log::KeyId,
+    /// Whether its signatures count.
+    pub state: super::WriterState,
+    /// The segments that it numbered.
+    pub segments: u64,
+    /// Whether its key file is there.
+    pub key_here: bool,
+}
+
+impl LogReader {
+    /// Opens the log at its places.
+    ///
+    /// # Errors
+    /// [`LogError::NoLog`] where there is none yet.
+    pub fn open(places: &LogPlaces) -> Result<LogReader, LogError> {
+        let database = Database::open(places, false)?;
+        let database = database.ok_or_else(|| LogError::NoLog { folder: places.ledger.clone() })?;
+        Ok(LogReader { places: places.clone(), database })
+    }
+
+    /// How the log stands.
+    ///
+    /// # Errors
+    /// When its database cannot be read.
+    pub fn status(&self) -> Result<LogStatus, LogError> {
+        let tree = self.database.tree()?;
+        let witnessed = tree.witnessed.as_ref().map(|note| checkpoint_of(note)).transpose()?;
+        let writers = self.database.writers()?;
+        Ok(LogStatus {
+            size: tree.head.size,
+            root: tree.head.root,
+            witnessed: witnessed.map(|checkpoint| checkpoint.size()),
+            waiting: self.database.waiting_count()?,
+            open_segments: self.database.open_segments()?.len() as u64,
+            frozen: tree.frozen,
+            writers: writers
+                .iter()
+                .map(|row| LogWriter {
+                    key: row.key,
+                    state: row.state,
+                    segments: row.next,
+                    key_here: self.places.writer_key(row.key).exists(),
+                })
+                .collect(),
+            origin: tree.origin,
+        })
+    }
+
+    /// The checkpoint that was signed last, with cosignatures where there are any of it.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn checkpoint(&self) -> Result<(String, Checkpoint), LogError> {
+        let tree = self.database.tree()?;
+        let note = newest(&tree, tree.head.size)?;
+        let checkpoint = checkpoint_of(&note)?;
+        Ok((note, checkpoint))
+    }
+
+    /// A policy that believes this log's key, and nobody else. `key` is the verifier key that `log.key` stands for;
+    /// `remember` has the policy remember the tree of now.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn policy_text(
+        &self,
+        key: &portcullis_proof::log::VerifierKey,
+        remember: bool,
+    ) -> Result<String, LogError> {
+        let tree = self.database.tree()?;
+        let mut text = format!("log {key}\nquorum none\n");
+        if remember {
+            let root = STANDARD.encode(tree.head.root.0);
+            text.push_str(&format!("remember {} {} {root}\n", tree.origin, tree.head.size));
+        }
+        // What is handed out has to be what is read.
+        TrustPolicy::parse(text.as_bytes()).map_err(LogError::tiles)?;
+        Ok(text)
+    }
+
+    /// Whether every segment of a run that the log has is in the tree, with its end where it has ended.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub fn is_settled(
+        &self,
+        run: RunId,
+        segments: &[(portcullis_core::id::SegmentId, bool)],
+    ) -> Result<bool, LogError> {
+        let run = Hex(*run.as_bytes());
+        let states = self.database.states_of_run(run)?;
+        let in_log = segments.iter().all(|(segment, ended)| {
+            let id: Id = Hex(*segment.as_bytes());
+            let state = states.iter().find(|(known, _)| *known == id).map(|(_, state)| *state);
+            state.is_some_and(|state: RunState| state.is_final() || !ended)
+        });
+        Ok(in_log && self.database.places_of_run(run, EVIDENCE_LEAVES_MAX)?.1)
+    }
+
+    /// The leaves on a run with their proofs, as files of an export; none for a run that the log does not have.
+    ///
+    /// # Errors
+    /// When the tiles do not lead to the checkpoint, or there are more leaves than a verifier reads.
+    pub fn evidence(&self, run: RunId) -> Result<Vec<EvidenceFile>, LogError> {
+        let (places, _) = self.database.places_of_run(Hex(*run.as_bytes()), EVIDENCE_LEAVES_MAX)?;
+        let Some(last) = places.last() else { return Ok(Vec::new()) };
+        let tree = self.database.tree()?;
+        let note = newest(&tree, last + 1)?;
+        let head = checkpoint_of(&note)?.head();
+        let tiles = self.places.tiles();
+        let reader = TileReader::new(&tiles, head);
+        let mut files = Vec::with_capacity(places.len() * 2);
+        for place in places {
+            let leaf = reader.leaf(place).map_err(LogError::tiles)?;
+            let name = format!("log/{place:010}-{}", kind(&leaf.entry));
+            let proof = tlog_proof(None, place, &leaf.path, &note);
+            files.push(EvidenceFile { name: format!("{name}.leaf"), bytes: leaf.entry });
+            files.push(EvidenceFile { name: format!("{name}.tlog-proof"), bytes: proof.into_bytes() });
+        }
+        Ok(files)
+    }
+}
+
+/// The newest note over at least `size` leaves: the one with cosignatures where it has that many.
+fn newest(tree: &SignedTree, size: u64) -> Result<String, LogError> {
+    if let Some(witnessed) = &tree.witnessed
+        && checkpoint_of(witnessed)?.size() >= size
+    {
+        return Ok(witnessed.clone());
+    }
+    Ok(tree.note.clone())
+}
+
+pub(super) fn checkpoint_of(note: &str) -> Result<Checkpoint, LogError> {
+    Checkpoint::from_note(note.as_bytes()).map(|(_, checkpoint)| checkpoint).map_err(LogError::tiles)
+}
+
+/// A word for people in the name of a file; which leaf is which follows from the leaf.
+fn kind(entry: &[u8]) -> &'static str {
+    match SignedLeaf::parse(entry).map(|leaf| leaf.leaf) {
+        Ok(Leaf::Enrol { .. }) => "enrolment",
+        Ok(Leaf::Revoke { .. }) => "revocation",
+        Ok(Leaf::Epoch { .. }) => "epoch",
+        Ok(Leaf::Head(head)) => head.state.as_str(),
+        Err(_) => "leaf",
+    }
+}
