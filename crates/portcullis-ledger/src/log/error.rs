@@ -109,6 +109,14 @@ pub enum LogError {
         /// What is wrong.
         message: String,
     },
+    /// The policy of the log's witnesses is not one.
+    #[error("`{}` does not say which witnesses to ask: {message}; nothing is logged until it does", path.display())]
+    WitnessPolicy {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
     /// A leaf that waits may not enter the log.
     #[error(
         "a leaf that waits is not signed by an enrolled writer: {message}; the log's database was changed by hand"

@@ -9,6 +9,7 @@ use portcullis_proof::log::verdict::EVIDENCE_LEAVES_MAX;
 use portcullis_proof::log::{Checkpoint, Leaf, RunState, TileReader, TrustPolicy};
 use portcullis_proof::{Hex, Id};
 
+use super::cosign::witness_policy;
 use super::database::{Database, SignedTree};
 use super::error::LogError;
 use super::folder::LogPlaces;
@@ -134,7 +135,8 @@ impl LogReader {
         Ok(text)
     }
 
-    /// Whether every segment of a run that the log has is in the tree, with its end where it has ended.
+    /// Whether every segment of a run that the log has is in the tree, with its end where it has ended; in one that a
+    /// quorum cosigned, where the policy of the witnesses asks for one.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -150,10 +152,23 @@ impl LogReader {
             let state = states.iter().find(|(known, _)| *known == id).map(|(_, state)| *state);
             state.is_some_and(|state: RunState| state.is_final() || !ended)
         });
-        Ok(in_log && self.database.places_of_run(run, EVIDENCE_LEAVES_MAX)?.1)
+        let (places, all) = self.database.places_of_run(run, EVIDENCE_LEAVES_MAX)?;
+        if !in_log || !all || !self.asks_for_quorum()? {
+            return Ok(in_log && all);
+        }
+        let witnessed = self.database.tree()?.witnessed;
+        let size =
+            witnessed.map_or(Ok(0), |note| checkpoint_of(&note).map(|checkpoint| checkpoint.size()))?;
+        Ok(places.last().is_none_or(|last| *last < size))
     }
 
-    /// The leaves on a run with their proofs, as files of an export; none for a run that the log does not have.
+    /// Whether only checkpoints with a quorum of witnesses are handed out.
+    fn asks_for_quorum(&self) -> Result<bool, LogError> {
+        Ok(witness_policy(&self.places)?.is_some_and(|policy| policy.has_quorum()))
+    }
+
+    /// The leaves on a run with their proofs, as files of an export; none for a run that the log does not have. Where the
+    /// policy of the witnesses asks for a quorum, those that no quorum has cosigned yet are left out.
     ///
     /// # Errors
     /// When the tiles do not lead to the checkpoint, or there are more leaves than a verifier reads.
@@ -161,12 +176,14 @@ impl LogReader {
         let (places, _) = self.database.places_of_run(Hex(*run.as_bytes()), EVIDENCE_LEAVES_MAX)?;
         let Some(last) = places.last() else { return Ok(Vec::new()) };
         let tree = self.database.tree()?;
-        let note = newest(&tree, last + 1)?;
+        let note = if self.asks_for_quorum()? { tree.witnessed } else { Some(newest(&tree, last + 1)?) };
+        // What no quorum has cosigned yet is left out: incomplete for a while, rather than invalid for ever.
+        let Some(note) = note else { return Ok(Vec::new()) };
         let head = checkpoint_of(&note)?.head();
         let tiles = self.places.tiles();
         let reader = TileReader::new(&tiles, head);
         let mut files = Vec::with_capacity(places.len() * 2);
-        for place in places {
+        for place in places.into_iter().filter(|place| *place < head.size) {
             let leaf = reader.leaf(place).map_err(LogError::tiles)?;
             let name = format!("log/{place:010}-{}", kind(&leaf.entry));
             let proof = tlog_proof(None, place, &leaf.path, &note);

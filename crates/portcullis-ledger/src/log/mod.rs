@@ -11,8 +11,9 @@
 //! and catches up once it can.
 //!
 //! Formats: `specs/transparency-log.md`, `specs/run-heads.md`. Read `database` (what is trusted), `heads` (what is
-//! logged), `sequencer` (how); `folder` and `keys` are files.
+//! logged), `sequencer` (how), `cosign` (who vouches); `folder` and `keys` are files.
 
+mod cosign;
 mod database;
 mod error;
 mod evidence;
@@ -37,6 +38,7 @@ use self::heads::{DueHead, Follower};
 use self::keys::LogKey;
 use crate::read::Reader;
 
+pub use self::cosign::{Ask, COSIGN_AGAIN_EVERY, Cosigner, WitnessAnswer, WitnessNews, witness_policy};
 pub use self::database::WriterState;
 pub use self::error::LogError;
 pub use self::evidence::{EvidenceFile, LogReader, LogStatus, LogWriter};

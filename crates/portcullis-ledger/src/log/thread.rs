@@ -23,7 +23,8 @@ pub struct LogThread {
 
 impl LogThread {
     /// Starts the thread. `told` hears what each round that did something did, and each failure once until it passes;
-    /// after each round that did something `after` may go on with the log, for example ask witnesses.
+    /// after each round `after` may go on with the log, for example ask witnesses. It is also run on a log that was just
+    /// opened, before anything is signed: what it then refuses is not signed.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -94,7 +95,11 @@ fn step(
 ) -> Result<Round, LogError> {
     let open = match log {
         Some(open) => open,
-        None => log.insert(Log::open(places)?),
+        None => {
+            let open = log.insert(Log::open(places)?);
+            after(open)?;
+            open
+        }
     };
     let round = open.round()?;
     after(open)?;

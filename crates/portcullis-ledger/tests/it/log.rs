@@ -12,26 +12,26 @@ use tempfile::TempDir;
 
 use crate::sample::{Run, open};
 
-struct Place {
+pub(crate) struct Place {
     folder: TempDir,
 }
 
 impl Place {
-    fn new() -> Place {
+    pub(crate) fn new() -> Place {
         Place { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn ledger(&self) -> PathBuf {
+    pub(crate) fn ledger(&self) -> PathBuf {
         self.folder.path().join("ledger")
     }
 
-    fn places(&self) -> LogPlaces {
+    pub(crate) fn places(&self) -> LogPlaces {
         LogPlaces::beside(&self.ledger())
     }
 }
 
 /// A closed run of one action.
-fn closed(ledger: &Ledger) -> RunId {
+pub(crate) fn closed(ledger: &Ledger) -> RunId {
     let mut run = Run::start(ledger);
     let action = run.act();
     run.outcome(action);

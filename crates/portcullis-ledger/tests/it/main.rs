@@ -3,9 +3,13 @@
 #[cfg(test)]
 mod append;
 #[cfg(test)]
+mod cosign;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod log;
+#[cfg(test)]
+mod oracle;
 #[cfg(test)]
 mod recovery;
 #[cfg(test)]
