@@ -93,6 +93,7 @@ fn run(role: &str) -> RunState {
         session: None,
         policy: "p".to_owned(),
         bundle: Digest::from_bytes([0; 32]),
+        configuration: None,
         mode: Mode::Enforce,
         place: None,
     };

@@ -306,6 +306,9 @@ pub struct RunOpened {
     pub policy: String,
     /// Digest of the bundle.
     pub bundle: Digest,
+    /// Digest of all that judges: bundle, what is compiled in, and engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Digest>,
     /// Whether verdicts are enforced.
     pub mode: Mode,
     /// Where the agent works, where the surface knows it.
@@ -332,6 +335,9 @@ pub enum ConfigChange {
     BundleLoaded {
         /// Its digest.
         bundle: Digest,
+        /// Digest of all that judges: bundle, what is compiled in, and engine.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        configuration: Option<Digest>,
         /// The runtime policy from here on.
         policy: String,
         /// Whether verdicts are enforced from here on.

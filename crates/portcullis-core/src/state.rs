@@ -412,7 +412,7 @@ impl RunState {
 
     fn apply_config(&mut self, change: &ConfigChange) {
         match change {
-            ConfigChange::BundleLoaded { policy, mode, bundle } => {
+            ConfigChange::BundleLoaded { policy, mode, bundle, .. } => {
                 self.bundle = Some(*bundle);
                 self.policy.clone_from(policy);
                 self.mode = *mode;

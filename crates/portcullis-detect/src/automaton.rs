@@ -92,13 +92,16 @@ pub struct Markers {
 }
 
 impl Markers {
+    /// The file of phrases that is compiled in.
+    pub const SHIPPED: &'static str = include_str!("../data/markers.toml");
+
     /// The markers that are compiled in.
     ///
     /// # Errors
     /// The data file does not load; a test holds that it does.
     pub fn shipped() -> Result<&'static Self, &'static MarkersError> {
         static SHIPPED: LazyLock<Result<Markers, MarkersError>> =
-            LazyLock::new(|| Markers::parse(include_str!("../data/markers.toml")));
+            LazyLock::new(|| Markers::parse(Markers::SHIPPED));
         SHIPPED.as_ref()
     }
 

@@ -88,6 +88,11 @@ struct Judged {
 }
 
 impl Detector {
+    /// The model of the order head that is compiled in.
+    pub const ORDER_MODEL: &'static [u8] = include_bytes!("../models/order.model");
+    /// The model of the override head that is compiled in.
+    pub const OVERRIDE_MODEL: &'static [u8] = include_bytes!("../models/override.model");
+
     /// The detector with the models that are compiled in.
     ///
     /// # Errors
@@ -97,8 +102,8 @@ impl Detector {
             let read =
                 |head, bytes| Model::from_bytes(bytes).map_err(|error| DetectorError::Model { head, error });
             Detector::with(
-                read(Head::Order, include_bytes!("../models/order.model"))?,
-                read(Head::Override, include_bytes!("../models/override.model"))?,
+                read(Head::Order, Detector::ORDER_MODEL)?,
+                read(Head::Override, Detector::OVERRIDE_MODEL)?,
             )
         });
         SHIPPED.as_ref()

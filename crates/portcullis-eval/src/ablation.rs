@@ -10,7 +10,7 @@ use std::sync::Arc;
 use portcullis_core::action::Hook;
 use portcullis_core::bundle::Bundle;
 use portcullis_core::guard::GuardMeta;
-use portcullis_session::policy;
+use portcullis_session::{configuration, policy};
 use serde::Serialize;
 
 use crate::interval::Proportion;
@@ -48,6 +48,8 @@ pub struct Variant {
 pub struct Report {
     /// Digest of the bundle.
     pub bundle: String,
+    /// Digest of all that judged: the bundle, what is compiled in, and the engine.
+    pub configuration: String,
     /// The variants, from none to all.
     pub variants: Vec<Variant>,
 }
@@ -91,7 +93,9 @@ pub fn run(folder: &Path, bundle: &Arc<Bundle>) -> Result<Report, EvalError> {
         let figures = report.lines.values().fold(Figures::default(), |sum, line| sum.with(line));
         variants.push(Variant { name, guards: count, figures, decisions: report.decisions });
     }
-    Ok(Report { bundle: bundle.digest().to_string(), variants })
+    let digest = bundle.digest();
+    let configuration = configuration::digest(digest).to_string();
+    Ok(Report { bundle: digest.to_string(), configuration, variants })
 }
 
 impl Report {

@@ -26,6 +26,7 @@ use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
+use portcullis_session::configuration;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::Proposal;
 use portcullis_session::gate::{Gate, OpenRun};
@@ -118,6 +119,8 @@ pub struct Trial {
 pub struct Report {
     /// Digest of the bundle.
     pub bundle: String,
+    /// Digest of all that judged: the bundle, what is compiled in, and the engine.
+    pub configuration: String,
     /// The faults.
     pub trials: Vec<Trial>,
 }
@@ -150,7 +153,9 @@ pub fn run(folder: &Path, bundle: &Arc<Bundle>) -> Result<Report, EvalError> {
         }
     }
     trials.push(ledger()?);
-    Ok(Report { bundle: bundle.digest().to_string(), trials })
+    let digest = bundle.digest();
+    let configuration = configuration::digest(digest).to_string();
+    Ok(Report { bundle: digest.to_string(), configuration, trials })
 }
 
 fn measure(

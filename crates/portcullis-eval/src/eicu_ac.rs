@@ -14,8 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use portcullis_core::bundle::{Bundle, FunctionRole};
+use portcullis_core::id::Digest;
 use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
+use portcullis_session::configuration;
 use portcullis_session::engine::Judgement;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -125,7 +127,7 @@ pub fn run(mut job: Job<'_>, source: Source) -> Result<Report, EvalError> {
             Ok(())
         }
     })?;
-    let bundle = job.bundle.digest().to_string();
+    let bundle = job.bundle.digest();
     job.predictions.finish().map_err(EvalError::Predictions)?;
     Ok(tally.report(bundle, source))
 }
@@ -184,7 +186,7 @@ impl Tally {
         job.predictions.write(&line).map_err(EvalError::Predictions)
     }
 
-    fn report(mut self, bundle: String, source: Source) -> Report {
+    fn report(mut self, bundle: Digest, source: Source) -> Report {
         let granted = self.all.answered.of;
         let judged = match source {
             Source::Access => "judged: the databases and columns that the record says are needed",
@@ -204,7 +206,8 @@ impl Tally {
             .then(|| Skipped { count: self.unreadable, why: "not a record of this set".to_owned() });
         Report {
             suite: NAME,
-            bundle,
+            bundle: bundle.to_string(),
+            configuration: configuration::digest(bundle).to_string(),
             judged: self.all.labels.total(),
             skipped: skipped.into_iter().collect(),
             all: self.all,

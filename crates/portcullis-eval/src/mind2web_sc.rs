@@ -10,8 +10,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use portcullis_core::id::Digest;
 use portcullis_core::principal::{Attribute, Principal};
 use portcullis_core::verdict::Verdict;
+use portcullis_session::configuration;
 use portcullis_session::engine::Judgement;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -104,7 +106,7 @@ pub fn run(mut job: Job<'_>) -> Result<Report, EvalError> {
         n += 1;
         job.predictions.write(&line).map_err(EvalError::Predictions)
     })?;
-    let bundle = job.bundle.digest().to_string();
+    let bundle = job.bundle.digest();
     job.predictions.finish().map_err(EvalError::Predictions)?;
     Ok(tally.report(bundle))
 }
@@ -135,7 +137,7 @@ impl Tally {
         Ok((prediction.label(), violations))
     }
 
-    fn report(mut self, bundle: String) -> Report {
+    fn report(mut self, bundle: Digest) -> Report {
         let granted = self.all.answered.of;
         let notes = vec![
             "LPA, LPP, LPR of label 1 (denied); EA: the violated rule is among those named; exact: no other is"
@@ -150,7 +152,8 @@ impl Tally {
             .then(|| Skipped { count: self.unreadable, why: "not a record of this set".to_owned() });
         Report {
             suite: NAME,
-            bundle,
+            bundle: bundle.to_string(),
+            configuration: configuration::digest(bundle).to_string(),
             judged: self.all.labels.total(),
             skipped: skipped.into_iter().collect(),
             all: self.all,

@@ -17,6 +17,8 @@ pub struct Report {
     pub suite: &'static str,
     /// Digest of the bundle that was evaluated.
     pub bundle: String,
+    /// Digest of all that judged: the bundle, what is compiled in, and the engine.
+    pub configuration: String,
     /// Records that were judged.
     pub judged: usize,
     /// Records that were not, and why.

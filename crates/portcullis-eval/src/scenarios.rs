@@ -17,6 +17,7 @@ use portcullis_core::event::OutcomeStatus;
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::{Decision, Pipeline};
 use portcullis_core::verdict::{Escalation, Verdict};
+use portcullis_session::configuration;
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::Proposal;
 use portcullis_sim::rehearsal;
@@ -166,6 +167,8 @@ pub struct Problem {
 pub struct Report {
     /// Digest of the bundle that was evaluated, without the tools of the simulator.
     pub bundle: String,
+    /// Digest of all that judged: the bundle, what is compiled in, and the engine.
+    pub configuration: String,
     /// The sensitivity.
     pub sensitivity: f64,
     /// The 8 and the 12 of the seed, then the six that are allowed on purpose; `base`, `seen` or `unseen`.
@@ -191,11 +194,12 @@ struct Line<'p> {
 /// The scenarios cannot be read, or predictions cannot be written.
 pub fn run(mut job: Job) -> Result<Report, EvalError> {
     let bundle = with_sensitivity(&job.bundle, job.sensitivity);
-    let digest = bundle.digest().to_string();
+    let digest = bundle.digest();
     let sensitivity = bundle.monitors.weights.sensitivity;
     let bundle = Arc::new(bundle.with_tools(rehearsal::tools().map_err(EvalError::Bundle)?));
     let mut report = Report {
-        bundle: digest,
+        bundle: digest.to_string(),
+        configuration: configuration::digest(digest).to_string(),
         sensitivity,
         lines: BTreeMap::new(),
         decisions: Timing::default(),

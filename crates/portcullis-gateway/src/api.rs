@@ -440,6 +440,9 @@ pub struct Health {
     pub home: String,
     /// Digest of its bundle.
     pub bundle: Digest,
+    /// Digest of all that judges: bundle, what is compiled in, and engine.
+    #[serde(default)]
+    pub configuration: Option<Digest>,
     /// Runs that are live.
     pub runs_live: u64,
     /// `ok`, or what is wrong with the store.

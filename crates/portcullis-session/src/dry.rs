@@ -75,6 +75,7 @@ impl DryRun {
             session: None,
             policy: policy.to_owned(),
             bundle: bundle.digest(),
+            configuration: None,
             mode: bundle.mode,
             place,
         };

@@ -21,6 +21,7 @@ use portcullis_core::state::RunState;
 use portcullis_ledger::{Head, Ledger, NewSegment, SegmentState};
 
 use crate::bundles::{Bundles, Source};
+use crate::configuration;
 use crate::credentials::Identity;
 use crate::dry::UnknownPolicy;
 use crate::engine::{Answer, Engine, Judgement, Proposal};
@@ -303,6 +304,7 @@ impl Gate {
             session: request.session.clone(),
             policy: policy.to_owned(),
             bundle: bundle.digest(),
+            configuration: Some(configuration::digest(bundle.digest())),
             mode: bundle.mode,
             place: request.place.clone(),
         };

@@ -60,6 +60,7 @@ pub(crate) fn run(principal: Principal) -> RunState {
         session: None,
         policy: "p".to_owned(),
         bundle: Digest::from_bytes([0; 32]),
+        configuration: None,
         mode: Mode::Enforce,
         place: None,
     };

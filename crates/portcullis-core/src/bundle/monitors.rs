@@ -33,8 +33,6 @@ use super::load::name_field;
 use super::toml_table::{Field, File, Table};
 use crate::limits::{CONCEPT_WORDS_MAX, CONCEPTS_MAX, PATTERNS_MAX, RESULT_PATTERNS_MAX};
 
-/// What ships.
-const BUILT_IN: &str = include_str!("monitors.toml");
 const BUILT_IN_NAME: &str = "monitors.toml";
 
 /// Concepts that the monitors set themselves: what a call would do, and what has come about in the run.
@@ -155,12 +153,15 @@ pub enum Met {
 }
 
 impl MonitorSettings {
-    /// What ships.
+    /// The file that ships.
+    pub const BUILT_IN: &'static str = include_str!("monitors.toml");
+
+    /// What ships, read.
     pub fn built_in() -> Arc<Self> {
         static SETTINGS: OnceLock<Arc<MonitorSettings>> = OnceLock::new();
         Arc::clone(SETTINGS.get_or_init(|| {
             // A test holds that the file has no mistake; with one it would know nothing.
-            Arc::new(parse(BUILT_IN_NAME, BUILT_IN, None).0)
+            Arc::new(parse(BUILT_IN_NAME, Self::BUILT_IN, None).0)
         }))
     }
 }
@@ -341,7 +342,7 @@ mod tests {
 
     #[test]
     fn what_ships_has_no_mistake() {
-        let (settings, mistakes) = parse(BUILT_IN_NAME, BUILT_IN, None);
+        let (settings, mistakes) = parse(BUILT_IN_NAME, MonitorSettings::BUILT_IN, None);
         assert!(mistakes.is_empty(), "{mistakes:#?}");
         assert!(settings.concepts.len() > 20 && settings.patterns.len() > 20);
     }

@@ -28,6 +28,7 @@ impl Story {
             session: None,
             policy: "p".into(),
             bundle: Digest::from_bytes([0; 32]),
+            configuration: None,
             mode,
             place: None,
         }));

@@ -1,5 +1,6 @@
 //! Which records belong to which suite, and what turns them into replays.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,10 +9,10 @@ use serde_json::Value;
 use super::asb::Attacks;
 use super::definitions::Definitions;
 use super::injecagent::Cases;
-use super::splice::{AGENTS_MAX, Place, splice, unseen};
+use super::splice::{AGENTS_MAX, Place, splice, unrecorded, unseen};
 use super::suites::{Job, Name};
 use super::tools::ToolSpec;
-use super::{Kind, Replay, asb, dojo, injecagent, tau};
+use super::{Kind, Replay, asb, dojo, injecagent, rehearsed, tau};
 use crate::suite::EvalError;
 
 /// Id of the goals that AgentDojo's recorded attacks have.
@@ -27,6 +28,8 @@ pub struct Adapter {
     splice: Option<Place>,
     /// Agents whose runs goals are put into.
     agents: Vec<String>,
+    /// Suites of which a run was recorded.
+    recorded: BTreeSet<String>,
     file: PathBuf,
     definitions: Option<Definitions>,
     cases: Option<Cases>,
@@ -68,7 +71,7 @@ impl Adapter {
     /// # Errors
     /// An arm that the suite does not have.
     pub fn new(suite: Name, job: &Job<'_>) -> Result<Self, EvalError> {
-        if job.splice.is_some() && suite != Name::AgentDojo {
+        if job.splice.is_some() && !matches!(suite, Name::AgentDojo | Name::AgentDyn) {
             return Err(EvalError::Arm { arm: "--splice", suite: suite.as_str() });
         }
         if job.without_template && !matches!(suite, Name::AgentDojo | Name::AgentDyn) {
@@ -81,6 +84,7 @@ impl Adapter {
             templates: !job.without_template,
             splice: job.splice,
             agents: Vec::new(),
+            recorded: BTreeSet::new(),
             file: PathBuf::new(),
             definitions: None,
             cases: None,
@@ -144,8 +148,34 @@ impl Adapter {
             self.agents.push(run.agent.clone());
         }
         let suite = run.suite.rsplit('/').next().unwrap_or_default();
+        if self.suite == Name::AgentDyn {
+            self.recorded.insert(suite.to_owned());
+            let goals = unrecorded(self.definitions()?, suite, true);
+            return Ok(goals.iter().filter_map(|(name, goal)| splice(run, name, goal, place)).collect());
+        }
         let goals = unseen(self.definitions()?, suite, &[RECORDED_GOAL]);
         Ok(goals.iter().filter_map(|(name, goal)| splice(run, name, goal, place)).collect())
+    }
+
+    /// What follows when all records were read: goals put into runs of suites that nobody recorded.
+    ///
+    /// # Errors
+    /// What defines the set cannot be read.
+    pub fn rest(&mut self) -> Result<Vec<Replay>, EvalError> {
+        let (Name::AgentDyn, Some(place)) = (self.suite, self.splice) else { return Ok(Vec::new()) };
+        let recorded = std::mem::take(&mut self.recorded);
+        let definitions = self.definitions()?;
+        let mut replays = Vec::new();
+        for (name, suite) in &definitions.agentdyn {
+            if recorded.contains(name) {
+                continue;
+            }
+            let goals = unrecorded(definitions, name, false);
+            for run in rehearsed::runs(name, suite) {
+                replays.extend(goals.iter().filter_map(|(goal, text)| splice(&run, goal, text, place)));
+            }
+        }
+        Ok(replays)
     }
 
     fn definitions(&mut self) -> Result<&Definitions, EvalError> {

@@ -38,12 +38,18 @@ struct RawSuite {
     tools: Vec<Value>,
     user_tasks: Vec<RawTask>,
     injection_tasks: Vec<RawGoal>,
+    #[serde(default)]
+    environment: Value,
+    #[serde(default)]
+    injection_vectors: BTreeMap<String, Value>,
 }
 
 #[derive(Debug, Deserialize)]
 struct RawTask {
     id: String,
     prompt: String,
+    #[serde(default)]
+    ground_truth_calls: Vec<RawCall>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -79,8 +85,14 @@ pub struct Suite {
     pub tools: Arc<Vec<ToolSpec>>,
     /// The user's tasks by id.
     pub tasks: BTreeMap<String, String>,
+    /// The calls by which a task is done, by its id.
+    pub task_calls: BTreeMap<String, Vec<GoalCall>>,
     /// The goals of attacks by id.
     pub goals: BTreeMap<String, Goal>,
+    /// What the tools work on, without attack.
+    pub environment: Value,
+    /// What stands, without attack, at the places where an attacker may write.
+    pub writable: Vec<String>,
 }
 
 /// What an attacker wants.
@@ -164,21 +176,35 @@ fn suites(path: &Path) -> Result<BTreeMap<String, Suite>, EvalError> {
 
 fn suite(raw: RawSuite) -> Suite {
     let tools: Vec<ToolSpec> = raw.tools.iter().filter_map(ToolSpec::from_json).collect();
-    let goal = |raw: RawGoal| {
-        let last = raw.ground_truth_calls.len().saturating_sub(1);
-        let calls = raw.ground_truth_calls.into_iter().enumerate().map(|(number, call)| GoalCall {
+    let calls = |raw: Vec<RawCall>| -> Vec<GoalCall> {
+        let last = raw.len().saturating_sub(1);
+        let calls = raw.into_iter().enumerate().map(|(number, call)| GoalCall {
             decisive: number == last || acts(&tools, &call.function),
             function: call.function,
             arguments: call.args,
         });
-        (raw.id, Goal { text: raw.goal, calls: calls.collect(), pattern: None })
+        calls.collect()
+    };
+    let goal = |raw: RawGoal| {
+        let calls = calls(raw.ground_truth_calls);
+        (raw.id, Goal { text: raw.goal, calls, pattern: None })
     };
     let goals = raw.injection_tasks.into_iter().map(goal).collect();
-    let tasks = raw.user_tasks.into_iter().map(|task| (task.id, task.prompt)).collect();
-    Suite { tools: Arc::new(tools), tasks, goals }
+    let (mut tasks, mut task_calls) = (BTreeMap::new(), BTreeMap::new());
+    for task in raw.user_tasks {
+        task_calls.insert(task.id.clone(), calls(task.ground_truth_calls));
+        tasks.insert(task.id, task.prompt);
+    }
+    let writable = raw.injection_vectors.values().filter_map(Value::as_str).map(str::to_owned).collect();
+    Suite { tools: Arc::new(tools), tasks, task_calls, goals, environment: raw.environment, writable }
 }
 
 impl Goal {
+    /// The functions that carry the goal out, and what their arguments then look like, where the set has a map of these.
+    pub fn oracle(&self) -> Option<(&[String], &Regex)> {
+        self.pattern.as_ref().map(|(functions, pattern)| (functions.as_slice(), pattern))
+    }
+
     /// Whose call it is. `tasks` are the wordings of the user's task: an argument is the user's if all have it.
     pub fn part(&self, call: &Call, tasks: &[&str]) -> Part {
         if let Some((functions, pattern)) = &self.pattern {

@@ -15,6 +15,8 @@
 //! | [`adapter`] | which records belong to which suite |
 //! | [`dojo`], [`injecagent`], [`asb`], [`tau`] | the adapters |
 //! | [`splice`] | goals that nobody recorded, set into runs without attack |
+//! | [`rehearsed`] | runs of suites that nobody recorded, made of their definitions |
+//! | [`enact`] | calls for goals whose definitions have none |
 //! | [`play`] | the replay |
 //! | [`tally`], [`ratio`] | the figures, with intervals by bootstrap over tasks |
 //! | [`outline`] | the report |
@@ -28,12 +30,14 @@ pub mod asb;
 pub mod chat;
 pub mod definitions;
 pub mod dojo;
+pub mod enact;
 pub mod injecagent;
 pub mod literal;
 pub mod outline;
 pub mod payload;
 pub mod play;
 pub mod ratio;
+pub mod rehearsed;
 pub mod splice;
 pub mod suites;
 pub mod switches;

@@ -1,5 +1,7 @@
 //! The report on replayed runs: one table of figures, one by environment and one by agent.
 
+use portcullis_core::id::Digest;
+use portcullis_session::configuration;
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
@@ -15,6 +17,8 @@ pub struct Outline {
     pub suite: &'static str,
     /// Digest of the settings, without the tools that each environment registers.
     pub bundle: String,
+    /// Digest of all that judged: the bundle, what is compiled in, and the engine.
+    pub configuration: String,
     /// How the data and the guards were changed; none where they were not.
     pub arms: Vec<String>,
     /// Runs that were judged.
@@ -100,7 +104,7 @@ const COLUMNS: [(Figure, &str); 8] = [
 
 impl Outline {
     /// Of what was counted.
-    pub fn of(suite: &'static str, bundle: String, tally: Tally) -> Self {
+    pub fn of(suite: &'static str, bundle: Digest, tally: Tally) -> Self {
         let group = |(name, figures): (String, Figures)| Group {
             name,
             benign: figures.benign,
@@ -112,7 +116,8 @@ impl Outline {
             tally.rules.into_iter().map(|((rule, runs, fate), calls)| Rule { rule, runs, fate, calls });
         Self {
             suite,
-            bundle,
+            bundle: bundle.to_string(),
+            configuration: configuration::digest(bundle).to_string(),
             arms: Vec::new(),
             judged: 0,
             skipped: Vec::new(),

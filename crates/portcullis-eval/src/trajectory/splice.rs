@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::definitions::{Definitions, Goal, Suite};
+use super::enact::enact;
 use super::{Call, Kind, Observed, Part, Replay, Step, Truth};
 
 /// Fewest characters of a result that a goal is put into.
@@ -51,6 +52,25 @@ pub fn unseen<'d>(definitions: &'d Definitions, suite: &str, recorded: &[&str]) 
                 seen.contains(&goal.text.as_str()) || goals.iter().any(|(_, other)| other.text == goal.text);
             if !known && !goal.calls.is_empty() {
                 goals.push((format!("{id}@{version}"), goal));
+            }
+        }
+    }
+    goals
+}
+
+/// The goals of AgentDyn for a run of a suite: those of the other suites with an oracle whose tools the suite has too,
+/// in recorded runs; the suite's own, where nobody recorded a run. With the names of suite and goal.
+pub fn unrecorded(definitions: &Definitions, suite: &str, recorded: bool) -> Vec<(String, Goal)> {
+    let Some(target) = definitions.agentdyn.get(suite) else { return Vec::new() };
+    let mut goals: Vec<(String, Goal)> = Vec::new();
+    for (name, defined) in &definitions.agentdyn {
+        if (name == suite) == recorded {
+            continue;
+        }
+        for (id, goal) in &defined.goals {
+            let known = target.goals.values().any(|own| recorded && own.text == goal.text);
+            if !known && let Some(goal) = enact(goal, target, defined) {
+                goals.push((format!("{name}/{id}"), goal));
             }
         }
     }

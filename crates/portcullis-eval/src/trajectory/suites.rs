@@ -131,8 +131,11 @@ pub fn run(suite: Name, mut job: Job<'_>) -> Result<Outline, EvalError> {
             break;
         }
     }
+    for replay in adapter.rest()? {
+        judge.run(&replay, &mut job.predictions)?;
+    }
     job.predictions.finish().map_err(EvalError::Predictions)?;
-    let mut outline = Outline::of(suite.as_str(), job.settings.digest().to_string(), judge.tally);
+    let mut outline = Outline::of(suite.as_str(), job.settings.digest(), judge.tally);
     outline.judged = judge.judged;
     if judge.unread > 0 {
         outline.skipped.push(Skipped { count: judge.unread, why: "not a record of this set".to_owned() });

@@ -131,6 +131,7 @@ fn opened(bundle: &portcullis_core::bundle::Bundle) -> Event {
         session: None,
         policy: workload::POLICY.into(),
         bundle: bundle.digest(),
+        configuration: None,
         mode: bundle.mode,
         place: None,
     };

@@ -117,6 +117,7 @@ pub(super) async fn health(
         pid: std::process::id(),
         home: shared.home.path().display().to_string(),
         bundle: bundle.digest(),
+        configuration: Some(portcullis_session::configuration::digest(bundle.digest())),
         runs_live: shared.gate.live() as u64,
         store,
         reload_error: shared.gate.bundles().refusals().into_iter().next(),

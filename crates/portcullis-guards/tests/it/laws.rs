@@ -113,6 +113,7 @@ fn state(steps: u32, side_effects: u32) -> RunState {
             session: None,
             policy: "p".into(),
             bundle: Digest::from_bytes([0; 32]),
+            configuration: None,
             mode: portcullis_core::event::Mode::Enforce,
             place: None,
         }),

@@ -56,6 +56,7 @@ impl Run {
             session: session.map(str::to_owned),
             policy: "strict".to_owned(),
             bundle: digest(),
+            configuration: None,
             mode: Mode::Enforce,
             place: None,
         }));

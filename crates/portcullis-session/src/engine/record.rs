@@ -8,6 +8,7 @@ use portcullis_core::id::Digest;
 
 use super::{Engine, LAPSES_PER_CLOSE_MAX};
 use crate::batch::Batch;
+use crate::configuration;
 use crate::env::Env;
 
 impl Engine {
@@ -24,7 +25,8 @@ impl Engine {
         batch.push(Actor::gate(), None, EventBody::Config(ConfigChange::Resumed { parent }));
         let policy = self.state.policy().to_owned();
         let bundle = self.bundle.digest();
-        let change = ConfigChange::BundleLoaded { bundle, policy, mode };
+        let configuration = Some(configuration::digest(bundle));
+        let change = ConfigChange::BundleLoaded { bundle, configuration, policy, mode };
         batch.push(Actor::gate(), None, EventBody::Config(change));
         batch.finish()
     }
@@ -33,7 +35,9 @@ impl Engine {
     pub fn reload(&self, env: &mut dyn Env, bundle: &Bundle) -> Batch {
         let mut batch = self.builder(env);
         let policy = self.state.policy().to_owned();
-        let change = ConfigChange::BundleLoaded { bundle: bundle.digest(), policy, mode: bundle.mode };
+        let (bundle, mode) = (bundle.digest(), bundle.mode);
+        let configuration = Some(configuration::digest(bundle));
+        let change = ConfigChange::BundleLoaded { bundle, configuration, policy, mode };
         batch.push(Actor::gate(), None, EventBody::Config(change));
         batch.finish()
     }

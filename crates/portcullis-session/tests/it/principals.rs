@@ -141,6 +141,7 @@ fn a_budget_that_nobody_counts_denies() {
         session: None,
         policy: "p".into(),
         bundle: bundle.digest(),
+        configuration: None,
         mode: Mode::Enforce,
         place: None,
     };

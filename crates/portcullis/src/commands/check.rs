@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use portcullis_contracts::verify::Status;
+use portcullis_core::id::Digest;
 use portcullis_core::verdict::Verdict;
+use portcullis_session::configuration;
 use portcullis_sim::replay::{
     self, InferredTool, Item, Options, ReplayError, ReplyRow, Row, Source, Summary,
 };
@@ -97,7 +99,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             }
         }
     }
-    show.summary(&sums, &opened.bundle.digest().to_string(), started.elapsed())?;
+    show.summary(&sums, opened.bundle.digest(), started.elapsed())?;
     show.out.finish()?;
     Ok(code(&sums))
 }
@@ -333,7 +335,8 @@ impl<'a> Show<'a> {
         ))
     }
 
-    fn summary(&mut self, sums: &Summary, bundle: &str, elapsed: Duration) -> Result<(), Failure> {
+    fn summary(&mut self, sums: &Summary, bundle: Digest, elapsed: Duration) -> Result<(), Failure> {
+        let (configuration, bundle) = (configuration::digest(bundle).to_string(), bundle.to_string());
         let judging = sums.judging.as_secs_f64();
         let rate = if judging > 0.0 { sums.calls as f64 / judging } else { 0.0 };
         if self.json {
@@ -343,7 +346,7 @@ impl<'a> Show<'a> {
                 "replies_failed": sums.replies_failed, "replies_stopped": sums.replies_stopped, "unreadable": sums.unreadable,
                 "not_judged": sums.not_judged, "changed": sums.changed,
                 "inferred_tools": sums.inferred.len(), "left_unknown": sums.left_unknown,
-                "policies": sums.policies, "bundle": bundle, "decisions_per_second": rate.round(),
+                "policies": sums.policies, "bundle": bundle, "configuration": configuration, "decisions_per_second": rate.round(),
                 "seconds_judging": judging, "seconds": elapsed.as_secs_f64(),
             }));
         }
@@ -366,9 +369,13 @@ impl<'a> Show<'a> {
             if counts.is_empty() { "nothing to judge".to_owned() } else { counts.join(", ") }
         ))?;
         self.remarks(sums)?;
-        let policies: Vec<&str> = sums.policies.iter().map(String::as_str).collect();
-        let digest = bundle.get(..DIGEST_SHOWN).unwrap_or(bundle);
-        self.out.line(format_args!("policy {}, bundle {digest}", clean_line(&policies.join(", "))))?;
+        let policies = sums.policies.iter().map(String::as_str).collect::<Vec<&str>>().join(", ");
+        let [bundle, configuration] =
+            [&bundle, &configuration].map(|digest| digest.get(..DIGEST_SHOWN).unwrap_or(digest));
+        self.out.line(format_args!(
+            "policy {}, bundle {bundle}, configuration {configuration}",
+            clean_line(&policies)
+        ))?;
         self.out.line(format_args!(
             "{rate:.0} decisions/s ({:.1} ms judging), {:.2} s in all",
             judging * 1_000.0,

@@ -11,6 +11,7 @@ use portcullis_core::time::Timestamp;
 use portcullis_gateway::client::{Client, ClientError};
 use portcullis_gateway::home::Home;
 use portcullis_ledger::{LedgerError, Reader, RunFilter};
+use portcullis_session::configuration;
 use portcullis_session::credentials::{CredentialError, read_token};
 use serde::Serialize;
 
@@ -178,7 +179,12 @@ fn bundle(args: &Args) -> Check {
             Check::new(
                 "bundle",
                 Health::Ok,
-                format!("{place}: {tools}, {policies}, default {}", bundle.default_policy()),
+                format!(
+                    "{place}: {tools}, {policies}, default {}\nbundle {}\nconfiguration {}",
+                    bundle.default_policy(),
+                    bundle.digest(),
+                    configuration::digest(bundle.digest())
+                ),
             )
         }
         Err(failure) => Check::new("bundle", Health::Fail, failure.message())

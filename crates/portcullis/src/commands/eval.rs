@@ -363,5 +363,6 @@ fn show(report: &Report) -> Result<(), Failure> {
         "of that, reading effects and asking the access policies {p50:.1} us p50, {p99:.1} us p99"
     ))?;
     out.line(format_args!("bundle {}", report.bundle))?;
+    out.line(format_args!("configuration {}", report.configuration))?;
     out.finish()
 }

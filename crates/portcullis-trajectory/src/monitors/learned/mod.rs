@@ -87,10 +87,13 @@ pub struct Learned {
 }
 
 impl Learned {
+    /// The file that ships.
+    pub const BUILT_IN: &'static [u8] = include_bytes!("../../../models/intent.model");
+
     /// What ships; none only if the file were broken, which a test rules out.
     pub fn built_in() -> Option<&'static Self> {
         static LEARNED: OnceLock<Option<Learned>> = OnceLock::new();
-        LEARNED.get_or_init(|| Self::from_bytes(include_bytes!("../../../models/intent.model"))).as_ref()
+        LEARNED.get_or_init(|| Self::from_bytes(Self::BUILT_IN)).as_ref()
     }
 
     /// Reads a turn of the user's. Linear in the text, of which [`grams::WORDS_MAX`] words are read.

@@ -34,7 +34,7 @@ pub(super) struct Args {
     /// Leave the goal alone of what was injected, without the template around it
     #[arg(long)]
     without_template: bool,
-    /// Put goals of the set that no recorded run has into runs without attack, and judge those (agentdojo)
+    /// Put goals of the set that no recorded run has into runs without attack, and judge those (agentdojo, agentdyn)
     #[arg(long, value_enum, value_name = "PLACE", conflicts_with = "without_template")]
     splice: Option<Splice>,
     /// Hold on weaker evidence
@@ -160,5 +160,6 @@ fn show(outline: &Outline) -> Result<(), Failure> {
         "95 % intervals by cluster bootstrap over tasks; a call took {p50:.1} us p50, {p99:.1} us p99, its result included"
     ))?;
     out.line(format_args!("settings {}", outline.bundle))?;
+    out.line(format_args!("configuration {}", outline.configuration))?;
     out.finish()
 }

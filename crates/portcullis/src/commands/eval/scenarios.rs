@@ -68,7 +68,7 @@ impl Parts {
     pub(super) fn ablation(&self) -> Result<u8, Failure> {
         let Opened { bundle, .. } = self.bundle.open_or(agent_bundle::files)?;
         let report = ablation::run(&self.data, &bundle).map_err(Failure::unreadable)?;
-        tell(&self.json, &report, || lines(&report.table(), &report.notes(), &report.bundle))
+        tell(&self.json, &report, || lines(&report.table(), &report.notes(), [&report.bundle, &report.configuration]))
     }
 
     /// Breaks parts of the protection.
@@ -76,7 +76,7 @@ impl Parts {
         let Opened { bundle, .. } = self.bundle.open_or(agent_bundle::files)?;
         let report = chaos::run(&self.data, &bundle).map_err(Failure::unreadable)?;
         let code = if report.failed() { exit::NO } else { exit::YES };
-        tell(&self.json, &report, || lines(&report.table(), &report.notes(), &report.bundle))?;
+        tell(&self.json, &report, || lines(&report.table(), &report.notes(), [&report.bundle, &report.configuration]))?;
         Ok(code)
     }
 }
@@ -125,10 +125,10 @@ fn show(report: &Report) -> Result<(), Failure> {
         "sensitivity {}; a decision took {p50:.1} us p50, {p99:.1} us p99",
         report.sensitivity
     ));
-    lines(&table, &notes, &report.bundle)
+    lines(&table, &notes, [&report.bundle, &report.configuration])
 }
 
-fn lines(table: &Table, notes: &[String], bundle: &str) -> Result<(), Failure> {
+fn lines(table: &Table, notes: &[String], [bundle, configuration]: [&str; 2]) -> Result<(), Failure> {
     let mut out = Out::new();
     let strong = out::STRONG;
     for (number, line) in table.lines().iter().enumerate() {
@@ -142,5 +142,6 @@ fn lines(table: &Table, notes: &[String], bundle: &str) -> Result<(), Failure> {
         out.line(format_args!("{note}"))?;
     }
     out.line(format_args!("bundle {bundle}"))?;
+    out.line(format_args!("configuration {configuration}"))?;
     out.finish()
 }
