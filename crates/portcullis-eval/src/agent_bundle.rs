@@ -11,7 +11,7 @@ macro_rules! shipped {
     };
 }
 
-const FILES: &[(&str, &[u8])] = 
+const FILES: &[(&str, &[u8])] =
     &shipped!["policies/agent.toml", "portcullis.toml", "tests/attacks.md", "tests/ordinary.md"];
 
 /// The files by path with `/` between components, as

@@ -44,11 +44,7 @@ pub fn digest(bundle: Digest) -> Digest {
         });
         parts.finish()
     });
-    DigestBuilder::new(LABEL)
-        .part(ENGINE.as_bytes())
-        .part(bundle.as_bytes())
-        .part(DATA.as_bytes())
-        .finish()
+    DigestBuilder::new(LABEL).part(ENGINE.as_bytes()).part(bundle.as_bytes()).part(DATA.as_bytes()).finish()
 }
 
 #[cfg(test)]

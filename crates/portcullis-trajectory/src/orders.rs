@@ -17,6 +17,8 @@ pub const WORDS_MIN: usize = 2;
 pub const VERBS_MAX: usize = 8;
 /// How many words after a verb are searched for a noun that says what it does.
 const NOUN_REACH: usize = 6;
+/// How many words after *give a* are searched for a verb that is its noun: there may be an adjective.
+const DEED_REACH: usize = 2;
 /// How far before *to* the word may stand that makes it ask for something.
 const TO_REACH: usize = 3;
 
@@ -86,8 +88,19 @@ impl Reader<'_> {
             for noun in self.words.iter().skip(at + 1).take(NOUN_REACH) {
                 command.families = command.families.or(self.lexicon.noun(noun.stem));
             }
+            command.families = command.families.or(self.deed(*at));
         }
         (!command.verbs.is_empty()).then_some(command)
+    }
+
+    /// What is done where a vague verb has a verb as its noun: to give a star is to star, to do a restart to restart.
+    fn deed(&self, at: usize) -> Families {
+        if !self.class(at).is(Classes::VAGUE) || !self.class(at + 1).is(Classes::DETERMINER) {
+            return Families::NONE;
+        }
+        let near =
+            self.words.iter().skip(at + 2).take(DEED_REACH).take_while(|word| word.before == Before::Space);
+        near.map(|word| self.lexicon.verb(word.stem)).find(|deed| !deed.is_empty()).unwrap_or(Families::NONE)
     }
 
     fn class(&self, at: usize) -> Classes {
@@ -229,6 +242,16 @@ mod tests {
                 assert!(found.iter().any(|found| found == verb), "{text}: {found:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_vague_verb_does_what_its_noun_says() {
+        let lexicon = Lexicon::parse(BUILT_IN).unwrap();
+        let families = |text: &str| command(&lexicon, &words(text), &values(text)).unwrap().families;
+        assert!(families("Give a star to the garden plan").meets(lexicon.family("follow")));
+        assert!(families("Do a quick restart of the pump").meets(lexicon.family("execute")));
+        assert!(!families("Give the plan of the garden to Ida").meets(lexicon.family("follow")));
+        assert!(!families("Water a star").meets(lexicon.family("follow")), "water is no vague verb");
     }
 
     #[test]

@@ -18,14 +18,14 @@ pub fn enact(goal: &Goal, suite: &Suite, home: &Suite) -> Option<Goal> {
     let tool = |name: &str| suite.tools.iter().find(|tool| tool.name == name);
     let mut enacted = goal.clone();
     let part = |call: &GoalCall| {
-        let call =
-            Call { tool: call.function.clone(), arguments: call.arguments.clone(), ..Call::default() };
+        let call = Call { tool: call.function.clone(), arguments: call.arguments.clone(), ..Call::default() };
         goal.part(&call, &[])
     };
     let complete = |call: &GoalCall| tool(&call.function).is_some_and(|tool| has_all(tool, &call.arguments));
     if !(goal.calls.iter().all(complete) && goal.calls.iter().any(|call| part(call) == Part::Malicious)) {
         let tool = functions.iter().find_map(|name| tool(name))?;
-        let found = pattern.find(&goal.text).map(|found| within_words(&goal.text, found.start(), found.end()));
+        let found =
+            pattern.find(&goal.text).map(|found| within_words(&goal.text, found.start(), found.end()));
         let call = GoalCall {
             function: tool.name.clone(),
             arguments: arguments(tool, found.filter(|named| named.len() > 1), &[suite, home]),
@@ -79,7 +79,8 @@ fn arguments(tool: &ToolSpec, named: Option<&str>, suites: &[&Suite]) -> Value {
         let kind = schema.and_then(|schema| schema.get("type")).and_then(Value::as_str);
         let given = || {
             let calls = suites.iter().flat_map(|suite| suite.task_calls.values()).flatten();
-            let mut values = calls.filter_map(|call| call.arguments.get(name)).filter(|value| !value.is_null());
+            let mut values =
+                calls.filter_map(|call| call.arguments.get(name)).filter(|value| !value.is_null());
             values.next().cloned()
         };
         let value = match (named.filter(|_| Some(name) == home), kind) {

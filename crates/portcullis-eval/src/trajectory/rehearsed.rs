@@ -56,8 +56,12 @@ pub fn runs(name: &str, suite: &Suite) -> Vec<Replay> {
 
 /// Objects of the environment that hold a text at a place where an attacker may write, each once.
 fn carriers(suite: &Suite) -> Vec<String> {
-    let writable: Vec<&str> =
-        suite.writable.iter().map(|text| text.trim()).filter(|text| text.len() >= WRITABLE_BYTES_MIN).collect();
+    let writable: Vec<&str> = suite
+        .writable
+        .iter()
+        .map(|text| text.trim())
+        .filter(|text| text.len() >= WRITABLE_BYTES_MIN)
+        .collect();
     let mut found = Vec::new();
     collect(&suite.environment, &writable, 0, &mut found);
     found

@@ -68,7 +68,9 @@ impl Parts {
     pub(super) fn ablation(&self) -> Result<u8, Failure> {
         let Opened { bundle, .. } = self.bundle.open_or(agent_bundle::files)?;
         let report = ablation::run(&self.data, &bundle).map_err(Failure::unreadable)?;
-        tell(&self.json, &report, || lines(&report.table(), &report.notes(), [&report.bundle, &report.configuration]))
+        tell(&self.json, &report, || {
+            lines(&report.table(), &report.notes(), [&report.bundle, &report.configuration])
+        })
     }
 
     /// Breaks parts of the protection.
@@ -76,7 +78,9 @@ impl Parts {
         let Opened { bundle, .. } = self.bundle.open_or(agent_bundle::files)?;
         let report = chaos::run(&self.data, &bundle).map_err(Failure::unreadable)?;
         let code = if report.failed() { exit::NO } else { exit::YES };
-        tell(&self.json, &report, || lines(&report.table(), &report.notes(), [&report.bundle, &report.configuration]))?;
+        tell(&self.json, &report, || {
+            lines(&report.table(), &report.notes(), [&report.bundle, &report.configuration])
+        })?;
         Ok(code)
     }
 }
