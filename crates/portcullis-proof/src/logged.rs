@@ -59,16 +59,31 @@ pub fn verify_files(
 ) -> Result<LoggedReport, LoggedError> {
     let sorted = ExportFiles::sort(files);
     let export = sorted.export.ok_or(LoggedError::NoExport)?;
-    let mut report = match sorted.problem {
+    verify_sorted(export, &sorted, trust, policy)
+}
+
+/// Verifies an export whose files were sorted out by their names. The run is read from `export`, so that it need not
+/// fit into memory; what [`ExportFiles::export`] holds is not looked at.
+///
+/// # Errors
+/// Those of [`verify_logged`].
+pub fn verify_sorted(
+    export: impl BufRead,
+    sorted: &ExportFiles<'_>,
+    trust: Option<&Trust>,
+    policy: &TrustPolicy,
+) -> Result<LoggedReport, LoggedError> {
+    let mut report = match &sorted.problem {
         None => verify_logged(export, trust, &sorted.evidence, policy)?,
         Some(problem) => {
             // What the export itself did wrong goes first, as it does everywhere.
             let export = verify(export, trust)?;
-            let log = export.failure.is_none().then(|| LogReport::conclude(Vec::new(), Some(problem)));
+            let log =
+                export.failure.is_none().then(|| LogReport::conclude(Vec::new(), Some(problem.clone())));
             LoggedReport { status: Status::Invalid, export, log, ignored: Vec::new() }
         }
     };
-    report.ignored = sorted.ignored.into_iter().map(str::to_owned).collect();
+    report.ignored = sorted.ignored.iter().map(|&name| name.to_owned()).collect();
     Ok(report)
 }
 

@@ -12,8 +12,8 @@ use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, eval, export, hook,
-    init, mcp, policy, runs, serve, simulate, tools, train, verify, verify_output,
+    approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, eval, export, fsck,
+    hook, init, log, mcp, policy, runs, serve, simulate, tools, train, verify, verify_output,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -121,6 +121,8 @@ enum Command {
     Runs(runs::Args),
     Export(export::Args),
     Verify(verify::Args),
+    Log(log::Args),
+    Fsck(fsck::Args),
     Check(check::Args),
     Contract(contract::Args),
     VerifyOutput(verify_output::Args),
@@ -175,6 +177,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Contract(args) => contract::run(&args, &global),
         Command::VerifyOutput(args) => verify_output::run(&args, &global),
         Command::Verify(args) => verify::run(&args, &global),
+        Command::Log(args) => log::run(&args, &global),
+        Command::Fsck(args) => fsck::run(&args, &global),
         Command::Policy(args) => policy::run(&args, &global),
         Command::Tools(args) => tools::run(&args, &global),
         Command::Simulate(args) => simulate::run(&args, &global),

@@ -3,6 +3,7 @@
 //! Each command has a file under `commands/`. It returns an exit code or a [`failure::Failure`]; what it
 //! prints goes through [`out::Out`]. Exit codes are the same everywhere: see [`exit`].
 
+mod archive;
 mod bundle;
 mod cli;
 mod commands;
@@ -12,6 +13,7 @@ mod failure;
 mod input;
 mod model;
 mod out;
+mod trust;
 
 use std::process::ExitCode;
 

@@ -46,6 +46,9 @@ pub enum DaemonError {
     /// The bundle.
     #[error(transparent)]
     Bundle(#[from] BundleError),
+    /// The thread of the transparency log.
+    #[error(transparent)]
+    Log(#[from] portcullis_ledger::log::LogError),
     /// The credentials.
     #[error(transparent)]
     Credentials(#[from] CredentialError),

@@ -1,10 +1,12 @@
 //! From start to stop.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::middleware;
+use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round};
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
@@ -13,7 +15,7 @@ use portcullis_sim::developer_bundle;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use super::auth::check_host_and_origin;
 use super::error::DaemonError;
@@ -44,6 +46,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     for closed in &ledger.recovery_report().recovered {
         info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
     }
+    let log = log_thread(&folder)?;
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let shared = Shared {
         gate: Arc::clone(&gate),
@@ -81,7 +84,18 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     if let Some(tcp) = tcp {
         let _ = tokio::time::timeout(grace, tcp).await;
     }
+    // Last, so that the ends of the runs that were just closed are in the log.
+    drop(log);
     Ok(())
+}
+
+/// Keeps the transparency log up with the store. What keeps it from going on is told, and holds up no run.
+fn log_thread(ledger: &Path) -> Result<LogThread, LogError> {
+    let told = |result: Result<Round, &LogError>| match result {
+        Ok(round) => debug!(leaves = round.leaves, size = round.size, "logged"),
+        Err(error) => warn!(%error, "runs go on without being anchored in the log"),
+    };
+    LogThread::start(LogPlaces::beside(ledger), told, |_| Ok(()))
 }
 
 async fn told(mut stopped: watch::Receiver<bool>) {

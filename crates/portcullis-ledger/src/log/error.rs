@@ -40,7 +40,7 @@ pub enum LogError {
         folder: PathBuf,
     },
     /// There is no log beside the store yet.
-    #[error("there is no log in `{}`; the first run that is recorded makes one", folder.display())]
+    #[error("there is no log in `{}` yet; the daemon makes one when it starts, and so does an export to an archive", folder.display())]
     NoLog {
         /// Where it would be.
         folder: PathBuf,

@@ -6,6 +6,7 @@ use portcullis_core::id::RunId;
 use portcullis_proof::log::leaf::SignedLeaf;
 use portcullis_proof::log::proof::tlog_proof;
 use portcullis_proof::log::verdict::EVIDENCE_LEAVES_MAX;
+use portcullis_proof::log::witness::add_checkpoint;
 use portcullis_proof::log::{Checkpoint, Leaf, RunState, TileReader, TrustPolicy};
 use portcullis_proof::{Hex, Id};
 
@@ -168,11 +169,12 @@ impl LogReader {
     }
 
     /// The leaves on a run with their proofs, as files of an export; none for a run that the log does not have. Where the
-    /// policy of the witnesses asks for a quorum, those that no quorum has cosigned yet are left out.
+    /// policy of the witnesses asks for a quorum, those that no quorum has cosigned yet are left out. From each tree in
+    /// `remembered`, by its number of leaves, a proof leads to the tree of the leaves.
     ///
     /// # Errors
     /// When the tiles do not lead to the checkpoint, or there are more leaves than a verifier reads.
-    pub fn evidence(&self, run: RunId) -> Result<Vec<EvidenceFile>, LogError> {
+    pub fn evidence(&self, run: RunId, remembered: &[u64]) -> Result<Vec<EvidenceFile>, LogError> {
         let (places, _) = self.database.places_of_run(Hex(*run.as_bytes()), EVIDENCE_LEAVES_MAX)?;
         let Some(last) = places.last() else { return Ok(Vec::new()) };
         let tree = self.database.tree()?;
@@ -189,6 +191,11 @@ impl LogReader {
             let proof = tlog_proof(None, place, &leaf.path, &note);
             files.push(EvidenceFile { name: format!("{name}.leaf"), bytes: leaf.entry });
             files.push(EvidenceFile { name: format!("{name}.tlog-proof"), bytes: proof.into_bytes() });
+        }
+        for old in remembered.iter().filter(|old| (1..head.size).contains(*old)) {
+            let path = reader.consistency(*old).map_err(LogError::tiles)?;
+            let name = format!("log/{old:010}.consistency");
+            files.push(EvidenceFile { name, bytes: add_checkpoint(*old, &path, &note).into_bytes() });
         }
         Ok(files)
     }

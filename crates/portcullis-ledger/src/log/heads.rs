@@ -136,6 +136,11 @@ impl Follower {
         watched.due(reader, state, count, link)
     }
 
+    /// Follows a segment no longer.
+    pub(super) fn give_up(&mut self, row: i64) {
+        self.watched.remove(&row);
+    }
+
     /// Heads of a segment were put in line.
     pub(super) fn made(&mut self, row: i64, logged: LoggedSegment) {
         if logged.state.is_final() {

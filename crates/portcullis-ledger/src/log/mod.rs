@@ -13,11 +13,13 @@
 //! Formats: `specs/transparency-log.md`, `specs/run-heads.md`. Read `database` (what is trusted), `heads` (what is
 //! logged), `sequencer` (how), `cosign` (who vouches); `folder` and `keys` are files.
 
+mod admin;
 mod cosign;
 mod database;
 mod error;
 mod evidence;
 mod folder;
+mod fsck;
 mod heads;
 mod keys;
 mod sequencer;
@@ -43,6 +45,7 @@ pub use self::database::WriterState;
 pub use self::error::LogError;
 pub use self::evidence::{EvidenceFile, LogReader, LogStatus, LogWriter};
 pub use self::folder::{LogPlaces, Tiles};
+pub use self::fsck::{LogCheck, check};
 pub use self::heads::{PROGRESS_EVENTS, PROGRESS_EVERY};
 pub use self::keys::witness_key;
 pub use self::sequencer::{ROUND_LEAVES_MAX, Round};
@@ -232,6 +235,11 @@ impl Log {
         let mut stands = Vec::new();
         for (row, heads) in due {
             let Some(watched) = self.follower.get(row) else { continue };
+            if watched.logged.is_some_and(|logged| is_revoked(&writers, logged.writer)) {
+                // Nothing that its key signs counts, so the log never sees its end.
+                self.follower.give_up(row);
+                continue;
+            }
             let (run, segment, ordinal, parent) =
                 (watched.run, watched.segment, watched.ordinal, watched.parent);
             let mut logged = watched.logged;
@@ -272,6 +280,10 @@ impl Log {
         };
         self.signers.get(place).ok_or(LogError::WriterUnknown(key))
     }
+}
+
+fn is_revoked(writers: &[WriterRow], key: KeyId) -> bool {
+    writers.iter().any(|row| row.key == key && row.state == WriterState::Revoked)
 }
 
 /// Where a segment stands before its next head: where it stood, or numbered anew.

@@ -107,7 +107,7 @@ fn what_witnesses_sign_is_published_and_handed_out() {
     assert!(matches!(world.published(BOTH), Err(PolicyError::Quorum { .. })));
     let places = world.place.places();
     let reader = LogReader::open(&places).unwrap();
-    assert_eq!(reader.evidence(run).unwrap(), [], "no quorum has seen it yet");
+    assert_eq!(reader.evidence(run, &[]).unwrap(), [], "no quorum has seen it yet");
     let news = world.round(&mut log).unwrap();
     assert_eq!(news.len(), 2, "{news:?}");
     assert!(news.iter().all(|news| news.failure.is_none()));

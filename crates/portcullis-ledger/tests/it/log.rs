@@ -44,7 +44,7 @@ pub(crate) fn judged(places: &LogPlaces, run: RunId, policy: &str) -> LoggedRepo
     let mut export = Vec::new();
     let reader = Reader::open(&places.ledger).unwrap();
     reader.export_run(run, &mut export, ExportOptions { payloads: true }).unwrap();
-    let evidence = LogReader::open(places).unwrap().evidence(run).unwrap();
+    let evidence = LogReader::open(places).unwrap().evidence(run, &[]).unwrap();
     let mut files = vec![File { name: "run.export", bytes: &export }];
     files.extend(evidence.iter().map(|file| File { name: &file.name, bytes: &file.bytes }));
     verify_files(&files, None, &TrustPolicy::parse(policy.as_bytes()).unwrap()).unwrap()

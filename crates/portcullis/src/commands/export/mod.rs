@@ -1,12 +1,17 @@
 //! `portcullis export`: one run as a file that a stranger can verify.
 
+mod anchored;
+
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use portcullis_ledger::log::EvidenceFile;
 use portcullis_ledger::{ExportOptions, ExportSummary, LedgerError, Reader, Refusal};
+use portcullis_proof::log::files::{EXPORT_FILE, README_FILE};
 use serde_json::json;
 
+use crate::archive::ArchiveWriter;
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
@@ -14,25 +19,43 @@ use crate::out::{Out, count};
 
 const EXAMPLES: &str = "\
 Examples:
+  portcullis export 0199ab3c -o run.zip
   portcullis export 0199ab3c -o run.export --trust-out run.trust
   portcullis export 0199ab3c --no-payloads > run.export
-  portcullis verify run.export --trust run.trust
+  portcullis verify run.zip --trust trust.policy
 
-A run's id may be shortened to six digits or more. Keep the trust file where whoever can change the store cannot \
-change it: it is what the export is held against.";
+A run's id may be shortened to six digits or more. An archive (.zip) has what the transparency log says of the run, \
+with proofs; `portcullis log policy` prints what to verify it against. A trust file does the same for one run \
+without a log. Keep either where whoever can change the store cannot change it.";
+
+/// What stands in an archive for people.
+const README: &str = "\
+This archive holds one recorded run of an agent and what a transparency log says of it.
+
+run.export     the run: events, and the payloads that were handed over
+log/           leaves of the log on this run, each with the proof that the log has it
+
+Verify it with a trust policy that you already have, never with one that came along:
+
+    portcullis verify THIS.zip --trust trust.policy
+";
 
 /// Export a run
 ///
 /// Reads the store of the state folder directly; no daemon is needed. The events are handed over byte for byte,
-/// with the payloads (arguments, results, texts) unless --no-payloads is given.
+/// with the payloads (arguments, results, texts) unless --no-payloads is given. An archive waits for the log to have
+/// the run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The run, or the start of its id
     run: String,
-    /// Where to write the export; standard output if left out
+    /// Where to write the export, an archive where the name ends in `.zip`; standard output if left out
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// The policy that the archive will be verified with: proofs from the trees that it remembers are added
+    #[arg(long, value_name = "FILE")]
+    trust: Option<PathBuf>,
     /// Where to write the trust file: where the run stands now
     #[arg(long, value_name = "FILE")]
     trust_out: Option<PathBuf>,
@@ -49,8 +72,26 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let run = reader.find_run(&args.run).map_err(|error| refused(&error))?;
     let options = ExportOptions { payloads: !args.no_payloads };
     let export = |out: &mut dyn Write| reader.export_run(run, out, options).map_err(|error| refused(&error));
+    let policy = args.trust.as_deref().map(crate::trust::policy).transpose()?;
+    let mut proved = None;
     let summary = match &args.output {
-        Some(path) => write_to(path, export)?,
+        Some(path) if is_archive(path) => {
+            // First the log, then the run: a run that goes on meanwhile has more events than its heads say, not fewer.
+            let evidence = anchored::evidence(&reader, &folder, run, policy.as_ref())?;
+            let summary = write_to(path, |file| {
+                let mut archive = ArchiveWriter::new(file);
+                archive.put(README_FILE, README.as_bytes())?;
+                let summary = export(archive.begin(EXPORT_FILE)?)?;
+                for EvidenceFile { name, bytes } in &evidence {
+                    archive.put(name, bytes)?;
+                }
+                archive.finish()?;
+                Ok(summary)
+            })?;
+            proved = Some(evidence.iter().filter(|file| file.name.ends_with(".leaf")).count());
+            summary
+        }
+        Some(path) => write_to(path, |file| export(file))?,
         // The export may not fit into memory, so it goes out as it is read.
         None => export(&mut io::stdout().lock())?,
     };
@@ -59,9 +100,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         write_to(path, |out| Ok(out.write_all(trust.as_bytes())?))?;
     }
     if let Some(path) = &args.output {
-        tell(path, &run.to_string(), &summary, args, global)?;
+        tell(path, &run.to_string(), &summary, proved, args, global)?;
     }
     Ok(exit::YES)
+}
+
+fn is_archive(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
 }
 
 fn refused(error: &LedgerError) -> Failure {
@@ -77,7 +122,7 @@ fn refused(error: &LedgerError) -> Failure {
 
 /// Writes a file beside its place and moves it there when it is whole, so that half an export is never taken
 /// for one.
-fn write_to<T>(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<T, Failure>) -> Result<T, Failure> {
+fn write_to<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, Failure>) -> Result<T, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::unreadable(format!("cannot write `{}`: {error}", path.display()))
     };
@@ -93,6 +138,7 @@ fn tell(
     path: &Path,
     run: &str,
     summary: &ExportSummary,
+    proved: Option<usize>,
     args: &Args,
     global: &Global,
 ) -> Result<(), Failure> {
@@ -101,7 +147,7 @@ fn tell(
         out.json(&json!({
             "record": "exported", "run": run, "file": path, "trust": args.trust_out,
             "state": summary.state, "segments": summary.segments, "events": summary.events,
-            "payloads": summary.payloads, "head": summary.head,
+            "payloads": summary.payloads, "head": summary.head, "leaves": proved,
         }))?;
         return out.finish();
     }
@@ -113,6 +159,13 @@ fn tell(
         count(number(summary.payloads), "payload", "payloads"),
         summary.state.as_str()
     ))?;
+    match proved {
+        Some(0) => out.line(format_args!("the log does not have this run yet"))?,
+        Some(leaves) => {
+            out.line(format_args!("the log says where it stands in {}", count(leaves, "leaf", "leaves")))?;
+        }
+        None => {}
+    }
     if let Some(trust) = &args.trust_out {
         out.line(format_args!("{}: what to verify it against", trust.display()))?;
     }

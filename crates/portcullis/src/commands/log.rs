@@ -1,0 +1,230 @@
+//! `portcullis log`: the transparency log of the store, and what an operator does to it.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use portcullis_gateway::home::Home;
+use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogStatus, verifier_key};
+use portcullis_ledger::{Ledger, OpenOptions};
+use portcullis_proof::log::KeyId;
+use serde_json::json;
+
+use crate::cli::Global;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{NOTICE, Out, clean_line};
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis log status
+  portcullis log policy --remember > trust.policy
+  portcullis log enrol --label \"key of 2027\"
+  portcullis log revoke 3f1c90aa --reason \"the laptop was stolen\"
+  portcullis log freeze --reason \"moved to the cluster\"
+  portcullis log rotate
+
+A log is made with the first run and kept up by the daemon. Its keys are in `keys/` of the state folder; \
+docs/transparency-log.md says what to do when one is lost.";
+
+/// The transparency log: status, trust policy, keys, its end
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// How the log stands
+    Status,
+    /// Print the trust policy that believes this log, for others to verify exports with
+    Policy {
+        /// Remember the tree of now: whoever holds this line is shown no other history
+        #[arg(long)]
+        remember: bool,
+    },
+    /// Have a new key sign the heads of runs
+    Enrol {
+        /// What people call it
+        #[arg(long, default_value = "gate")]
+        label: String,
+    },
+    /// Say in the log that a writer's key counts no more
+    Revoke {
+        /// The key's id, or its beginning
+        key: String,
+        /// Why; it stands in the log for everybody
+        #[arg(long)]
+        reason: String,
+    },
+    /// End the log: nothing more enters it
+    Freeze {
+        /// Why
+        #[arg(long)]
+        reason: String,
+    },
+    /// End the log and put its store aside; the next run begins a new one
+    Rotate {
+        /// Why
+        #[arg(long, default_value = "rotated")]
+        reason: String,
+    },
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let home = global.home()?;
+    let places = LogPlaces::beside(&home.ledger());
+    match &args.command {
+        Command::Status => status(&places, global),
+        Command::Policy { remember } => policy(&places, *remember, global),
+        Command::Enrol { label } => {
+            let key = open(&places)?.rotate_writer(label).map_err(failed)?;
+            told(
+                global,
+                &json!({"record": "enrolled", "key": key}),
+                &format!("writer {key} signs from now on"),
+            )
+        }
+        Command::Revoke { key, reason } => {
+            let key = find_writer(&places, key)?;
+            open(&places)?.revoke(key, reason).map_err(failed)?;
+            told(global, &json!({"record": "revoked", "key": key}), &format!("writer {key} counts no more"))
+        }
+        Command::Freeze { reason } => {
+            let round = open(&places)?.freeze(reason).map_err(failed)?;
+            let text = format!("the log is frozen with {} leaves", round.size);
+            told(global, &json!({"record": "frozen", "size": round.size}), &text)
+        }
+        Command::Rotate { reason } => rotate(&home, &places, reason, global),
+    }
+}
+
+fn failed(error: LogError) -> Failure {
+    let busy = matches!(error, LogError::Busy { .. });
+    let failure = Failure::unreadable(error);
+    if busy { failure.help("stop the daemon first: it has the log while it runs") } else { failure }
+}
+
+fn open(places: &LogPlaces) -> Result<Log, Failure> {
+    Log::open(places).map_err(failed)
+}
+
+fn told(global: &Global, value: &serde_json::Value, text: &str) -> Result<u8, Failure> {
+    let mut out = Out::new();
+    if global.json {
+        out.json(value)?
+    } else {
+        out.line(format_args!("{text}"))?
+    }
+    out.finish()?;
+    Ok(exit::YES)
+}
+
+fn status(places: &LogPlaces, global: &Global) -> Result<u8, Failure> {
+    let status = LogReader::open(places).and_then(|log| log.status()).map_err(failed)?;
+    let key = verifier_key(places).map(|key| key.to_string());
+    let mut out = Out::new();
+    if global.json {
+        let writer = |writer: &portcullis_ledger::log::LogWriter| {
+            json!({"key": writer.key, "state": writer.state.as_str(), "segments": writer.segments,
+                "key_here": writer.key_here})
+        };
+        let writers: Vec<_> = status.writers.iter().map(writer).collect();
+        out.json(&json!({
+            "record": "log", "origin": status.origin, "key": key.as_ref().ok(), "size": status.size,
+            "root": status.root, "witnessed": status.witnessed, "waiting": status.waiting,
+            "open_segments": status.open_segments, "frozen": status.frozen, "writers": writers,
+        }))?;
+    } else {
+        show(&status, key.as_deref().ok(), &mut out)?;
+    }
+    out.finish()?;
+    Ok(exit::YES)
+}
+
+fn show(status: &LogStatus, key: Option<&str>, out: &mut Out) -> Result<(), Failure> {
+    out.line(format_args!("log       {}", clean_line(&status.origin)))?;
+    out.line(format_args!("key       {}", key.unwrap_or("missing: it signs nothing until it is restored")))?;
+    out.line(format_args!("tree      {} leaves, root {}", status.size, status.root))?;
+    match status.witnessed {
+        Some(size) => out.line(format_args!("witnesses have seen {size} leaves"))?,
+        None => out
+            .line(format_args!("witnesses none: nobody but the log says that all are shown the same tree"))?,
+    }
+    out.line(format_args!(
+        "waiting   {} leaves; {} segments without end",
+        status.waiting, status.open_segments
+    ))?;
+    for writer in &status.writers {
+        let gone = if writer.key_here { "" } else { ", its key file is gone" };
+        out.line(format_args!(
+            "writer    {} {}, {} segments{gone}",
+            writer.key,
+            writer.state.as_str(),
+            writer.segments
+        ))?;
+    }
+    if let Some(reason) = &status.frozen {
+        out.line(format_args!("{NOTICE}frozen    {}{NOTICE:#}", clean_line(reason)))?;
+    }
+    Ok(())
+}
+
+fn policy(places: &LogPlaces, remember: bool, global: &Global) -> Result<u8, Failure> {
+    let key = verifier_key(places).map_err(failed)?;
+    let text = LogReader::open(places).and_then(|log| log.policy_text(&key, remember)).map_err(failed)?;
+    told(global, &json!({"record": "policy", "text": text}), text.trim_end())
+}
+
+fn find_writer(places: &LogPlaces, start: &str) -> Result<KeyId, Failure> {
+    let status = LogReader::open(places).and_then(|log| log.status()).map_err(failed)?;
+    let mut keys =
+        status.writers.iter().map(|writer| writer.key).filter(|key| key.to_string().starts_with(start));
+    match (keys.next(), keys.next()) {
+        (Some(key), None) => Ok(key),
+        (None, _) => Err(Failure::no(format!("the log has no writer `{start}`"))
+            .help("`portcullis log status` lists the writers")),
+        (Some(_), Some(_)) => Err(Failure::no(format!("several writers begin with `{start}`"))
+            .help("give more digits of the key's id")),
+    }
+}
+
+/// Ends the log and moves store, log and keys into a folder that is a state folder of its own.
+fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Result<u8, Failure> {
+    let ledger = Ledger::open(&home.ledger(), OpenOptions::default()).map_err(Failure::unreadable)?;
+    if ledger.recovery_report().living > 0 {
+        return Err(Failure::no("runs of this store are being written")
+            .help("stop the daemon and other commands first"));
+    }
+    let origin = ledger.origin().to_owned();
+    drop(ledger);
+    let mut log = open(places)?;
+    match log.freeze(reason) {
+        Ok(_) | Err(LogError::Frozen { .. }) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let name: String = origin.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let archive = home.path().join("archive").join(name);
+    let moved = |from: &PathBuf| -> Result<(), Failure> {
+        let to = archive.join(from.file_name().unwrap_or_default());
+        fs::rename(from, &to).map_err(|error| {
+            Failure::unreadable(format!("cannot move `{}` to `{}`: {error}", from.display(), to.display()))
+                .help("move what is left there by hand before the next run")
+        })
+    };
+    fs::create_dir_all(&archive)
+        .map_err(|error| Failure::unreadable(format!("cannot make `{}`: {error}", archive.display())))?;
+    // The store last: as long as it is there, nobody begins a new one beside half of the old.
+    for folder in [&places.public, &places.keys, &places.ledger] {
+        moved(folder)?;
+    }
+    drop(log);
+    let text = format!(
+        "the log of {} is frozen; its store is in `{}`, which `--home` opens",
+        clean_line(&origin),
+        archive.display()
+    );
+    told(global, &json!({"record": "rotated", "origin": origin, "archive": archive}), &text)
+}

@@ -1,0 +1,122 @@
+//! `portcullis verify`: checks an export offline.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use portcullis_proof::log::files::EXPORT_FILE;
+use portcullis_proof::log::{ExportFiles, File as NamedFile};
+use portcullis_proof::{LoggedReport, verify_sorted};
+use serde::Serialize;
+
+use crate::archive::Archive;
+use crate::cli::Global;
+use crate::failure::Failure;
+use crate::out::Out;
+use crate::trust::Believed;
+
+mod show;
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis verify run.zip --trust trust.policy
+  portcullis verify run.export --trust audit.trust
+  portcullis verify - < run.export
+  portcullis verify run.export --json
+
+Exit codes: 0 VALID, 1 INVALID, 2 INCOMPLETE, 3 could not read.
+Without --trust the best answer is INCOMPLETE: an export that was written anew as a whole agrees with itself. A \
+trust policy names the keys of logs and witnesses that you believe (specs/trust-policy.md); a trust file holds heads \
+that somebody kept elsewhere. Neither may come with the export.";
+
+/// Verify an export of a run, offline
+///
+/// Recomputes every hash of the export, holds its events against the rules of a run, and its chain against the
+/// transparency log that the trust policy believes, or the heads of a trust file. Of an export that was changed it
+/// names the attack, the file, the line, the byte and the event.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The export: an archive, a folder, or the text of a run; `-` for standard input
+    file: PathBuf,
+    /// What to believe: a trust policy or a trust file; once for each
+    #[arg(long, value_name = "FILE")]
+    trust: Vec<PathBuf>,
+}
+
+/// What is printed with `--json`.
+#[derive(Serialize)]
+struct Verification<'r> {
+    record: &'static str,
+    file: &'r Path,
+    #[serde(flatten)]
+    report: &'r portcullis_proof::Report,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log: Option<&'r portcullis_proof::log::LogReport>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    ignored: &'r [String],
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let believed = Believed::read(&args.trust)?;
+    let report = verify(&args.file, &believed)?;
+    let mut out = Out::new();
+    if global.json {
+        // The answer is the one over both.
+        let export = portcullis_proof::Report { status: report.status, ..report.export.clone() };
+        out.json(&Verification {
+            record: "verification",
+            file: &args.file,
+            report: &export,
+            log: report.log.as_ref(),
+            ignored: &report.ignored,
+        })?;
+    } else {
+        show::report(&report, &believed, &mut out)?;
+    }
+    out.finish()?;
+    Ok(portcullis_proof::Report { status: report.status, ..report.export }.exit_code())
+}
+
+fn verify(path: &Path, believed: &Believed) -> Result<LoggedReport, Failure> {
+    if path == Path::new("-") {
+        return judge(path, io::stdin().lock(), &ExportFiles::default(), believed);
+    }
+    let Some(mut archive) = Archive::open(path)? else {
+        let file = File::open(path).map_err(|error| unreadable(path, error))?;
+        return judge(path, BufReader::new(file), &ExportFiles::default(), believed);
+    };
+    let mut files = Vec::new();
+    for name in archive.names().to_vec() {
+        let bytes = if name == EXPORT_FILE { Vec::new() } else { archive.read(&name)? };
+        files.push((name, bytes));
+    }
+    let files: Vec<_> = files.iter().map(|(name, bytes)| NamedFile { name, bytes }).collect();
+    let sorted = ExportFiles::sort(&files);
+    if sorted.export.is_none() {
+        return Err(unreadable(path, format!("there is no `{EXPORT_FILE}` in it"))
+            .help("`portcullis export RUN -o run.zip` makes such an archive"));
+    }
+    judge(path, archive.reader(EXPORT_FILE)?, &sorted, believed)
+}
+
+/// Without a policy nothing of the log can be believed, and the answer is over the run alone.
+fn judge(
+    path: &Path,
+    export: impl BufRead,
+    sorted: &ExportFiles<'_>,
+    believed: &Believed,
+) -> Result<LoggedReport, Failure> {
+    let heads = believed.heads.as_ref();
+    match &believed.policy {
+        Some(policy) => verify_sorted(export, sorted, heads, policy).map_err(|error| unreadable(path, error)),
+        None => {
+            let export = portcullis_proof::verify(export, heads).map_err(|error| unreadable(path, error))?;
+            Ok(LoggedReport { status: export.status, export, log: None, ignored: Vec::new() })
+        }
+    }
+}
+
+fn unreadable(path: &Path, error: impl std::fmt::Display) -> Failure {
+    Failure::unreadable(format!("cannot verify `{}`: {error}", path.display()))
+}
