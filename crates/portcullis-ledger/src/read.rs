@@ -47,6 +47,10 @@ pub struct RunSummary {
 pub struct RunFilter {
     /// Only those of this principal.
     pub principal: Option<String>,
+    /// Only those that were opened at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only those that were opened before this time.
+    pub until: Option<Timestamp>,
     /// At most this many, newest first; none for 10,000.
     pub limit: Option<usize>,
 }
@@ -128,9 +132,18 @@ impl Reader {
         self.query(|connection| {
             connection
                 .prepare_cached(&format!(
-                    "{SUMMARY} WHERE ?1 IS NULL OR r.principal = ?1 ORDER BY r.number DESC LIMIT ?2"
+                    "{SUMMARY} WHERE (?1 IS NULL OR r.principal = ?1) AND (?2 IS NULL OR r.opened >= ?2)
+                         AND (?3 IS NULL OR r.opened < ?3) ORDER BY r.number DESC LIMIT ?4"
                 ))?
-                .query_map(params![filter.principal, rows(filter.limit)], summary)?
+                .query_map(
+                    params![
+                        filter.principal,
+                        filter.since.map(Timestamp::as_micros),
+                        filter.until.map(Timestamp::as_micros),
+                        rows(filter.limit)
+                    ],
+                    summary,
+                )?
                 .collect()
         })
     }

@@ -141,7 +141,7 @@ impl<W: Write + io::Seek> ArchiveWriter<W> {
     }
 
     /// Begins a file; what is written next goes into it.
-    pub(crate) fn begin(&mut self, name: &str) -> Result<&mut impl Write, Failure> {
+    pub(crate) fn begin(&mut self, name: &str) -> Result<&mut (impl Write + use<W>), Failure> {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
             // A run may have more bytes than the old format can count.

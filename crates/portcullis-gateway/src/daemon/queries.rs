@@ -136,7 +136,7 @@ pub(super) async fn runs(
 ) -> Result<Json<api::Runs>, Failure> {
     let principal = (caller.0.kind == CredentialKind::Agent).then(|| caller.0.principal.id.clone());
     let limit = Some(page.limit.unwrap_or(LIST_DEFAULT).min(LIST_MAX));
-    let filter = RunFilter { principal, limit };
+    let filter = RunFilter { principal, limit, ..RunFilter::default() };
     let summaries = read(&shared, move |reader| reader.runs(&filter)).await?;
     let mut runs = Vec::with_capacity(summaries.len());
     for summary in summaries {

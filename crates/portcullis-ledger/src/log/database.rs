@@ -5,6 +5,7 @@
 //! new tree was built on. The leaves get their places, and the files that are to be published are staged, in that
 //! same transaction; so whoever comes after a crash finds either nothing of a round or all of it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use portcullis_proof::Hex;
@@ -64,6 +65,7 @@ CREATE TABLE segments (
     last BLOB NOT NULL CHECK (length(last) = 32)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX segments_of_run ON segments (run);
+CREATE UNIQUE INDEX segments_by_number ON segments (writer, epoch, run_no);
 CREATE INDEX segments_open ON segments (segment) WHERE state < 2;
 CREATE TABLE staged (path TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
@@ -133,6 +135,9 @@ pub(super) struct WaitingLeaf {
     pub(super) number: i64,
     pub(super) bytes: Vec<u8>,
 }
+
+/// The first and the last number, by writer and epoch.
+type NumberSpans = BTreeMap<(KeyId, i64), (i64, i64)>;
 
 /// One connection.
 #[derive(Debug)]
@@ -308,6 +313,52 @@ impl Database {
         places.sort_unstable();
         let all = places.iter().all(Option::is_some);
         Ok((places.into_iter().flatten().map(unsigned).collect(), all))
+    }
+
+    /// For every number between the first and the last of these runs' segments, by writer: the place of one leaf on the
+    /// segment that has it. With the places of the leaves on those writers, in order.
+    pub(super) fn places_between(&self, runs: &[Id], limit: usize) -> Result<Vec<u64>, LogError> {
+        let spans = self.spans(runs)?;
+        let mut places = BTreeSet::new();
+        for ((writer, epoch), (first, last)) in spans {
+            let found: Vec<i64> = self.query(|connection| {
+                connection
+                    .prepare_cached(
+                        "SELECT max(l.position) FROM segments s JOIN leaves l ON l.segment = s.segment
+                         WHERE s.writer = ?1 AND s.epoch = ?2 AND s.run_no BETWEEN ?3 AND ?4
+                             AND l.position IS NOT NULL GROUP BY s.segment
+                         UNION SELECT position FROM leaves WHERE writer = ?1 AND position IS NOT NULL
+                         LIMIT ?5",
+                    )?
+                    .query_map(params![writer.0, epoch, first, last, signed(limit as u64 + 1)], |row| {
+                        row.get(0)
+                    })?
+                    .collect()
+            })?;
+            places.extend(found.into_iter().map(unsigned));
+            if places.len() > limit {
+                return Err(LogError::OverLimit { what: "numbers of one export", limit: limit as u64 });
+            }
+        }
+        Ok(places.into_iter().collect())
+    }
+
+    /// The first and the last number of the runs' segments, by writer and epoch.
+    fn spans(&self, runs: &[Id]) -> Result<NumberSpans, LogError> {
+        let mut spans = NumberSpans::new();
+        for run in runs {
+            let numbers: Vec<(KeyId, i64, i64)> = self.query(|connection| {
+                connection
+                    .prepare_cached("SELECT writer, epoch, run_no FROM segments WHERE run = ?1")?
+                    .query_map([run.0], |row| Ok((Hex(row.get(0)?), row.get(1)?, row.get(2)?)))?
+                    .collect()
+            })?;
+            for (writer, epoch, number) in numbers {
+                let span = spans.entry((writer, epoch)).or_insert((number, number));
+                *span = (span.0.min(number), span.1.max(number));
+            }
+        }
+        Ok(spans)
     }
 
     /// The states of the segments of a run that the log has.

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portcullis_core::id::RunId;
+use portcullis_proof::log::completeness::ACCOUNTED_LEAVES_MAX;
 use portcullis_proof::log::leaf::SignedLeaf;
 use portcullis_proof::log::proof::tlog_proof;
 use portcullis_proof::log::verdict::EVIDENCE_LEAVES_MAX;
@@ -176,6 +177,21 @@ impl LogReader {
     /// When the tiles do not lead to the checkpoint, or there are more leaves than a verifier reads.
     pub fn evidence(&self, run: RunId, remembered: &[u64]) -> Result<Vec<EvidenceFile>, LogError> {
         let (places, _) = self.database.places_of_run(Hex(*run.as_bytes()), EVIDENCE_LEAVES_MAX)?;
+        self.proved(places, remembered)
+    }
+
+    /// One leaf for every number between the first and the last of these runs' segments, with their proofs: what shows
+    /// that an export of many runs leaves none out. `remembered` as in [`LogReader::evidence`].
+    ///
+    /// # Errors
+    /// When the tiles do not lead to the checkpoint, or there are more numbers than a verifier reads.
+    pub fn numbers(&self, runs: &[RunId], remembered: &[u64]) -> Result<Vec<EvidenceFile>, LogError> {
+        let runs: Vec<Id> = runs.iter().map(|run| Hex(*run.as_bytes())).collect();
+        self.proved(self.database.places_between(&runs, ACCOUNTED_LEAVES_MAX)?, remembered)
+    }
+
+    /// The leaves at these places, which are in order, each with its proof.
+    fn proved(&self, places: Vec<u64>, remembered: &[u64]) -> Result<Vec<EvidenceFile>, LogError> {
         let Some(last) = places.last() else { return Ok(Vec::new()) };
         let tree = self.database.tree()?;
         let note = if self.asks_for_quorum()? { tree.witnessed } else { Some(newest(&tree, last + 1)?) };

@@ -201,8 +201,11 @@ fn runs_are_found_by_the_start_of_their_id() {
     for wrong in ["ffff", "xyz", "AB", &"0".repeat(33), "é"] {
         assert!(matches!(refusal(find(wrong)), Refusal::RunUnknown(_)), "{wrong}");
     }
-    let listed =
-        ledger.read(|r| r.runs(&RunFilter { limit: Some(2), principal: Some("alice".into()) })).unwrap();
+    let listed = ledger
+        .read(|r| {
+            r.runs(&RunFilter { limit: Some(2), principal: Some("alice".into()), ..RunFilter::default() })
+        })
+        .unwrap();
     assert_eq!(listed.iter().map(|run| run.run).collect::<Vec<_>>(), [ids[2], ids[1]]);
 }
 

@@ -17,6 +17,9 @@ use crate::log::verdict::{Evidence, File, LogAttack, LogFailure, LoggedLeaf};
 /// The name of the run's file.
 pub const EXPORT_FILE: &str = "run.export";
 
+/// Where the runs of an export of many are, each in a folder of its own.
+pub const RUNS_FOLDER: &str = "runs/";
+
 /// The name of the file that is for people.
 pub const README_FILE: &str = "README.txt";
 

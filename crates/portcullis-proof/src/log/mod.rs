@@ -10,6 +10,7 @@
 //! key ── note ── checkpoint               who signs the tree, in texts that others' tools read as well
 //! proof ── policy ── witness              what is handed over, what is believed, who watches the log
 //! history ── monitor ── verdict ── files   what a log must never do, and the answer over one run
+//! completeness                           and over many
 //! ```
 //!
 //! Everything here is pure: bytes in, values and texts out. There is no clock, no file, no network; keys are handed in.
@@ -19,6 +20,7 @@
 mod text;
 
 pub mod checkpoint;
+pub mod completeness;
 pub mod files;
 pub mod history;
 pub mod key;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use crate::chain::{Digest, Id, Parent};
 use crate::export::SegmentState;
-use crate::log::leaf::{Leaf, SignedLeaf};
+use crate::log::leaf::{Leaf, RunHead, SignedLeaf};
 use crate::log::policy::TrustPolicy;
 use crate::report::Head;
 
@@ -131,4 +131,17 @@ pub fn judge(
     bounded("leaves", evidence.leaves.len(), EVIDENCE_LEAVES_MAX)?;
     bounded("consistency proofs", evidence.consistency.len(), EVIDENCE_CONSISTENCY_MAX)?;
     Ok(judge::report(evidence, trust, run))
+}
+
+/// The run heads among leaves, when all of them are in a log that the policy believes and signed by its writers; with
+/// why the trees could not be connected, where that is so.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub(crate) fn verified_heads(
+    evidence: &Evidence<'_>,
+    trust: &TrustPolicy,
+    origin: &str,
+) -> Result<(Vec<RunHead>, Option<String>), LogFailure> {
+    judge::verified_heads(evidence, trust, origin)
 }

@@ -17,6 +17,8 @@ mod general;
 #[cfg(test)]
 mod hook;
 #[cfg(test)]
+mod log;
+#[cfg(test)]
 mod peers;
 #[cfg(test)]
 mod policy;

@@ -29,7 +29,7 @@ pub(super) fn evidence(
     LogReader::open(&places).and_then(|log| log.evidence(run, &remembered)).map_err(failed)
 }
 
-fn failed(error: LogError) -> Failure {
+pub(super) fn failed(error: LogError) -> Failure {
     Failure::unreadable(error).help("an export without the log's word needs no log: -o run.export")
 }
 

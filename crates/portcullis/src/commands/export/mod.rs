@@ -1,13 +1,16 @@
 //! `portcullis export`: one run as a file that a stranger can verify.
 
 mod anchored;
+mod many;
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use portcullis_core::time::Timestamp;
 use portcullis_ledger::log::EvidenceFile;
 use portcullis_ledger::{ExportOptions, ExportSummary, LedgerError, Reader, Refusal};
+use portcullis_proof::log::TrustPolicy;
 use portcullis_proof::log::files::{EXPORT_FILE, README_FILE};
 use serde_json::json;
 
@@ -20,6 +23,8 @@ use crate::out::{Out, count};
 const EXAMPLES: &str = "\
 Examples:
   portcullis export 0199ab3c -o run.zip
+  portcullis export --since 2026-11-01 --until 2026-12-01 -o november.zip
+  portcullis export --principal alice -o alice.zip
   portcullis export 0199ab3c -o run.export --trust-out run.trust
   portcullis export 0199ab3c --no-payloads > run.export
   portcullis verify run.zip --trust trust.policy
@@ -49,7 +54,17 @@ Verify it with a trust policy that you already have, never with one that came al
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The run, or the start of its id
-    run: String,
+    #[arg(required_unless_present_any = ["since", "until", "principal"], conflicts_with_all = ["since", "until", "principal"])]
+    run: Option<String>,
+    /// All runs that were opened at this day or time or later (UTC), into one archive
+    #[arg(long, value_name = "TIME", value_parser = many::parse_time, requires = "output")]
+    since: Option<Timestamp>,
+    /// All runs that were opened before this day or time
+    #[arg(long, value_name = "TIME", value_parser = many::parse_time, requires = "output")]
+    until: Option<Timestamp>,
+    /// All runs of this principal
+    #[arg(long, value_name = "NAME", requires = "output")]
+    principal: Option<String>,
     /// Where to write the export, an archive where the name ends in `.zip`; standard output if left out
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -69,10 +84,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let reader = Reader::open(&folder).map_err(|error| {
         Failure::unreadable(error).help("--home gives another state folder; a store is made at the first run")
     })?;
-    let run = reader.find_run(&args.run).map_err(|error| refused(&error))?;
     let options = ExportOptions { payloads: !args.no_payloads };
-    let export = |out: &mut dyn Write| reader.export_run(run, out, options).map_err(|error| refused(&error));
     let policy = args.trust.as_deref().map(crate::trust::policy).transpose()?;
+    let Some(run) = &args.run else {
+        return many(args, &reader, &folder, options, policy.as_ref(), global);
+    };
+    let run = reader.find_run(run).map_err(|error| refused(&error))?;
+    let export = |out: &mut dyn Write| reader.export_run(run, out, options).map_err(|error| refused(&error));
     let mut proved = None;
     let summary = match &args.output {
         Some(path) if is_archive(path) => {
@@ -103,6 +121,25 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         tell(path, &run.to_string(), &summary, proved, args, global)?;
     }
     Ok(exit::YES)
+}
+
+fn many(
+    args: &Args,
+    reader: &Reader,
+    folder: &Path,
+    options: ExportOptions,
+    policy: Option<&TrustPolicy>,
+    global: &Global,
+) -> Result<u8, Failure> {
+    let selection =
+        many::Selection { since: args.since, until: args.until, principal: args.principal.as_deref() };
+    match &args.output {
+        Some(path) if is_archive(path) && args.trust_out.is_none() => {
+            many::run(reader, folder, &selection, options, policy, path, global)
+        }
+        _ => Err(Failure::usage("several runs go into an archive, and need no trust file")
+            .help("give -o with a name that ends in `.zip`, and leave --trust-out away")),
+    }
 }
 
 fn is_archive(path: &Path) -> bool {

@@ -100,7 +100,7 @@ fn sources(args: &Args, global: &Global) -> Result<Vec<(String, Source)>, Failur
     let reader = Reader::open(&global.home()?.ledger()).map_err(|error| {
         Failure::unreadable(error).help("name traces, or give --home a state folder that has a store")
     })?;
-    let latest = RunFilter { principal: None, limit: Some(args.runs as usize) };
+    let latest = RunFilter { limit: Some(args.runs as usize), ..RunFilter::default() };
     let runs = reader.runs(&latest).map_err(Failure::unreadable)?;
     let mut sources = Vec::new();
     for run in runs {

@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::out::Out;
 use crate::trust::Believed;
 
+mod many;
 mod show;
 
 const EXAMPLES: &str = "\
@@ -59,7 +60,14 @@ struct Verification<'r> {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let believed = Believed::read(&args.trust)?;
-    let report = verify(&args.file, &believed)?;
+    let archive = if args.file == Path::new("-") { None } else { Archive::open(&args.file)? };
+    let report = match archive {
+        Some(archive) if many::is_collection(&archive) => {
+            return many::run(&args.file, archive, &believed, global);
+        }
+        Some(mut archive) => verify_in(&args.file, &mut archive, "", &believed, &mut Vec::new())?,
+        None => verify_text(&args.file, &believed)?,
+    };
     let mut out = Out::new();
     if global.json {
         // The answer is the one over both.
@@ -78,26 +86,46 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(portcullis_proof::Report { status: report.status, ..report.export }.exit_code())
 }
 
-fn verify(path: &Path, believed: &Believed) -> Result<LoggedReport, Failure> {
+/// The text of a run alone.
+fn verify_text(path: &Path, believed: &Believed) -> Result<LoggedReport, Failure> {
     if path == Path::new("-") {
         return judge(path, io::stdin().lock(), &ExportFiles::default(), believed);
     }
-    let Some(mut archive) = Archive::open(path)? else {
-        let file = File::open(path).map_err(|error| unreadable(path, error))?;
-        return judge(path, BufReader::new(file), &ExportFiles::default(), believed);
-    };
-    let mut files = Vec::new();
-    for name in archive.names().to_vec() {
-        let bytes = if name == EXPORT_FILE { Vec::new() } else { archive.read(&name)? };
-        files.push((name, bytes));
-    }
-    let files: Vec<_> = files.iter().map(|(name, bytes)| NamedFile { name, bytes }).collect();
-    let sorted = ExportFiles::sort(&files);
+    let file = File::open(path).map_err(|error| unreadable(path, error))?;
+    judge(path, BufReader::new(file), &ExportFiles::default(), believed)
+}
+
+/// The run below a folder of an archive. `files` gets what the log says of it.
+fn verify_in(
+    path: &Path,
+    archive: &mut Archive,
+    folder: &str,
+    believed: &Believed,
+    files: &mut Vec<(String, Vec<u8>)>,
+) -> Result<LoggedReport, Failure> {
+    read_files(archive, folder, |_| true, files)?;
+    let named: Vec<_> = files.iter().map(|(name, bytes)| NamedFile { name, bytes }).collect();
+    let sorted = ExportFiles::sort(&named);
     if sorted.export.is_none() {
-        return Err(unreadable(path, format!("there is no `{EXPORT_FILE}` in it"))
+        return Err(unreadable(path, format!("there is no `{folder}{EXPORT_FILE}` in it"))
             .help("`portcullis export RUN -o run.zip` makes such an archive"));
     }
-    judge(path, archive.reader(EXPORT_FILE)?, &sorted, believed)
+    judge(path, archive.reader(&format!("{folder}{EXPORT_FILE}"))?, &sorted, believed)
+}
+
+/// Reads the files below a folder, all but the run itself, by their names in it.
+fn read_files(
+    archive: &mut Archive,
+    folder: &str,
+    wanted: impl Fn(&str) -> bool,
+    files: &mut Vec<(String, Vec<u8>)>,
+) -> Result<(), Failure> {
+    for name in archive.names().to_vec() {
+        let Some(inner) = name.strip_prefix(folder).filter(|inner| wanted(inner)) else { continue };
+        let bytes = if inner == EXPORT_FILE { Vec::new() } else { archive.read(&name)? };
+        files.push((inner.to_owned(), bytes));
+    }
+    Ok(())
 }
 
 /// Without a policy nothing of the log can be believed, and the answer is over the run alone.

@@ -1,0 +1,154 @@
+//! An export of many runs: those of a span of time, or of one principal.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _};
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use portcullis_core::id::RunId;
+use portcullis_core::time::Timestamp;
+use portcullis_ledger::log::{LogPlaces, LogReader};
+use portcullis_ledger::{ExportOptions, Reader, RunFilter};
+use portcullis_proof::log::files::{EXPORT_FILE, README_FILE, RUNS_FOLDER};
+use portcullis_proof::log::{Checkpoint, TrustPolicy};
+use serde_json::json;
+
+use super::{anchored, refused, write_to};
+use crate::archive::ArchiveWriter;
+use crate::cli::Global;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{Out, count};
+
+/// The most runs of one export.
+const RUNS_MAX: usize = 9_999;
+
+const README: &str = "\
+This archive holds the recorded runs of a span of time, or of one principal, and what a transparency log says of them.
+
+runs/RUN/run.export   a run: events, and the payloads that were handed over
+runs/RUN/log/         leaves of the log on this run, each with the proof that the log has it
+log/                  one leaf for every number between the first and the last run's, so that a dropped run shows
+
+Verify it with a trust policy that you already have, never with one that came along:
+
+    portcullis verify THIS.zip --trust trust.policy
+";
+
+/// Which runs.
+pub(super) struct Selection<'a> {
+    /// Opened at this time or later.
+    pub(super) since: Option<Timestamp>,
+    /// Opened before this time.
+    pub(super) until: Option<Timestamp>,
+    /// On whose behalf.
+    pub(super) principal: Option<&'a str>,
+}
+
+pub(super) fn run(
+    reader: &Reader,
+    ledger: &Path,
+    selection: &Selection<'_>,
+    options: ExportOptions,
+    policy: Option<&TrustPolicy>,
+    path: &Path,
+    global: &Global,
+) -> Result<u8, Failure> {
+    let runs = selected(reader, selection)?;
+    let Some(latest) = runs.last() else {
+        return Err(Failure::no("no run was opened in that time, or for that principal")
+            .help("`portcullis runs list` lists the runs"));
+    };
+    let places = LogPlaces::beside(ledger);
+    // Waits for the latest run; those before it are in the log by then.
+    anchored::evidence(reader, ledger, *latest, policy)?;
+    let failed = |error| anchored::failed(error);
+    let log = LogReader::open(&places).map_err(failed)?;
+    let remembered: Vec<u64> =
+        policy.iter().flat_map(|policy| &policy.remembered).map(Checkpoint::size).collect();
+    let bar = progress(runs.len() as u64);
+    let mut events = 0;
+    let numbers = write_to(path, |file: &mut File| {
+        let mut archive = ArchiveWriter::new(file);
+        archive.put(README_FILE, README.as_bytes())?;
+        for run in &runs {
+            let folder = format!("{RUNS_FOLDER}{run}/");
+            let evidence = log.evidence(*run, &remembered).map_err(failed)?;
+            let export = archive.begin(&format!("{folder}{EXPORT_FILE}"))?;
+            events += reader.export_run(*run, export, options).map_err(|error| refused(&error))?.events;
+            for file in &evidence {
+                archive.put(&format!("{folder}{}", file.name), &file.bytes)?;
+            }
+            bar.inc(1);
+        }
+        let numbers = log.numbers(&runs, &remembered).map_err(failed)?;
+        for file in &numbers {
+            archive.put(&file.name, &file.bytes)?;
+        }
+        archive.finish()?;
+        Ok(numbers.len())
+    })?;
+    bar.finish_and_clear();
+    let mut out = Out::new();
+    if global.json {
+        out.json(&json!({"record": "exported", "file": path, "runs": runs, "events": events}))?;
+    } else {
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        out.line(format_args!(
+            "{}: {} with {}",
+            path.display(),
+            count(runs.len(), "run", "runs"),
+            count(number(events), "event", "events"),
+        ))?;
+        if numbers == 0 {
+            out.line(format_args!("the log does not have these runs yet"))?;
+        }
+    }
+    out.finish()?;
+    Ok(exit::YES)
+}
+
+/// A bar over runs, on terminals.
+fn progress(runs: u64) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(runs), ProgressDrawTarget::stderr());
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos} of {len} runs, {eta} left") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// The runs in the order in which they were opened.
+fn selected(reader: &Reader, selection: &Selection<'_>) -> Result<Vec<RunId>, Failure> {
+    let filter = RunFilter {
+        principal: selection.principal.map(str::to_owned),
+        since: selection.since,
+        until: selection.until,
+        limit: Some(RUNS_MAX + 1),
+    };
+    let all = reader.runs(&filter).map_err(|error| refused(&error))?;
+    if all.len() > RUNS_MAX {
+        return Err(Failure::no(format!("over {RUNS_MAX} runs; an export takes no more"))
+            .help("choose a shorter span of time, or one principal"));
+    }
+    let mut runs: Vec<RunId> = all.iter().map(|run| run.run).collect();
+    runs.reverse();
+    Ok(runs)
+}
+
+/// A day (from its beginning, in UTC) or a time.
+pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
+    let whole = match (text.len(), text.strip_suffix('Z')) {
+        (10, _) => format!("{text}T00:00:00.000000Z"),
+        (20, Some(seconds)) => format!("{seconds}.000000Z"),
+        _ => text.to_owned(),
+    };
+    whole.parse().map_err(|_| {
+        format!(
+            "`{}` is neither a day like 2026-11-30 nor a time like 2026-11-30T08:00:00Z",
+            text.escape_debug()
+        )
+    })
+}
