@@ -6,6 +6,7 @@ pub mod client;
 pub mod daemon;
 pub mod demo;
 pub mod demo_server;
+pub mod governance;
 pub mod home;
 pub mod hook;
 pub mod init;

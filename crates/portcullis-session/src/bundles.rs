@@ -151,6 +151,19 @@ impl Bundles {
         }
     }
 
+    /// The files of the bundle of that digest, as far as one of those in use still has them.
+    pub fn files_of(&self, digest: Digest) -> Option<BTreeMap<String, Vec<u8>>> {
+        let shipped = self.shipped.values().find(|files| Bundle::digest_of(files) == digest);
+        if let Some(files) = shipped {
+            return Some(files.clone());
+        }
+        let sources: Vec<Source> = self.lock().keys().cloned().collect();
+        let folders =
+            sources.into_iter().flatten().filter(|folder| !self.shipped.contains_key(&Some(folder.clone())));
+        let mut read = folders.filter_map(|folder| bundle_dir::read_files(&folder).ok());
+        read.find(|files| Bundle::digest_of(files) == digest)
+    }
+
     /// Why changes are not in force, if any are not.
     pub fn refusals(&self) -> Vec<String> {
         self.lock().values().filter_map(|loaded| loaded.refused.clone()).collect()

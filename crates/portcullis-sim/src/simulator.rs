@@ -13,6 +13,9 @@ use portcullis_core::id::RunId;
 use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::verdict::Verdict;
+use portcullis_governance::projection;
+use portcullis_governance::trace::{EventType, TraceRow};
+use portcullis_governance::verification::{self, VerificationRow};
 use portcullis_ledger::LedgerError;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Judgement, Proposal, Reach, TextJudgement};
@@ -23,10 +26,7 @@ use portcullis_session::run::Run;
 use serde::Serialize;
 
 use crate::answer::Notes;
-use crate::projection;
 use crate::tools::{ToolError, ToolOutput, Workspace};
-use crate::trace::{EventType, TraceRow};
-use crate::verification::{self, VerificationRow};
 
 /// Events read at a time for the trace.
 const PAGE: usize = 1_000;
@@ -165,7 +165,7 @@ pub async fn simulate(
     let verification = judged.as_ref().and_then(|judged| judged.verification.as_ref());
     let step = trace.iter().rev().find(|row| row.event_type == EventType::OutputGenerated);
     let step = step.map_or(0, |row| row.step_number);
-    let verification = verification.map(|found| verification::rows(found, step)).unwrap_or_default();
+    let verification = verification.map(|found| verification::rows(&found.checks, step)).unwrap_or_default();
     let withheld = judged.filter(|judged| !judged.enforced.proceeds()).map(|judged| withheld(&judged));
     let (plan, policy) = (plan.name, opened.policy);
     Ok(Simulation { run_id: run.id(), plan, policy, trace, output, stopped, verification, withheld })

@@ -13,7 +13,7 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, eval, export, fsck,
-    hook, init, log, mcp, policy, runs, serve, simulate, tools, train, verify, verify_output,
+    governance, hook, init, log, mcp, policy, runs, serve, simulate, tools, train, verify, verify_output,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -123,6 +123,7 @@ enum Command {
     Verify(verify::Args),
     Log(log::Args),
     Fsck(fsck::Args),
+    Governance(governance::Args),
     Check(check::Args),
     Contract(contract::Args),
     VerifyOutput(verify_output::Args),
@@ -171,6 +172,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Approvals(args) => approvals::run(&args, &global),
         Command::Runs(args) => runs::run(&args, &global),
         Command::Export(args) => export::run(&args, &global),
+        Command::Governance(args) => governance::run(&args, &global),
         Command::Serve(args) => serve::run(&args, &global),
         Command::Doctor(args) => doctor::run(&args, &global),
         Command::Check(args) => check::run(&args, &global),

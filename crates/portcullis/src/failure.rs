@@ -55,6 +55,11 @@ impl Failure {
         Self::new("failed", exit::NO, message)
     }
 
+    /// Something is missing that the answer needs.
+    pub(crate) fn incomplete(message: impl fmt::Display) -> Self {
+        Self::new("incomplete", exit::INCOMPLETE, message)
+    }
+
     /// A command line that cannot be meant.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::new("usage", exit::USAGE, message)

@@ -79,7 +79,12 @@ const RULES: &[Rule] = &[
         ours: Ours::Only(&[CORE, "portcullis-ledger", "portcullis-session"]),
         pure: false,
     },
-    Rule { name: "portcullis-sim", ours: Ours::Session(&[]), pure: false },
+    Rule {
+        name: "portcullis-governance",
+        ours: Ours::Only(&[CORE, PROOF, "portcullis-contracts", "portcullis-trajectory"]),
+        pure: true,
+    },
+    Rule { name: "portcullis-sim", ours: Ours::Session(&["portcullis-governance"]), pure: false },
     Rule { name: "portcullis-gateway", ours: Ours::AllBut(&["portcullis-eval", "portcullis"]), pure: false },
     Rule { name: "portcullis-eval", ours: Ours::AllBut(&["portcullis-gateway", "portcullis"]), pure: false },
     Rule { name: "portcullis", ours: Ours::AllBut(&[]), pure: false },

@@ -4,13 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use portcullis_governance::trace::EventType;
 use portcullis_ledger::{ExportOptions, Ledger, OpenOptions};
 use portcullis_proof::{Status, Trust, verify};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::gate::Gate;
 use portcullis_sim::default_bundle;
 use portcullis_sim::simulator::{Options, Simulation, simulate};
-use portcullis_sim::trace::EventType;
 
 const STRICT: &str = "Strict Compliance Policy";
 const PERMISSIVE: &str = "Permissive Exploration Policy";

@@ -10,11 +10,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use portcullis_contracts::verify::Status;
 use portcullis_core::id::Digest;
 use portcullis_core::verdict::Verdict;
+use portcullis_governance::verification;
 use portcullis_session::configuration;
 use portcullis_sim::replay::{
     self, InferredTool, Item, Options, ReplayError, ReplyRow, Row, Source, Summary,
 };
-use portcullis_sim::verification;
 use serde::Serialize;
 use serde_json::json;
 

@@ -12,6 +12,7 @@ pub(crate) mod doctor;
 pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod fsck;
+pub(crate) mod governance;
 pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod log;

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_contracts::verify::Status;
+use portcullis_governance::trace;
+use portcullis_governance::verification::VerificationRow;
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::gate::Gate;
 use portcullis_sim::simulator::{self, Options, Simulation};
-use portcullis_sim::trace;
-use portcullis_sim::verification::VerificationRow;
 use serde_json::json;
 
 use crate::bundle::{self, BundleArg, Opened};

@@ -146,7 +146,7 @@ fn is_archive(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("zip"))
 }
 
-fn refused(error: &LedgerError) -> Failure {
+pub(super) fn refused(error: &LedgerError) -> Failure {
     match error {
         LedgerError::Refused(Refusal::RunUnknown(_) | Refusal::RunAmbiguous { .. }) => {
             Failure::no(error).help("`portcullis runs list` lists the runs")
@@ -159,7 +159,7 @@ fn refused(error: &LedgerError) -> Failure {
 
 /// Writes a file beside its place and moves it there when it is whole, so that half an export is never taken
 /// for one.
-fn write_to<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, Failure>) -> Result<T, Failure> {
+pub(super) fn write_to<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, Failure>) -> Result<T, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::unreadable(format!("cannot write `{}`: {error}", path.display()))
     };

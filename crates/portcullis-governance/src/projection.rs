@@ -1,4 +1,4 @@
-//! From the events of a run to the rows of a trace: the record as the seed of the simulator shows it.
+//! From the events of a run to the rows of a trace: the record in the seven columns of a trace.
 //!
 //! The rows are a projection of the ledger, not a second account of what happened. A step's selection and its
 //! verdict are one row, since they are one decision.
@@ -13,14 +13,25 @@ use serde_json::{Map, Value, json};
 use crate::trace::{EventType, TraceRow};
 
 /// What the rows say of a step that nothing stands against.
-const ALLOWED: &str = "allowed by policy";
+pub(crate) const ALLOWED: &str = "allowed by policy";
 
 /// The rows of a run. `payload` gives the bytes behind a commitment, where they are at hand.
+#[must_use]
 pub fn rows(
     run: RunId,
     events: &[Event],
-    mut payload: impl FnMut(&Commitment) -> Option<Vec<u8>>,
+    payload: impl FnMut(&Commitment) -> Option<Vec<u8>>,
 ) -> Vec<TraceRow> {
+    numbered_rows(run, events, payload).into_iter().map(|(_, row)| row).collect()
+}
+
+/// The same, each with the number of the event that it tells of.
+#[must_use]
+pub fn numbered_rows(
+    run: RunId,
+    events: &[Event],
+    mut payload: impl FnMut(&Commitment) -> Option<Vec<u8>>,
+) -> Vec<(u64, TraceRow)> {
     let mut projection = Projection {
         run,
         rows: Vec::new(),
@@ -43,7 +54,7 @@ pub fn rows(
 
 struct Projection {
     run: RunId,
-    rows: Vec<TraceRow>,
+    rows: Vec<(u64, TraceRow)>,
     actions: BTreeMap<ActionId, Step>,
     step: u32,
     results: BTreeMap<ActionId, String>,
@@ -76,7 +87,7 @@ impl Projection {
         decision: (PolicyAction, String),
         payload: Value,
     ) {
-        self.rows.push(TraceRow {
+        let row = TraceRow {
             run_id: self.run,
             step_number: step,
             event_type: kind,
@@ -84,7 +95,8 @@ impl Projection {
             policy_reason: decision.1,
             timestamp: event.t,
             payload,
-        });
+        };
+        self.rows.push((event.seq, row));
     }
 
     fn event(&mut self, event: &Event, payload: &mut impl FnMut(&Commitment) -> Option<Vec<u8>>) {
@@ -129,7 +141,7 @@ impl Projection {
     fn verdict(&mut self, event: &Event, record: &VerdictRecord) {
         if let (None, Some((seq, row))) = (record.action, self.reply)
             && event.cause == Some(seq)
-            && let Some(row) = self.rows.get_mut(row)
+            && let Some((_, row)) = self.rows.get_mut(row)
         {
             row.policy_action = record.policy_action;
             row.policy_reason = record.reason.clone().unwrap_or_else(|| ALLOWED.to_owned());

@@ -1,4 +1,4 @@
-//! The trace of a simulated run: one row an event, and the rows as a table for a terminal.
+//! The trace of a run: one row an event, and the rows as a table for a terminal.
 //!
 //! Rows are what a reader of a run wants to see, in seven columns; the full events are in the ledger.
 //! The table is plain text: columns are padded to the widest cell, long cells are cut with `…`, and

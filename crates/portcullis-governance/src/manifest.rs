@@ -1,0 +1,272 @@
+//! The evidence manifest: hashes of everything that the pack rests on and holds, and the note that signs it.
+//!
+//! The manifest is a file like the others. What is signed is a short note (C2SP `signed-note`) that names the store, the
+//! run with its head, and the manifest by its hash:
+//!
+//! ```text
+//! portcullis/evidence-manifest/v1
+//! <origin>
+//! <run> <count of events> <last link>
+//! <SHA-256 of the manifest> <its bytes>
+//!
+//! — <origin> <signature>
+//! ```
+//!
+//! So one signature ties every file to the hash chain of its run.
+
+use portcullis_core::event::{Event, Mode};
+use portcullis_core::id::{Commitment, Digest, RunId};
+use portcullis_core::time::Timestamp;
+use portcullis_proof::Hex;
+use portcullis_proof::export::SegmentState;
+use portcullis_proof::log::NoteSigner;
+use portcullis_proof::log::note::{SignError, sign_note};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::audit::AuditRow;
+use crate::pack::PackInput;
+use crate::policy;
+use crate::record::Record;
+use crate::zip::Named;
+
+/// The name and version of the format.
+pub const MANIFEST_FORMAT: &str = "portcullis-evidence-manifest/v1";
+/// The first line of the note.
+pub const NOTE_LABEL: &str = "portcullis/evidence-manifest/v1";
+
+/// A SHA-256 in a file, in hexadecimal.
+pub type Sha = Hex<32>;
+
+/// The hash of bytes.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> Sha {
+    Hex(Sha256::digest(bytes).into())
+}
+
+/// The manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`MANIFEST_FORMAT`].
+    pub format: String,
+    /// The run.
+    pub run: RunId,
+    /// The store that it was recorded in.
+    pub origin: String,
+    /// When the pack was made, by the clock of whoever made it.
+    pub generated_at: Timestamp,
+    /// What made it.
+    pub program: String,
+    /// The key that signs, as a claim: what a reader believes is brought by the reader.
+    pub key: String,
+    /// Where the run stands.
+    pub head: ManifestHead,
+    /// Bundles and policies in force.
+    pub policies: Vec<PolicyHash>,
+    /// What the agent was told, and what it proposed.
+    pub inputs: Vec<PayloadHash>,
+    /// What tools returned, what the agent replied, and what was found of it.
+    pub outputs: Vec<PayloadHash>,
+    /// Documents of the bundle.
+    pub knowledge: Vec<FileHash>,
+    /// The plan of a simulated run.
+    pub plan: Option<FileHash>,
+    /// Every other file of the pack.
+    pub artifacts: Vec<FileHash>,
+    /// The lines of `audit_log.jsonl`.
+    pub audit_log: Vec<LineHash>,
+    /// The checkpoint of a transparency log that has the run; null where none is known.
+    pub checkpoint: Option<String>,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestHead {
+    /// Its events.
+    pub count: u64,
+    /// The link of the last one.
+    pub link: Sha,
+    /// How its last segment stands.
+    pub state: SegmentState,
+}
+
+/// A policy that governed the run from an event on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyHash {
+    /// The event.
+    pub from_event: u64,
+    /// The bundle, by its digest.
+    pub bundle: Digest,
+    /// The name of the policy.
+    pub name: String,
+    /// Whether verdicts were enforced.
+    pub mode: Mode,
+    /// SHA-256 of the canonical JSON of the policy; null where the bundle was not at hand.
+    pub sha256: Option<Sha>,
+    /// The files of the bundle; empty where it was not at hand.
+    pub files: Vec<FileHash>,
+}
+
+/// A file, a document or a plan by its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileHash {
+    /// Its name.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Their SHA-256.
+    pub sha256: Sha,
+}
+
+impl FileHash {
+    /// Of bytes.
+    #[must_use]
+    pub fn of(name: &str, bytes: &[u8]) -> Self {
+        Self { name: name.to_owned(), bytes: bytes.len() as u64, sha256: sha256(bytes) }
+    }
+}
+
+/// A payload of an event.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PayloadHash {
+    /// The event.
+    pub event: u64,
+    /// Its name in the event.
+    pub name: String,
+    /// Its media type.
+    pub media_type: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// The salted commitment in the event.
+    pub commitment: Commitment,
+    /// SHA-256 of the bytes; null where they are withheld or erased, so that nobody can guess at them.
+    pub sha256: Option<Sha>,
+}
+
+/// A line of the audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineHash {
+    /// The event that it tells of.
+    pub event: u64,
+    /// SHA-256 of the line without its newline.
+    pub sha256: Sha,
+}
+
+/// Makes the manifest of what was written so far.
+pub(crate) fn manifest(
+    input: &PackInput<'_>,
+    key: String,
+    files: &[Named],
+    rows: &[(u64, AuditRow)],
+    lines: &[Vec<u8>],
+) -> Manifest {
+    let record = input.record;
+    let head = record.head();
+    let (inputs, outputs) = payloads(record);
+    let opened = record.opened().map(|opened| opened.bundle);
+    let bundle = opened.and_then(|digest| input.bundle(digest));
+    let knowledge = bundle.map(|bundle| {
+        bundle.knowledge.iter().map(|(id, text)| FileHash::of(id, text.as_bytes())).collect::<Vec<_>>()
+    });
+    let audit_log = rows.iter().zip(lines);
+    Manifest {
+        format: MANIFEST_FORMAT.to_owned(),
+        run: record.run(),
+        origin: record.origin().to_owned(),
+        generated_at: input.generated_at,
+        program: format!("portcullis {}", env!("CARGO_PKG_VERSION")),
+        key,
+        head: ManifestHead { count: head.count, link: head.link, state: record.state() },
+        policies: policies(input),
+        inputs,
+        outputs,
+        knowledge: knowledge.unwrap_or_default(),
+        plan: plan(input),
+        artifacts: files.iter().map(|(name, bytes)| FileHash::of(name, bytes)).collect(),
+        audit_log: audit_log
+            .map(|((event, _), line)| LineHash { event: *event, sha256: sha256(line) })
+            .collect(),
+        checkpoint: input.checkpoint.map(str::to_owned),
+    }
+}
+
+fn policies(input: &PackInput<'_>) -> Vec<PolicyHash> {
+    let hash = |period: policy::Period| {
+        let source = input.source(period.bundle);
+        let canonical = source.and_then(|source| policy::canonical(source.bundle, &period.policy));
+        let files = source.map(|source| {
+            source.files.iter().map(|(path, bytes)| FileHash::of(path, bytes)).collect::<Vec<_>>()
+        });
+        PolicyHash {
+            from_event: period.from,
+            bundle: period.bundle,
+            name: period.policy,
+            mode: period.mode,
+            sha256: canonical.map(|text| sha256(text.as_bytes())),
+            files: files.unwrap_or_default(),
+        }
+    };
+    policy::periods(input.record).into_iter().map(hash).collect()
+}
+
+/// Kinds whose payloads the agent works from, or proposes.
+const INPUT_KINDS: [&str; 2] = ["input", "proposed"];
+
+fn payloads(record: &Record) -> (Vec<PayloadHash>, Vec<PayloadHash>) {
+    let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+    for event in record.events() {
+        let to = if INPUT_KINDS.contains(&event.body.kind()) { &mut inputs } else { &mut outputs };
+        to.extend(of_event(record, event));
+    }
+    (inputs, outputs)
+}
+
+fn of_event<'r>(record: &'r Record, event: &'r Event) -> impl Iterator<Item = PayloadHash> + 'r {
+    event.payloads.iter().map(|(name, payload)| PayloadHash {
+        event: event.seq,
+        name: name.clone(),
+        media_type: payload.media_type.clone(),
+        bytes: payload.bytes,
+        commitment: payload.commitment,
+        sha256: record.payload(&payload.commitment).map(|found| sha256(&found.bytes)),
+    })
+}
+
+/// The plan that a simulated run followed: the one of the bundle whose request is the run's first input.
+fn plan(input: &PackInput<'_>) -> Option<FileHash> {
+    let opened = input.record.opened().filter(|opened| opened.surface == "simulator")?;
+    let bundle = input.bundle(opened.bundle)?;
+    let first = input.record.events().iter().find(|event| event.body.kind() == "input")?;
+    let prompt = input.record.named(first, "text")?;
+    let plan = bundle.plans.iter().find(|plan| plan.prompt.as_bytes() == prompt)?;
+    let steps = plan
+        .steps
+        .iter()
+        .map(|step| serde_json::json!({"action": step.action, "tool_name": step.tool, "args": step.args}));
+    let steps: Vec<serde_json::Value> = steps.collect();
+    let value = serde_json::json!({"name": plan.name, "prompt": plan.prompt, "steps": steps});
+    Some(FileHash::of(&plan.name, portcullis_core::id::canonical_json(&value).as_bytes()))
+}
+
+/// What the note says of a manifest.
+#[must_use]
+pub fn note_text(manifest: &Manifest, bytes: &[u8]) -> String {
+    let head = manifest.head;
+    format!(
+        "{NOTE_LABEL}\n{}\n{} {} {}\n{} {}\n",
+        manifest.origin,
+        manifest.run,
+        head.count,
+        head.link,
+        sha256(bytes),
+        bytes.len()
+    )
+}
+
+/// The signed note of a manifest.
+///
+/// # Errors
+/// When the origin cannot stand in a note.
+pub fn sign(manifest: &Manifest, bytes: &[u8], signer: &NoteSigner) -> Result<String, SignError> {
+    sign_note(&note_text(manifest, bytes), &[signer])
+}
