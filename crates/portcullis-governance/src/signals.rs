@@ -149,6 +149,8 @@ impl Fold {
                 let reading = memory.read(bundle, &Pending { at: event.t, subject, grant: None });
                 if let Some(read) = reading.get::<RunReading>().filter(|_| *label == Label::User) {
                     self.input(bundle, event.seq, read);
+                    let signals = [(Signal::Drift, Some(read.monitors.drift))];
+                    self.rows(bundle, memory, event.seq, read.monitors.intent.action, &signals);
                 }
                 reading
             }),

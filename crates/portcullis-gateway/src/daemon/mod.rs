@@ -6,6 +6,7 @@
 mod auth;
 mod contracts;
 mod error;
+mod governance;
 mod listen;
 mod listings;
 mod queries;
@@ -48,4 +49,6 @@ struct Shared {
     listings: Arc<listings::Listings>,
     /// Room for replies that are being checked or repaired.
     replies: Arc<tokio::sync::Semaphore>,
+    /// Room for governance packs that are being made.
+    packs: Arc<tokio::sync::Semaphore>,
 }

@@ -32,6 +32,7 @@ use super::Shared;
 use super::auth::{Approver, Caller};
 use super::contracts;
 use super::error::Failure;
+use super::governance;
 use super::queries;
 use super::tools;
 use crate::api;
@@ -76,6 +77,8 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/control", post(control))
         .route("/v1/runs/{run}/events", get(queries::events))
         .route("/v1/runs/{run}/export", get(queries::export))
+        .route("/v1/runs/{run}/governance", get(governance::archive))
+        .route("/v1/runs/{run}/governance/{file}", get(governance::file))
         .route("/v1/approvals", get(queries::approvals))
         .route("/v1/approvals/{approval}", get(queries::approval))
         .route("/v1/approvals/{approval}/grant", post(grant))

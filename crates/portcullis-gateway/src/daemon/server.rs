@@ -54,6 +54,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         home: Arc::new(options.home.clone()),
         listings: Arc::new(Listings::at(options.home.listings())),
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
+        packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
     };
     let router = routes::router(shared);
     let socket = hold.listen()?;

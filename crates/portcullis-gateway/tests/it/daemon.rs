@@ -85,6 +85,11 @@ impl Daemon {
         Requests { socket: self.home.socket().to_owned(), token }
     }
 
+    /// What gets bytes with the token of that kind.
+    pub(crate) fn gets(&self, kind: CredentialKind) -> Requests {
+        Requests { socket: self.home.socket().to_owned(), token: token(&self.home, kind) }
+    }
+
     fn bundle(&self) -> std::path::PathBuf {
         self.folder.path().join("bundle")
     }
@@ -99,6 +104,19 @@ pub(crate) struct Requests {
 impl Requests {
     pub(crate) fn with_token(&self, token: &str) -> Self {
         Self { socket: self.socket.clone(), token: token.to_owned() }
+    }
+
+    /// Status, headers and body.
+    pub(crate) async fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
+        let token = &self.token;
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\r\n"
+        );
+        let answer = raw_bytes(&self.socket, request).await;
+        let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap();
+        let headers = String::from_utf8(answer[..end].to_vec()).unwrap();
+        let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, headers, answer[end + 4..].to_vec())
     }
 
     /// Status and body.
@@ -547,9 +565,13 @@ async fn bad_requests_get_clear_answers() {
 }
 
 async fn raw_unix(socket: impl AsRef<Path>, request: String) -> String {
+    String::from_utf8_lossy(&raw_bytes(socket, request).await).into_owned()
+}
+
+async fn raw_bytes(socket: impl AsRef<Path>, request: String) -> Vec<u8> {
     let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
-    String::from_utf8_lossy(&answer).into_owned()
+    answer
 }

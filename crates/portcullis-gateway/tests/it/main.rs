@@ -3,4 +3,5 @@
 
 mod contracts;
 mod daemon;
+mod governance;
 mod replies;

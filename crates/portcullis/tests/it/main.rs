@@ -15,6 +15,7 @@ mod daemon;
 #[cfg(test)]
 mod general;
 #[cfg(test)]
+mod governance;
 mod hook;
 #[cfg(test)]
 mod log;

@@ -1,0 +1,540 @@
+//! Governance packs of runs that the simulator recorded: made, handed over, tampered with, checked.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::ClosedState;
+use portcullis_core::id::RunId;
+use portcullis_core::label::Label;
+use portcullis_core::principal::{CredentialKind, Principal};
+use portcullis_gateway::governance::{self as packs, PackOptions};
+use portcullis_governance::check::FileResult;
+use portcullis_governance::controls::Controls;
+use portcullis_governance::zip::{self, Named};
+use portcullis_governance::{FILES, PackCheck, check};
+use portcullis_ledger::{Ledger, OpenOptions};
+use portcullis_proof::Status;
+use portcullis_proof::log::VerifierKey;
+use portcullis_session::bundles::Bundles;
+use portcullis_session::credentials::Identity;
+use portcullis_session::engine::Reach;
+use portcullis_session::gate::{Gate, OpenRun};
+use portcullis_sim::default_bundle;
+use portcullis_sim::simulator::{Options, simulate};
+use serde_json::Value;
+
+use crate::command::{bundle_copy, run};
+
+const STRICT: &str = "Strict Compliance Policy";
+const PERMISSIVE: &str = "Permissive Exploration Policy";
+const TRANSFER: &str = "Unauthorized Transfer Attempt";
+
+/// A state folder with one recorded run.
+struct Recorded {
+    folder: tempfile::TempDir,
+    files: BTreeMap<String, Vec<u8>>,
+    run: RunId,
+}
+
+impl Recorded {
+    fn home(&self) -> String {
+        self.folder.path().to_str().unwrap().to_owned()
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// The files of its pack and the key that signs them, by the library.
+    fn pack(&self) -> (Vec<Named>, VerifierKey) {
+        let ledger = Ledger::open(&self.folder.path().join("ledger"), OpenOptions::default()).unwrap();
+        let credentials = self.folder.path().join("credentials");
+        let made = ledger.read(|reader| {
+            let origin = reader.origin().unwrap();
+            let files_of = |digest| (Bundle::digest_of(&self.files) == digest).then(|| self.files.clone());
+            let pack = packs::pack(reader, self.run, &credentials, files_of, PackOptions::default()).unwrap();
+            Ok((pack.files, packs::signer(&credentials, &origin).unwrap().verifier().clone()))
+        });
+        made.unwrap()
+    }
+}
+
+fn gate(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> Arc<Gate> {
+    let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
+    let bundles = Bundles::new(None, files).unwrap();
+    Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles)
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+}
+
+fn record_under(files: &BTreeMap<String, Vec<u8>>, plan: &str, policy: &str, options: Options) -> Recorded {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), files);
+    let tools = folder.path().join("tools");
+    let simulation = runtime().block_on(simulate(&gate, plan, policy, &tools, options)).unwrap();
+    Recorded { folder, files: files.clone(), run: simulation.run_id }
+}
+
+fn record(plan: &str, policy: &str) -> Recorded {
+    let options = Options { go_on: true, ..Options::default() };
+    record_under(&default_bundle::files(), plan, policy, options)
+}
+
+fn file<'f>(files: &'f [Named], name: &str) -> &'f [u8] {
+    &files.iter().find(|(known, _)| known == name).unwrap().1
+}
+
+fn json(files: &[Named], name: &str) -> Value {
+    serde_json::from_slice(file(files, name)).unwrap()
+}
+
+fn text<'f>(files: &'f [Named], name: &str) -> &'f str {
+    std::str::from_utf8(file(files, name)).unwrap()
+}
+
+fn with(files: &[Named], name: &str, bytes: Vec<u8>) -> Vec<Named> {
+    let changed = files.iter().map(|(known, old)| {
+        let bytes = if known == name { bytes.clone() } else { old.clone() };
+        (known.clone(), bytes)
+    });
+    changed.collect()
+}
+
+fn failed(report: &PackCheck) -> Vec<&str> {
+    report.failed().map(|file| file.file.as_str()).collect()
+}
+
+fn message<'r>(report: &'r PackCheck, name: &str) -> &'r str {
+    let file = report.failed().find(|file| file.file == name);
+    &file.unwrap_or_else(|| panic!("{name} does not fail: {report:#?}")).message
+}
+
+/// Metrics by id.
+fn metrics(files: &[Named]) -> BTreeMap<String, u64> {
+    let report = json(files, "summary_report.json");
+    let metrics = report["metrics"].as_array().unwrap();
+    metrics
+        .iter()
+        .map(|metric| (metric["id"].as_str().unwrap().to_owned(), metric["value"].as_u64().unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_pack_is_written_and_checked_and_each_file_can_be_had_alone() {
+    let recorded = record(TRANSFER, STRICT);
+    let (home, id) = (recorded.home(), recorded.run.to_string());
+    let (pack, key) = (recorded.path("pack.zip"), recorded.path("store.vkey"));
+    let made = run(&["governance", &id, "-o", &pack, "--key-out", &key, "--home", &home]);
+    assert_eq!((made.code, made.stderr.as_str()), (0, ""));
+    assert!(made.stdout.contains("12 files of run"), "{}", made.stdout);
+    let files = zip::read(&std::fs::read(&pack).unwrap()).unwrap();
+    assert_eq!(files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), FILES);
+
+    for (name, bytes) in &files {
+        let alone = run(&["governance", &id, "--file", name, "-o", "-", "--home", &home]);
+        assert_eq!(alone.code, 0, "{}", alone.stderr);
+        // The manifest says when it was made.
+        if !name.starts_with("evidence_manifest") {
+            assert_eq!(alone.stdout.as_bytes(), bytes, "{name}");
+        }
+    }
+
+    let valid = run(&["governance", "--check", &pack, "--key", &key]);
+    assert_eq!(valid.code, 0, "{}", valid.stdout);
+    assert!(valid.stdout.starts_with("VALID\n"), "{}", valid.stdout);
+    let alone = run(&["governance", "--check", &pack]);
+    assert_eq!(alone.code, 2);
+    assert!(
+        alone.stdout.starts_with("INCOMPLETE\n") && alone.stdout.contains("--key FILE"),
+        "{}",
+        alone.stdout
+    );
+
+    // A folder is checked like an archive.
+    let folder = recorded.folder.path().join("unpacked");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, bytes) in &files {
+        std::fs::write(folder.join(name), bytes).unwrap();
+    }
+    let folder_path = folder.to_str().unwrap();
+    assert_eq!(run(&["governance", "--check", folder_path, "--key", &key]).code, 0);
+    std::fs::write(folder.join("controls.md"), "all met").unwrap();
+    let invalid = run(&["governance", "--check", folder_path, "--key", &key, "--json"]);
+    let [report] = invalid.json().try_into().unwrap();
+    assert_eq!((invalid.code, &report["report"]["status"]), (1, &"INVALID".into()));
+    assert_eq!(report["report"]["files"][0]["file"], "controls.md");
+}
+
+#[test]
+fn the_figures_of_the_summary_are_those_of_the_run() {
+    let expect = |plan, policy, wanted: [u64; 6]| {
+        let recorded = record(plan, policy);
+        let (files, _) = recorded.pack();
+        let metrics = metrics(&files);
+        let found = [
+            "total_agent_steps",
+            "policy_denials",
+            "approval_requests",
+            "verification_checks_run",
+            "verification_checks_passed",
+            "verification_checks_failed",
+        ]
+        .map(|id| metrics[id]);
+        assert_eq!(found, wanted, "{plan} under {policy}");
+        files
+    };
+    expect(TRANSFER, STRICT, [4, 2, 0, 6, 5, 0]);
+    expect("Exceed Step Limit", STRICT, [7, 2, 0, 0, 0, 0]);
+    let files = expect("Handle Data Access Request", PERMISSIVE, [5, 0, 0, 6, 4, 1]);
+    let report = json(&files, "summary_report.json");
+    assert_eq!(report["escalation_indicator"], true);
+    let risks = text(&files, "residual_risk_summary.md");
+    assert!(risks.contains("3 side effects went ahead on policy alone"), "{risks}");
+    assert!(risks.contains("1 reply reached the user"), "{risks}");
+    let analysis = text(&files, "failure_mode_analysis.md");
+    assert!(analysis.contains("Side effects came to 3 of 3 (100 %)"), "{analysis}");
+}
+
+#[test]
+fn the_audit_log_has_the_seven_columns_and_no_others() {
+    let (files, _) = record(TRANSFER, STRICT).pack();
+    let rows: Vec<Value> =
+        text(&files, "audit_log.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for row in &rows {
+        let columns: Vec<&str> = row.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(columns, portcullis_governance::trace::COLUMNS);
+    }
+    let of = |kind: &str| rows.iter().filter(|row| row["event_type"] == kind).count();
+    assert_eq!((of("TOOL_BLOCKED"), of("TOOL_EXECUTED"), of("OUTPUT_GENERATED")), (2, 1, 1));
+    assert_eq!(
+        (of("RUN_OPENED"), of("INPUT_RECEIVED"), of("VERIFICATION_RUN"), of("RUN_CLOSED")),
+        (1, 1, 1, 1)
+    );
+    let results = json(&files, "verification_results.json");
+    let first = results["results"][0].as_object().unwrap();
+    let columns: Vec<&str> = first.keys().map(String::as_str).collect();
+    assert_eq!(
+        columns,
+        [
+            "check_id",
+            "check_type",
+            "status",
+            "description",
+            "details",
+            "related_audit_event_step",
+            "related_audit_event_action"
+        ]
+    );
+    assert_eq!(first["related_audit_event_step"], 4);
+}
+
+#[test]
+fn the_manifest_names_what_the_run_was_made_of() {
+    let (files, key) = record("Compliance Report Generation", STRICT).pack();
+    let manifest = json(&files, "evidence_manifest.json");
+    assert_eq!(manifest["plan"]["name"], "Compliance Report Generation");
+    assert_eq!(manifest["key"], key.to_string());
+    assert_eq!(manifest["head"]["state"], "closed");
+    assert_eq!(manifest["artifacts"].as_array().unwrap().len(), FILES.len() - 2);
+    assert_eq!(manifest["knowledge"].as_array().unwrap().len(), 4);
+    assert_eq!(manifest["policies"][0]["files"].as_array().unwrap().len(), default_bundle::files().len());
+    let hashed = |list: &str| {
+        let list = manifest[list].as_array().unwrap();
+        assert!(!list.is_empty() && list.iter().all(|payload| payload["sha256"].is_string()));
+        list.iter().map(|payload| payload["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(hashed("inputs").contains(&"arguments".to_owned()));
+    assert!(hashed("outputs").contains(&"content".to_owned()));
+}
+
+/// V10: one byte of any exported file is edited, and the check names that file.
+#[test]
+fn v10_one_changed_byte_of_any_file_is_named() {
+    let (files, key) = record(TRANSFER, STRICT).pack();
+    assert_eq!(check(&files, Some(&key), None).status, Status::Valid);
+    let mut tried = 0;
+    for (name, bytes) in &files {
+        // Every byte of the signature, and bytes all over the rest.
+        let step = if name.ends_with(".note") { 1 } else { bytes.len().div_ceil(24) };
+        for at in (0..bytes.len()).step_by(step).chain([bytes.len() - 1]) {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            let report = check(&with(&files, name, changed), Some(&key), None);
+            assert_eq!(report.status, Status::Invalid, "{name}, byte {at}");
+            assert!(failed(&report).contains(&name.as_str()), "{name}, byte {at}: {report:#?}");
+            tried += 1;
+        }
+        for changed in [Vec::new(), [bytes.as_slice(), b"x"].concat(), bytes[..bytes.len() - 1].to_vec()] {
+            let report = check(&with(&files, name, changed), Some(&key), None);
+            assert!(failed(&report).contains(&name.as_str()), "{name}");
+        }
+        let without: Vec<Named> = files.iter().filter(|(known, _)| known != name).cloned().collect();
+        assert!(failed(&check(&without, Some(&key), None)).contains(&name.as_str()), "{name} left out");
+    }
+    assert!(tried > 500, "{tried}");
+    let more: Vec<Named> = files.iter().cloned().chain([("notes.txt".to_owned(), b"x".to_vec())]).collect();
+    assert_eq!(failed(&check(&more, Some(&key), None)), ["notes.txt"]);
+}
+
+/// V11: an audit line is deleted, swapped or cut off, and it is detected at the right sequence number.
+#[test]
+fn v11_a_deleted_swapped_or_cut_audit_line_is_found_at_its_event() {
+    let (files, key) = record(TRANSFER, STRICT).pack();
+    let events: Vec<u64> = json(&files, "evidence_manifest.json")["audit_log"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line["event"].as_u64().unwrap())
+        .collect();
+    let log = text(&files, "audit_log.jsonl").to_owned();
+    let lines: Vec<&str> = log.lines().collect();
+    assert_eq!(lines.len(), events.len());
+    let found = |lines: &[&str]| {
+        let changed: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let report = check(&with(&files, "audit_log.jsonl", changed.into_bytes()), Some(&key), None);
+        assert_eq!((report.status, failed(&report)), (Status::Invalid, vec!["audit_log.jsonl"]));
+        message(&report, "audit_log.jsonl").to_owned()
+    };
+    for (at, event) in events.iter().enumerate() {
+        let mut deleted = lines.clone();
+        deleted.remove(at);
+        let said = found(&deleted);
+        assert!(
+            said.contains(&format!("line {}, event {event},", at + 1)) && said.contains("missing"),
+            "{said}"
+        );
+        let said = found(&lines[..at]);
+        assert!(said.starts_with(&format!("it is cut short: line {}, event {event},", at + 1)), "{said}");
+        if let Some(next) = events.get(at + 1) {
+            let mut swapped = lines.clone();
+            swapped.swap(at, at + 1);
+            let said = found(&swapped);
+            assert!(said.contains(&format!("events {event} and {next}, are swapped")), "{said}");
+        }
+    }
+
+    // The same in the record itself, whose chain says so without the manifest.
+    let export = text(&files, "run.export").to_owned();
+    let lines: Vec<&str> = export.lines().collect();
+    let first = lines.iter().position(|line| line.contains("\"seq\":1,")).unwrap();
+    let last = events.last().unwrap();
+    let record = |lines: &[&str]| {
+        let changed: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let report = check(&with(&files, "run.export", changed.into_bytes()), Some(&key), None);
+        report.record.unwrap().failure.unwrap()
+    };
+    for event in 1..*last {
+        let at = first + usize::try_from(event).unwrap() - 1;
+        let mut deleted = lines.clone();
+        deleted.remove(at);
+        assert_eq!(record(&deleted).seq, Some(event), "deleted");
+        let mut swapped = lines.clone();
+        swapped.swap(at, at + 1);
+        assert_eq!(record(&swapped).seq, Some(event), "swapped");
+    }
+}
+
+#[test]
+fn another_store_s_key_and_a_pack_signed_anew_are_told() {
+    let (files, key) = record(TRANSFER, STRICT).pack();
+    let (others, other) = record(TRANSFER, STRICT).pack();
+    let report = check(&files, Some(&other), None);
+    assert_eq!((report.status, failed(&report)), (Status::Invalid, vec!["evidence_manifest.note"]));
+    // Manifest and note of another run.
+    let mixed = with(&files, "evidence_manifest.json", file(&others, "evidence_manifest.json").to_vec());
+    let mixed = with(&mixed, "evidence_manifest.note", file(&others, "evidence_manifest.note").to_vec());
+    assert!(failed(&check(&mixed, Some(&key), None)).contains(&"evidence_manifest.note"));
+    let report = check(&mixed, Some(&other), None);
+    assert!(failed(&report).contains(&"run.export") && failed(&report).contains(&"audit_log.jsonl"));
+    // Without a key of one's own nothing vouches for the pack, and it says so.
+    let report = check(&files, None, None);
+    assert_eq!((report.status, report.signed), (Status::Incomplete, false));
+    let note = report.files.iter().find(|file| file.file.ends_with(".note")).unwrap();
+    assert_eq!(note.result, FileResult::NotChecked);
+}
+
+#[test]
+fn a_run_that_is_not_there_or_was_not_verified_is_told_with_what_to_do() {
+    let copy = bundle_copy();
+    let main = copy.path().join("portcullis.toml");
+    let config = std::fs::read_to_string(&main).unwrap();
+    let kept: Vec<&str> = config.lines().filter(|line| !line.starts_with("verification.")).collect();
+    std::fs::write(&main, kept.join("\n")).unwrap();
+    let mut bundle = BTreeMap::new();
+    for (name, bytes) in default_bundle::files() {
+        let changed = copy.path().join(&name);
+        bundle.insert(name, std::fs::read(changed).unwrap_or(bytes));
+    }
+    let recorded = record_under(&bundle, "Calculation Task", STRICT, Options::default());
+    let (home, id) = (recorded.home(), recorded.run.to_string());
+    let folder = copy.path().to_str().unwrap();
+
+    let missing = run(&["governance", "abcdef", "--home", &home]);
+    assert_eq!(missing.code, 1);
+    assert!(
+        missing.stderr.contains("no run starts with `abcdef`") && missing.stderr.contains("runs list"),
+        "{}",
+        missing.stderr
+    );
+
+    let unknown = run(&["governance", &id, "--home", &home]);
+    assert_eq!(unknown.code, 1);
+    assert!(
+        unknown.stderr.contains("not at hand") && unknown.stderr.contains("--bundle"),
+        "{}",
+        unknown.stderr
+    );
+
+    let unverified = run(&["governance", &id, "--bundle", folder, "--home", &home]);
+    assert_eq!(unverified.code, 2);
+    assert!(
+        unverified.stderr.contains("no verification of outputs exists for this run: its 1 reply"),
+        "{}",
+        unverified.stderr
+    );
+    assert!(
+        unverified.stderr.contains("[verification]") && unverified.stderr.contains("--unverified"),
+        "{}",
+        unverified.stderr
+    );
+
+    let all_the_same = ["governance", &id, "--bundle", folder, "--unverified", "--home", &home];
+    let made = run(&[&all_the_same[..], &["--file", "residual_risk_summary.md"]].concat());
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    assert!(made.stdout.contains("1 reply was given without a check"), "{}", made.stdout);
+    assert!(made.stdout.contains("the bundle has no `[verification]`"), "{}", made.stdout);
+
+    let wrong = run(&["governance", &id, "--file", "summary.md", "--home", &home]);
+    assert_eq!(wrong.code, 64);
+    assert!(wrong.stderr.contains("did you mean `summary_report.md`"), "{}", wrong.stderr);
+    let no_store = recorded.path("elsewhere");
+    assert_eq!(run(&["governance", &id, "--home", &no_store]).code, 3);
+    assert_eq!(run(&["governance", "--check", "README.md"]).code, 3);
+}
+
+#[test]
+fn people_s_decisions_are_in_the_reports() {
+    let options = Options { go_on: true, approve: true };
+    let files = default_bundle::files();
+    let strict = String::from_utf8(files["policies/strict.toml"].clone()).unwrap();
+    let strict = strict
+        .replace(
+            "\"RETRIEVE_DOCS\", \"CALCULATE\"",
+            "\"RETRIEVE_DOCS\", \"CALCULATE\", \"SEND_EMAIL\", \"WRITE_FILE\"",
+        )
+        .replace("max_side_effects = 0", "max_side_effects = 5");
+    let mut changed = files;
+    changed.insert("policies/strict.toml".to_owned(), strict.into_bytes());
+    let recorded = record_under(&changed, "Email Policy Update", STRICT, options);
+    let folder = recorded.folder.path().join("bundle");
+    for (name, bytes) in &changed {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    let (home, id) = (recorded.home(), recorded.run.to_string());
+    let one = |name: &str| {
+        let made =
+            run(&["governance", &id, "--bundle", folder.to_str().unwrap(), "--file", name, "--home", &home]);
+        assert_eq!(made.code, 0, "{}", made.stderr);
+        made.stdout
+    };
+    let report: Value = serde_json::from_str(&one("summary_report.json")).unwrap();
+    assert_eq!((&report["metrics"][2]["value"], &report["metrics"][1]["value"]), (&2.into(), &0.into()));
+    let analysis = one("failure_mode_analysis.md");
+    assert!(
+        analysis.contains("it was granted (event ") && analysis.contains("and used (event "),
+        "{analysis}"
+    );
+    let risks = one("residual_risk_summary.md");
+    assert!(
+        risks.contains(
+            "**Findings that people overrode.** Grants answered findings of `runtime-policy/approval`"
+        ),
+        "{risks}"
+    );
+    assert!(!risks.contains("went ahead on policy alone"), "{risks}");
+    let log = one("audit_log.jsonl");
+    assert_eq!(log.matches("\"event_type\":\"APPROVAL_DECIDED\"").count(), 2);
+    assert!(log.contains("approver:simulated-approver"), "{log}");
+}
+
+/// A bundle whose monitors know one word, which is worth two cues: a fifth of the way to the end of the scale.
+fn watchful() -> BTreeMap<String, Vec<u8>> {
+    let mut files = default_bundle::files();
+    let monitors = "replace = true\n[[concept]]\nname = \"zebra\"\nwords = [\"zebra\"]\n\n[[pattern]]\n\
+                    name = \"striped\"\nfamily = \"stripes\"\nneeds = [\"zebra\"]\non = \"input\"\ncues = 2\n";
+    files.insert("monitors.toml".to_owned(), monitors.as_bytes().to_vec());
+    files.retain(|path, _| !path.starts_with("tests/"));
+    files
+}
+
+/// What the monitors of the report compute from the record is what the gate computed, and recorded in its reasons.
+#[test]
+fn signals_of_the_report_are_those_of_the_gate() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), &watchful());
+    let run = runtime().block_on(async {
+        let identity = Identity {
+            kind: CredentialKind::Agent,
+            principal: Principal::named("tester"),
+            policy: None,
+            of_this_machine: true,
+        };
+        let open = OpenRun {
+            identity,
+            surface: "http".into(),
+            session: None,
+            policy: None,
+            bundle: None,
+            resume: None,
+            rejoin: false,
+            place: None,
+        };
+        let opened = gate.open(open).await.unwrap();
+        for said in ["Find the first zebra.", "Find the second zebra."] {
+            opened.run.input(said.to_owned(), Label::User, Reach::Replace).await.unwrap();
+        }
+        gate.close(opened.run.id(), ClosedState::Closed).await.unwrap();
+        opened.run.id()
+    });
+    drop(gate);
+    let recorded = Recorded { folder, files: watchful(), run };
+    let (files, _) = recorded.pack();
+    let analysis = text(&files, "failure_mode_analysis.md");
+    assert!(analysis.contains("this step adds 0.20 to drift, which is 0.40 now"), "{analysis}");
+    assert!(
+        analysis.contains("Drift came to 0.40 of 0.50 at event 3 (80 %): at the limit, row 4 of the escalation table gives SOFT_STOP."),
+        "{analysis}"
+    );
+    let risks = text(&files, "residual_risk_summary.md");
+    assert!(
+        risks.contains("has no file in `tests/`") && risks.contains("The run names no session"),
+        "{risks}"
+    );
+}
+
+#[test]
+fn every_control_names_guards_that_there_are_and_owasp_s_are_those_that_guards_name() {
+    let guards = packs::guards();
+    let controls = Controls::embedded(&guards).unwrap();
+    for number in 1..=10 {
+        let id = format!("ASI{number:02}");
+        let covering: Vec<&str> =
+            guards.iter().filter(|guard| guard.owasp.contains(&id.as_str())).map(|guard| guard.id).collect();
+        let mut named: Vec<&str> = controls
+            .guards_of(&format!("owasp-agentic/{}", id.to_lowercase()))
+            .unwrap()
+            .iter()
+            .map(String::as_str)
+            .collect();
+        let mut covering = covering;
+        covering.sort_unstable();
+        named.sort_unstable();
+        assert_eq!(named, covering, "{id}");
+    }
+}
