@@ -8,7 +8,6 @@
 //! listings/                    what servers' tools were when a person accepted them
 //! credentials/agent.token      opens runs, proposes, reports
 //! credentials/approver.token   decides on approvals, takes hold of runs
-//! credentials/writer.key       signs what the store hands over
 //! ```
 
 use std::env;

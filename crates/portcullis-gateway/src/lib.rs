@@ -1,5 +1,6 @@
 //! Daemon, HTTP API, MCP gate and the shims that talk to them.
 
+pub mod anchor;
 pub mod api;
 pub mod bench;
 pub mod client;

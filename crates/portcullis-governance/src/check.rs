@@ -1,15 +1,16 @@
-//! Checks a pack: every hash computed again, the signature, and the chain of the record itself.
+//! Checks a pack: every hash computed again, the signature, the chain of the record, and what the log says of it.
 //!
-//! The reader brings the key. Without it the pack is held against itself, which shows damage and nothing else, and the
-//! best answer is `INCOMPLETE`.
+//! What to believe is the reader's to bring: a trust policy with the key of the log. The log enrolled the writer, the
+//! writer signed the heads of the run, and the same key signs the manifest. Without a policy the pack is held against
+//! itself, which shows damage and nothing else, and the best answer is `INCOMPLETE`.
 
-use portcullis_proof::log::{Note, VerifierKey};
-use portcullis_proof::trust::{head_line, preamble};
-use portcullis_proof::{Head, Hex, Report, Status, Trust, verify};
+use portcullis_proof::log::leaf::{Leaf, SignedLeaf, key_id};
+use portcullis_proof::log::{File, LogReport, Note, TrustPolicy, VerifierKey};
+use portcullis_proof::{Head, Report, Status, Trust, verify, verify_files};
 use serde::Serialize;
 
 use crate::manifest::{FileHash, LineHash, MANIFEST_FORMAT, Manifest, note_text, sha256};
-use crate::pack::{AUDIT_LOG, EXPORT, MANIFEST, NOTE};
+use crate::pack::{AUDIT_LOG, EXPORT, LOG_FOLDER, MANIFEST, NOTE};
 use crate::zip::Named;
 
 /// The largest manifest that is read, in bytes.
@@ -60,12 +61,15 @@ pub struct PackCheck {
     pub status: Status,
     /// What the pack says of itself; none where its manifest cannot be read.
     pub pack: Option<CheckedPack>,
-    /// Whether the signature holds under the reader's key.
+    /// Whether the key that signed the manifest is the one that signed the run's heads in a log that the reader
+    /// believes.
     pub signed: bool,
     /// Every file, those that fail first.
     pub files: Vec<CheckedFile>,
     /// What the verifier found about the record.
     pub record: Option<Report>,
+    /// What it found about the log; none without a trust policy.
+    pub log: Option<LogReport>,
 }
 
 impl PackCheck {
@@ -85,40 +89,54 @@ impl PackCheck {
     }
 }
 
-/// Checks the files of a pack. `key` is the store's, as the reader got it from elsewhere; `trust` are heads that the
-/// reader kept.
+/// Checks the files of a pack. `trust` are heads of runs, `policy` the logs and witnesses that the reader believes.
 #[must_use]
-pub fn check(files: &[Named], key: Option<&VerifierKey>, trust: Option<&Trust>) -> PackCheck {
-    let mut checker = Checker { files, key, results: Vec::new(), signed: false };
+pub fn check(files: &[Named], trust: Option<&Trust>, policy: Option<&TrustPolicy>) -> PackCheck {
+    let mut checker = Checker { files, results: Vec::new() };
     let manifest = checker.manifest();
-    let record = manifest.as_ref().and_then(|manifest| {
+    let mut judged = None;
+    let mut signed = false;
+    if let Some((manifest, noted)) = &manifest {
         checker.artifacts(manifest);
-        checker.record(manifest, trust)
-    });
+        judged = checker.record(manifest, trust, policy);
+        let anchored = judged.as_ref().is_some_and(|judged| judged.anchored);
+        signed = *noted && anchored && checker.signer_is_writer(manifest);
+        if *noted {
+            checker.signature(signed, policy.is_some(), anchored);
+        }
+    }
     let failed = checker.results.iter().any(|file| file.result == FileResult::Fail);
-    let sound = record.as_ref().is_some_and(|report| report.status == Status::Valid);
-    let status = match (failed, sound && checker.signed) {
+    let sound = judged.as_ref().is_some_and(|judged| judged.status == Status::Valid);
+    let status = match (failed, sound && signed) {
         (true, _) => Status::Invalid,
         (false, true) => Status::Valid,
         (false, false) => Status::Incomplete,
     };
     let mut results = checker.results;
     results.sort_by_key(|file| file.result != FileResult::Fail);
-    let pack = manifest.map(|manifest| CheckedPack {
+    let pack = manifest.map(|(manifest, _)| CheckedPack {
         run: manifest.run.to_string(),
         origin: manifest.origin,
         generated_at: manifest.generated_at.to_string(),
         head: Head { count: manifest.head.count, link: manifest.head.link },
         key: manifest.key,
     });
-    PackCheck { status, pack, signed: checker.signed, files: results, record }
+    let (record, log) = judged.map_or((None, None), |judged| (Some(judged.record), judged.log));
+    PackCheck { status, pack, signed, files: results, record, log }
+}
+
+/// What was found about the record.
+struct Judged {
+    status: Status,
+    record: Report,
+    log: Option<LogReport>,
+    /// Whether a log that the reader believes has heads of the run.
+    anchored: bool,
 }
 
 struct Checker<'a> {
     files: &'a [Named],
-    key: Option<&'a VerifierKey>,
     results: Vec<CheckedFile>,
-    signed: bool,
 }
 
 impl<'a> Checker<'a> {
@@ -130,8 +148,8 @@ impl<'a> Checker<'a> {
         self.results.push(CheckedFile { file: file.to_owned(), result, message: message.into() });
     }
 
-    /// The manifest, where it can be read; its signature is checked on the way.
-    fn manifest(&mut self) -> Option<Manifest> {
+    /// The manifest, where it can be read, and whether the note beside it is whole and signs it.
+    fn manifest(&mut self) -> Option<(Manifest, bool)> {
         let Some(bytes) = self.file(MANIFEST) else {
             self.found(
                 MANIFEST,
@@ -145,68 +163,97 @@ impl<'a> Checker<'a> {
             return None;
         }
         let manifest = match serde_json::from_slice::<Manifest>(bytes) {
-            Ok(manifest) if manifest.format == MANIFEST_FORMAT => Some(manifest),
+            Ok(manifest) if manifest.format == MANIFEST_FORMAT => manifest,
             Ok(manifest) => {
                 let format = manifest.format.chars().take(80).collect::<String>().escape_debug().to_string();
-                self.found(
-                    MANIFEST,
-                    FileResult::Fail,
-                    format!("its format is `{format}`, this program reads `{MANIFEST_FORMAT}`"),
-                );
-                None
+                let message = format!("its format is `{format}`, this program reads `{MANIFEST_FORMAT}`");
+                self.found(MANIFEST, FileResult::Fail, message);
+                return None;
             }
             Err(error) => {
                 self.found(MANIFEST, FileResult::Fail, format!("it cannot be read: {error}"));
-                None
+                return None;
             }
         };
-        self.note(manifest.as_ref(), bytes);
-        manifest
+        let noted = self.note(&manifest, bytes);
+        Some((manifest, noted))
     }
 
-    /// The note that signs the manifest.
-    fn note(&mut self, manifest: Option<&Manifest>, bytes: &[u8]) {
-        let Some(note_bytes) = self.file(NOTE) else {
-            return self.found(NOTE, FileResult::Fail, "it is missing: nobody vouches for the manifest");
+    /// Holds the note against the manifest, under the key that the manifest names. Whose key that is comes later.
+    fn note(&mut self, manifest: &Manifest, bytes: &[u8]) -> bool {
+        let Some(note) = self.file(NOTE) else {
+            self.found(NOTE, FileResult::Fail, "it is missing: nobody vouches for the manifest");
+            return false;
         };
-        let note = match Note::parse(note_bytes) {
+        let note = match Note::parse(note) {
             Ok(note) => note,
-            Err(error) => return self.found(NOTE, FileResult::Fail, error.to_string()),
-        };
-        // Without a key of the reader's, the one that the pack names shows whether note and manifest are whole.
-        let own = manifest.and_then(|manifest| manifest.key.parse::<VerifierKey>().ok());
-        let Some(key) = self.key.or(own.as_ref()) else {
-            return self.found(NOTE, FileResult::NotChecked, "there is no key to check the signature with");
-        };
-        if let Err(error) = note.verify([key]) {
-            let whose = if self.key.is_some() { "your key" } else { "the key that the pack names" };
-            return self.found(
-                NOTE,
-                FileResult::Fail,
-                format!("the signature does not hold under {whose}: {error}"),
-            );
-        }
-        let expected = manifest.map(|manifest| note_text(manifest, bytes));
-        match expected {
-            Some(expected) if expected != note.text() => {
-                let message = "it is not the manifest that the note signs";
-                self.found(MANIFEST, FileResult::Fail, message);
-                self.found(NOTE, FileResult::Pass, "the signature holds, over another manifest");
+            Err(error) => {
+                self.found(NOTE, FileResult::Fail, error.to_string());
+                return false;
             }
-            None => self.found(NOTE, FileResult::Pass, "the signature holds"),
-            Some(_) => {
-                self.signed = self.key.is_some();
-                let (result, message) = match self.key {
-                    Some(key) => (FileResult::Pass, format!("signed by `{}`", key.name())),
-                    None => (
-                        FileResult::NotChecked,
-                        "the signature holds under the key that the pack itself names: anybody could have made it".to_owned(),
-                    ),
-                };
+        };
+        let key = match manifest.key.parse::<VerifierKey>() {
+            Ok(key) => key,
+            Err(error) => {
+                self.found(MANIFEST, FileResult::Fail, format!("its key: {error}"));
+                return false;
+            }
+        };
+        let said = note_text(manifest, bytes) == note.text();
+        match (note.verify([&key]), said) {
+            (Ok(_), true) => {
                 self.found(MANIFEST, FileResult::Pass, "the note signs it");
-                self.found(NOTE, result, message);
+                true
+            }
+            (Ok(_), false) => {
+                self.found(MANIFEST, FileResult::Fail, "it is not the manifest that the note signs");
+                false
+            }
+            (Err(error), true) => {
+                self.found(NOTE, FileResult::Fail, format!("its signature does not hold: {error}"));
+                false
+            }
+            // Either of them may be the changed one: the key stands in the manifest.
+            (Err(error), false) => {
+                self.found(MANIFEST, FileResult::Fail, "it is not the manifest that the note speaks of");
+                self.found(NOTE, FileResult::Fail, format!("its signature does not hold: {error}"));
+                false
             }
         }
+    }
+
+    /// Whether the key of the manifest is that of a writer who signed heads of the run in the log. Only asked once the
+    /// log's verdict has let those heads pass.
+    fn signer_is_writer(&self, manifest: &Manifest) -> bool {
+        let Ok(key) = manifest.key.parse::<VerifierKey>() else { return false };
+        let id = key_id(key.public());
+        let mut leaves =
+            self.files.iter().filter(|(name, _)| name.starts_with(LOG_FOLDER) && name.ends_with(".leaf"));
+        leaves.any(|(_, bytes)| match SignedLeaf::parse(bytes).map(|leaf| leaf.leaf) {
+            Ok(Leaf::Head(head)) => {
+                head.run.0 == *manifest.run.as_bytes() && (head.writer == id || head.signer == id)
+            }
+            _ => false,
+        })
+    }
+
+    /// What the signature is worth to the reader.
+    fn signature(&mut self, signed: bool, policy: bool, anchored: bool) {
+        let (result, message) = match (signed, policy, anchored) {
+            (true, ..) => (FileResult::Pass, "signed by the writer of the run, whom the log enrolled"),
+            (false, false, _) => (
+                FileResult::NotChecked,
+                "the signature holds under a key that the pack itself brings: without a trust policy it may be anybody's",
+            ),
+            (false, true, false) => (
+                FileResult::NotChecked,
+                "no log that the policy believes has this run, so the key may be anybody's",
+            ),
+            (false, true, true) => {
+                (FileResult::NotChecked, "the key is not that of the run's writer: nothing says whose it is")
+            }
+        };
+        self.found(NOTE, result, message);
     }
 
     /// Every file that the manifest names, and every one that it does not.
@@ -236,48 +283,54 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The record by its own chain, held against the head that was signed and those of the reader.
-    fn record(&mut self, manifest: &Manifest, trust: Option<&Trust>) -> Option<Report> {
+    /// The record by its own chain, held against the head of the manifest, and what the reader believes.
+    fn record(
+        &mut self,
+        manifest: &Manifest,
+        trust: Option<&Trust>,
+        policy: Option<&TrustPolicy>,
+    ) -> Option<Judged> {
         let bytes = self.file(EXPORT)?;
-        let head = Head { count: manifest.head.count, link: manifest.head.link };
-        let mut text = preamble(&manifest.origin);
-        text.push_str(&head_line(Hex(*manifest.run.as_bytes()), head));
-        text.push('\n');
-        let signed = Trust::parse(&text).ok().filter(|_| self.signed);
-        let mut report = self.verified(bytes, signed.as_ref())?;
-        if report.head != Some(head) && report.status != Status::Invalid {
+        let judged = match policy {
+            None => verify(bytes, trust)
+                .map(|record| Judged { status: record.status, record, log: None, anchored: false })
+                .map_err(|error| error.to_string()),
+            Some(policy) => {
+                let of_export =
+                    self.files.iter().filter(|(name, _)| name == EXPORT || name.starts_with(LOG_FOLDER));
+                let files: Vec<File<'_>> = of_export.map(|(name, bytes)| File { name, bytes }).collect();
+                verify_files(&files, trust, policy)
+                    .map(|report| Judged {
+                        status: report.status,
+                        anchored: report
+                            .log
+                            .as_ref()
+                            .is_some_and(|log| log.status != Status::Invalid && log.anchored.is_some()),
+                        record: report.export,
+                        log: report.log,
+                    })
+                    .map_err(|error| error.to_string())
+            }
+        };
+        let judged = match judged {
+            Ok(judged) => judged,
+            Err(error) => {
+                self.found(EXPORT, FileResult::Fail, error);
+                return None;
+            }
+        };
+        if let Some(failure) = &judged.record.failure {
+            let event = failure.seq.map_or_else(String::new, |seq| format!(", event {seq}"));
+            let at = format!("line {}, byte {}{event}", failure.line, failure.byte);
+            self.found(EXPORT, FileResult::Fail, format!("{} at {at}: {}", failure.attack, failure.message));
+        } else if judged.record.head != Some(Head { count: manifest.head.count, link: manifest.head.link }) {
             self.found(EXPORT, FileResult::Fail, "its head is not the one of the manifest");
         }
-        if let Some(trust) = trust
-            && report.status != Status::Invalid
-        {
-            let kept = self.verified(bytes, Some(trust))?;
-            if kept.status == Status::Invalid || !self.signed {
-                report = kept;
-            }
+        if let Some(failure) = judged.log.as_ref().and_then(|log| log.failure.as_ref()) {
+            let message = format!("{} at byte {}: {}", failure.attack, failure.byte, failure.message);
+            self.found(&failure.file, FileResult::Fail, message);
         }
-        Some(report)
-    }
-
-    fn verified(&mut self, bytes: &[u8], trust: Option<&Trust>) -> Option<Report> {
-        match verify(bytes, trust) {
-            Ok(report) => {
-                if let Some(failure) = &report.failure {
-                    let event = failure.seq.map_or_else(String::new, |seq| format!(", event {seq}"));
-                    let at = format!("line {}, byte {}{event}", failure.line, failure.byte);
-                    self.found(
-                        EXPORT,
-                        FileResult::Fail,
-                        format!("{} at {at}: {}", failure.attack, failure.message),
-                    );
-                }
-                Some(report)
-            }
-            Err(error) => {
-                self.found(EXPORT, FileResult::Fail, error.to_string());
-                None
-            }
-        }
+        Some(judged)
     }
 }
 

@@ -19,8 +19,8 @@ use portcullis_core::id::{Commitment, Digest, RunId};
 use portcullis_core::time::Timestamp;
 use portcullis_proof::Hex;
 use portcullis_proof::export::SegmentState;
-use portcullis_proof::log::NoteSigner;
 use portcullis_proof::log::note::{SignError, sign_note};
+use portcullis_proof::log::{NoteSigner, TlogProof};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -28,7 +28,6 @@ use crate::audit::AuditRow;
 use crate::pack::PackInput;
 use crate::policy;
 use crate::record::Record;
-use crate::zip::Named;
 
 /// The name and version of the format.
 pub const MANIFEST_FORMAT: &str = "portcullis-evidence-manifest/v1";
@@ -75,8 +74,21 @@ pub struct Manifest {
     pub artifacts: Vec<FileHash>,
     /// The lines of `audit_log.jsonl`.
     pub audit_log: Vec<LineHash>,
-    /// The checkpoint of a transparency log that has the run; null where none is known.
-    pub checkpoint: Option<String>,
+    /// The tree of the transparency log that has the run; null where the log does not have it.
+    pub log: Option<LogHash>,
+}
+
+/// A tree of the log, by its checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogHash {
+    /// Its leaves.
+    pub size: u64,
+    /// Its root.
+    pub root: Sha,
+    /// Leaves on the run that come along with proofs.
+    pub leaves: usize,
+    /// Signatures on the checkpoint besides that of the log.
+    pub cosignatures: usize,
 }
 
 /// Where a run stands.
@@ -97,6 +109,8 @@ pub struct PolicyHash {
     pub from_event: u64,
     /// The bundle, by its digest.
     pub bundle: Digest,
+    /// All that judges, by its digest; null where the run does not say.
+    pub configuration: Option<Digest>,
     /// The name of the policy.
     pub name: String,
     /// Whether verdicts were enforced.
@@ -152,11 +166,21 @@ pub struct LineHash {
     pub sha256: Sha,
 }
 
+/// What the evidence says of the tree that it is from: the largest that its proofs lead to.
+pub(crate) fn logged(evidence: &[crate::zip::Named]) -> Option<LogHash> {
+    let proofs = evidence.iter().filter(|(name, _)| name.ends_with(".tlog-proof"));
+    let proofs: Vec<TlogProof<'_>> = proofs.filter_map(|(_, bytes)| TlogProof::parse(bytes).ok()).collect();
+    let largest = proofs.iter().max_by_key(|proof| proof.checkpoint.head().size)?;
+    let head = largest.checkpoint.head();
+    let cosignatures = largest.note.signatures().len().saturating_sub(1);
+    Some(LogHash { size: head.size, root: head.root, leaves: proofs.len(), cosignatures })
+}
+
 /// Makes the manifest of what was written so far.
 pub(crate) fn manifest(
     input: &PackInput<'_>,
     key: String,
-    files: &[Named],
+    artifacts: Vec<FileHash>,
     rows: &[(u64, AuditRow)],
     lines: &[Vec<u8>],
 ) -> Manifest {
@@ -182,11 +206,11 @@ pub(crate) fn manifest(
         outputs,
         knowledge: knowledge.unwrap_or_default(),
         plan: plan(input),
-        artifacts: files.iter().map(|(name, bytes)| FileHash::of(name, bytes)).collect(),
+        artifacts,
         audit_log: audit_log
             .map(|((event, _), line)| LineHash { event: *event, sha256: sha256(line) })
             .collect(),
-        checkpoint: input.checkpoint.map(str::to_owned),
+        log: logged(input.evidence),
     }
 }
 
@@ -200,6 +224,7 @@ fn policies(input: &PackInput<'_>) -> Vec<PolicyHash> {
         PolicyHash {
             from_event: period.from,
             bundle: period.bundle,
+            configuration: period.configuration,
             name: period.policy,
             mode: period.mode,
             sha256: canonical.map(|text| sha256(text.as_bytes())),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::controls::{Controls, ControlsError};
 use crate::facts::Facts;
-use crate::manifest;
+use crate::manifest::{self, FileHash};
 use crate::markdown;
 use crate::record::Record;
 use crate::signals::Signals;
@@ -29,8 +29,10 @@ pub const NOTE: &str = "evidence_manifest.note";
 pub const AUDIT_LOG: &str = "audit_log.jsonl";
 /// The record's file.
 pub const EXPORT: &str = "run.export";
+/// What the log says of the run stands in files whose names begin so.
+pub const LOG_FOLDER: &str = "log/";
 
-/// The files of a pack in their order.
+/// The files of a pack in their order. Before the manifest stands what the log says of the run, below `log/`.
 pub const FILES: [&str; 12] = [
     "summary_report.json",
     "summary_report.md",
@@ -53,6 +55,8 @@ pub struct BundleSource<'a> {
     pub bundle: &'a Bundle,
     /// Its files by path.
     pub files: &'a BTreeMap<String, Vec<u8>>,
+    /// Digest of all that judges under it in this release.
+    pub configuration: Digest,
 }
 
 /// What a pack is made of.
@@ -66,8 +70,9 @@ pub struct PackInput<'a> {
     pub guards: &'a [&'static GuardMeta],
     /// Whether a run whose replies nobody verified makes a pack.
     pub allow_unverified: bool,
-    /// The checkpoint of a transparency log that has the run, where one is known.
-    pub checkpoint: Option<&'a str>,
+    /// What the transparency log says of the run: leaves with their proofs, as files of an export. None where the log
+    /// does not have it.
+    pub evidence: &'a [Named],
     /// Now.
     pub generated_at: Timestamp,
 }
@@ -126,7 +131,7 @@ pub struct Pack {
     pub run: RunId,
     /// The metrics of the summary.
     pub metrics: Vec<Metric>,
-    /// The files in the order of [`FILES`].
+    /// The files in the order of [`FILES`], and those of the log.
     pub files: Vec<Named>,
 }
 
@@ -192,9 +197,12 @@ pub fn build(input: &PackInput<'_>, signer: &NoteSigner) -> Result<Pack, PackErr
         named("controls.md", evidence.markdown()),
         named(EXPORT, record.export().to_vec()),
     ];
-    let manifest = manifest::manifest(input, signer.verifier().to_string(), &files, &rows, &lines);
+    let evidence = input.evidence.iter();
+    let hashes = files.iter().chain(evidence).map(|(name, bytes)| FileHash::of(name, bytes)).collect();
+    let manifest = manifest::manifest(input, signer.verifier().to_string(), hashes, &rows, &lines);
     let bytes = pretty(MANIFEST, &json!(manifest))?;
     let note = manifest::sign(&manifest, &bytes, signer)?;
+    files.extend(input.evidence.iter().cloned());
     files.push(named(MANIFEST, bytes));
     files.push(named(NOTE, note.into_bytes()));
     Ok(Pack { run: record.run(), metrics: summary::metrics(&facts), files })

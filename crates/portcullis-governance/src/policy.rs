@@ -14,6 +14,8 @@ use crate::record::Record;
 pub(crate) struct Period {
     pub(crate) from: u64,
     pub(crate) bundle: Digest,
+    /// All that judged, where the run says.
+    pub(crate) configuration: Option<Digest>,
     pub(crate) policy: String,
     pub(crate) mode: Mode,
 }
@@ -26,12 +28,17 @@ pub(crate) fn periods(record: &Record) -> Vec<Period> {
             EventBody::RunOpened(opened) => Period {
                 from: event.seq,
                 bundle: opened.bundle,
+                configuration: opened.configuration,
                 policy: opened.policy.clone(),
                 mode: opened.mode,
             },
-            EventBody::Config(ConfigChange::BundleLoaded { bundle, policy, mode }) => {
-                Period { from: event.seq, bundle: *bundle, policy: policy.clone(), mode: *mode }
-            }
+            EventBody::Config(ConfigChange::BundleLoaded { bundle, configuration, policy, mode }) => Period {
+                from: event.seq,
+                bundle: *bundle,
+                configuration: *configuration,
+                policy: policy.clone(),
+                mode: *mode,
+            },
             _ => continue,
         };
         let same = |last: &Period| {
@@ -83,6 +90,7 @@ pub(crate) fn json(input: &PackInput<'_>) -> Value {
         json!({
             "from_event": period.from,
             "bundle": period.bundle,
+            "configuration": period.configuration,
             "mode": period.mode,
             "name": period.policy,
             "policy": bundle.and_then(|bundle| bundle.policy(&period.policy).map(|found| policy(&found))),

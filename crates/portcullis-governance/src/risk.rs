@@ -10,6 +10,7 @@ use portcullis_core::label::Label;
 use portcullis_proof::export::SegmentState;
 
 use crate::facts::{ActionFact, Facts, hook_word};
+use crate::manifest;
 use crate::markdown::{Document, all_names, code, count, events, names};
 use crate::pack::PackInput;
 use crate::policy;
@@ -612,12 +613,50 @@ fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) -> Vec<Risk> 
             reduce: "use a surface that names its session",
         });
     }
-    if input.checkpoint.is_none() {
-        risks.push(Risk {
-            title: "No witness but the writer",
-            fact: format!("No checkpoint of a transparency log covers the head ({} events, link {}): whoever holds the store and its key could write another record.", head.count, code(&head.link.to_string())),
-            reduce: "keep this head, or a trust file, where the store's owner cannot write",
-        });
-    }
+    let other: Vec<u64> = policy::periods(record)
+        .into_iter()
+        .filter(|period| {
+            let here = input.source(period.bundle).map(|source| source.configuration);
+            period.configuration.is_some() && here.is_some() && period.configuration != here
+        })
+        .map(|period| period.from)
+        .collect();
+    risks.extend(risk(
+        &other,
+        "Signals of another release",
+        || {
+            format!(
+                "From {} on the run was judged by other built-in patterns, models or code than made this pack, so what \
+                 came close to a limit may have been closer or further then.",
+                events(&other)
+            )
+        },
+        "make the pack with the release that judged the run",
+    ));
+    risks.extend(witnesses(input));
     risks
+}
+
+/// Who vouches for the record besides its writer.
+fn witnesses(input: &PackInput<'_>) -> Option<Risk> {
+    let head = input.record.head();
+    let fact = match manifest::logged(input.evidence) {
+        Some(log) if log.cosignatures > 0 => return None,
+        Some(log) => format!(
+            "The log has the run in a tree of {}, and its checkpoint is signed by the log alone: others could be shown \
+             another tree.",
+            count(usize::try_from(log.size).unwrap_or(usize::MAX), "leaf", "leaves")
+        ),
+        None => format!(
+            "No checkpoint of the transparency log covers the head ({} events, link {}): whoever holds the store and \
+             its key could write another record.",
+            head.count,
+            code(&head.link.to_string())
+        ),
+    };
+    Some(Risk {
+        title: "No witness but the store",
+        fact,
+        reduce: "have witnesses cosign the log, or keep its checkpoint where the store's owner cannot write",
+    })
 }

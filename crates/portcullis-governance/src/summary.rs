@@ -111,6 +111,7 @@ pub(crate) fn heading(record: &Record) -> Value {
         "session": opened.session,
         "policy": opened.policy,
         "bundle": opened.bundle,
+        "configuration": opened.configuration,
         "mode": opened.mode,
         "state": record.state(),
         "opened_at": record.events().first().map(|event| event.t),

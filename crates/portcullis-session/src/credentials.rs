@@ -10,14 +10,11 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt 
 use std::path::{Path, PathBuf};
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::id::Digest;
 use portcullis_core::principal::{CredentialKind, Principal};
 use sha2::{Digest as _, Sha256};
 
 /// File of the agent's token within the credentials folder.
 pub const AGENT_FILE: &str = "agent.token";
-/// File of the key that signs what a store hands over.
-pub const WRITER_KEY_FILE: &str = "writer.key";
 /// File of the approver's token.
 pub const APPROVER_FILE: &str = "approver.token";
 /// Longest token that is looked at, in bytes.
@@ -45,9 +42,6 @@ pub enum CredentialError {
     /// The file holds no token.
     #[error("the credential `{}` holds no token; delete the file to have a new one made", .0.display())]
     Empty(PathBuf),
-    /// The file holds something else than a key.
-    #[error("`{}` does not hold a key of this program; restore it, or move it away to have a new one made", .0.display())]
-    NotAKey(PathBuf),
     /// No random bytes.
     #[error("cannot make a token: {0}")]
     NoRandomness(getrandom::Error),
@@ -139,26 +133,6 @@ pub fn read_token(path: &Path) -> Result<String, CredentialError> {
         "" => Err(CredentialError::Empty(path.to_owned())),
         token => Ok(token.to_owned()),
     }
-}
-
-/// What a key's file begins with.
-const KEY_PREFIX: &str = "pcwk_";
-
-/// The seed of the key that signs what the store beside it hands over, made where it is missing. It stands with the
-/// tokens, in a file that only its owner can read.
-///
-/// # Errors
-/// When the file cannot be read or made, others can read it, or it holds something else.
-pub fn writer_seed(folder: &Path) -> Result<[u8; 32], CredentialError> {
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|source| CredentialError::Io { path: folder.to_owned(), source })?;
-    let path = folder.join(WRITER_KEY_FILE);
-    let text = read_or_create(&path, KEY_PREFIX)?;
-    let seed = text.strip_prefix(KEY_PREFIX).and_then(|hex| hex.parse::<Digest>().ok());
-    seed.map(|seed| *seed.as_bytes()).ok_or(CredentialError::NotAKey(path))
 }
 
 fn read_or_create(path: &Path, prefix: &str) -> Result<String, CredentialError> {

@@ -9,6 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::id::RunId;
 use portcullis_governance::{FILES, Pack, PackError, RecordError};
+use portcullis_ledger::log::LogPlaces;
 use serde::Deserialize;
 
 use super::Shared;
@@ -86,14 +87,15 @@ async fn made(
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
     })?;
     let (gate, home) = (Arc::clone(&shared.gate), Arc::clone(&shared.home));
-    let options = PackOptions { allow_unverified: wanted.unverified };
+    let allow_unverified = wanted.unverified;
     let made = tokio::task::spawn_blocking(move || {
         let _room = room;
         let files_of = |digest| gate.bundles().files_of(digest);
+        let places = LogPlaces::beside(&home.ledger());
+        let options = PackOptions { allow_unverified, remembered: &[] };
         // The reader's own errors and those of the pack come out of two places.
         gate.ledger().read(|reader| {
-            Ok(governance::pack(reader, run, &home.credentials(), files_of, options)
-                .and_then(|pack| take(&pack)))
+            Ok(governance::pack(reader, run, &places, files_of, options).and_then(|pack| take(&pack)))
         })
     });
     let internal = |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the work was cut short");

@@ -14,6 +14,8 @@ use portcullis_gateway::api::{
 use portcullis_gateway::client::Client;
 use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
 use portcullis_gateway::home::Home;
+use portcullis_ledger::log::{LogPlaces, LogReader, verifier_key};
+use portcullis_proof::log::TrustPolicy;
 use portcullis_session::engine::Reach;
 use portcullis_sim::default_bundle;
 use serde_json::{Value, json};
@@ -88,6 +90,14 @@ impl Daemon {
     /// What gets bytes with the token of that kind.
     pub(crate) fn gets(&self, kind: CredentialKind) -> Requests {
         Requests { socket: self.home.socket().to_owned(), token: token(&self.home, kind) }
+    }
+
+    /// A policy that believes the daemon's log and remembers its tree.
+    pub(crate) fn policy(&self) -> TrustPolicy {
+        let places = LogPlaces::beside(&self.home.ledger());
+        let key = verifier_key(&places).unwrap();
+        let text = LogReader::open(&places).unwrap().policy_text(&key, true).unwrap();
+        TrustPolicy::parse(text.as_bytes()).unwrap()
     }
 
     fn bundle(&self) -> std::path::PathBuf {

@@ -98,6 +98,19 @@ pub(super) fn load_writer_key(places: &LogPlaces, key: KeyId) -> Result<LeafSign
     }
 }
 
+/// What a writer signs notes with, under the name of its store: what it hands over beside the log is signed by the key
+/// that signs the heads of its runs.
+///
+/// # Errors
+/// When its key file is missing, or holds another key.
+pub fn writer_notes(places: &LogPlaces, key: KeyId, origin: &str) -> Result<NoteSigner, LogError> {
+    load_writer_key(places, key)?;
+    let path = places.writer_key(key);
+    let seed = read(&path, WRITER_NAME)?;
+    NoteSigner::from_seed(origin, KeyKind::Ed25519, &seed)
+        .map_err(|error| LogError::KeyMalformed { path, message: error.to_string() })
+}
+
 /// Makes a key for a witness, or reads the one that is there.
 ///
 /// # Errors

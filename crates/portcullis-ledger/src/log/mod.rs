@@ -47,7 +47,7 @@ pub use self::evidence::{EvidenceFile, LogReader, LogStatus, LogWriter};
 pub use self::folder::{LogPlaces, Tiles};
 pub use self::fsck::{LogCheck, check};
 pub use self::heads::{PROGRESS_EVENTS, PROGRESS_EVERY};
-pub use self::keys::witness_key;
+pub use self::keys::{witness_key, writer_notes};
 pub use self::sequencer::{ROUND_LEAVES_MAX, Round};
 pub use self::thread::{LogThread, ROUND_EVERY};
 

@@ -1,6 +1,5 @@
 //! `portcullis governance`: what a run shows of the controls over it, as signed files, and the check of such files.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -10,39 +9,37 @@ use portcullis_core::id::Digest;
 use portcullis_gateway::governance::{self, Files, GovernanceError, PackOptions};
 use portcullis_governance::check::FileResult;
 use portcullis_governance::manifest::sha256;
-use portcullis_governance::zip::{self, FILES_MAX};
 use portcullis_governance::{FILES, Pack, PackCheck, PackError};
 use portcullis_ledger::Reader;
-use portcullis_proof::log::VerifierKey;
+use portcullis_ledger::log::LogPlaces;
+use portcullis_proof::log::Checkpoint;
 use portcullis_proof::{CheckResult, Status};
 use portcullis_session::bundle_dir;
 use portcullis_sim::{default_bundle, developer_bundle};
 use serde_json::json;
 
 use super::export::{refused, write_to};
-use super::verify::read_trust;
+use crate::archive::Archive;
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
 use crate::out::{self, Out, clean_line, count};
+use crate::trust::Believed;
 
-/// The largest archive that is read, in bytes.
-const ARCHIVE_BYTES_MAX: u64 = 1 << 30;
-/// The longest file with a key.
-const KEY_BYTES_MAX: u64 = 4_096;
 /// Standard output.
 const STDOUT: &str = "-";
 
 const EXAMPLES: &str = "\
 Examples:
   portcullis governance 0199ab3c
-  portcullis governance 0199ab3c -o pack.zip --key-out store.vkey
+  portcullis governance 0199ab3c -o pack.zip
   portcullis governance 0199ab3c --file residual_risk_summary.md
   portcullis governance 0199ab3c --bundle policies/2026-03 -o pack.zip
-  portcullis governance --check pack.zip --key store.vkey
+  portcullis log policy --remember > trust.policy
+  portcullis governance --check pack.zip --trust trust.policy
 
-Without -o and --file the figures of the summary are shown. A run's id may be shortened to six digits or more.
-Hand the key over by another way than the pack: a pack that brings its own key proves nothing.
+Without -o and --file the figures of the summary are shown. A run's id may be shortened to six digits or more. What \
+to believe is handed over by another way than the pack: a pack that brings its own key proves nothing.
 
 Exit codes: 0 made, or VALID; 1 there is no such run, or INVALID; 2 no reply of the run was verified, or INCOMPLETE; \
 3 could not read.";
@@ -70,18 +67,13 @@ pub(crate) struct Args {
     /// Make the pack although no reply of the run was verified
     #[arg(long, conflicts_with = "check")]
     unverified: bool,
-    /// Where to write the store's public key
-    #[arg(long, value_name = "FILE", conflicts_with = "check")]
-    key_out: Option<PathBuf>,
     /// Check this pack, an archive or a folder
     #[arg(long, value_name = "PACK", conflicts_with = "run")]
     check: Option<PathBuf>,
-    /// The store's public key, as you got it from whoever runs the store
-    #[arg(long, value_name = "FILE", requires = "check")]
-    key: Option<PathBuf>,
-    /// A trust file: heads that are believed already
-    #[arg(long, value_name = "FILE", requires = "check")]
-    trust: Option<PathBuf>,
+    /// What to believe: a trust policy or a trust file, once for each. Of a pack that is made: the policy that it will
+    /// be checked with, from whose remembered trees proofs are added
+    #[arg(long, value_name = "FILE")]
+    trust: Vec<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -111,15 +103,13 @@ fn make(args: &Args, global: &Global) -> Result<u8, Failure> {
     let files_of = |digest: Digest| -> Option<Files> {
         bundles.iter().find(|files| Bundle::digest_of(files) == digest).cloned()
     };
-    let options = PackOptions { allow_unverified: args.unverified };
-    let pack = governance::pack(&reader, run, &home.credentials(), files_of, options)
-        .map_err(|error| told(&error, args))?;
-    if let Some(path) = &args.key_out {
-        let origin = reader.origin().map_err(Failure::unreadable)?;
-        let signer = governance::signer(&home.credentials(), &origin).map_err(Failure::unreadable)?;
-        let key = format!("{}\n", signer.verifier());
-        write_to(path, |out| Ok(out.write_all(key.as_bytes())?))?;
-    }
+    let believed = Believed::read(&args.trust)?;
+    let remembered: Vec<u64> =
+        believed.policy.iter().flat_map(|policy| &policy.remembered).map(Checkpoint::size).collect();
+    let options = PackOptions { allow_unverified: args.unverified, remembered: &remembered };
+    let places = LogPlaces::beside(&home.ledger());
+    let pack =
+        governance::pack(&reader, run, &places, files_of, options).map_err(|error| told(&error, args))?;
     hand_over(&pack, args, global)?;
     Ok(exit::YES)
 }
@@ -199,7 +189,7 @@ fn written(pack: &Pack, path: &Path, args: &Args, global: &Global) -> Result<(),
             None => listed(pack),
         };
         let record = json!({
-            "record": "governance", "run": pack.run, "output": path, "key": args.key_out, "metrics": pack.metrics,
+            "record": "governance", "run": pack.run, "output": path, "metrics": pack.metrics,
             "files": files,
         });
         out.json(&record)?;
@@ -214,9 +204,6 @@ fn written(pack: &Pack, path: &Path, args: &Args, global: &Global) -> Result<(),
             pack.run
         ))?,
     }
-    if let Some(key) = &args.key_out {
-        out.line(format_args!("{}: the key to check it with", key.display()))?;
-    }
     out.finish()
 }
 
@@ -224,32 +211,25 @@ fn check(path: &Path, args: &Args, global: &Global) -> Result<u8, Failure> {
     let unreadable = |error: &dyn std::fmt::Display| {
         Failure::unreadable(format!("cannot check `{}`: {error}", path.display()))
     };
-    let key = args.key.as_deref().map(read_key).transpose()?;
-    let trust = args.trust.as_deref().map(read_trust).transpose()?;
-    let files = if path.is_dir() {
-        read_folder(path)?
-    } else {
-        let size = fs::metadata(path).map_err(|error| unreadable(&error))?.len();
-        if size > ARCHIVE_BYTES_MAX {
-            return Err(unreadable(&format!("it has {size} bytes, the limit is {ARCHIVE_BYTES_MAX}")));
-        }
-        let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
-        match zip::read(&bytes) {
-            Ok(files) => files,
-            Err(zip::ZipError::File { name, message }) => return damaged(&name, &message, global),
-            Err(error) => {
-                return Err(unreadable(&error).help(
-                    "give the archive that `portcullis governance -o` wrote, or a folder with its files",
-                ));
-            }
-        }
+    let believed = Believed::read(&args.trust)?;
+    let Some(mut archive) = Archive::open(path)? else {
+        return Err(unreadable(&"it is neither an archive nor a folder")
+            .help("give the archive that `portcullis governance RUN -o` wrote, or a folder with its files"));
     };
-    let report = portcullis_governance::check(&files, key.as_ref(), trust.as_ref());
+    let mut files = Vec::new();
+    for name in archive.names().to_vec() {
+        match archive.read(&name) {
+            Ok(bytes) => files.push((name, bytes)),
+            // An archive holds a sum of each file.
+            Err(failure) => return damaged(&name, failure.message(), global),
+        }
+    }
+    let report = portcullis_governance::check(&files, believed.heads.as_ref(), believed.policy.as_ref());
     let mut out = Out::new();
     if global.json {
         out.json(&json!({"record": "governance-check", "pack": path, "report": report}))?;
     } else {
-        show(&report, args, &mut out)?;
+        show(&report, &believed, &mut out)?;
     }
     out.finish()?;
     Ok(report.exit_code())
@@ -274,39 +254,7 @@ fn damaged(name: &str, message: &str, global: &Global) -> Result<u8, Failure> {
     Ok(exit::NO)
 }
 
-fn read_key(path: &Path) -> Result<VerifierKey, Failure> {
-    let failed = |why: String| Failure::unreadable(format!("cannot use `{}`: {why}", path.display()));
-    let size = fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
-    if size > KEY_BYTES_MAX {
-        return Err(failed(format!("a key has at most {KEY_BYTES_MAX} bytes")));
-    }
-    let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-    text.trim().parse().map_err(|error: portcullis_proof::log::KeyError| {
-        failed(error.to_string()).help("`portcullis governance RUN --key-out FILE` writes the key of a store")
-    })
-}
-
-fn read_folder(path: &Path) -> Result<Vec<zip::Named>, Failure> {
-    let failed = |error: io::Error| Failure::unreadable(format!("cannot read `{}`: {error}", path.display()));
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        if files.len() == FILES_MAX {
-            return Err(Failure::unreadable(format!("`{}` has more than {FILES_MAX} files", path.display())));
-        }
-        if !entry.file_type().map_err(failed)?.is_file() {
-            continue;
-        }
-        files.push((
-            entry.file_name().to_string_lossy().into_owned(),
-            fs::read(entry.path()).map_err(failed)?,
-        ));
-    }
-    files.sort();
-    Ok(files)
-}
-
-fn show(report: &PackCheck, args: &Args, out: &mut Out) -> Result<(), Failure> {
+fn show(report: &PackCheck, believed: &Believed, out: &mut Out) -> Result<(), Failure> {
     let (status, style) = match report.status {
         Status::Valid => ("VALID", out::GOOD),
         Status::Invalid => ("INVALID", out::BAD),
@@ -329,15 +277,17 @@ fn show(report: &PackCheck, args: &Args, out: &mut Out) -> Result<(), Failure> {
             clean_line(&file.message)
         ))?;
     }
-    for check in report.record.iter().flat_map(|record| &record.checks) {
+    let record = report.record.iter().flat_map(|record| &record.checks);
+    let log = report.log.iter().flat_map(|log| &log.checks);
+    for (of, check) in record.map(|check| ("record", check)).chain(log.map(|check| ("log", check))) {
         if check.result == CheckResult::NotChecked && report.status == Status::Incomplete {
-            out.line(format_args!("  the record's {}: {}", check.name, clean_line(&check.detail)))?;
+            out.line(format_args!("  the {of}'s {}: {}", check.name, clean_line(&check.detail)))?;
         }
     }
-    if report.status == Status::Incomplete && args.key.is_none() {
+    if report.status == Status::Incomplete && believed.policy.is_none() {
         let faint = out::FAINT;
         out.line(format_args!(
-            "{faint}  give --key FILE to hold the signature against the store's key{faint:#}"
+            "{faint}  give --trust FILE, a trust policy: `portcullis log policy --remember` prints that of a store{faint:#}"
         ))?;
     }
     Ok(())

@@ -12,11 +12,13 @@ use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_gateway::governance::{self as packs, PackOptions};
 use portcullis_governance::check::FileResult;
 use portcullis_governance::controls::Controls;
-use portcullis_governance::zip::{self, Named};
+use portcullis_governance::manifest::{Manifest, sha256, sign};
+use portcullis_governance::zip::Named;
 use portcullis_governance::{FILES, PackCheck, check};
+use portcullis_ledger::log::{LogPlaces, LogReader, verifier_key};
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_proof::Status;
-use portcullis_proof::log::VerifierKey;
+use portcullis_proof::log::{KeyKind, NoteSigner, TrustPolicy};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::Reach;
@@ -47,17 +49,17 @@ impl Recorded {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// The files of its pack and the key that signs them, by the library.
-    fn pack(&self) -> (Vec<Named>, VerifierKey) {
+    /// The files of its pack, and a policy that believes the log of its store and remembers its tree.
+    fn pack(&self) -> (Vec<Named>, TrustPolicy) {
         let ledger = Ledger::open(&self.folder.path().join("ledger"), OpenOptions::default()).unwrap();
-        let credentials = self.folder.path().join("credentials");
+        let places = LogPlaces::beside(&self.folder.path().join("ledger"));
+        let files_of = |digest| (Bundle::digest_of(&self.files) == digest).then(|| self.files.clone());
         let made = ledger.read(|reader| {
-            let origin = reader.origin().unwrap();
-            let files_of = |digest| (Bundle::digest_of(&self.files) == digest).then(|| self.files.clone());
-            let pack = packs::pack(reader, self.run, &credentials, files_of, PackOptions::default()).unwrap();
-            Ok((pack.files, packs::signer(&credentials, &origin).unwrap().verifier().clone()))
+            Ok(packs::pack(reader, self.run, &places, files_of, PackOptions::default()).unwrap())
         });
-        made.unwrap()
+        let key = verifier_key(&places).unwrap();
+        let policy = LogReader::open(&places).unwrap().policy_text(&key, true).unwrap();
+        (made.unwrap().files, TrustPolicy::parse(policy.as_bytes()).unwrap())
     }
 }
 
@@ -82,6 +84,19 @@ fn record_under(files: &BTreeMap<String, Vec<u8>>, plan: &str, policy: &str, opt
 fn record(plan: &str, policy: &str) -> Recorded {
     let options = Options { go_on: true, ..Options::default() };
     record_under(&default_bundle::files(), plan, policy, options)
+}
+
+/// The files of an archive, by the library that others use.
+fn unpacked(archive: &Path) -> Vec<Named> {
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(archive).unwrap()).unwrap();
+    let files = archive.len();
+    let file = |number| {
+        let mut file = archive.by_index(number).unwrap();
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut file, &mut bytes).unwrap();
+        (file.name().unwrap().into_owned(), bytes)
+    };
+    (0..files).map(file).collect()
 }
 
 fn file<'f>(files: &'f [Named], name: &str) -> &'f [u8] {
@@ -127,14 +142,17 @@ fn metrics(files: &[Named]) -> BTreeMap<String, u64> {
 fn a_pack_is_written_and_checked_and_each_file_can_be_had_alone() {
     let recorded = record(TRANSFER, STRICT);
     let (home, id) = (recorded.home(), recorded.run.to_string());
-    let (pack, key) = (recorded.path("pack.zip"), recorded.path("store.vkey"));
-    let made = run(&["governance", &id, "-o", &pack, "--key-out", &key, "--home", &home]);
+    let (pack, policy) = (recorded.path("pack.zip"), recorded.path("trust.policy"));
+    let made = run(&["governance", &id, "-o", &pack, "--home", &home]);
     assert_eq!((made.code, made.stderr.as_str()), (0, ""));
-    assert!(made.stdout.contains("12 files of run"), "{}", made.stdout);
-    let files = zip::read(&std::fs::read(&pack).unwrap()).unwrap();
-    assert_eq!(files.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), FILES);
+    let files = unpacked(Path::new(&pack));
+    let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+    let known: Vec<&str> = names.iter().copied().filter(|name| !name.starts_with("log/")).collect();
+    assert_eq!(known, FILES);
+    assert!(names.iter().any(|name| name.ends_with("-closed.tlog-proof")), "{names:?}");
+    assert!(made.stdout.contains(&format!("{} files of run {id}", names.len())), "{}", made.stdout);
 
-    for (name, bytes) in &files {
+    for (name, bytes) in files.iter().filter(|(name, _)| !name.starts_with("log/")) {
         let alone = run(&["governance", &id, "--file", name, "-o", "-", "--home", &home]);
         assert_eq!(alone.code, 0, "{}", alone.stderr);
         // The manifest says when it was made.
@@ -143,30 +161,44 @@ fn a_pack_is_written_and_checked_and_each_file_can_be_had_alone() {
         }
     }
 
-    let valid = run(&["governance", "--check", &pack, "--key", &key]);
+    std::fs::write(&policy, run(&["log", "policy", "--remember", "--home", &home]).stdout).unwrap();
+    let valid = run(&["governance", "--check", &pack, "--trust", &policy]);
     assert_eq!(valid.code, 0, "{}", valid.stdout);
     assert!(valid.stdout.starts_with("VALID\n"), "{}", valid.stdout);
+    assert!(valid.stdout.contains("signed by the writer of the run"), "{}", valid.stdout);
     let alone = run(&["governance", "--check", &pack]);
     assert_eq!(alone.code, 2);
     assert!(
-        alone.stdout.starts_with("INCOMPLETE\n") && alone.stdout.contains("--key FILE"),
+        alone.stdout.starts_with("INCOMPLETE\n") && alone.stdout.contains("--trust FILE"),
         "{}",
         alone.stdout
     );
 
-    // A folder is checked like an archive.
+    // A folder is checked like an archive, and what the pack holds of the record is an export of its own.
     let folder = recorded.folder.path().join("unpacked");
-    std::fs::create_dir(&folder).unwrap();
+    std::fs::create_dir_all(folder.join("log")).unwrap();
     for (name, bytes) in &files {
         std::fs::write(folder.join(name), bytes).unwrap();
     }
     let folder_path = folder.to_str().unwrap();
-    assert_eq!(run(&["governance", "--check", folder_path, "--key", &key]).code, 0);
+    assert_eq!(run(&["governance", "--check", folder_path, "--trust", &policy]).code, 0);
     std::fs::write(folder.join("controls.md"), "all met").unwrap();
-    let invalid = run(&["governance", "--check", folder_path, "--key", &key, "--json"]);
+    let invalid = run(&["governance", "--check", folder_path, "--trust", &policy, "--json"]);
     let [report] = invalid.json().try_into().unwrap();
     assert_eq!((invalid.code, &report["report"]["status"]), (1, &"INVALID".into()));
     assert_eq!(report["report"]["files"][0]["file"], "controls.md");
+
+    // A byte of the archive itself.
+    let mut bytes = std::fs::read(&pack).unwrap();
+    let at = bytes
+        .windows(16)
+        .position(|window| window == b"audit_log.jsonl\x7d" || window.starts_with(b"audit_log.jsonl"))
+        .unwrap();
+    bytes[at + 200] ^= 1;
+    std::fs::write(&pack, bytes).unwrap();
+    let damaged = run(&["governance", "--check", &pack, "--trust", &policy]);
+    assert_eq!(damaged.code, 1, "{}{}", damaged.stdout, damaged.stderr);
+    assert!(damaged.stdout.contains("audit_log.jsonl"), "{}", damaged.stdout);
 }
 
 #[test]
@@ -234,12 +266,18 @@ fn the_audit_log_has_the_seven_columns_and_no_others() {
 
 #[test]
 fn the_manifest_names_what_the_run_was_made_of() {
-    let (files, key) = record("Compliance Report Generation", STRICT).pack();
+    let (files, policy) = record("Compliance Report Generation", STRICT).pack();
     let manifest = json(&files, "evidence_manifest.json");
     assert_eq!(manifest["plan"]["name"], "Compliance Report Generation");
-    assert_eq!(manifest["key"], key.to_string());
+    assert!(
+        manifest["log"]["size"].as_u64() > Some(2) && manifest["log"]["leaves"].as_u64() > Some(2),
+        "{}",
+        manifest["log"]
+    );
+    assert_eq!(manifest["policies"][0]["configuration"].as_str().map(str::len), Some(64));
+    let _ = policy;
     assert_eq!(manifest["head"]["state"], "closed");
-    assert_eq!(manifest["artifacts"].as_array().unwrap().len(), FILES.len() - 2);
+    assert_eq!(manifest["artifacts"].as_array().unwrap().len(), files.len() - 2);
     assert_eq!(manifest["knowledge"].as_array().unwrap().len(), 4);
     assert_eq!(manifest["policies"][0]["files"].as_array().unwrap().len(), default_bundle::files().len());
     let hashed = |list: &str| {
@@ -254,8 +292,8 @@ fn the_manifest_names_what_the_run_was_made_of() {
 /// V10: one byte of any exported file is edited, and the check names that file.
 #[test]
 fn v10_one_changed_byte_of_any_file_is_named() {
-    let (files, key) = record(TRANSFER, STRICT).pack();
-    assert_eq!(check(&files, Some(&key), None).status, Status::Valid);
+    let (files, policy) = record(TRANSFER, STRICT).pack();
+    assert_eq!(check(&files, None, Some(&policy)).status, Status::Valid);
     let mut tried = 0;
     for (name, bytes) in &files {
         // Every byte of the signature, and bytes all over the rest.
@@ -263,27 +301,27 @@ fn v10_one_changed_byte_of_any_file_is_named() {
         for at in (0..bytes.len()).step_by(step).chain([bytes.len() - 1]) {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            let report = check(&with(&files, name, changed), Some(&key), None);
+            let report = check(&with(&files, name, changed), None, Some(&policy));
             assert_eq!(report.status, Status::Invalid, "{name}, byte {at}");
             assert!(failed(&report).contains(&name.as_str()), "{name}, byte {at}: {report:#?}");
             tried += 1;
         }
         for changed in [Vec::new(), [bytes.as_slice(), b"x"].concat(), bytes[..bytes.len() - 1].to_vec()] {
-            let report = check(&with(&files, name, changed), Some(&key), None);
+            let report = check(&with(&files, name, changed), None, Some(&policy));
             assert!(failed(&report).contains(&name.as_str()), "{name}");
         }
         let without: Vec<Named> = files.iter().filter(|(known, _)| known != name).cloned().collect();
-        assert!(failed(&check(&without, Some(&key), None)).contains(&name.as_str()), "{name} left out");
+        assert!(failed(&check(&without, None, Some(&policy))).contains(&name.as_str()), "{name} left out");
     }
     assert!(tried > 500, "{tried}");
     let more: Vec<Named> = files.iter().cloned().chain([("notes.txt".to_owned(), b"x".to_vec())]).collect();
-    assert_eq!(failed(&check(&more, Some(&key), None)), ["notes.txt"]);
+    assert_eq!(failed(&check(&more, None, Some(&policy))), ["notes.txt"]);
 }
 
 /// V11: an audit line is deleted, swapped or cut off, and it is detected at the right sequence number.
 #[test]
 fn v11_a_deleted_swapped_or_cut_audit_line_is_found_at_its_event() {
-    let (files, key) = record(TRANSFER, STRICT).pack();
+    let (files, policy) = record(TRANSFER, STRICT).pack();
     let events: Vec<u64> = json(&files, "evidence_manifest.json")["audit_log"]
         .as_array()
         .unwrap()
@@ -295,7 +333,7 @@ fn v11_a_deleted_swapped_or_cut_audit_line_is_found_at_its_event() {
     assert_eq!(lines.len(), events.len());
     let found = |lines: &[&str]| {
         let changed: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let report = check(&with(&files, "audit_log.jsonl", changed.into_bytes()), Some(&key), None);
+        let report = check(&with(&files, "audit_log.jsonl", changed.into_bytes()), None, Some(&policy));
         assert_eq!((report.status, failed(&report)), (Status::Invalid, vec!["audit_log.jsonl"]));
         message(&report, "audit_log.jsonl").to_owned()
     };
@@ -324,7 +362,7 @@ fn v11_a_deleted_swapped_or_cut_audit_line_is_found_at_its_event() {
     let last = events.last().unwrap();
     let record = |lines: &[&str]| {
         let changed: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let report = check(&with(&files, "run.export", changed.into_bytes()), Some(&key), None);
+        let report = check(&with(&files, "run.export", changed.into_bytes()), None, Some(&policy));
         report.record.unwrap().failure.unwrap()
     };
     for event in 1..*last {
@@ -339,22 +377,41 @@ fn v11_a_deleted_swapped_or_cut_audit_line_is_found_at_its_event() {
 }
 
 #[test]
-fn another_store_s_key_and_a_pack_signed_anew_are_told() {
-    let (files, key) = record(TRANSFER, STRICT).pack();
+fn a_pack_that_somebody_else_signed_is_not_believed() {
+    let (files, policy) = record(TRANSFER, STRICT).pack();
     let (others, other) = record(TRANSFER, STRICT).pack();
-    let report = check(&files, Some(&other), None);
-    assert_eq!((report.status, failed(&report)), (Status::Invalid, vec!["evidence_manifest.note"]));
+    assert_ne!(check(&files, None, Some(&other)).status, Status::Valid);
     // Manifest and note of another run.
     let mixed = with(&files, "evidence_manifest.json", file(&others, "evidence_manifest.json").to_vec());
     let mixed = with(&mixed, "evidence_manifest.note", file(&others, "evidence_manifest.note").to_vec());
-    assert!(failed(&check(&mixed, Some(&key), None)).contains(&"evidence_manifest.note"));
-    let report = check(&mixed, Some(&other), None);
+    let report = check(&mixed, None, Some(&policy));
     assert!(failed(&report).contains(&"run.export") && failed(&report).contains(&"audit_log.jsonl"));
-    // Without a key of one's own nothing vouches for the pack, and it says so.
+
+    // Written anew as a whole by somebody who has all files and a key, but not the writer's.
+    let forger = NoteSigner::from_seed("portcullis/forger", KeyKind::Ed25519, &[7; 32]).unwrap();
+    let mut manifest: Manifest = serde_json::from_slice(file(&files, "evidence_manifest.json")).unwrap();
+    let nicer = b"# Residual risks\n\nNone.\n".to_vec();
+    let hash = manifest.artifacts.iter_mut().find(|file| file.name == "residual_risk_summary.md").unwrap();
+    (hash.bytes, hash.sha256) = (nicer.len() as u64, sha256(&nicer));
+    manifest.key = forger.verifier().to_string();
+    let bytes = serde_json::to_vec_pretty(&manifest).unwrap();
+    let note = sign(&manifest, &bytes, &forger).unwrap();
+    let forged = with(&files, "residual_risk_summary.md", nicer);
+    let forged = with(&forged, "evidence_manifest.json", bytes);
+    let forged = with(&forged, "evidence_manifest.note", note.into_bytes());
+    let report = check(&forged, None, Some(&policy));
+    assert_eq!((report.status, report.signed, report.failed().count()), (Status::Incomplete, false, 0));
+    let note = report.files.iter().find(|file| file.file.ends_with(".note")).unwrap();
+    assert!(
+        note.result == FileResult::NotChecked && note.message.contains("not that of the run's writer"),
+        "{note:?}"
+    );
+
+    // Without anything to believe nothing vouches for the pack, and it says so.
     let report = check(&files, None, None);
     assert_eq!((report.status, report.signed), (Status::Incomplete, false));
     let note = report.files.iter().find(|file| file.file.ends_with(".note")).unwrap();
-    assert_eq!(note.result, FileResult::NotChecked);
+    assert!(note.message.contains("may be anybody's"), "{note:?}");
 }
 
 #[test]
@@ -463,12 +520,17 @@ fn people_s_decisions_are_in_the_reports() {
     assert!(log.contains("approver:simulated-approver"), "{log}");
 }
 
-/// A bundle whose monitors know one word, which is worth two cues: a fifth of the way to the end of the scale.
+/// A bundle whose monitors know two words, each worth two cues: a fifth of the scale of drift.
 fn watchful() -> BTreeMap<String, Vec<u8>> {
     let mut files = default_bundle::files();
-    let monitors = "replace = true\n[[concept]]\nname = \"zebra\"\nwords = [\"zebra\"]\n\n[[pattern]]\n\
-                    name = \"striped\"\nfamily = \"stripes\"\nneeds = [\"zebra\"]\non = \"input\"\ncues = 2\n";
-    files.insert("monitors.toml".to_owned(), monitors.as_bytes().to_vec());
+    let mut monitors = "replace = true\n".to_owned();
+    for word in ["zebra", "giraffe"] {
+        monitors += &format!(
+            "[[concept]]\nname = \"{word}\"\nwords = [\"{word}\"]\n[[pattern]]\nname = \"the-{word}\"\n\
+             family = \"zoo\"\nneeds = [\"{word}\"]\non = \"input\"\ncues = 2\n"
+        );
+    }
+    files.insert("monitors.toml".to_owned(), monitors.into_bytes());
     files.retain(|path, _| !path.starts_with("tests/"));
     files
 }
@@ -496,7 +558,7 @@ fn signals_of_the_report_are_those_of_the_gate() {
             place: None,
         };
         let opened = gate.open(open).await.unwrap();
-        for said in ["Find the first zebra.", "Find the second zebra."] {
+        for said in ["What is there in the zoo?", "Find the zebra.", "Find the giraffe."] {
             opened.run.input(said.to_owned(), Label::User, Reach::Replace).await.unwrap();
         }
         gate.close(opened.run.id(), ClosedState::Closed).await.unwrap();
@@ -508,7 +570,7 @@ fn signals_of_the_report_are_those_of_the_gate() {
     let analysis = text(&files, "failure_mode_analysis.md");
     assert!(analysis.contains("this step adds 0.20 to drift, which is 0.40 now"), "{analysis}");
     assert!(
-        analysis.contains("Drift came to 0.40 of 0.50 at event 3 (80 %): at the limit, row 4 of the escalation table gives SOFT_STOP."),
+        analysis.contains("Drift came to 0.40 of 0.50 at event 4 (80 %): at the limit, row 4 of the escalation table gives SOFT_STOP."),
         "{analysis}"
     );
     let risks = text(&files, "residual_risk_summary.md");

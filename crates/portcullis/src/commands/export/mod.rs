@@ -159,7 +159,10 @@ pub(super) fn refused(error: &LedgerError) -> Failure {
 
 /// Writes a file beside its place and moves it there when it is whole, so that half an export is never taken
 /// for one.
-pub(super) fn write_to<T>(path: &Path, write: impl FnOnce(&mut File) -> Result<T, Failure>) -> Result<T, Failure> {
+pub(super) fn write_to<T>(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::unreadable(format!("cannot write `{}`: {error}", path.display()))
     };

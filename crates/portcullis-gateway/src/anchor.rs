@@ -1,0 +1,56 @@
+//! What the transparency log says of a run, once it says all that it will.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use portcullis_core::id::RunId;
+use portcullis_ledger::log::{EvidenceFile, Log, LogError, LogPlaces, LogReader};
+use portcullis_ledger::{Reader, SegmentState};
+
+/// How long to wait for the process that has the log to take the run up.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The leaves on a run with their proofs, and proofs from the trees of these sizes. Brings the log up to date where
+/// nobody else has it. Blocks for up to 5 s.
+///
+/// # Errors
+/// When the log cannot be read, or brought up to date.
+pub fn evidence(
+    reader: &Reader,
+    places: &LogPlaces,
+    run: RunId,
+    remembered: &[u64],
+) -> Result<Vec<EvidenceFile>, LogError> {
+    settle(reader, places, run)?;
+    LogReader::open(places).and_then(|log| log.evidence(run, remembered))
+}
+
+fn settle(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
+    match Log::open(places) {
+        Ok(mut log) => match log.round() {
+            // What was logged before it was frozen is still proved.
+            Ok(_) | Err(LogError::Frozen { .. }) => Ok(()),
+            Err(error) => Err(error),
+        },
+        Err(LogError::Busy { .. }) => wait(reader, places, run),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits for the daemon. What is not there in time is not in the export, and the verdict over it says so.
+fn wait(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
+    let until = Instant::now() + WAIT_MAX;
+    while Instant::now() < until {
+        let segments: Vec<_> = reader
+            .segments(run)?
+            .iter()
+            .map(|segment| (segment.segment, segment.state != SegmentState::Open))
+            .collect();
+        if LogReader::open(places)?.is_settled(run, &segments)? {
+            break;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
