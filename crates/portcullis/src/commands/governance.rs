@@ -176,7 +176,7 @@ fn figures(pack: &Pack, global: &Global) -> Result<(), Failure> {
     out.line(format_args!(
         "{faint}run {}; -o pack.zip writes {}{faint:#}",
         pack.run,
-        count(FILES.len(), "file", "files")
+        count(pack.files.len(), "file", "files")
     ))?;
     out.finish()
 }

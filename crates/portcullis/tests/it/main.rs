@@ -16,6 +16,7 @@ mod daemon;
 mod general;
 #[cfg(test)]
 mod governance;
+#[cfg(test)]
 mod hook;
 #[cfg(test)]
 mod log;

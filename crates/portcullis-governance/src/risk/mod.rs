@@ -2,18 +2,18 @@
 //!
 //! A risk stands here only where events of the run, or what the bundle does not have, show it.
 
+mod coverage;
+mod record;
+
 use portcullis_contracts::verify::Status;
 use portcullis_core::action::Hook;
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{Actor, ApprovalDecision, Enforced, EventBody, GrantScope, OutcomeStatus};
+use portcullis_core::event::{ApprovalDecision, Enforced, EventBody, GrantScope, OutcomeStatus};
 use portcullis_core::label::Label;
-use portcullis_proof::export::SegmentState;
 
-use crate::facts::{ActionFact, Facts, hook_word};
-use crate::manifest;
-use crate::markdown::{Document, all_names, code, count, events, names};
+use crate::facts::{ActionFact, Facts};
+use crate::markdown::{Document, count, events, names};
 use crate::pack::PackInput;
-use crate::policy;
 use crate::signals::Signals;
 use crate::summary;
 
@@ -39,16 +39,17 @@ pub(crate) fn markdown(input: &PackInput<'_>, facts: &Facts, signals: &Signals) 
     effects.extend(delivered(facts));
     let mut people = approvals(facts);
     people.extend(overridden(facts));
-    let mut coverage = replies(facts, bundle);
-    coverage.extend(tools(facts, bundle));
-    coverage.extend(hooks(input, facts));
-    coverage.extend(bundle.into_iter().flat_map(|bundle| unset(input, facts, bundle)));
-    let record = record(input, facts, signals);
+    let mut unseen = coverage::replies(facts, bundle);
+    unseen.extend(coverage::tools(facts, bundle));
+    unseen.extend(bundle.into_iter().flat_map(|bundle| coverage::offered(input, bundle)));
+    unseen.extend(coverage::hooks(input, facts));
+    unseen.extend(bundle.into_iter().flat_map(|bundle| coverage::unset(input, facts, bundle)));
+    let record = record::record(input, facts, signals);
     let mut said = false;
     for (title, risks) in [
         ("What happened without a stop", effects),
         ("What people decided", people),
-        ("What was not looked at", coverage),
+        ("What was not looked at", unseen),
         ("What the record does not show", record),
     ] {
         said |= !risks.is_empty();
@@ -331,332 +332,4 @@ fn unnoticed(facts: &Facts) -> Option<Risk> {
         fact,
         "look at the request; where it should have been stopped, add its words to `monitors.toml`",
     )
-}
-
-/// Replies that nobody held against anything.
-fn replies(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
-    let unverified = facts.unverified_replies();
-    let empty: Vec<u64> = facts
-        .replies
-        .iter()
-        .filter(|reply| {
-            reply
-                .checks
-                .as_ref()
-                .is_some_and(|checks| checks.iter().all(|check| check.status == Status::NotApplicable))
-        })
-        .map(|reply| reply.reply)
-        .collect();
-    let withheld: Vec<u64> =
-        facts.replies.iter().filter(|reply| reply.checks.is_none()).map(|reply| reply.event).collect();
-    let none = if bundle.is_some_and(|bundle| bundle.verification.is_none()) {
-        ": the bundle has no `[verification]`"
-    } else {
-        ""
-    };
-    [
-        risk(
-            &unverified,
-            "Replies that nobody verified",
-            || {
-                format!(
-                    "{} given without a check ({}){none}.",
-                    count(unverified.len(), "reply was", "replies were"),
-                    events(&unverified)
-                )
-            },
-            "add `[verification]` to the bundle and name the tools whose results are documents",
-        ),
-        risk(
-            &empty,
-            "Replies that no check could say anything about",
-            || {
-                format!(
-                    "All checks of {} were N/A ({}).",
-                    count(empty.len(), "reply", "replies"),
-                    events(&empty)
-                )
-            },
-            "retrieve documents before the reply, or set `citations = \"always\"`",
-        ),
-        risk(
-            &withheld,
-            "Answers of checks that are not at hand",
-            || {
-                format!(
-                    "The answers of {} are withheld or erased ({}).",
-                    count(withheld.len(), "verification", "verifications"),
-                    events(&withheld)
-                )
-            },
-            "make the pack with payloads",
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-/// Tools that nobody classified.
-fn tools(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
-    let Some(bundle) = bundle else { return Vec::new() };
-    let called = |wanted: &dyn Fn(&str) -> bool| -> Vec<&ActionFact> {
-        facts.actions.iter().filter(|action| action.tool.as_deref().is_some_and(wanted)).collect()
-    };
-    let unknown = called(&|tool| bundle.registry.get(tool).is_none());
-    let inferred = called(&|tool| bundle.registry.get(tool).is_some_and(|tool| tool.inferred));
-    let at = |actions: &[&ActionFact]| -> Vec<u64> { actions.iter().map(|action| action.proposed).collect() };
-    let went =
-        |actions: &[&ActionFact]| actions.iter().filter(|action| action.went_ahead().is_some()).count();
-    [
-        risk(
-            &at(&unknown),
-            "Tools that the registry does not know",
-            || {
-                format!(
-                    "{} of {} ({}), of which {} went ahead; the bundle answers unknown tools with *{}*.",
-                    count(unknown.len(), "call", "calls"),
-                    tool_names(&unknown),
-                    events(&at(&unknown)),
-                    went(&unknown),
-                    bundle.unknown_tools
-                )
-            },
-            "describe them in `tools/`, or set `unknown_tools = \"deny\"`",
-        ),
-        risk(
-            &at(&inferred),
-            "Tools whose classification was guessed",
-            || {
-                format!(
-                    "{} of {} ({}), classified by what their server says and by nobody else.",
-                    count(inferred.len(), "call", "calls"),
-                    tool_names(&inferred),
-                    events(&at(&inferred))
-                )
-            },
-            "look at their entries in `tools/` and take `inferred` out",
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
-/// Hooks at which nothing came up, with the guards that had nothing to look at.
-fn hooks(input: &PackInput<'_>, facts: &Facts) -> Vec<Risk> {
-    let mut risks = Vec::new();
-    let why = [
-        (Hook::Input, "what the user said", "have the surface report inputs"),
-        (Hook::Observation, "what tools returned", "have the surface report outcomes with their content"),
-        (Hook::Output, "what the agent replied", "have the surface report replies"),
-    ];
-    for (hook, what, reduce) in why {
-        // Without a call that went ahead there is no result to look at.
-        let expected = match hook {
-            Hook::Observation => {
-                facts.actions.iter().any(|action| action.tool.is_some() && action.went_ahead().is_some())
-            }
-            _ => true,
-        };
-        if !expected || !facts.looked_at(hook).is_empty() {
-            continue;
-        }
-        let guards: Vec<&str> =
-            input.guards.iter().filter(|guard| guard.hooks.contains(&hook)).map(|guard| guard.id).collect();
-        risks.push(Risk {
-            title: "Guards that had nothing to look at",
-            fact: format!(
-                "Nothing is recorded of {what}, so {} at the hook {} never ran there: {}.",
-                count(guards.len(), "guard", "guards"),
-                hook_word(hook),
-                all_names(guards)
-            ),
-            reduce,
-        });
-    }
-    risks
-}
-
-/// What the bundle leaves open, where the run had use for it.
-fn unset(input: &PackInput<'_>, facts: &Facts, bundle: &Bundle) -> Vec<Risk> {
-    let calls: Vec<u64> =
-        facts.actions.iter().filter(|action| action.tool.is_some()).map(|action| action.proposed).collect();
-    let mut risks = Vec::new();
-    let policy = input.record.opened().and_then(|opened| bundle.policy(&opened.policy));
-    if let Some(policy) = policy {
-        let mut missing = Vec::new();
-        for (name, set) in [
-            ("max_bytes", policy.max_bytes.is_some()),
-            ("max_cost", policy.max_cost_micros.is_some()),
-            ("principal", policy.principal.is_some()),
-        ] {
-            if !set {
-                missing.push(name);
-            }
-        }
-        if !missing.is_empty() {
-            risks.extend(risk(
-                &calls,
-                "Limits that the policy does not set",
-                || {
-                    format!(
-                        "{} were held against no {} of {}.",
-                        count(calls.len(), "call", "calls"),
-                        names(missing),
-                        code(&policy.name)
-                    )
-                },
-                "set them in the policy; `principal` bounds all runs of one principal together",
-            ));
-        }
-    }
-    if bundle.access.files.is_empty() {
-        risks.extend(risk(&calls, "No access policies", || {
-            format!("Nothing says who may do what to which resource: {} were judged by type and limits alone.", count(calls.len(), "call", "calls"))
-        }, "write `access/*.cedar`"));
-    }
-    if bundle.tests.is_empty() {
-        risks.push(Risk {
-            title: "Policies without cases",
-            fact: format!(
-                "The bundle {} has no file in `tests/`: nothing says what its policies must answer.",
-                code(&bundle.digest().to_string())
-            ),
-            reduce: "write cases and run `portcullis policy test`",
-        });
-    }
-    risks
-}
-
-/// What the record itself leaves open.
-fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) -> Vec<Risk> {
-    let record = input.record;
-    let mut risks = Vec::new();
-    let head = record.head();
-    match record.state() {
-        SegmentState::Closed => {}
-        SegmentState::Open => risks.push(Risk {
-            title: "The run is still open",
-            fact: format!("The record ends with event {} and more may follow.", head.count),
-            reduce: "close the run and make the pack again",
-        }),
-        SegmentState::Abandoned => risks.push(Risk {
-            title: "The writer ended before the run did",
-            fact: format!("The last segment was closed by somebody else (event {}): what happened after its last event and before that is not known.", head.count),
-            reduce: "look into the tools for what was done",
-        }),
-    }
-    let withheld = record.report().payloads.withheld;
-    if withheld > 0 {
-        risks.push(Risk {
-            title: "Texts that are not at hand",
-            fact: format!(
-                "{withheld} of {} payloads are withheld or erased; only their commitments are here.",
-                record.report().payloads.named
-            ),
-            reduce: "make the pack with payloads, where they are still there",
-        });
-    }
-    risks.extend(risk(
-        &signals.unread,
-        "Signals that rest on less than the gate knew",
-        || {
-            format!(
-                "Texts of {} were not there, so what came close to a limit after them is not known here.",
-                events(&signals.unread)
-            )
-        },
-        "make the pack with payloads",
-    ));
-    let gone: Vec<u64> = policy::periods(record)
-        .into_iter()
-        .filter(|period| input.bundle(period.bundle).is_none())
-        .map(|period| period.from)
-        .collect();
-    risks.extend(risk(
-        &gone,
-        "Bundles that are not at hand",
-        || format!("From {} on the run was judged by a bundle that this pack does not hold.", events(&gone)),
-        "give its folder with `--bundle`",
-    ));
-    let gate = Actor::gate();
-    let said: Vec<u64> = record
-        .events()
-        .iter()
-        .filter(|event| event.actor != gate && matches!(event.body, EventBody::Evidence { .. }))
-        .map(|event| event.seq)
-        .collect();
-    risks.extend(risk(
-        &said,
-        "Evidence on the agent's word",
-        || {
-            format!(
-                "{} recorded by others than the gate ({}); nothing here checked it.",
-                count(said.len(), "piece of evidence was", "pieces of evidence were"),
-                events(&said)
-            )
-        },
-        "hold the digests against the things themselves",
-    ));
-    let lost = facts.of_kind("gap");
-    risks.extend(risk(
-        lost,
-        "Lost events",
-        || format!("The record admits holes ({}).", events(lost)),
-        "find out why; `portcullis doctor` checks the store",
-    ));
-    if record.opened().is_some_and(|opened| opened.session.is_none() && opened.surface != "simulator") {
-        risks.push(Risk {
-            title: "No client session",
-            fact: "The run names no session of its client (event 1): what the same agent did in other runs is not connected to it.".to_owned(),
-            reduce: "use a surface that names its session",
-        });
-    }
-    let other: Vec<u64> = policy::periods(record)
-        .into_iter()
-        .filter(|period| {
-            let here = input.source(period.bundle).map(|source| source.configuration);
-            period.configuration.is_some() && here.is_some() && period.configuration != here
-        })
-        .map(|period| period.from)
-        .collect();
-    risks.extend(risk(
-        &other,
-        "Signals of another release",
-        || {
-            format!(
-                "From {} on the run was judged by other built-in patterns, models or code than made this pack, so what \
-                 came close to a limit may have been closer or further then.",
-                events(&other)
-            )
-        },
-        "make the pack with the release that judged the run",
-    ));
-    risks.extend(witnesses(input));
-    risks
-}
-
-/// Who vouches for the record besides its writer.
-fn witnesses(input: &PackInput<'_>) -> Option<Risk> {
-    let head = input.record.head();
-    let fact = match manifest::logged(input.evidence) {
-        Some(log) if log.cosignatures > 0 => return None,
-        Some(log) => format!(
-            "The log has the run in a tree of {}, and its checkpoint is signed by the log alone: others could be shown \
-             another tree.",
-            count(usize::try_from(log.size).unwrap_or(usize::MAX), "leaf", "leaves")
-        ),
-        None => format!(
-            "No checkpoint of the transparency log covers the head ({} events, link {}): whoever holds the store and \
-             its key could write another record.",
-            head.count,
-            code(&head.link.to_string())
-        ),
-    };
-    Some(Risk {
-        title: "No witness but the store",
-        fact,
-        reduce: "have witnesses cosign the log, or keep its checkpoint where the store's owner cannot write",
-    })
 }

@@ -1,0 +1,259 @@
+//! What guards and checks did not look at: replies, tools, hooks, and what the bundle leaves open.
+
+use std::collections::BTreeMap;
+
+use portcullis_contracts::verify::Status;
+use portcullis_core::action::Hook;
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{ConfigChange, EventBody};
+
+use super::{Risk, risk, tool_names};
+use crate::facts::{ActionFact, Facts, hook_word};
+use crate::markdown::{all_names, code, count, events, names};
+use crate::pack::PackInput;
+
+/// Replies that nobody held against anything.
+pub(super) fn replies(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
+    let unverified = facts.unverified_replies();
+    let empty: Vec<u64> = facts
+        .replies
+        .iter()
+        .filter(|reply| {
+            reply
+                .checks
+                .as_ref()
+                .is_some_and(|checks| checks.iter().all(|check| check.status == Status::NotApplicable))
+        })
+        .map(|reply| reply.reply)
+        .collect();
+    let withheld: Vec<u64> =
+        facts.replies.iter().filter(|reply| reply.checks.is_none()).map(|reply| reply.event).collect();
+    let none = if bundle.is_some_and(|bundle| bundle.verification.is_none()) {
+        ": the bundle has no `[verification]`"
+    } else {
+        ""
+    };
+    [
+        risk(
+            &unverified,
+            "Replies that nobody verified",
+            || {
+                format!(
+                    "{} given without a check ({}){none}.",
+                    count(unverified.len(), "reply was", "replies were"),
+                    events(&unverified)
+                )
+            },
+            "add `[verification]` to the bundle and name the tools whose results are documents",
+        ),
+        risk(
+            &empty,
+            "Replies that no check could say anything about",
+            || {
+                format!(
+                    "All checks of {} were N/A ({}).",
+                    count(empty.len(), "reply", "replies"),
+                    events(&empty)
+                )
+            },
+            "retrieve documents before the reply, or set `citations = \"always\"`",
+        ),
+        risk(
+            &withheld,
+            "Answers of checks that are not at hand",
+            || {
+                format!(
+                    "The answers of {} are withheld or erased ({}).",
+                    count(withheld.len(), "verification", "verifications"),
+                    events(&withheld)
+                )
+            },
+            "make the pack with payloads",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Tools that nobody classified.
+pub(super) fn tools(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
+    let Some(bundle) = bundle else { return Vec::new() };
+    let called = |wanted: &dyn Fn(&str) -> bool| -> Vec<&ActionFact> {
+        facts.actions.iter().filter(|action| action.tool.as_deref().is_some_and(wanted)).collect()
+    };
+    let unknown = called(&|tool| bundle.registry.get(tool).is_none());
+    let inferred = called(&|tool| bundle.registry.get(tool).is_some_and(|tool| tool.inferred));
+    let at = |actions: &[&ActionFact]| -> Vec<u64> { actions.iter().map(|action| action.proposed).collect() };
+    let went =
+        |actions: &[&ActionFact]| actions.iter().filter(|action| action.went_ahead().is_some()).count();
+    [
+        risk(
+            &at(&unknown),
+            "Tools that the registry does not know",
+            || {
+                format!(
+                    "{} of {} ({}), of which {} went ahead; the bundle answers unknown tools with *{}*.",
+                    count(unknown.len(), "call", "calls"),
+                    tool_names(&unknown),
+                    events(&at(&unknown)),
+                    went(&unknown),
+                    bundle.unknown_tools
+                )
+            },
+            "describe them in `tools/`, or set `unknown_tools = \"deny\"`",
+        ),
+        risk(
+            &at(&inferred),
+            "Tools whose classification was guessed",
+            || {
+                format!(
+                    "{} of {} ({}), classified by what their server says and by nobody else.",
+                    count(inferred.len(), "call", "calls"),
+                    tool_names(&inferred),
+                    events(&at(&inferred))
+                )
+            },
+            "look at their entries in `tools/` and take `inferred` out",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Tools that servers listed and nobody classified, and those that are described anew.
+pub(super) fn offered(input: &PackInput<'_>, bundle: &Bundle) -> Vec<Risk> {
+    let (mut unknown, mut changed) = (BTreeMap::new(), BTreeMap::new());
+    for event in input.record.events() {
+        let EventBody::Config(ConfigChange::ToolsListed { tools, .. }) = &event.body else { continue };
+        for tool in tools {
+            if bundle.registry.get(&tool.name).is_none() {
+                unknown.entry(tool.name.as_str()).or_insert(event.seq);
+            }
+            if tool.changed_from.is_some() {
+                changed.entry(tool.name.as_str()).or_insert(event.seq);
+            }
+        }
+    }
+    let at = |tools: &BTreeMap<&str, u64>| {
+        let mut at: Vec<u64> = tools.values().copied().collect();
+        at.sort_unstable();
+        at.dedup();
+        at
+    };
+    let listed = |tools: &BTreeMap<&str, u64>| {
+        let named = names(tools.keys().copied());
+        format!("{}: {named} ({})", count(tools.len(), "tool", "tools"), events(&at(tools)))
+    };
+    [
+        risk(
+            &at(&unknown),
+            "Tools on offer that nobody classified",
+            || {
+                format!(
+                    "Servers listed to the agent what the registry does not know, {}; the bundle answers calls of \
+                     such tools with *{}*.",
+                    listed(&unknown),
+                    bundle.unknown_tools
+                )
+            },
+            "describe them in `tools/`, or set `unknown_tools = \"deny\"`",
+        ),
+        risk(
+            &at(&changed),
+            "Tools that are described anew",
+            || format!("Servers describe otherwise than a person accepted {}.", listed(&changed)),
+            "look at the change with `portcullis tools changed`, and accept it or drop the server",
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Hooks at which nothing came up, with the guards that had nothing to look at.
+pub(super) fn hooks(input: &PackInput<'_>, facts: &Facts) -> Vec<Risk> {
+    let mut risks = Vec::new();
+    let why = [
+        (Hook::Input, "what the user said", "have the surface report inputs"),
+        (Hook::Observation, "what tools returned", "have the surface report outcomes with their content"),
+        (Hook::Output, "what the agent replied", "have the surface report replies"),
+    ];
+    for (hook, what, reduce) in why {
+        // Without a call that went ahead there is no result to look at.
+        let expected = match hook {
+            Hook::Observation => {
+                facts.actions.iter().any(|action| action.tool.is_some() && action.went_ahead().is_some())
+            }
+            _ => true,
+        };
+        if !expected || !facts.looked_at(hook).is_empty() {
+            continue;
+        }
+        let guards: Vec<&str> =
+            input.guards.iter().filter(|guard| guard.hooks.contains(&hook)).map(|guard| guard.id).collect();
+        risks.push(Risk {
+            title: "Guards that had nothing to look at",
+            fact: format!(
+                "Nothing is recorded of {what}, so {} at the hook {} never ran there: {}.",
+                count(guards.len(), "guard", "guards"),
+                hook_word(hook),
+                all_names(guards)
+            ),
+            reduce,
+        });
+    }
+    risks
+}
+
+/// What the bundle leaves open, where the run had use for it.
+pub(super) fn unset(input: &PackInput<'_>, facts: &Facts, bundle: &Bundle) -> Vec<Risk> {
+    let calls: Vec<u64> =
+        facts.actions.iter().filter(|action| action.tool.is_some()).map(|action| action.proposed).collect();
+    let mut risks = Vec::new();
+    let policy = input.record.opened().and_then(|opened| bundle.policy(&opened.policy));
+    if let Some(policy) = policy {
+        let mut missing = Vec::new();
+        for (name, set) in [
+            ("max_bytes", policy.max_bytes.is_some()),
+            ("max_cost", policy.max_cost_micros.is_some()),
+            ("principal", policy.principal.is_some()),
+        ] {
+            if !set {
+                missing.push(name);
+            }
+        }
+        if !missing.is_empty() {
+            risks.extend(risk(
+                &calls,
+                "Limits that the policy does not set",
+                || {
+                    format!(
+                        "{} were held against no {} of {}.",
+                        count(calls.len(), "call", "calls"),
+                        names(missing),
+                        code(&policy.name)
+                    )
+                },
+                "set them in the policy; `principal` bounds all runs of one principal together",
+            ));
+        }
+    }
+    if bundle.access.files.is_empty() {
+        risks.extend(risk(&calls, "No access policies", || {
+            format!("Nothing says who may do what to which resource: {} were judged by type and limits alone.", count(calls.len(), "call", "calls"))
+        }, "write `access/*.cedar`"));
+    }
+    if bundle.tests.is_empty() {
+        risks.push(Risk {
+            title: "Policies without cases",
+            fact: format!(
+                "The bundle {} has no file in `tests/`: nothing says what its policies must answer.",
+                code(&bundle.digest().to_string())
+            ),
+            reduce: "write cases and run `portcullis policy test`",
+        });
+    }
+    risks
+}

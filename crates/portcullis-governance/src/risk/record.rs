@@ -1,0 +1,144 @@
+//! What the record of a run does not show.
+
+use portcullis_core::event::{Actor, EventBody};
+use portcullis_proof::export::SegmentState;
+
+use super::{Risk, risk};
+use crate::facts::Facts;
+use crate::manifest;
+use crate::markdown::{code, count, events};
+use crate::pack::PackInput;
+use crate::policy;
+use crate::signals::Signals;
+
+/// What the record itself leaves open.
+pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) -> Vec<Risk> {
+    let record = input.record;
+    let mut risks = Vec::new();
+    let head = record.head();
+    match record.state() {
+        SegmentState::Closed => {}
+        SegmentState::Open => risks.push(Risk {
+            title: "The run is still open",
+            fact: format!("The record ends with event {} and more may follow.", head.count),
+            reduce: "close the run and make the pack again",
+        }),
+        SegmentState::Abandoned => risks.push(Risk {
+            title: "The writer ended before the run did",
+            fact: format!("The last segment was closed by somebody else (event {}): what happened after its last event and before that is not known.", head.count),
+            reduce: "look into the tools for what was done",
+        }),
+    }
+    let withheld = record.report().payloads.withheld;
+    if withheld > 0 {
+        risks.push(Risk {
+            title: "Texts that are not at hand",
+            fact: format!(
+                "{withheld} of {} payloads are withheld or erased; only their commitments are here.",
+                record.report().payloads.named
+            ),
+            reduce: "make the pack with payloads, where they are still there",
+        });
+    }
+    risks.extend(risk(
+        &signals.unread,
+        "Signals that rest on less than the gate knew",
+        || {
+            format!(
+                "Texts of {} were not there, so what came close to a limit after them is not known here.",
+                events(&signals.unread)
+            )
+        },
+        "make the pack with payloads",
+    ));
+    let gone: Vec<u64> = policy::periods(record)
+        .into_iter()
+        .filter(|period| input.bundle(period.bundle).is_none())
+        .map(|period| period.from)
+        .collect();
+    risks.extend(risk(
+        &gone,
+        "Bundles that are not at hand",
+        || format!("From {} on the run was judged by a bundle that this pack does not hold.", events(&gone)),
+        "give its folder with `--bundle`",
+    ));
+    let gate = Actor::gate();
+    let said: Vec<u64> = record
+        .events()
+        .iter()
+        .filter(|event| event.actor != gate && matches!(event.body, EventBody::Evidence { .. }))
+        .map(|event| event.seq)
+        .collect();
+    risks.extend(risk(
+        &said,
+        "Evidence on the agent's word",
+        || {
+            format!(
+                "{} recorded by others than the gate ({}); nothing here checked it.",
+                count(said.len(), "piece of evidence was", "pieces of evidence were"),
+                events(&said)
+            )
+        },
+        "hold the digests against the things themselves",
+    ));
+    let lost = facts.of_kind("gap");
+    risks.extend(risk(
+        lost,
+        "Lost events",
+        || format!("The record admits holes ({}).", events(lost)),
+        "find out why; `portcullis doctor` checks the store",
+    ));
+    if record.opened().is_some_and(|opened| opened.session.is_none() && opened.surface != "simulator") {
+        risks.push(Risk {
+            title: "No client session",
+            fact: "The run names no session of its client (event 1): what the same agent did in other runs is not connected to it.".to_owned(),
+            reduce: "use a surface that names its session",
+        });
+    }
+    let other: Vec<u64> = policy::periods(record)
+        .into_iter()
+        .filter(|period| {
+            let here = input.source(period.bundle).map(|source| source.configuration);
+            period.configuration.is_some() && here.is_some() && period.configuration != here
+        })
+        .map(|period| period.from)
+        .collect();
+    risks.extend(risk(
+        &other,
+        "Signals of another release",
+        || {
+            format!(
+                "From {} on the run was judged by other built-in patterns, models or code than made this pack, so what \
+                 came close to a limit may have been closer or further then.",
+                events(&other)
+            )
+        },
+        "make the pack with the release that judged the run",
+    ));
+    risks.extend(witnesses(input));
+    risks
+}
+
+/// Who vouches for the record besides its writer.
+fn witnesses(input: &PackInput<'_>) -> Option<Risk> {
+    let head = input.record.head();
+    let fact = match manifest::logged(input.evidence) {
+        Some(log) if log.cosignatures > 0 => return None,
+        Some(log) => format!(
+            "The log has the run in a tree of {}, and its checkpoint is signed by the log alone: others could be shown \
+             another tree.",
+            count(usize::try_from(log.size).unwrap_or(usize::MAX), "leaf", "leaves")
+        ),
+        None => format!(
+            "No checkpoint of the transparency log covers the head ({} events, link {}): whoever holds the store and \
+             its key could write another record.",
+            head.count,
+            code(&head.link.to_string())
+        ),
+    };
+    Some(Risk {
+        title: "No witness but the store",
+        fact,
+        reduce: "have witnesses cosign the log, or keep its checkpoint where the store's owner cannot write",
+    })
+}
