@@ -361,6 +361,16 @@ impl Database {
         Ok(spans)
     }
 
+    /// The place of the first leaf on a segment; none when there is none, or it waits.
+    pub(super) fn first_place(&self, segment: Id) -> Result<Option<u64>, LogError> {
+        let place: Option<i64> = self.query(|connection| {
+            connection
+                .prepare_cached("SELECT min(position) FROM leaves WHERE segment = ?1")?
+                .query_row([segment.0], |row| row.get(0))
+        })?;
+        Ok(place.map(unsigned))
+    }
+
     /// The states of the segments of a run that the log has.
     pub(super) fn states_of_run(&self, run: Id) -> Result<Vec<(Id, RunState)>, LogError> {
         self.query(|connection| {

@@ -164,6 +164,15 @@ impl LogReader {
         Ok(places.last().is_none_or(|last| *last < size))
     }
 
+    /// Whether a segment has a leaf in the published tree.
+    ///
+    /// # Errors
+    /// When the database or the checkpoint cannot be read.
+    pub fn is_opened(&self, segment: portcullis_core::id::SegmentId) -> Result<bool, LogError> {
+        let Some(place) = self.database.first_place(Hex(*segment.as_bytes()))? else { return Ok(false) };
+        Ok(self.places.published()?.is_some_and(|(_, checkpoint)| place < checkpoint.size()))
+    }
+
     /// Whether only checkpoints with a quorum of witnesses are handed out.
     fn asks_for_quorum(&self) -> Result<bool, LogError> {
         Ok(witness_policy(&self.places)?.is_some_and(|policy| policy.has_quorum()))

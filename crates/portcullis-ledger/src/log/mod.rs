@@ -49,7 +49,7 @@ pub use self::fsck::{LogCheck, check};
 pub use self::heads::{PROGRESS_EVENTS, PROGRESS_EVERY};
 pub use self::keys::{witness_key, writer_notes};
 pub use self::sequencer::{ROUND_LEAVES_MAX, Round};
-pub use self::thread::{LogThread, ROUND_EVERY};
+pub use self::thread::{Anchor, LogThread, NotAnchored, ROUND_EVERY};
 
 /// The name of the published checkpoint.
 const CHECKPOINT_FILE: &str = "checkpoint";

@@ -1,11 +1,15 @@
 //! The thread that keeps the log up with the ledger.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use portcullis_core::id::SegmentId;
+use tokio::sync::oneshot;
+
 use super::Log;
 use super::error::LogError;
+use super::evidence::LogReader;
 use super::folder::LogPlaces;
 use super::sequencer::Round;
 
@@ -14,11 +18,52 @@ pub const ROUND_EVERY: Duration = Duration::from_millis(500);
 /// How long to wait after a failure before the next try, at most.
 const BACK_OFF_MAX: Duration = Duration::from_secs(60);
 
+/// The most segments that wait for their first head at a time.
+const WAITING_MAX: usize = 1024;
+
 /// A thread with the log of a store; dropping it makes one last round, so that what has ended is anchored.
 #[derive(Debug)]
 pub struct LogThread {
-    stop: Option<SyncSender<()>>,
+    messages: SyncSender<Message>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// Asks the thread for the first heads of segments.
+#[derive(Debug, Clone)]
+pub struct Anchor {
+    messages: SyncSender<Message>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Opened(Wanted),
+    Stop,
+}
+
+/// A segment whose first head somebody waits for.
+#[derive(Debug)]
+struct Wanted {
+    segment: SegmentId,
+    answer: oneshot::Sender<()>,
+}
+
+/// A segment is not in the log, and it cannot be said when it will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the log does not take the run up; `portcullis log status` and the daemon's log say why")]
+pub struct NotAnchored;
+
+impl Anchor {
+    /// Waits until a segment, which has an event, is in the published log. How long is up to the caller.
+    ///
+    /// # Errors
+    /// [`NotAnchored`] when the thread has ended, or too many wait.
+    pub async fn opened(&self, segment: SegmentId) -> Result<(), NotAnchored> {
+        let (answer, answered) = oneshot::channel();
+        match self.messages.try_send(Message::Opened(Wanted { segment, answer })) {
+            Ok(()) => answered.await.map_err(|_| NotAnchored),
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(NotAnchored),
+        }
+    }
 }
 
 impl LogThread {
@@ -33,19 +78,26 @@ impl LogThread {
         told: impl Fn(Result<Round, &LogError>) + Send + 'static,
         after: impl FnMut(&mut Log) -> Result<(), LogError> + Send + 'static,
     ) -> Result<LogThread, LogError> {
-        let (stop, stopped) = sync_channel(0);
+        let (messages, heard) = sync_channel(WAITING_MAX);
         let folder = places.ledger.clone();
         let thread = std::thread::Builder::new()
             .name("ledger-log".to_owned())
-            .spawn(move || run(&places, &told, after, &stopped))
+            .spawn(move || run(&places, &told, after, &heard))
             .map_err(|error| LogError::io(&folder, "start the log of", &error))?;
-        Ok(LogThread { stop: Some(stop), thread: Some(thread) })
+        Ok(LogThread { messages, thread: Some(thread) })
+    }
+
+    /// A hand for whoever waits for first heads.
+    #[must_use]
+    pub fn anchor(&self) -> Anchor {
+        Anchor { messages: self.messages.clone() }
     }
 }
 
 impl Drop for LogThread {
     fn drop(&mut self) {
-        drop(self.stop.take());
+        // A thread that has ended hears nothing any more.
+        let _ = self.messages.send(Message::Stop);
         if let Some(thread) = self.thread.take() {
             // A thread that panicked has ended as well.
             let _ = thread.join();
@@ -57,13 +109,14 @@ fn run(
     places: &LogPlaces,
     told: &impl Fn(Result<Round, &LogError>),
     mut after: impl FnMut(&mut Log) -> Result<(), LogError>,
-    stopped: &Receiver<()>,
+    heard: &Receiver<Message>,
 ) {
     let mut log: Option<Log> = None;
     let mut failure: Option<LogError> = None;
+    let mut wanted = Vec::new();
     let mut wait = ROUND_EVERY;
     loop {
-        let last = stopped.recv_timeout(wait) != Err(RecvTimeoutError::Timeout);
+        let last = listen(heard, wait, &mut wanted);
         match step(places, &mut log, &mut after) {
             Ok(round) => {
                 if round.leaves > 0 || failure.take().is_some() {
@@ -82,8 +135,40 @@ fn run(
                 failure = Some(error);
             }
         }
+        answer(places, &mut wanted);
         if last {
             return;
+        }
+    }
+}
+
+/// Waits for the time of the next round, or for somebody who wants one sooner; whether it is the last.
+fn listen(heard: &Receiver<Message>, wait: Duration, wanted: &mut Vec<Wanted>) -> bool {
+    let mut next = heard.recv_timeout(wait);
+    loop {
+        match next {
+            Ok(Message::Opened(segment)) => wanted.push(segment),
+            Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return true,
+            Err(RecvTimeoutError::Timeout) => return false,
+        }
+        // Whoever else asked meanwhile is served by the same round.
+        next = heard.recv_timeout(Duration::ZERO);
+    }
+}
+
+/// Answers those whose segment is in the published log, whichever process put it there, and forgets those who left.
+fn answer(places: &LogPlaces, wanted: &mut Vec<Wanted>) {
+    wanted.retain(|wanted| !wanted.answer.is_closed());
+    if wanted.is_empty() {
+        return;
+    }
+    let Ok(log) = LogReader::open(places) else { return };
+    for Wanted { segment, answer } in std::mem::take(wanted) {
+        if log.is_opened(segment).unwrap_or(false) {
+            // Whoever asked may have gone.
+            let _ = answer.send(());
+        } else {
+            wanted.push(Wanted { segment, answer });
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use portcullis_core::id::RunId;
-use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader};
+use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogThread, NotAnchored};
 use portcullis_ledger::{ExportOptions, Ledger, Reader, SegmentState};
 use portcullis_proof::log::{File, Monitor, TileReader, TrustPolicy};
 use portcullis_proof::{LoggedReport, Status, verify_files};
@@ -253,4 +254,28 @@ fn keys_are_for_their_owner_alone() {
     }
     assert_eq!(fs::metadata(&places.keys).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(fs::metadata(places.database()).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_first_head_is_in_the_published_log_when_the_wait_for_it_ends() {
+    let place = Place::new();
+    let ledger = open(&place.ledger());
+    let mut run = Run::start(&ledger);
+    run.act();
+    run.commit(&ledger).unwrap();
+    let thread = LogThread::start(place.places(), |_| (), |_| Ok(())).unwrap();
+    let anchor = thread.anchor();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let segment = run.head.segment;
+    runtime.block_on(anchor.opened(segment)).unwrap();
+    let (_, published) = place.places().published().unwrap().unwrap();
+    assert_eq!(published.size(), 2, "the enrolment and the open head");
+    // A segment without an event has no head yet; whoever waits for it gives up.
+    let silent = Run::start(&ledger);
+    let waiting = anchor.opened(silent.head.segment);
+    let waited = runtime.block_on(async { tokio::time::timeout(Duration::from_millis(900), waiting).await });
+    assert!(waited.is_err());
+    // The thread ends although somebody still holds a hand of it, and tells whoever comes later.
+    drop(thread);
+    assert_eq!(runtime.block_on(anchor.opened(segment)), Err(NotAnchored));
 }
