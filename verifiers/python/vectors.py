@@ -37,6 +37,16 @@ def export(folder, v):
     return [report["status"], report["exit_code"], found["attack"], found["line"], found["seq"], found["byte"]], \
         [v["status"], v["exit_code"], v["attack"], v["line"], v["seq"], byte]
 
+def archive(folder, v):
+    """A whole export as it is handed over, and a policy."""
+    with open(os.path.join(folder, v["policy"]), "rb") as file:
+        policy = file.read()
+    try:
+        report = chain.verify(os.path.join(folder, v["file"]), [policy])
+    except Exception:  # as the command answers
+        report = dict(status="UNREADABLE", exit_code=3, failure=None)
+    return [report[key] for key in ("status", "exit_code", "failure")], [v[key] for key in ("status", "exit_code", "failure")]
+
 def verdict(files, v):
     segments = [dict(s, ordinal=i, links={int(count): link for count, link in s["links"].items()},
                      parent=dict(segment=s["parent_segment"], link=s["parent_link"]) if s["parent_segment"] else None)
@@ -112,6 +122,8 @@ def run(folder):
     made += [("note " + v["vkey"], signed(v), True) for v in trees["notes"]]
     made += [("leaf " + v["kind"], leaf(v), True) for v in trees["leaves"]]
     made += [("verdict " + v["name"], *verdict(files, v)) for v in trees["verdicts"]]
+    archives = os.path.join(folder, "archives")
+    made += [("archive %s, %s" % (v["file"], v["policy"]), *archive(archives, v)) for v in read(archives, "vectors.json")]
     made.append(("tampered: none VALID", survivors(folder, files, runs, trees), []))
     for name, got, expected in made:
         print("%s %s%s" % ("agrees  " if got == expected else "DIFFERS ", name, "" if got == expected else ": %r, expected %r" % (got, expected)))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::command::{Ran, run};
+use crate::command::{Ran, project, run};
 
 struct Home {
     folder: TempDir,
@@ -144,6 +144,32 @@ fn an_archive_that_programs_could_read_differently_is_refused() {
     let refused = run(&["verify", &archive, "--trust", &policy]);
     assert_eq!(refused.code, 3, "{}", refused.stdout);
     assert!(refused.stderr.contains("two files of one name"), "{}", refused.stderr);
+}
+
+/// Whole exports as files, which the second verifier answers too: `specs/vectors/archives`.
+#[test]
+fn every_archive_gets_its_answer() {
+    let folder = project().join("specs/vectors/archives");
+    let vectors = std::fs::read(folder.join("vectors.json")).unwrap();
+    let vectors: Vec<serde_json::Value> = serde_json::from_slice(&vectors).unwrap();
+    assert_eq!(vectors.len(), 23);
+    for vector in &vectors {
+        let path = |key: &str| folder.join(vector[key].as_str().unwrap()).to_str().unwrap().to_owned();
+        let ran = run(&["verify", &path("file"), "--trust", &path("policy"), "--json"]);
+        assert_eq!(ran.code, vector["exit_code"], "{vector}\n{}{}", ran.stdout, ran.stderr);
+        if ran.code == 3 {
+            continue;
+        }
+        let [report] = ran.json().try_into().unwrap();
+        assert_eq!(report["status"], vector["status"], "{vector}");
+        let mut failure = report["failure"].clone();
+        if failure.is_null() {
+            failure = report["log"]["failure"].clone();
+        }
+        for key in ["attack", "line", "byte"] {
+            assert_eq!(failure[key], vector["failure"][key], "{key} of {vector}");
+        }
+    }
 }
 
 #[test]
