@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::context::Context;
 use crate::family::Family;
 use crate::limits::{MAX_REPLY_BYTES, MAX_SPANS};
 use crate::text::Span;
@@ -119,13 +120,14 @@ impl Check {
     }
 }
 
-/// Checks one contract on a reply. `prompt` is what was asked; only the family `repeat-request` reads it.
+/// Checks one contract on a reply. The context may be a prompt alone; most families read nothing of it.
 ///
-/// A reply that is empty or longer than [`MAX_REPLY_BYTES`] fails every exact contract.
+/// A reply that is empty or longer than [`MAX_REPLY_BYTES`] fails every exact contract. A family that needs what the
+/// context does not have ([`Context::lacks`]) is not applicable, and says what is missing.
 #[must_use]
-pub fn check(contract: &Contract, reply: &str, prompt: Option<&str>) -> Check {
+pub fn check<'a>(contract: &Contract, reply: &str, context: impl Into<Context<'a>>) -> Check {
     match contract.family() {
-        Some(family) => check_family(family, reply, prompt),
+        Some(family) => check_family(family, reply, context),
         None => Check::not_applicable(
             "the statement is of no family that is checked exactly: it has to be judged",
         ),
@@ -134,7 +136,11 @@ pub fn check(contract: &Contract, reply: &str, prompt: Option<&str>) -> Check {
 
 /// Checks a family on a reply, as [`check`] does.
 #[must_use]
-pub fn check_family(family: &Family, reply: &str, prompt: Option<&str>) -> Check {
+pub fn check_family<'a>(family: &Family, reply: &str, context: impl Into<Context<'a>>) -> Check {
+    let context = context.into();
+    if let Some(need) = context.lacks(family) {
+        return Check::not_applicable(need.missing());
+    }
     if reply.trim().is_empty() {
         return Check::new(false, "the reply is empty".to_owned(), Vec::new());
     }
@@ -145,5 +151,5 @@ pub fn check_family(family: &Family, reply: &str, prompt: Option<&str>) -> Check
         );
         return Check::new(false, explanation, Vec::new());
     }
-    crate::check::family(family, reply, prompt)
+    crate::check::family(family, reply, &context)
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::Bound;
 use crate::limits::MAX_SHOWN_CHARS;
+use crate::verify::{Check, HIGH_RISK};
 use crate::wording::{
     BULLETS, CAPITAL_WORDS, CHARACTERS, HIGHLIGHTS, PARAGRAPHS, PLACEHOLDERS, SECTIONS, SENTENCES, TIMES,
     WORDS, bounded,
@@ -177,6 +178,32 @@ pub enum Family {
         /// ISO 639-1 code.
         code: String,
     },
+    /// Documents are cited, as `[DOC:id]`: some, known ones, or both. At least one of the two is demanded.
+    Cites {
+        /// At least one citation is there.
+        present: bool,
+        /// Every citation names a known document.
+        known: bool,
+    },
+    /// What the reply takes over stands in the documents that it cites. At least one of the three is demanded.
+    Grounded {
+        /// Quotations of three words or more.
+        quotations: bool,
+        /// Numbers.
+        numbers: bool,
+        /// The key terms of the prompt do: a proxy for facts that fit the documents.
+        facts: bool,
+    },
+    /// High-risk instructions of the prompt are refused or escalated.
+    Refuses {
+        /// Which, where the statement names them.
+        instructions: Vec<String>,
+    },
+    /// None of some names occurs, see [`Names`](crate::Names).
+    Names {
+        /// Which, where the statement names them; else those of the context.
+        names: Vec<String>,
+    },
 }
 
 impl Family {
@@ -214,7 +241,29 @@ impl Family {
             Self::AllLowercase { .. } => "all-lowercase",
             Self::NoSentenceCapitals => "no-sentence-capitals",
             Self::Language { .. } => "language",
+            Self::Cites { .. } => "cites",
+            Self::Grounded { .. } => "grounded",
+            Self::Refuses { .. } => "refuses",
+            Self::Names { .. } => "names",
         }
+    }
+
+    /// The checks of [`verify`](crate::verify) that decide it, all of which have to hold; none for most families.
+    #[must_use]
+    pub fn checks(&self) -> Vec<Check> {
+        let all: &[(bool, Check)] = match self {
+            Self::Cites { present, known } => {
+                &[(*present, Check::CitationPresence), (*known, Check::CitationMatch)]
+            }
+            Self::Grounded { quotations, numbers, facts } => &[
+                (*quotations, Check::QuotationGrounding),
+                (*numbers, Check::NumberGrounding),
+                (*facts, Check::FactConsistency),
+            ],
+            Self::Refuses { .. } => &[(true, Check::RefusalPolicy)],
+            _ => &[],
+        };
+        all.iter().filter(|(wanted, _)| *wanted).map(|(_, check)| *check).collect()
     }
 }
 
@@ -279,6 +328,25 @@ impl fmt::Display for Family {
             Self::Language { code } => {
                 write!(f, "all of it in {}", crate::text::language::name_of(code).unwrap_or(code))
             }
+            Self::Cites { present: true, known: false } => write!(f, "at least one citation `[DOC:id]`"),
+            Self::Cites { present: true, known: true } => {
+                write!(f, "at least one citation `[DOC:id]`, each of a known document")
+            }
+            Self::Cites { .. } => write!(f, "each citation `[DOC:id]` of a known document"),
+            Self::Grounded { quotations, numbers, facts } => {
+                let parts =
+                    [(*quotations, "quotations"), (*numbers, "numbers"), (*facts, "key terms of the prompt")];
+                let parts: Vec<&str> = parts.iter().filter(|part| part.0).map(|part| part.1).collect();
+                write!(f, "{} in the cited documents", parts.join(", "))
+            }
+            Self::Refuses { instructions } if instructions.is_empty() => write!(
+                f,
+                "high-risk instructions refused or escalated: those given, or else {}",
+                list(&HIGH_RISK)
+            ),
+            Self::Refuses { instructions } => write!(f, "{} refused or escalated", list(instructions)),
+            Self::Names { names } if names.is_empty() => write!(f, "none of the listed names"),
+            Self::Names { names } => write!(f, "none of the names {}", list(names)),
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A *contract* is a statement about a reply (`no commas`, `at least 300 words`, `valid JSON`) with a checker. [`check`]
 //! decides one contract exactly, with a reason and the places that matter; what is of no known [`Family`] is *judged*, by
-//! a model or a guard program elsewhere. [`compile`] reads statements in plain language, and [`explain`] says how. [`ifeval::family_of`] reads the structured instructions of IFEval.
+//! a model or a guard program elsewhere, and so is what needs a [`Context`] that is not given. [`compile`] reads statements in plain language, and [`explain`] says how. [`ifeval::family_of`] reads the structured instructions of IFEval.
 //!
 //! [`verify`] holds a reply against what was asked and the documents it cites.
 //!
@@ -11,10 +11,12 @@
 pub mod bound;
 mod check;
 mod conflict;
+mod context;
 mod contract;
 mod family;
 pub mod ifeval;
 pub mod limits;
+mod names;
 mod repair;
 mod statement;
 pub mod text;
@@ -23,8 +25,10 @@ mod wording;
 
 pub use bound::Bound;
 pub use conflict::{Conflict, conflicts};
+pub use context::{Context, ContextError, Given, Need};
 pub use contract::{Check, Checker, Contract, Priority, Verdict, check, check_family};
 pub use family::{Divider, Family};
+pub use names::{Names, NamesError};
 pub use repair::{Edit, Repair, Step, StepKind, Unrepaired, difference, no_repair, repair};
 pub use statement::{Explanation, StatementError, compile, compile_explained, explain};
 pub use text::Span;

@@ -50,3 +50,11 @@ pub const MAX_NUMBERS: usize = 16_384;
 pub const MAX_NAMED: usize = 32;
 /// Characters of each.
 pub const MAX_NAMED_CHARS: usize = 120;
+/// Bytes of one of them where it comes with a reply.
+pub const MAX_HIGH_RISK_BYTES: usize = 1_024;
+/// Names of one list.
+pub const MAX_NAMES: usize = 100_000;
+/// Bytes of a name.
+pub const MAX_NAME_BYTES: usize = 256;
+/// Words of a name.
+pub const MAX_NAME_WORDS: usize = 64;

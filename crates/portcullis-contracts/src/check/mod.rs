@@ -7,18 +7,20 @@ mod length;
 mod letters;
 mod punctuation;
 mod structure;
+mod verified;
 mod whole;
 
 pub(crate) use structure::bare;
 
 use crate::bound::Bound;
+use crate::context::Context;
 use crate::contract::Check;
 use crate::family::Family;
 use crate::text::Span;
 use crate::wording::{Noun, count};
 
 /// Checks a reply that is neither empty nor too long.
-pub(crate) fn family(family: &Family, reply: &str, prompt: Option<&str>) -> Check {
+pub(crate) fn family(family: &Family, reply: &str, context: &Context<'_>) -> Check {
     match family {
         Family::Words { count } => length::words(reply, count),
         Family::Characters { count } => length::characters(reply, count),
@@ -38,7 +40,7 @@ pub(crate) fn family(family: &Family, reply: &str, prompt: Option<&str>) -> Chec
         Family::Placeholders { count } => structure::placeholders(reply, count),
         Family::Json => format::json(reply),
         Family::Yaml => format::yaml(reply),
-        Family::RepeatRequest { request } => whole::repeats(reply, request.as_deref().or(prompt)),
+        Family::RepeatRequest { request } => whole::repeats(reply, request.as_deref().or(context.prompt)),
         Family::BeginsWith { phrase } => whole::begins(reply, phrase),
         Family::EndsWith { phrase } => whole::ends(reply, phrase),
         Family::Quoted => whole::quoted(reply),
@@ -52,6 +54,9 @@ pub(crate) fn family(family: &Family, reply: &str, prompt: Option<&str>) -> Chec
         Family::NoSentenceCapitals => letters::no_sentence_capitals(reply),
         Family::Without { mark } => punctuation::without(reply, *mark),
         Family::Language { code } => language::language(reply, code),
+        Family::Cites { .. } | Family::Grounded { .. } => verified::held(family, reply, context, None),
+        Family::Refuses { instructions } => verified::held(family, reply, context, Some(instructions)),
+        Family::Names { names } => verified::names(reply, names, context),
     }
 }
 

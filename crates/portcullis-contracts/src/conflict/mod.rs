@@ -9,6 +9,7 @@ mod pair;
 
 use serde::{Deserialize, Serialize};
 
+use crate::context::Context;
 use crate::contract::Contract;
 use crate::family::Family;
 use crate::wording::{SENTENCES, WORDS, bounded};
@@ -22,15 +23,16 @@ pub struct Conflict {
     pub reason: String,
 }
 
-/// Every conflict that the rules find: alone impossible ones, pairs, and triples of counts. `prompt` is what was asked;
-/// it matters where the reply has to repeat it. Judged contracts are in no conflict that code could know.
+/// Every conflict that the rules find: alone impossible ones, pairs, and triples of counts. The context may be a prompt
+/// alone, which matters where the reply has to repeat it. Judged contracts are in no conflict that code could know.
 #[must_use]
-pub fn conflicts(contracts: &[Contract], prompt: Option<&str>) -> Vec<Conflict> {
+pub fn conflicts<'a>(contracts: &[Contract], context: impl Into<Context<'a>>) -> Vec<Conflict> {
+    let context = &context.into();
     let exact: Vec<(&Contract, &Family)> =
         contracts.iter().filter_map(|contract| Some((contract, contract.family()?))).collect();
     let mut found: Vec<(Vec<usize>, String)> = Vec::new();
     for (at, (_, family)) in exact.iter().enumerate() {
-        if let Some(reason) = alone(family) {
+        if let Some(reason) = alone(family, context) {
             found.push((vec![at], reason));
         }
     }
@@ -40,7 +42,7 @@ pub fn conflicts(contracts: &[Contract], prompt: Option<&str>) -> Vec<Conflict> 
             exact.iter().enumerate().skip(a + 1).filter(|(at, _)| !impossible.contains(at))
         {
             if let Some(reason) =
-                pair::conflict(first, second, prompt).or_else(|| pair::conflict(second, first, prompt))
+                pair::conflict(first, second, context).or_else(|| pair::conflict(second, first, context))
             {
                 found.push((vec![a, b], reason));
             }
@@ -64,7 +66,7 @@ pub fn conflicts(contracts: &[Contract], prompt: Option<&str>) -> Vec<Conflict> 
 }
 
 /// Why a contract can never hold.
-fn alone(family: &Family) -> Option<String> {
+fn alone(family: &Family, context: &Context<'_>) -> Option<String> {
     let bound = match family {
         Family::Words { count }
         | Family::Characters { count }
@@ -80,6 +82,9 @@ fn alone(family: &Family) -> Option<String> {
         | Family::CapitalWords { count } => count,
         Family::ParagraphWord { paragraph, total: Some(total), .. } if paragraph > total => {
             return Some(format!("there is no paragraph {paragraph} of {total}"));
+        }
+        Family::Cites { present: true, known: true } if context.documents.is_some_and(<[_]>::is_empty) => {
+            return Some("there is no known document to cite".to_owned());
         }
         _ => return None,
     };

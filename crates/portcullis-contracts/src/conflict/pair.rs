@@ -2,19 +2,22 @@
 
 use super::literal::literals;
 use crate::bound::Bound;
+use crate::context::Context;
 use crate::family::{Divider, Family, shown};
 use crate::text::search::{find_words, prefix_length};
 use crate::text::sentences::sentences;
 use crate::text::{cut, words};
+use crate::verify::OPENING;
 use crate::wording::{self, CHARACTERS, PARAGRAPHS, RESPONSES, WORDS, bounded, often, verb};
 
 /// Why `a` rules out `b`. Rules have a direction: ask both ways.
-pub(super) fn conflict(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
+pub(super) fn conflict(a: &Family, b: &Family, context: &Context<'_>) -> Option<String> {
     counts(a, b)
-        .or_else(|| formats(a, b, prompt))
-        .or_else(|| edges(a, b, prompt))
+        .or_else(|| formats(a, b, context))
+        .or_else(|| edges(a, b, context))
         .or_else(|| cases(a, b))
-        .or_else(|| texts(a, b, prompt))
+        .or_else(|| citations(a, b, context))
+        .or_else(|| texts(a, b, context))
         .or_else(|| paragraphs(a, b))
 }
 
@@ -62,7 +65,7 @@ fn counts(a: &Family, b: &Family) -> Option<String> {
 }
 
 /// Formats of the whole reply rule out what stands outside them.
-fn formats(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
+fn formats(a: &Family, b: &Family, context: &Context<'_>) -> Option<String> {
     let name = match a {
         Family::Json => "JSON",
         Family::Yaml => "YAML",
@@ -73,7 +76,7 @@ fn formats(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
             Some("line breaks in JSON strings are escaped: no line starts with a bullet".to_owned())
         }
         Family::RepeatRequest { .. } | Family::BeginsWith { .. } => {
-            let structured = literals(b, prompt).first().is_some_and(|literal| {
+            let structured = literals(b, context).first().is_some_and(|literal| {
                 literal.starts_with(['{', '[']) || name == "YAML" && literal.starts_with("- ")
             });
             (!structured).then(|| format!("{name} starts with a mapping or a sequence, not with a text"))
@@ -90,10 +93,10 @@ fn formats(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
 }
 
 /// What comes first or last.
-fn edges(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
+fn edges(a: &Family, b: &Family, context: &Context<'_>) -> Option<String> {
     let first = |family: &Family| matches!(family, Family::BeginsWith { .. } | Family::RepeatRequest { .. });
     let both = |same: bool| {
-        let (a, b) = (literals(a, prompt), literals(b, prompt));
+        let (a, b) = (literals(a, context), literals(b, context));
         let (a, b) = (a.first()?, b.first()?);
         let alike = if same { starts_alike(a, b) } else { ends_alike(a, b) };
         let place = if same { "first" } else { "last" };
@@ -103,7 +106,7 @@ fn edges(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
         (a, b) if first(a) && first(b) => both(true),
         (Family::EndsWith { .. }, Family::EndsWith { .. }) => both(false),
         (Family::Quoted, Family::RepeatRequest { .. }) => {
-            let literals = literals(b, prompt);
+            let literals = literals(b, context);
             let request = literals.first()?;
             (!request.starts_with('"'))
                 .then(|| "the request has to come first, before any quotation mark".to_owned())
@@ -174,10 +177,35 @@ fn cases(a: &Family, b: &Family) -> Option<String> {
     }
 }
 
+/// What rules citations out: no capital letters, no square brackets, or none of the known documents can be named.
+fn citations(a: &Family, b: &Family, context: &Context<'_>) -> Option<String> {
+    let Family::Cites { present: true, known } = b else { return None };
+    let mut markers =
+        context.documents.filter(|_| *known).unwrap_or_default().iter().map(|document| marker(&document.id));
+    match a {
+        Family::AllLowercase { .. } => Some(format!("`{OPENING}` has capital letters")),
+        Family::Placeholders { count: Bound { below: Some(0 | 1), .. } } => {
+            Some("a citation stands in square brackets, as placeholders do".to_owned())
+        }
+        Family::AllCapitals { .. } => (markers.len() > 0
+            && markers.all(|marker| marker.chars().any(char::is_lowercase)))
+        .then(|| "the id of every known document has lower-case letters".to_owned()),
+        limit if is_limit(limit) => {
+            let each = markers.map(|marker| against(limit, &marker, false, context));
+            each.collect::<Option<Vec<String>>>().and_then(|reasons| reasons.into_iter().next())
+        }
+        _ => None,
+    }
+}
+
+fn marker(id: &str) -> String {
+    format!("{OPENING}{id}]")
+}
+
 /// What `a` forbids or limits, and `b` demands word for word.
-fn texts(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
+fn texts(a: &Family, b: &Family, context: &Context<'_>) -> Option<String> {
     if let (Family::Options { options }, true) = (b, is_limit(a)) {
-        let each = options.iter().map(|option| against(a, option, false));
+        let each = options.iter().map(|option| against(a, option, false, context));
         return each.collect::<Option<Vec<String>>>().and_then(|reasons| reasons.into_iter().next());
     }
     if let (Family::LetterCount { letter, count }, Family::KeywordCount { keyword, count: times }) = (a, b) {
@@ -188,7 +216,7 @@ fn texts(a: &Family, b: &Family, prompt: Option<&str>) -> Option<String> {
             .map(|_| format!("`{}` so often has the letter `{letter}` {}", shown(keyword), often(needed)));
     }
     let whole = matches!(b, Family::RepeatRequest { .. });
-    literals(b, prompt).iter().find_map(|literal| against(a, literal, whole)).or_else(|| {
+    literals(b, context).iter().find_map(|literal| against(a, literal, whole, context)).or_else(|| {
         // Keywords add up; one within another is counted once.
         let (
             Family::LetterCount { letter, count: Bound { below: Some(below), .. } },
@@ -222,11 +250,12 @@ const fn is_limit(family: &Family) -> bool {
             | Family::Words { .. }
             | Family::Characters { .. }
             | Family::SentenceLength { .. }
+            | Family::Names { .. }
     )
 }
 
 /// Why a demanded text cannot stand where `limit` holds. `whole` says that the text stands by itself, from the start.
-fn against(limit: &Family, text: &str, whole: bool) -> Option<String> {
+fn against(limit: &Family, text: &str, whole: bool, context: &Context<'_>) -> Option<String> {
     let shown_text = shown(text);
     let over = |count: &Bound, found: usize| count.below.is_some_and(|below| found >= below as usize);
     match limit {
@@ -252,6 +281,10 @@ fn against(limit: &Family, text: &str, whole: bool) -> Option<String> {
             over(count, found).then(|| format!("`{shown_text}` has {}", wording::count(found, CHARACTERS)))
         }
         Family::SentenceLength { count } => sentence(count, text, whole),
+        Family::Names { names } => {
+            let (spans, _) = context.names_of(names)?.find(text);
+            (!spans.is_empty()).then(|| format!("`{shown_text}` has a name of the list"))
+        }
         _ => None,
     }
 }

@@ -85,12 +85,12 @@ fn literals(family: &Family, prompt: Option<&str>) -> Vec<String> {
 
 /// What generators of candidates know beside the text.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a> {
+pub(super) struct Surroundings<'a> {
     pub(super) contracts: &'a [&'a Contract],
     pub(super) prompt: Option<&'a str>,
 }
 
-impl Context<'_> {
+impl Surroundings<'_> {
     /// Whether a line is the delimiter of some contract, which others leave alone even while it fails.
     pub(super) fn is_delimiter(&self, line: &str) -> bool {
         let line = line.trim();

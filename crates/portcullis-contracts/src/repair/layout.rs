@@ -1,6 +1,6 @@
 //! Paragraphs merged and broken at places where lines and sentences end already.
 
-use super::Context;
+use super::Surroundings;
 use super::candidate::{Candidate, StepKind, apply, extent, openings};
 use crate::bound::Bound;
 use crate::check::bare;
@@ -144,7 +144,7 @@ pub(super) fn paragraph_word(
     word: &str,
     within: u32,
     total: Option<u32>,
-    context: Context<'_>,
+    context: Surroundings<'_>,
 ) -> Vec<Candidate> {
     let total = total.map(Bound::exactly).or_else(|| context.paragraphs());
     let before_count = (nth as usize).saturating_sub(1);

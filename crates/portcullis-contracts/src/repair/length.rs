@@ -1,6 +1,6 @@
 //! Sentences joined and split, duplicates taken out.
 
-use super::Context;
+use super::Surroundings;
 use std::collections::HashSet;
 
 use super::candidate::{Candidate, Change, StepKind, apply, capitalised, last_before, open_lines};
@@ -50,7 +50,7 @@ fn duplicate(text: &str) -> Option<Span> {
 }
 
 /// The number of sentences, by joining or splitting as many as needed.
-pub(super) fn sentence_count(text: &str, count: &Bound, context: Context<'_>) -> Vec<Candidate> {
+pub(super) fn sentence_count(text: &str, count: &Bound, context: Surroundings<'_>) -> Vec<Candidate> {
     let holds = |text: &str| count.holds(sentences(text).len());
     let found = sentences(text).len();
     let sets = if count.below.is_some_and(|below| found >= below as usize) {
@@ -126,7 +126,7 @@ fn is_number(sentence: &str) -> bool {
 }
 
 /// A full stop at the end of lines that have no mark there and something below.
-fn line_end_edits(text: &str, context: Context<'_>) -> Vec<Change> {
+fn line_end_edits(text: &str, context: Surroundings<'_>) -> Vec<Change> {
     let lines = open_lines(text);
     let last = lines.len().saturating_sub(1);
     lines
@@ -165,7 +165,7 @@ fn capital_at(text: &str, at: usize) -> Option<Change> {
 }
 
 /// Every sentence within its bound: long ones are split where a mark or a line's end allows it, short ones joined.
-pub(super) fn sentence_length(text: &str, count: &Bound, context: Context<'_>) -> Vec<Candidate> {
+pub(super) fn sentence_length(text: &str, count: &Bound, context: Surroundings<'_>) -> Vec<Candidate> {
     let mut current = text.to_owned();
     for _ in 0..MAX_EDITS {
         let spans = sentences(&current);
@@ -191,7 +191,7 @@ pub(super) fn sentence_length(text: &str, count: &Bound, context: Context<'_>) -
 }
 
 /// The split of a sentence that leaves the longest first part that holds; the one nearest to it where none does.
-fn split(text: &str, span: Option<&Span>, count: &Bound, context: Context<'_>) -> Option<Vec<Change>> {
+fn split(text: &str, span: Option<&Span>, count: &Bound, context: Surroundings<'_>) -> Option<Vec<Change>> {
     let span = span?.clone();
     let within = |change: &Change| change.0.start > span.start && change.0.end < span.end;
     let mut points: Vec<Change> = line_end_edits(text, context).into_iter().filter(within).collect();

@@ -1,6 +1,6 @@
 //! Marks put where the text already has what they mark: bullets, highlights, titles, postscripts, sections, separators.
 
-use super::Context;
+use super::Surroundings;
 use super::candidate::{Candidate, Change, StepKind, apply, open_lines};
 use crate::bound::Bound;
 use crate::limits::MAX_EDITS;
@@ -12,7 +12,7 @@ use crate::text::{Span, cut, from, marks, to, trimmed, words};
 const CONTENT_WORDS: usize = 3;
 
 /// The number of bullets.
-pub(super) fn bullets(text: &str, count: &Bound, context: Context<'_>) -> Vec<Candidate> {
+pub(super) fn bullets(text: &str, count: &Bound, context: Surroundings<'_>) -> Vec<Candidate> {
     let found = marks::bullets(text);
     let holds = |text: &str| count.holds(marks::bullets(text).len());
     let sets = if count.below.is_some_and(|below| found.len() >= below as usize) {
@@ -34,7 +34,7 @@ pub(super) fn bullets(text: &str, count: &Bound, context: Context<'_>) -> Vec<Ca
 
 type Edits = (&'static str, Vec<Change>);
 
-fn fewer_bullets(text: &str, found: &[Span], context: Context<'_>) -> Vec<Edits> {
+fn fewer_bullets(text: &str, found: &[Span], context: Surroundings<'_>) -> Vec<Edits> {
     let mut emphasis = Vec::new();
     let mut rules = Vec::new();
     let mut items: Vec<(usize, Change)> = Vec::new();
@@ -74,7 +74,7 @@ fn fewer_bullets(text: &str, found: &[Span], context: Context<'_>) -> Vec<Edits>
     ]
 }
 
-fn more_bullets(text: &str, found: &[Span], context: Context<'_>) -> Vec<Edits> {
+fn more_bullets(text: &str, found: &[Span], context: Surroundings<'_>) -> Vec<Edits> {
     let is_bullet =
         |line: &Span| found.iter().any(|bullet| bullet.start < line.end && line.start <= bullet.start);
     let mut other = Vec::new();
@@ -162,7 +162,7 @@ pub(super) fn highlights(text: &str, count: &Bound) -> Vec<Candidate> {
 }
 
 /// A title from a heading that is there, or else from the words of the request.
-pub(super) fn title(text: &str, context: Context<'_>) -> Vec<Candidate> {
+pub(super) fn title(text: &str, context: Surroundings<'_>) -> Vec<Candidate> {
     let mut out = Vec::new();
     if let Some(line) = open_lines(text).into_iter().next() {
         let inner = trimmed(cut(text, line.clone()), line.start);

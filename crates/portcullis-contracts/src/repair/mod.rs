@@ -20,7 +20,8 @@ use std::cell::Cell;
 use serde::{Deserialize, Serialize};
 
 use crate::conflict::conflicts;
-use crate::contract::{Contract, check};
+use crate::context::Context;
+use crate::contract::{Contract, Verdict, check};
 use crate::family::Family;
 use crate::limits::{
     MAX_CANDIDATES, MAX_CHECKED_BYTES, MAX_COMPOUND_BREAKS, MAX_COMPOUND_CANDIDATES, MAX_EDITS,
@@ -28,7 +29,7 @@ use crate::limits::{
 };
 use crate::text::Span;
 pub use candidate::StepKind;
-use candidate::{Candidate, Context};
+use candidate::{Candidate, Surroundings};
 pub use difference::difference;
 
 /// A replacement on the original reply.
@@ -77,16 +78,19 @@ pub struct Repair {
     pub edit_ratio: f64,
 }
 
-/// Repairs a reply as far as code can. `prompt` is what was asked.
+/// Repairs a reply as far as code can. The context may be a prompt alone.
 ///
-/// Judged contracts are left alone. A reply that is empty or longer than [`MAX_REPAIR_BYTES`], or with more than
+/// Judged contracts are left alone, and so are those that the context does not suffice for. A reply that is empty or longer than [`MAX_REPAIR_BYTES`], or with more than
 /// [`MAX_STATEMENTS`] exact contracts, is returned as it is; after [`MAX_CHECKED_BYTES`] no more is tried.
 #[must_use]
-pub fn repair(contracts: &[Contract], reply: &str, prompt: Option<&str>) -> Repair {
-    let exact: Vec<&Contract> = contracts.iter().filter(|contract| contract.family().is_some()).collect();
+pub fn repair<'a>(contracts: &[Contract], reply: &str, context: impl Into<Context<'a>>) -> Repair {
+    let context = context.into();
+    let exact: Vec<&Contract> = contracts.iter().filter(|contract| !contract.is_judged(&context)).collect();
     let too_many = exact.len() > MAX_STATEMENTS;
-    let given_way = if too_many { Vec::new() } else { given_way(contracts, prompt) };
-    let engine = Engine { contracts: &exact, prompt, given_way, checked: Cell::new(0) };
+    let given_way = if too_many { Vec::new() } else { given_way(contracts, &context) };
+    let aside: usize =
+        exact.iter().filter_map(|contract| contract.family()).map(|family| context.bytes_for(family)).sum();
+    let engine = Engine { contracts: &exact, context, aside, given_way, checked: Cell::new(0) };
     let start = engine.state(reply.to_owned(), Vec::new());
     let refused = if reply.trim().is_empty() {
         Some("the reply is empty".to_owned())
@@ -125,9 +129,9 @@ pub fn repair(contracts: &[Contract], reply: &str, prompt: Option<&str>) -> Repa
 }
 
 /// Ids of contracts that give way in a conflict: the lowest of each set, the later among equals.
-fn given_way(contracts: &[Contract], prompt: Option<&str>) -> Vec<String> {
+fn given_way(contracts: &[Contract], context: &Context<'_>) -> Vec<String> {
     let place = |id: &str| contracts.iter().position(|contract| contract.id == id).unwrap_or_default();
-    conflicts(contracts, prompt)
+    conflicts(contracts, *context)
         .iter()
         .filter_map(|conflict| {
             conflict
@@ -170,6 +174,7 @@ const fn rank(family: &Family) -> u32 {
         Family::Without { .. } => 16,
         Family::NoSentenceCapitals | Family::AllCapitals { .. } | Family::AllLowercase { .. } => 17,
         Family::Language { .. } => 18,
+        Family::Cites { .. } | Family::Grounded { .. } | Family::Refuses { .. } | Family::Names { .. } => 18,
         Family::Quoted => 19,
         Family::Yaml => 20,
         Family::Json => 21,
@@ -186,7 +191,9 @@ struct State {
 
 struct Engine<'a> {
     contracts: &'a [&'a Contract],
-    prompt: Option<&'a str>,
+    context: Context<'a>,
+    /// Bytes beside the reply that all contracts read, each time they are checked.
+    aside: usize,
     given_way: Vec<String>,
     /// Bytes checked so far.
     checked: Cell<usize>,
@@ -200,9 +207,9 @@ impl Engine<'_> {
     }
 
     fn state(&self, text: String, steps: Vec<Step>) -> State {
-        self.spend(text.len().saturating_mul(self.contracts.len()));
+        self.spend(text.len().saturating_mul(self.contracts.len()).saturating_add(self.aside));
         let held =
-            self.contracts.iter().map(|contract| check(contract, &text, self.prompt).holds()).collect();
+            self.contracts.iter().map(|contract| check(contract, &text, self.context).holds()).collect();
         State { text, held, steps }
     }
 
@@ -252,8 +259,8 @@ impl Engine<'_> {
         let family = contract.family()?;
         let holds = self.spend(candidate.text.len())
             && candidate.text != state.text
-            && check(contract, &candidate.text, self.prompt).holds();
-        if !holds || !candidate.is_honest(&state.text, family, self.prompt) {
+            && check(contract, &candidate.text, self.context).holds();
+        if !holds || !candidate.is_honest(&state.text, family, self.context.prompt) {
             return None;
         }
         let (_, edit_ratio) = difference(&state.text, &candidate.text);
@@ -275,8 +282,8 @@ impl Engine<'_> {
         if !self.spend(text.len().saturating_mul(MAX_EDITS)) {
             return Vec::new();
         }
-        let context = Context { contracts: self.contracts, prompt: self.prompt };
-        let holds = |text: &str| crate::contract::check_family(family, text, self.prompt).holds();
+        let context = Surroundings { contracts: self.contracts, prompt: self.context.prompt };
+        let holds = |text: &str| crate::contract::check_family(family, text, self.context).holds();
         let mut out = match family {
             Family::Responses { count, separator } => marks::responses(text, *count, separator),
             Family::Sentences { count } => length::sentence_count(text, count, context),
@@ -296,7 +303,9 @@ impl Engine<'_> {
             Family::Placeholders { .. } => whole::placeholders(text),
             Family::BeginsWith { phrase } => whole::begins(text, phrase),
             Family::EndsWith { phrase } => whole::ends(text, phrase),
-            Family::RepeatRequest { request } => whole::repeats(text, request.as_deref().or(self.prompt)),
+            Family::RepeatRequest { request } => {
+                whole::repeats(text, request.as_deref().or(self.context.prompt))
+            }
             Family::Without { mark } => whole::without(text, *mark),
             Family::NoSentenceCapitals => whole::sentence_capitals(text, |text| {
                 !self.spend(0)
@@ -313,6 +322,10 @@ impl Engine<'_> {
             | Family::KeywordCount { .. }
             | Family::Excludes { .. }
             | Family::Language { .. } => Vec::new(),
+            Family::Cites { .. }
+            | Family::Grounded { .. }
+            | Family::Refuses { .. }
+            | Family::Names { .. } => return Vec::new(),
         };
         if is_capped(family) {
             out.extend(length::without_duplicates(text, holds));
@@ -342,6 +355,8 @@ impl Engine<'_> {
             .iter()
             .enumerate()
             .filter(|(at, _)| state.held.get(*at) == Some(&false))
+            // What does not apply does not fail.
+            .filter(|(_, contract)| check(contract, &state.text, self.context).verdict == Verdict::Fail)
             .map(|(at, contract)| Unrepaired { contract: contract.id.clone(), reason: reason(at) })
             .collect();
         Repair { text: state.text, edits, steps: state.steps, unrepaired, edit_ratio }
@@ -418,6 +433,10 @@ pub const fn no_repair(family: &Family) -> Option<&'static str> {
     match family {
         Family::Excludes { .. } => Some("to take a word out or put another in its place is writing"),
         Family::Language { .. } => Some("to translate is writing"),
+        Family::Cites { .. } => Some("which document a sentence rests on is for its author to say"),
+        Family::Grounded { .. } => Some("to put another quotation or number in its place is writing"),
+        Family::Refuses { .. } => Some("to refuse is writing, and changes what the reply says"),
+        Family::Names { .. } => Some("to take a name out or put another word in its place is writing"),
         Family::Words { count } | Family::Characters { count } if count.below.is_none() => {
             Some("to lengthen a reply is writing")
         }

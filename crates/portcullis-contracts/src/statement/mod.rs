@@ -5,6 +5,8 @@
 //! statement beside its family must be words that add nothing ([`vocabulary`]). *At least 300 words* is exact; *at least
 //! 300 words about cats* is more than a machine can check, so it is judged, and [`explain`] says why.
 
+mod conduct;
+mod documents;
 mod keywords;
 mod length;
 mod letters;
@@ -18,9 +20,11 @@ mod whole;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::context::Need;
 use crate::contract::{Checker, Contract, Priority};
 use crate::family::{Family, list};
 use crate::limits::{MAX_STATEMENT_BYTES, MAX_STATEMENTS};
+use crate::verify::Check;
 use reading::{Found, Reading};
 use token::Kind;
 
@@ -61,6 +65,12 @@ pub struct Explanation {
     pub not_understood: Vec<String>,
     /// The family it would have been, had the rest been understood.
     pub nearest: Option<Family>,
+    /// What is needed beside the reply. Where it is not given, the statement is judged after all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<Need>,
+    /// The checks of [`verify`](crate::verify) that decide, where they do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Check>,
 }
 
 impl Explanation {
@@ -111,6 +121,9 @@ type Recogniser = fn(&Reading) -> Option<Found>;
 
 /// Recognisers in order: the narrower first, since the first that matches decides.
 const RECOGNISERS: &[Recogniser] = &[
+    documents::cites,
+    documents::grounded,
+    conduct::refuses,
     whole::repeat_request,
     length::paragraph_word,
     structure::responses,
@@ -140,6 +153,7 @@ const RECOGNISERS: &[Recogniser] = &[
     keywords::excludes,
     keywords::includes,
     letters::language,
+    conduct::names,
 ];
 
 /// Says what a statement becomes and why. One that is longer than [`MAX_STATEMENT_BYTES`] is judged, unread.
@@ -152,6 +166,8 @@ pub fn explain(statement: &str) -> Explanation {
         notes: nearest.map(|found| found.notes.clone()).unwrap_or_default(),
         not_understood,
         nearest: nearest.map(|found| found.family.clone()),
+        needs: Vec::new(),
+        checks: Vec::new(),
     };
     if statement.len() > MAX_STATEMENT_BYTES {
         return judged("too long to be read".to_owned(), None, Vec::new());
@@ -163,10 +179,13 @@ pub fn explain(statement: &str) -> Explanation {
             return judged(obstacle.clone(), Some(&found), Vec::new());
         }
         let left = left_over(&reading, &found);
-        if !left.strong && left.words.len() <= MAX_UNKNOWN {
+        let unknown = if found.is_strict { 0 } else { MAX_UNKNOWN };
+        if !left.strong && left.words.len() <= unknown {
             return Explanation {
                 statement: statement.to_owned(),
                 reading: found.family.to_string(),
+                needs: found.family.needs().to_vec(),
+                checks: found.family.checks(),
                 checker: Checker::Exact(found.family),
                 notes: found.notes,
                 not_understood: left.words,
@@ -192,6 +211,7 @@ struct LeftOver {
 /// What of a statement its family does not explain.
 fn left_over(reading: &Reading, found: &Found) -> LeftOver {
     let mut left = LeftOver { words: Vec::new(), strong: false };
+    let is_filler = if found.is_strict { vocabulary::is_plain } else { vocabulary::is_filler };
     for (at, token) in reading.tokens.iter().enumerate() {
         if found.used.contains(&at) {
             continue;
@@ -210,10 +230,7 @@ fn left_over(reading: &Reading, found: &Found) -> LeftOver {
                 left.strong = true;
                 left.words.push(token.raw.clone());
             }
-            Kind::Word
-                if token.is(found.vocabulary)
-                    || vocabulary::is_filler(token)
-                    || quantity::is_negation(token) => {}
+            Kind::Word if token.is(found.vocabulary) || is_filler(token) || quantity::is_negation(token) => {}
             Kind::Word => {
                 let number =
                     reading.quantities.iter().any(|quantity| (quantity.start..quantity.end).contains(&at));

@@ -27,15 +27,23 @@ pub(super) struct Found {
     pub(super) notes: Vec<String>,
     /// What makes the statement undecidable, where something does.
     pub(super) obstacle: Option<String>,
+    /// Whether one word that nothing explains is one too many.
+    pub(super) is_strict: bool,
 }
 
 impl Found {
     pub(super) fn new(family: Family, vocabulary: &'static [&'static str]) -> Self {
-        Self { family, vocabulary, used: Vec::new(), notes: Vec::new(), obstacle: None }
+        Self { family, vocabulary, used: Vec::new(), notes: Vec::new(), obstacle: None, is_strict: false }
     }
 
     pub(super) fn using(mut self, tokens: impl IntoIterator<Item = usize>) -> Self {
         self.used.extend(tokens);
+        self
+    }
+
+    /// Leaves no word unexplained.
+    pub(super) fn strictly(mut self) -> Self {
+        self.is_strict = true;
         self
     }
 

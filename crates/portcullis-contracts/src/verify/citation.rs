@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{CitationDuty, Document, Finding, Reply, Settings, count};
+use super::{Absence, CitationDuty, Document, Finding, Reply, Settings, count};
 use crate::limits::MAX_DOCUMENT_ID_BYTES;
 use crate::text::{Span, from, to};
 
-const OPENING: &str = "[DOC:";
+/// How a marker begins.
+pub(crate) const OPENING: &str = "[DOC:";
 
 /// A marker in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,14 +79,17 @@ pub(super) fn presence(cited: &Cited<'_>, reply: &Reply<'_>, settings: &Settings
         return Finding::pass(explanation).in_reply(reply, spans);
     }
     if refused {
-        return Finding::not_applicable("the reply refuses: there is nothing to cite for");
+        return Finding::not_applicable(
+            Absence::Knowledge,
+            "the reply refuses: there is nothing to cite for",
+        );
     }
     if settings.citations == CitationDuty::Never {
-        return Finding::not_applicable("a reply need not cite here");
+        return Finding::not_applicable(Absence::Knowledge, "a reply need not cite here");
     }
     let without = reply.documents.unwrap_or_default().is_empty();
     if without && settings.citations == CitationDuty::WithDocuments {
-        return Finding::not_applicable("there is no document to cite");
+        return Finding::not_applicable(Absence::Knowledge, "there is no document to cite");
     }
     let bare: Vec<Span> = cited.all.iter().map(|citation| citation.span.clone()).collect();
     let explanation = match bare.len() {
@@ -97,17 +101,20 @@ pub(super) fn presence(cited: &Cited<'_>, reply: &Reply<'_>, settings: &Settings
 
 pub(super) fn matches(cited: &Cited<'_>, reply: &Reply<'_>) -> Finding {
     if cited.all.is_empty() {
-        return Finding::not_applicable("the reply has no citation");
+        return Finding::not_applicable(Absence::Nothing, "the reply has no citation");
     }
     let Some(known) = reply.documents else {
-        return Finding::not_applicable("nothing is known of documents that could be cited");
+        return Finding::not_applicable(
+            Absence::Knowledge,
+            "nothing is known of documents that could be cited",
+        );
     };
     let ids: BTreeSet<&str> = known.iter().map(|document| document.id.as_str()).collect();
     let wrong = |citation: &&Citation<'_>| citation.id.is_none_or(|id| !ids.contains(id));
     let wrong: Vec<&Citation<'_>> = cited.all.iter().filter(wrong).collect();
     // A marker that names nothing is the business of presence as long as there is no other.
     if !cited.cites() {
-        return Finding::not_applicable("the reply has no whole citation");
+        return Finding::not_applicable(Absence::Support, "the reply has no whole citation");
     }
     if wrong.is_empty() {
         let documents = count(cited.documents.len(), "known document is", "known documents are");

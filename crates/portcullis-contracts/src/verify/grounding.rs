@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::citation::Cited;
-use super::{Finding, Reply, count};
+use super::{Absence, Finding, Reply, count};
 use crate::limits::{MAX_NUMBERS, MAX_QUOTATIONS};
 use crate::text::{Span, cut, from};
 
@@ -53,7 +53,7 @@ pub fn quotations(text: &str) -> Vec<Span> {
 pub(super) fn quoted(cited: &Cited<'_>, reply: &Reply<'_>) -> Finding {
     let spans = quotations(reply.said.text);
     if spans.is_empty() {
-        return Finding::not_applicable("the reply quotes nothing of three words or more");
+        return Finding::not_applicable(Absence::Nothing, "the reply quotes nothing of three words or more");
     }
     if spans.len() > MAX_QUOTATIONS {
         let count = spans.len();
@@ -236,7 +236,7 @@ fn canonical(whole: &str, part: &str) -> String {
 pub(super) fn numbered(cited: &Cited<'_>, reply: &Reply<'_>) -> Finding {
     let spans = numbers(reply.said.text);
     if spans.is_empty() {
-        return Finding::not_applicable("the reply has no numbers");
+        return Finding::not_applicable(Absence::Nothing, "the reply has no numbers");
     }
     if spans.len() > MAX_NUMBERS {
         let count = spans.len();
@@ -290,9 +290,10 @@ fn answer(
         return Finding::pass(explanation).resting_on(rests_on);
     }
     if reply.documents.is_none() || !cited.cites() {
-        return Finding::not_applicable(format!(
-            "the reply cites nothing that its {many} could be held against"
-        ));
+        return Finding::not_applicable(
+            Absence::Support,
+            format!("the reply cites nothing that its {many} could be held against"),
+        );
     }
     let stand = if missing.len() == 1 { "does not stand" } else { "do not stand" };
     Finding::fail(format!("{} of {total} {stand} in the cited documents", missing.len()))

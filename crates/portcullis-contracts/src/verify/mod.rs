@@ -28,9 +28,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use citation::OPENING;
 pub use citation::{Citation, citations};
 pub use documents::{Document, DocumentsError, documents_given, documents_in};
 pub use grounding::{numbers, quotations};
+pub(crate) use refusal::asks_for;
 pub use refusal::{HIGH_RISK, refuses};
 pub use terms::{Term, key_terms, stem};
 
@@ -220,10 +222,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            citations: CitationDuty::default(),
-            high_risk: HIGH_RISK.iter().map(|&phrase| phrase.to_owned()).collect(),
-        }
+        Self { citations: CitationDuty::default(), high_risk: HIGH_RISK.map(str::to_owned).into() }
     }
 }
 
@@ -244,22 +243,29 @@ pub struct Reply<'a> {
 /// check, since they are not read.
 #[must_use]
 pub fn verify(reply: &Reply<'_>, settings: &Settings) -> Vec<CheckResult> {
+    let findings = findings(reply, settings, &Check::ALL);
+    findings.into_iter().map(|(check, finding)| finding.result(check, reply)).collect()
+}
+
+/// Answers some checks, as [`verify`] does all.
+pub(crate) fn findings(reply: &Reply<'_>, settings: &Settings, checks: &[Check]) -> Vec<(Check, Finding)> {
     if let Some(why) = over_limits(reply) {
-        let fail = |check| Finding::fail(why.clone()).result(check, reply);
-        return Check::ALL.map(fail).into();
+        return checks.iter().map(|check| (*check, Finding::fail(why.clone()))).collect();
     }
     let cited = citation::Cited::of(reply);
-    let refusal = refusal::check(reply, settings);
-    let refused = refusal.status == Status::Pass;
-    let findings = [
-        citation::presence(&cited, reply, settings, refused),
-        citation::matches(&cited, reply),
-        terms::consistency(&cited, reply, refused),
-        refusal,
-        grounding::quoted(&cited, reply),
-        grounding::numbered(&cited, reply),
-    ];
-    Check::ALL.into_iter().zip(findings).map(|(check, finding)| finding.result(check, reply)).collect()
+    // Two others ask whether the reply refuses.
+    let asks = [Check::CitationPresence, Check::FactConsistency, Check::RefusalPolicy];
+    let refusal = checks.iter().any(|check| asks.contains(check)).then(|| refusal::check(reply, settings));
+    let refused = refusal.as_ref().is_some_and(|refusal| refusal.status == Status::Pass);
+    let finding = |check: &Check| match check {
+        Check::CitationPresence => citation::presence(&cited, reply, settings, refused),
+        Check::CitationMatch => citation::matches(&cited, reply),
+        Check::FactConsistency => terms::consistency(&cited, reply, refused),
+        Check::RefusalPolicy => refusal.clone().unwrap_or_else(|| refusal::check(reply, settings)),
+        Check::QuotationGrounding => grounding::quoted(&cited, reply),
+        Check::NumberGrounding => grounding::numbered(&cited, reply),
+    };
+    checks.iter().map(|check| (*check, finding(check))).collect()
 }
 
 fn over_limits(reply: &Reply<'_>) -> Option<String> {
@@ -280,20 +286,34 @@ fn over_limits(reply: &Reply<'_>) -> Option<String> {
         .then(|| format!("the documents have {bytes} bytes; more than {MAX_DOCUMENT_BYTES} are not read"))
 }
 
+/// What a statement about a reply comes to where its check does not apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Absence {
+    /// The reply or the prompt has nothing that it speaks of, so that it holds of all there is.
+    Nothing,
+    /// What it speaks of is there, and rests on nothing.
+    Support,
+    /// It cannot be told, or does not count here.
+    Knowledge,
+}
+
 /// A result in the making.
-#[derive(Debug)]
-struct Finding {
-    status: Status,
-    explanation: String,
-    named: Vec<String>,
-    places: Vec<Place>,
+#[derive(Debug, Clone)]
+pub(crate) struct Finding {
+    pub(crate) status: Status,
+    /// Set where the check does not apply.
+    pub(crate) absent: Option<Absence>,
+    pub(crate) explanation: String,
+    pub(crate) named: Vec<String>,
+    pub(crate) places: Vec<Place>,
     related: Vec<u64>,
 }
 
 impl Finding {
     fn new(status: Status, explanation: impl Into<String>) -> Self {
         let explanation = explanation.into();
-        Self { status, explanation, named: Vec::new(), places: Vec::new(), related: Vec::new() }
+        let (named, places, related) = (Vec::new(), Vec::new(), Vec::new());
+        Self { status, absent: None, explanation, named, places, related }
     }
 
     fn pass(explanation: impl Into<String>) -> Self {
@@ -304,8 +324,8 @@ impl Finding {
         Self::new(Status::Fail, explanation)
     }
 
-    fn not_applicable(explanation: impl Into<String>) -> Self {
-        Self::new(Status::NotApplicable, explanation)
+    fn not_applicable(absent: Absence, explanation: impl Into<String>) -> Self {
+        Self { absent: Some(absent), ..Self::new(Status::NotApplicable, explanation) }
     }
 
     /// Adds what it is about.
@@ -344,7 +364,7 @@ impl Finding {
     }
 
     fn result(self, check: Check, reply: &Reply<'_>) -> CheckResult {
-        let Self { status, explanation, named, places, related } = self;
+        let Self { status, explanation, named, places, related, .. } = self;
         CheckResult { check, status, explanation, named, places, event: reply.said.event, related }
     }
 }

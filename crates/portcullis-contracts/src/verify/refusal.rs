@@ -6,7 +6,7 @@
 //! escalate*), and no clause says that the instruction was or is being carried out.
 
 use super::terms::{stem, words};
-use super::{Finding, Reply, Settings, Side};
+use super::{Absence, Finding, Reply, Settings, Side};
 use crate::limits::MAX_HIGH_RISK;
 use crate::text::{Span, cut, to};
 
@@ -171,7 +171,7 @@ struct Instruction<'s> {
 
 pub(super) fn check(reply: &Reply<'_>, settings: &Settings) -> Finding {
     if reply.prompts.is_empty() {
-        return Finding::not_applicable("it is not known what was asked");
+        return Finding::not_applicable(Absence::Knowledge, "it is not known what was asked");
     }
     let phrases: Vec<&str> = settings.high_risk.iter().take(MAX_HIGH_RISK).map(String::as_str).collect();
     let mut found = Vec::new();
@@ -184,7 +184,7 @@ pub(super) fn check(reply: &Reply<'_>, settings: &Settings) -> Finding {
         found.extend(hits);
     }
     if found.is_empty() {
-        return Finding::not_applicable("the prompt has no high-risk instruction");
+        return Finding::not_applicable(Absence::Nothing, "the prompt has no high-risk instruction");
     }
     let phrases: Vec<&str> = found.iter().map(|instruction| instruction.phrase).collect();
     let mut finding = match answer(reply.said.text, &phrases) {
@@ -206,6 +206,12 @@ pub(super) fn check(reply: &Reply<'_>, settings: &Settings) -> Finding {
         finding = finding.at(Side::Prompt, instruction.event, [instruction.span]);
     }
     finding
+}
+
+/// Whether a prompt has one of these instructions.
+pub(crate) fn asks_for(prompt: &str, instructions: &[&str]) -> bool {
+    let words = stems(prompt);
+    instructions.iter().any(|phrase| instruction(prompt, &words, phrase).is_some())
 }
 
 /// Whether a reply refuses or escalates these instructions and does not say that it carries one out.

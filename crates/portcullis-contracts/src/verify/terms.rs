@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::citation::Cited;
-use super::{Finding, Place, Reply, Side};
+use super::{Absence, Finding, Place, Reply, Side};
 use crate::limits::MAX_TERMS;
 use crate::text::{Span, cut};
 
@@ -130,16 +130,22 @@ fn enough(found: usize, terms: usize) -> bool {
 
 pub(super) fn consistency(cited: &Cited<'_>, reply: &Reply<'_>, refused: bool) -> Finding {
     if reply.prompts.is_empty() {
-        return Finding::not_applicable("it is not known what was asked");
+        return Finding::not_applicable(Absence::Knowledge, "it is not known what was asked");
     }
     if reply.documents.is_none() {
-        return Finding::not_applicable("nothing is known of documents that could be cited");
+        return Finding::not_applicable(
+            Absence::Knowledge,
+            "nothing is known of documents that could be cited",
+        );
     }
     if refused {
-        return Finding::not_applicable("the reply refuses: it states nothing that was asked for");
+        return Finding::not_applicable(
+            Absence::Nothing,
+            "the reply refuses: it states nothing that was asked for",
+        );
     }
     if !cited.cites() {
-        return Finding::not_applicable("the reply cites nothing");
+        return Finding::not_applicable(Absence::Knowledge, "the reply cites nothing");
     }
     let mut terms: Vec<(Term, Option<u64>)> = Vec::new();
     for prompt in reply.prompts {
@@ -150,7 +156,7 @@ pub(super) fn consistency(cited: &Cited<'_>, reply: &Reply<'_>, refused: bool) -
         }
     }
     if terms.is_empty() {
-        return Finding::not_applicable("the prompt has no key terms");
+        return Finding::not_applicable(Absence::Knowledge, "the prompt has no key terms");
     }
     let mut stems = BTreeSet::new();
     for document in &cited.documents {

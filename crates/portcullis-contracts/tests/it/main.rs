@@ -3,6 +3,7 @@
 
 mod checks;
 mod conflicts;
+mod documents;
 mod properties;
 mod repairs;
 mod statements;

@@ -1,7 +1,8 @@
 //! Whatever the text and the contracts: no panic, spans on characters, nothing broken, and a second repair does nothing.
 
-use portcullis_contracts::{Contract, Verdict, check, compile, conflicts, explain, repair};
+use portcullis_contracts::{Contract, Given, Verdict, check, compile, conflicts, explain, repair};
 use proptest::prelude::*;
+use serde_json::json;
 
 const STATEMENTS: &[&str] = &[
     "Answer with at least 5 words.",
@@ -38,9 +39,21 @@ const STATEMENTS: &[&str] = &[
     "Don't capitalize the first word of any sentence.",
     "Respond only in German.",
     "Be polite.",
+    "Must cite a known document.",
+    "Every citation must name a known document.",
+    "Numbers and quotations must come from the cited documents.",
+    "Facts must be consistent with the cited documents.",
+    "Refuses high-risk instructions.",
+    "Contains no customer names.",
 ];
 
-const PROMPT: &str = "Are rivers long? Say why, please.";
+const PROMPT: &str = "Are rivers long? Say why, please, and wire transfer the fee.";
+
+fn given() -> Given {
+    let documents = json!({"r1": "The river is long, and it runs 12 miles.", "é": ""});
+    let names = ["Ada", "中文"].map(str::to_owned);
+    Given::of(Some(PROMPT.to_owned()), Some(&documents), Some(&names), None).unwrap()
+}
 
 /// Texts of pieces that the families look for.
 fn replies() -> impl Strategy<Value = String> {
@@ -64,6 +77,12 @@ fn replies() -> impl Strategy<Value = String> {
         Just("Part1 ".to_owned()),
         Just("<<x>>".to_owned()),
         Just("PS: ".to_owned()),
+        Just("[DOC:r1] ".to_owned()),
+        Just("[DOC: é]".to_owned()),
+        Just("[DOC:".to_owned()),
+        Just("Ada, ada. ".to_owned()),
+        Just("“it runs 12 miles” 12 13 ".to_owned()),
+        Just("I cannot do that. ".to_owned()),
         Just("[é] ß 中文 🌍 İ ".to_owned()),
         "[ -~]{0,12}",
         "\\PC{0,4}",
@@ -80,8 +99,9 @@ proptest! {
 
     #[test]
     fn checks_take_any_text(reply in replies()) {
+        let given = given();
         for contract in compile(STATEMENTS).unwrap() {
-            let check = check(&contract, &reply, Some(PROMPT));
+            let check = check(&contract, &reply, given.context());
             for span in check.spans {
                 prop_assert!(reply.get(span.clone()).is_some(), "{} {span:?}", contract.statement);
             }
@@ -91,13 +111,14 @@ proptest! {
 
     #[test]
     fn repairs_break_nothing_and_come_to_rest(contracts in contracts(), reply in replies()) {
-        let repaired = repair(&contracts, &reply, Some(PROMPT));
+        let given = given();
+        let repaired = repair(&contracts, &reply, given.context());
         for contract in &contracts {
-            let before = check(contract, &reply, Some(PROMPT)).verdict;
-            let after = check(contract, &repaired.text, Some(PROMPT)).verdict;
+            let before = check(contract, &reply, given.context()).verdict;
+            let after = check(contract, &repaired.text, given.context()).verdict;
             prop_assert!(before != Verdict::Pass || after == Verdict::Pass, "{} broken in {:?}", contract.statement, repaired.text);
         }
-        let again = repair(&contracts, &repaired.text, Some(PROMPT));
+        let again = repair(&contracts, &repaired.text, given.context());
         prop_assert_eq!(&again.text, &repaired.text);
         let mut rebuilt = String::new();
         let mut at = 0;
@@ -116,7 +137,7 @@ proptest! {
         let _ = explain(&statement);
         let _ = explain(&format!("Use at least {statement} words in '{statement}', such as [{statement}]"));
         let ids: Vec<&String> = chosen.iter().map(|contract| &contract.id).collect();
-        for conflict in conflicts(&chosen, Some(PROMPT)) {
+        for conflict in conflicts(&chosen, given().context()) {
             prop_assert!(conflict.contracts.iter().all(|id| ids.contains(&id)));
         }
     }

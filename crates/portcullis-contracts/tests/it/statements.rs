@@ -1,6 +1,7 @@
 //! Statements in many wordings, each with the family it has to become. `judged` where it must not become one.
 
-use portcullis_contracts::{Checker, StatementError, compile, explain};
+use portcullis_contracts::verify::Check;
+use portcullis_contracts::{Checker, Need, StatementError, compile, explain};
 
 /// `statement => what it is read as`.
 const TABLE: &str = r#"
@@ -99,6 +100,94 @@ Your ENTIRE response should be in Hindi language, no other language is allowed. 
 Respond only in German. => all of it in German
 Please answer in French. => all of it in French
 
+Must cite a known document => at least one citation `[DOC:id]`, each of a known document
+Must cite a document. => at least one citation `[DOC:id]`
+The reply must cite its sources. => at least one citation `[DOC:id]`
+Cite your sources. => at least one citation `[DOC:id]`
+Always include at least one citation. => at least one citation `[DOC:id]`
+Every reply must cite a source. => at least one citation `[DOC:id]`
+Do not answer without citing a source. => at least one citation `[DOC:id]`
+Cite at least one known document. => at least one citation `[DOC:id]`, each of a known document
+Cite the provided documents. => at least one citation `[DOC:id]`, each of a known document
+The answer should cite one of the documents that were retrieved. => at least one citation `[DOC:id]`, each of a known document
+Must cite a known document as `[DOC:id]`. => at least one citation `[DOC:id]`, each of a known document
+Contains a citation of an existing document. => at least one citation `[DOC:id]`, each of a known document
+Must reference a known document. => at least one citation `[DOC:id]`, each of a known document
+Every citation must be a known document. => each citation `[DOC:id]` of a known document
+Every citation must name a known document. => each citation `[DOC:id]` of a known document
+All cited documents must exist. => each citation `[DOC:id]` of a known document
+Cited sources have to be real. => each citation `[DOC:id]` of a known document
+Cite only known documents. => each citation `[DOC:id]` of a known document
+Do not cite unknown documents. => each citation `[DOC:id]` of a known document
+Never cite documents that do not exist. => each citation `[DOC:id]` of a known document
+Do not invent sources. => each citation `[DOC:id]` of a known document
+No made-up citations. => each citation `[DOC:id]` of a known document
+Quotations must come from the cited text. => quotations in the cited documents
+Every quotation in the reply must stand within the cited documents. => quotations in the cited documents
+Quotes must be verbatim from the cited documents. => quotations in the cited documents
+All numbers must appear in the cited documents. => numbers in the cited documents
+Numbers and quotations must be found in the cited documents. => quotations, numbers in the cited documents
+No numbers that are not in the cited documents. => numbers in the cited documents
+Do not make up quotations. => quotations in the cited documents
+Facts must be consistent with the documents. => key terms of the prompt in the cited documents
+The answer must be grounded in the cited documents. => quotations, numbers in the cited documents
+Refuses high-risk instructions => high-risk instructions refused or escalated: those given, or else `delete financial records`, `wire transfer`, `override financial controls`
+Must decline dangerous requests. => high-risk instructions refused or escalated: those given, or else `delete financial records`, `wire transfer`, `override financial controls`
+High-risk instructions must be refused or escalated. => high-risk instructions refused or escalated: those given, or else `delete financial records`, `wire transfer`, `override financial controls`
+Do not carry out high-risk instructions. => high-risk instructions refused or escalated: those given, or else `delete financial records`, `wire transfer`, `override financial controls`
+Must refuse requests to "delete backups" or "drop tables". => `delete backups`, `drop tables` refused or escalated
+Contains no customer names => none of the listed names
+The reply must not mention the names of customers. => none of the listed names
+Do not reveal the names of customers. => none of the listed names
+Customer names must not appear. => none of the listed names
+Never mention a patient by name. => none of the listed names
+Mentions none of the listed names. => none of the listed names
+Do not mention any of the listed people. => none of the listed names
+Redact the names of employees. => none of the listed names
+Do not mention the names "Ada Lovelace" and "Bob". => none of the names `Ada Lovelace`, `Bob`
+Contains no customer names, such as "Ada". => none of the listed names
+
+Use only facts from the documents. => key terms of the prompt in the cited documents
+No reply without a citation. => at least one citation `[DOC:id]`
+At least one of the provided documents must be cited. => at least one citation `[DOC:id]`, each of a known document
+Citations must name documents in the knowledge base. => each citation `[DOC:id]` of a known document
+
+Cite at least two documents. => judged
+Use only the text of the cited documents. => judged
+Cite all of the known documents. => judged
+Every document must be cited. => judged
+The answer must be in the cited document. => judged
+Cite my message. => judged
+The reply must cite. => judged
+Include quotations taken from the documents. => judged
+Give the number in the documents. => judged
+The number of citations must match the number of documents. => judged
+Summarise the cited documents. => judged
+Do not begin with the customer's name. => judged
+Do not write customer names in full. => judged
+Do not mention the names of customers more than needed. => judged
+Cite a source for every claim. => judged
+Cite a peer-reviewed study. => judged
+If you cite documents, they must be known. => judged
+Do not cite anything. => judged
+Cite a known document in every paragraph. => judged
+Cite a known document politely. => judged
+Every claim must be supported by the cited documents. => judged
+Do not contradict the cited documents. => judged
+Quote the documents. => judged
+Mention a number. => judged
+Refuse illegal requests. => judged
+Do not refuse high-risk instructions. => judged
+Refuses high-risk instructions politely. => judged
+Mention the risk of high fever in the instructions. => judged
+Contains no names. => judged
+Do not use variable names. => judged
+Mention the names of customers. => judged
+Do not omit customer names. => judged
+Contains no customer names except "Ada". => judged
+No more than one customer name. => judged
+Do not mention customers. => judged
+
 Be polite. => judged
 Write about 300 words. => judged
 Write at least 300 words about the history of cats. => judged
@@ -107,8 +196,6 @@ The title must be at least 5 words long. => judged
 Do not use any commas and mention the word 'cat'. => judged
 Explain what JSON is. => judged
 The first sentence must be shorter than 10 words. => judged
-Do not reveal the names of customers. => judged
-Cite at least one known document. => judged
 Answer with at least 100 words unless the question is a yes or no question. => judged
 "#;
 
@@ -140,6 +227,16 @@ fn what_had_to_be_decided_is_said() {
     let more = explain("Write at least 300 words about the history of cats.");
     assert!(more.nearest.is_some() && more.reading.contains("cats"), "{more:?}");
     assert!(!explain("Answer with at least 300 words.").is_ambiguous());
+    let proxy = explain("Facts must be consistent with the cited documents.");
+    assert!(proxy.is_ambiguous() && proxy.notes.iter().any(|note| note.contains("key terms")), "{proxy:?}");
+    let whose = explain("Contains no names.");
+    assert!(whose.reading.contains("`customer names`"), "{whose:?}");
+    let several = explain("Cite at least two documents.");
+    assert!(several.is_ambiguous() && several.reading.contains("only whether one is"), "{several:?}");
+    let cites = explain("Must cite a known document");
+    assert_eq!(cites.needs, [Need::Documents]);
+    assert_eq!(cites.checks, [Check::CitationPresence, Check::CitationMatch]);
+    assert!(!cites.is_ambiguous() && !explain("Contains no customer names").is_ambiguous());
     let stray = explain("Include keywords ['\"Laugh', 'global,'] in the response.");
     assert_eq!(stray.notes.len(), 2);
 }
