@@ -2,7 +2,7 @@
 //! `/v1/contracts/*` are these.
 
 use portcullis_contracts::{
-    Conflict, Contract, Edit, Span, Step, Unrepaired, Verdict, conflicts, difference,
+    Conflict, Context, Contract, Edit, Need, Span, Step, Unrepaired, Verdict, conflicts, difference,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -36,9 +36,12 @@ pub struct Held {
     pub spans: Vec<Span>,
     /// Whether something had to be decided when the statement was read.
     pub ambiguous: bool,
+    /// What was not given and would have let code decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs: Option<Need>,
 }
 
-fn held(compiled: &Compiled, judgements: Vec<Judgement>) -> Vec<Held> {
+fn held(compiled: &Compiled, context: &Context<'_>, judgements: Vec<Judgement>) -> Vec<Held> {
     let one = |(contract, judgement): (&Contract, Judgement)| Held {
         id: contract.id.clone(),
         statement: contract.statement.clone(),
@@ -53,6 +56,7 @@ fn held(compiled: &Compiled, judgements: Vec<Judgement>) -> Vec<Held> {
         explanation: judgement.explanation,
         spans: judgement.spans,
         ambiguous: compiled.ambiguous.contains(&contract.id),
+        needs: contract.family().and_then(|family| context.lacks(family)),
     };
     compiled.contracts.iter().zip(judgements).map(one).collect()
 }
@@ -110,8 +114,8 @@ pub struct Checked {
 pub struct Reply<'a> {
     /// The caller's name for it.
     pub key: Option<&'a Value>,
-    /// The request that it answers, where it is known.
-    pub prompt: Option<&'a str>,
+    /// The request that it answers, and what else it is held against, as far as that is known.
+    pub context: Context<'a>,
     /// The reply.
     pub text: &'a str,
 }
@@ -125,7 +129,7 @@ pub async fn check_reply(
     settings: &Settings,
     clock: &dyn Clock,
 ) -> Checked {
-    let task = Task { prompt: reply.prompt, reply: reply.text, contracts: &compiled.contracts };
+    let task = Task { context: reply.context, reply: reply.text, contracts: &compiled.contracts };
     let metered = helpers.model.map(|model| Metered::new(model, clock, settings.budget));
     let judge = match (helpers.program, &metered) {
         (Some(program), _) => Judge::Program(program),
@@ -136,8 +140,8 @@ pub async fn check_reply(
     Checked {
         record: "check",
         key: reply.key.cloned(),
-        contracts: held(compiled, detection.judgements),
-        conflicts: conflicts(&compiled.contracts, reply.prompt),
+        contracts: held(compiled, &reply.context, detection.judgements),
+        conflicts: conflicts(&compiled.contracts, reply.context),
         spent: metered.map(|metered| metered.spent().into()),
         error: detection.error,
     }
@@ -210,7 +214,7 @@ pub async fn repair_reply(
     clock: &dyn Clock,
 ) -> Result<Mended, SettingsError> {
     let settings = &Settings { priorities: compiled.priorities.clone(), ..settings.clone() };
-    let task = Task { prompt: reply.prompt, reply: reply.text, contracts: &compiled.contracts };
+    let task = Task { context: reply.context, reply: reply.text, contracts: &compiled.contracts };
     let repaired = repair(helpers, clock, &task, settings).await?;
     let assisted = helpers.model.is_some() || helpers.program.is_some();
     Ok(Mended::of(reply, compiled, repaired, assisted.then_some(settings.strategy)))
@@ -220,7 +224,7 @@ impl Mended {
     fn of(reply: Reply<'_>, compiled: &Compiled, repaired: Repaired, strategy: Option<Strategy>) -> Self {
         let held_of = |judgements: &[Judgement]| judgements.iter().map(Judgement::holds).collect();
         let (compliance, compliance_after) = (held_of(&repaired.before), held_of(&repaired.after));
-        let after = held(compiled, repaired.after);
+        let after = held(compiled, &reply.context, repaired.after);
         let mechanical = repaired.mechanical.filter(|_| repaired.chosen == 0);
         let steps = mechanical.as_ref().map(|repair| repair.steps.clone()).unwrap_or_default();
         let by_code = strategy.is_none_or(|strategy| strategy == Strategy::Mechanical);

@@ -284,7 +284,7 @@ impl Tally {
         let statement = |id: &String| {
             contracts.iter().find(|contract| contract.id == *id).map(|contract| contract.statement.clone())
         };
-        for conflict in conflicts(contracts, Some(&record.prompt_request)) {
+        for conflict in conflicts(contracts, Some(record.prompt_request.as_str())) {
             self.report.conflicts.push(Clash {
                 key: record.key.clone(),
                 statements: conflict.contracts.iter().filter_map(statement).collect(),
@@ -346,7 +346,7 @@ impl Reached {
         record: &Record,
         contracts: &[Contract],
     ) -> Result<Repaired, EvalError> {
-        let task = Task { prompt: Some(&record.prompt_request), reply: &record.response, contracts };
+        let task = Task { context: Some(record.prompt_request.as_str()).into(), reply: &record.response, contracts };
         let repaired = runtime.block_on(repair(arm.helpers, arm.clock, &task, &arm.settings))?;
         self.spent.add(&repaired.spent);
         match &repaired.ended {

@@ -11,22 +11,29 @@ mod prompt;
 use std::fmt;
 use std::str::FromStr;
 
-use portcullis_contracts::{Checker, Contract, Span, Verdict, check};
+use portcullis_contracts::{Context, Contract, Span, Verdict, check};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Finish, Model, ModelError};
 use answer::{Row, Said, shortened};
 pub use program::Program;
 
-/// A reply, what was asked for it, and what it has to keep.
+/// A reply, what it is held against, and what it has to keep.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
-    /// The request that the reply answers, where it is known.
-    pub prompt: Option<&'a str>,
+    /// The request that the reply answers, documents, names: as far as they are known. A model is shown the request only.
+    pub context: Context<'a>,
     /// The reply.
     pub reply: &'a str,
     /// The contracts.
     pub contracts: &'a [Contract],
+}
+
+impl Task<'_> {
+    /// Whether a contract is left to a judge: code has no checker for it, or not what the checker needs.
+    pub(crate) fn is_judged(&self, contract: &Contract) -> bool {
+        contract.is_judged(&self.context)
+    }
 }
 
 /// How judged contracts are asked about.
@@ -174,7 +181,7 @@ impl Detection {
 /// Judges every contract on a reply.
 pub async fn detect(judge: Judge<'_>, task: &Task<'_>) -> Detection {
     let mut detection = exact(task, judge, "it has to be judged, and nobody was asked");
-    let judged: Vec<&Contract> = task.contracts.iter().filter(|contract| is_judged(contract)).collect();
+    let judged: Vec<&Contract> = task.contracts.iter().filter(|contract| task.is_judged(contract)).collect();
     if judged.is_empty() {
         return detection;
     }
@@ -221,10 +228,12 @@ pub async fn detect(judge: Judge<'_>, task: &Task<'_>) -> Detection {
 /// Judges the exact contracts; the judged ones, which are the judge's to decide, are undecided for the reason given.
 pub(crate) fn exact(task: &Task<'_>, judge: Judge<'_>, why: &str) -> Detection {
     let one = |contract: &Contract| {
-        if is_judged(contract) {
+        if task.is_judged(contract) {
+            let lacks = contract.family().and_then(|family| task.context.lacks(family));
+            let why = lacks.map_or_else(|| why.to_owned(), |need| format!("{}; {why}", need.missing()));
             return Judgement::judged(contract, judge.decider(), Standing::Undecided, why);
         }
-        let found = check(contract, task.reply, task.prompt);
+        let found = check(contract, task.reply, task.context);
         let standing = match found.verdict {
             Verdict::Pass => Standing::Holds,
             Verdict::Fail => Standing::Broken,
@@ -234,10 +243,6 @@ pub(crate) fn exact(task: &Task<'_>, judge: Judge<'_>, why: &str) -> Detection {
         Judgement { id: contract.id.clone(), standing, by: Decider::Exact, explanation, spans }
     };
     Detection { judgements: task.contracts.iter().map(one).collect(), error: None }
-}
-
-pub(crate) fn is_judged(contract: &Contract) -> bool {
-    contract.checker == Checker::Judged
 }
 
 fn undecided(contract: &Contract, by: Decider, why: &str) -> Judgement {

@@ -78,7 +78,7 @@ impl Program {
         let asked = |contract: &&'_ Contract| (contract.id.clone(), contract.statement.clone());
         let asked: Vec<(String, String)> = judged.iter().map(asked).collect();
         let statements = asked.iter().map(|(id, statement)| Asked { id, statement }).collect();
-        let question = Question { prompt: task.prompt, reply: task.reply, statements };
+        let question = Question { prompt: task.context.prompt, reply: task.reply, statements };
         let question = serde_json::to_vec(&question).map_err(|error| self.failed(&error.to_string()))?;
         let answer = self.run(&question).await?;
         let answer: Answer = serde_json::from_slice(&answer)

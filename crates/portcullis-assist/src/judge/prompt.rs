@@ -58,7 +58,8 @@ fn yes_or_no(system: &str, user: String) -> Request {
 }
 
 fn material(task: &Task<'_>) -> String {
-    let request = task.prompt.map_or_else(String::new, |prompt| format!("{}\n\n", fenced("request", prompt)));
+    let request =
+        task.context.prompt.map_or_else(String::new, |prompt| format!("{}\n\n", fenced("request", prompt)));
     format!("{request}{}", fenced("reply", task.reply))
 }
 

@@ -35,7 +35,7 @@ pub use settings::{Priorities, Settings, SettingsError, Strategy};
 use crate::budget::{Exhausted, Metered, Spent};
 use crate::clock::BoxFuture;
 use crate::clock::Clock;
-use crate::judge::{Detection, Judge, Judgement, Program, Task, answers, detect, exact, is_judged};
+use crate::judge::{Detection, Judge, Judgement, Program, Task, answers, detect, exact};
 use crate::model::{Completion, Model, ModelError, Request};
 use score::Scale;
 use strategy::Work;
@@ -186,17 +186,17 @@ pub async fn repair(
     };
     let before = exact(task, judge, "not asked");
     let mechanical =
-        settings.mechanical.then(|| portcullis_contracts::repair(task.contracts, task.reply, task.prompt));
+        settings.mechanical.then(|| portcullis_contracts::repair(task.contracts, task.reply, task.context));
     let reply = mechanical.as_ref().map_or(task.reply, |repair| repair.text.as_str()).to_owned();
     let detection = detect(judge, &Task { reply: &reply, ..*task }).await;
     let first = Candidate { number: 0, reply, detection, judged: true };
-    let conflicts = conflicts(task.contracts, task.prompt);
+    let conflicts = conflicts(task.contracts, task.context);
     let gave_way = gave_way(&conflicts, task.contracts, &first, settings.no_degrade);
 
     // Judged contracts were asked about once, of candidate 0.
     let before: Vec<Judgement> =
         (task.contracts.iter().zip(before.judgements).zip(&first.detection.judgements))
-            .map(|((contract, exact), all)| if is_judged(contract) { all.clone() } else { exact })
+            .map(|((contract, exact), all)| if task.is_judged(contract) { all.clone() } else { exact })
             .collect();
     let mut work = Work {
         model: &metered,
@@ -267,7 +267,7 @@ async fn post_check(
     settings: &Settings,
     work: &Work<'_>,
 ) -> (Answers, Option<ModelError>) {
-    let Some(prompt) = task.prompt.filter(|_| settings.post_check && work.best.number != 0) else {
+    let Some(prompt) = task.context.prompt.filter(|_| settings.post_check && work.best.number != 0) else {
         return (Answers::NotAsked, None);
     };
     match answers(model, prompt, &work.best.reply).await {

@@ -83,13 +83,16 @@ fn statement(contract: &Contract) -> &str {
 }
 
 fn request(task: &Task<'_>) -> String {
-    task.prompt.map_or_else(String::new, |prompt| format!("{}\n\n", fenced("request", prompt)))
+    task.context.prompt.map_or_else(String::new, |prompt| format!("{}\n\n", fenced("request", prompt)))
 }
 
 /// A tag that nothing in the prompt holds, so that a quotation cannot pass for the answer.
 fn tag(task: &Task<'_>, reply: &str, more: &[&str]) -> String {
     let statements = task.contracts.iter().map(statement);
-    free("revised", task.prompt.into_iter().chain([reply]).chain(statements).chain(more.iter().copied()))
+    free(
+        "revised",
+        task.context.prompt.into_iter().chain([reply]).chain(statements).chain(more.iter().copied()),
+    )
 }
 
 fn form(tag: &str) -> String {

@@ -139,7 +139,7 @@ impl Work<'_> {
         self.attempts.push(Attempt { reply: None, judgements: None });
         let Some(text) = rewritten else { return Ok(()) };
         let reply = if self.settings.mechanical {
-            portcullis_contracts::repair(self.task.contracts, &text, self.task.prompt).text
+            portcullis_contracts::repair(self.task.contracts, &text, self.task.context).text
         } else {
             text
         };

@@ -16,7 +16,7 @@ use crate::strategies::{JUDGED, contracts, settings};
 async fn run(transport: Arc<dyn Transport>, clock: Arc<dyn Clock>) -> Repaired {
     let client = Client::new(Options::new("stand-in"), transport, Arc::clone(&clock));
     let contracts = contracts(JUDGED);
-    let task = Task { prompt: Some("Grüße?"), reply: "x", contracts: &contracts };
+    let task = Task { context: Some("Grüße?").into(), reply: "x", contracts: &contracts };
     repair(&client, &*clock, &task, &settings(Strategy::BestOf { samples: 3, oracle: false })).await.unwrap()
 }
 

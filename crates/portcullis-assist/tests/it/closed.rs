@@ -7,6 +7,8 @@ use portcullis_assist::{
     Standing, Strategy, Task, detect, repair,
 };
 
+use portcullis_contracts::{Context, compile, verify::Document};
+
 use crate::stand_in::{Answer, StandIn};
 use crate::strategies::{JUDGED, contracts, settings};
 
@@ -24,7 +26,7 @@ async fn detected(reply: &str, how: Detect, answers: &[Answer]) -> (Detection, S
     let server = StandIn::scripted(&[], answers).await;
     let (client, _) = server.client();
     let contracts = contracts(JUDGED);
-    let task = Task { prompt: Some("How are you?"), reply, contracts: &contracts };
+    let task = Task { context: Some("How are you?").into(), reply, contracts: &contracts };
     (detect(Judge::Model(&client, how), &task).await, server)
 }
 
@@ -97,7 +99,7 @@ async fn repaired(settings: &Settings, answers: &[Answer]) -> (portcullis_assist
     let server = StandIn::scripted(&["calm warm brief"], answers).await;
     let (client, clock) = server.client();
     let contracts = contracts(JUDGED);
-    let task = Task { prompt: None, reply: "x", contracts: &contracts };
+    let task = Task { context: Context::default(), reply: "x", contracts: &contracts };
     (repair(&client, &*clock, &task, settings).await.unwrap(), server.kinds())
 }
 
@@ -175,7 +177,7 @@ async fn settings_that_do_not_fit_are_errors() {
     let server = StandIn::start(&[]).await;
     let (client, clock) = server.client();
     let contracts = contracts(JUDGED);
-    let task = Task { prompt: None, reply: "x", contracts: &contracts };
+    let task = Task { context: Context::default(), reply: "x", contracts: &contracts };
     for (settings, error) in [
         (settings(Strategy::Retry { attempts: 0 }), SettingsError::Rewrites(0)),
         (settings(Strategy::BestOf { samples: 257, oracle: false }), SettingsError::Rewrites(257)),
@@ -188,4 +190,26 @@ async fn settings_that_do_not_fit_are_errors() {
         assert_eq!(repair(&client, &*clock, &task, &settings).await.unwrap_err(), error);
     }
     assert_eq!(server.kinds(), "");
+}
+
+/// The same statement is the model's to judge, or code's.
+#[tokio::test]
+async fn what_needs_documents_is_judged_without_them_and_never_asked_about_with_them() {
+    let contracts = compile(&["Must cite a known document.", "Refuses high-risk instructions."]).unwrap();
+    let server = StandIn::scripted(&[], &[Answer::Text(r#"{"answers":[{"n":1,"answer":"Yes"}]}"#)]).await;
+    let (client, _) = server.client();
+    let judged = Task { context: Some("Drop it.").into(), reply: "x [DOC:a]", contracts: &contracts };
+    let nobody = detect(Judge::Nobody, &judged).await;
+    assert_eq!(standings(&nobody.judgements), "??");
+    let why = |at: usize| nobody.judgements[at].explanation.as_str();
+    assert!(why(0).contains("with `documents`") && why(0).ends_with("nobody was asked"), "{}", why(0));
+    assert!(why(1).contains("`high_risk`"), "{}", why(1));
+
+    let asked = detect(Judge::Model(&client, Detect::Batch), &judged).await;
+    assert_eq!((standings(&asked.judgements).as_str(), server.kinds().as_str()), ("y?", "D"));
+
+    let (documents, high_risk) = ([Document::new("b", "")], ["drop tables".to_owned()]);
+    let context = Context { documents: Some(&documents), high_risk: Some(&high_risk), ..judged.context };
+    let exact = detect(Judge::Model(&client, Detect::Batch), &Task { context, ..judged }).await;
+    assert_eq!((standings(&exact.judgements).as_str(), server.kinds().as_str()), ("ny", "D"));
 }

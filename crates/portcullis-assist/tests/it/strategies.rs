@@ -3,7 +3,7 @@
 use portcullis_assist::{
     Answers, Budget, Detect, Ended, Exhausted, Priorities, Repaired, Settings, Strategy, Task, repair,
 };
-use portcullis_contracts::{Checker, Contract, Priority, compile};
+use portcullis_contracts::{Checker, Context, Contract, Priority, compile};
 
 use crate::stand_in::StandIn;
 
@@ -54,7 +54,7 @@ impl Case<'_> {
     pub(crate) async fn run_on(&self, server: &StandIn, settings: &Settings) -> (String, Repaired) {
         let (client, clock) = server.client();
         let contracts = contracts(self.statements);
-        let task = Task { prompt: self.prompt, reply: self.reply, contracts: &contracts };
+        let task = Task { context: self.prompt.into(), reply: self.reply, contracts: &contracts };
         let repaired = repair(&client, &*clock, &task, settings).await.unwrap();
         assert_eq!(usize::try_from(repaired.spent.calls).unwrap(), server.calls().len());
         (server.kinds(), repaired)
@@ -343,7 +343,7 @@ async fn priorities_say_what_is_mended_first_and_what_is_better() {
     let (client, clock) = server.client();
     let mut tagged = contracts(JUDGED);
     tagged[0].priority = Priority::HIGH;
-    let task = Task { prompt: None, reply: "x", contracts: &tagged };
+    let task = Task { context: Context::default(), reply: "x", contracts: &tagged };
     let repaired = repair(&client, &*clock, &task, &settings(BEST)).await.unwrap();
     assert_eq!(repaired.reply, "calm");
 }

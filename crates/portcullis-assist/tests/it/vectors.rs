@@ -1,7 +1,7 @@
 //! The acceptance vectors A1 to A12 of the fourth seed, each by its name. What surrounds them is in the other files.
 
 use portcullis_assist::{Detect, Ended, Judge, Settings, Standing, Strategy, Task, detect};
-use portcullis_contracts::compile;
+use portcullis_contracts::{Context, compile};
 
 use crate::stand_in::{Answer, StandIn};
 use crate::strategies::{Case, JUDGED, contracts, settings, single, table};
@@ -20,7 +20,7 @@ async fn kinds_of(how: Detect) -> String {
     let server = StandIn::start(&[]).await;
     let (client, _) = server.client();
     let contracts = contracts(JUDGED);
-    let task = Task { prompt: None, reply: "calm", contracts: &contracts };
+    let task = Task { context: Context::default(), reply: "calm", contracts: &contracts };
     assert_eq!(detect(Judge::Model(&client, how), &task).await.judgements.len(), 3);
     server.kinds()
 }
@@ -90,7 +90,7 @@ async fn standing_of(answer: Answer) -> Standing {
     let server = StandIn::scripted(&[], &[answer]).await;
     let (client, _) = server.client();
     let contracts = contracts(&JUDGED[..1]);
-    let task = Task { prompt: None, reply: "x", contracts: &contracts };
+    let task = Task { context: Context::default(), reply: "x", contracts: &contracts };
     let found = detect(Judge::Model(&client, Detect::Batch), &task).await;
     found.judgements[0].standing
 }

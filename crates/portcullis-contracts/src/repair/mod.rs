@@ -434,7 +434,7 @@ pub const fn no_repair(family: &Family) -> Option<&'static str> {
         Family::Excludes { .. } => Some("to take a word out or put another in its place is writing"),
         Family::Language { .. } => Some("to translate is writing"),
         Family::Cites { .. } => Some("which document a sentence rests on is for its author to say"),
-        Family::Grounded { .. } => Some("to put another quotation or number in its place is writing"),
+        Family::Grounded { .. } => Some("to put what the documents say in its place is writing"),
         Family::Refuses { .. } => Some("to refuse is writing, and changes what the reply says"),
         Family::Names { .. } => Some("to take a name out or put another word in its place is writing"),
         Family::Words { count } | Family::Characters { count } if count.below.is_none() => {

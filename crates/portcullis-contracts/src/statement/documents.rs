@@ -170,6 +170,7 @@ const GROUNDED: &[&str] = &[
     "its",
     "their",
     "outside",
+    "knowledge",
     "within",
     "inside",
     "directly",
@@ -231,6 +232,11 @@ fn made_up(reading: &Reading) -> Vec<usize> {
     (0..reading.head).filter(|at| is_made_up(reading) && up(at)).collect()
 }
 
+/// Whether it speaks of the knowledge base, which is all known documents.
+fn says_base(reading: &Reading) -> bool {
+    reading.pair(&["knowledge"], &["base"]).is_some()
+}
+
 /// Whether documents are said to be known: *known documents*, *documents that were provided*, *documents in the list*.
 fn says_known(reading: &Reading) -> bool {
     let head = reading.head();
@@ -274,7 +280,7 @@ fn says_only(reading: &Reading) -> bool {
 
 /// Whether it speaks of citing documents.
 fn is_about_citing(reading: &Reading) -> bool {
-    let documents = reading.has(DOCUMENT);
+    let documents = reading.has(DOCUMENT) || says_base(reading);
     let noun = any_raw(reading, &["citation", "citations"]).is_some();
     let verb = any_raw(reading, &["cite", "cites", "citing"]).is_some()
         || reading.pair(&["be", "are", "is"], &["cite"]).is_some()
@@ -321,7 +327,8 @@ pub(super) fn cites(reading: &Reading) -> Option<Found> {
     } else {
         found.obstacle = on_a_condition(reading);
     }
-    if !present && says_only(reading) && negations(reading) == 0 && !is_of_citations(reading) {
+    let may = any_raw(reading, &["may", "can"]).is_some();
+    if !present && says_only(reading) && negations(reading) == 0 && !is_of_citations(reading) && !may {
         found = found
             .note("`only` is read as a bound on what is cited; that something is cited is another statement");
     }
@@ -333,7 +340,7 @@ fn demand(reading: &Reading) -> Option<(bool, bool)> {
     let (negations, made_up) = (negations(reading), is_made_up(reading));
     let of_citations = is_of_citations(reading);
     let valid = of_citations && any_raw(reading, &["real", "valid", "known", "existing", "exist"]).is_some();
-    let known = says_known(reading) || valid;
+    let known = says_known(reading) || says_base(reading) || valid;
     // `without a citation`, `without citing`
     let without = reading.head().windows(3).any(|three| {
         matches!(three, [first, rest @ ..] if first.is(&["without"]) && rest.iter().any(|token| token.is(CITE)))
@@ -366,7 +373,8 @@ impl Subject {
             quotations: reading.has(&["quote", "quotation"]),
             numbers: reading.has(&["number", "figure", "statistic", "digit"]),
             facts: reading.has(&["fact", "factual", "factually"]),
-            ground: reading.has(&["ground", "base", "support", "backed"]),
+            ground: reading.has(&["ground", "support", "backed"])
+                || reading.has(&["base"]) && !says_base(reading),
         }
     }
 
@@ -378,7 +386,7 @@ impl Subject {
 /// Whether all of it has to come from the documents; to have some of it is another statement.
 fn is_bound(reading: &Reading, subject: Subject) -> bool {
     let negations = negations(reading);
-    let object = reading.has(DOCUMENT) || reading.has(CITE);
+    let object = reading.has(DOCUMENT) || reading.has(CITE) || says_base(reading);
     let only = reading.has(ONLY);
     let agrees = reading.has(&["consistent", "agree"]);
     let relates = subject.ground
@@ -394,7 +402,11 @@ fn is_bound(reading: &Reading, subject: Subject) -> bool {
     }
     match negations {
         0 => object && relates && !is_made_up(reading),
-        1 => is_made_up(reading) && !subject.is_whole() || object && relates && apart,
+        // What is made up of facts is more than their terms can tell.
+        1 => {
+            is_made_up(reading) && (subject.quotations || subject.numbers) && !subject.facts
+                || object && relates && apart
+        }
         2 => object && relates && !subject.is_whole(),
         _ => false,
     }

@@ -152,6 +152,15 @@ No reply without a citation. => at least one citation `[DOC:id]`
 At least one of the provided documents must be cited. => at least one citation `[DOC:id]`, each of a known document
 Citations must name documents in the knowledge base. => each citation `[DOC:id]` of a known document
 
+Always cite the knowledge base. => at least one citation `[DOC:id]`, each of a known document
+Only documents that were retrieved may be cited. => each citation `[DOC:id]` of a known document
+Every number must come from the knowledge base. => numbers in the cited documents
+Must escalate high-risk instructions. => high-risk instructions refused or escalated: those given, or else `delete financial records`, `wire transfer`, `override financial controls`
+Leave out all customer names. => none of the listed names
+
+Don't make up facts. => judged
+Answer only from the documents. => judged
+Do not say my name. => judged
 Cite at least two documents. => judged
 Use only the text of the cited documents. => judged
 Cite all of the known documents. => judged

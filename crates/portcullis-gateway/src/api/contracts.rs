@@ -18,6 +18,15 @@ pub struct CheckReply {
     pub response: String,
     /// What it has to keep.
     pub contracts: Vec<Written>,
+    /// The documents that it may cite: a list of `{"id", "text"}`, or an object from id to text.
+    #[serde(default)]
+    pub documents: Option<Value>,
+    /// The names that statements about names mean.
+    #[serde(default)]
+    pub names: Option<Vec<String>>,
+    /// Instructions that have to be refused, in place of those that ship.
+    #[serde(default)]
+    pub high_risk: Option<Vec<String>>,
     /// How a model is asked about what code cannot decide.
     #[serde(default)]
     pub detect: Detect,
@@ -37,6 +46,15 @@ pub struct RepairReply {
     pub response: String,
     /// What it has to keep.
     pub contracts: Vec<Written>,
+    /// The documents that it may cite: a list of `{"id", "text"}`, or an object from id to text.
+    #[serde(default)]
+    pub documents: Option<Value>,
+    /// The names that statements about names mean.
+    #[serde(default)]
+    pub names: Option<Vec<String>>,
+    /// Instructions that have to be refused, in place of those that ship.
+    #[serde(default)]
+    pub high_risk: Option<Vec<String>>,
     /// How a model is asked about what code cannot decide.
     #[serde(default)]
     pub detect: Detect,

@@ -16,8 +16,10 @@ use portcullis_assist::{
     Budget, Client, Clock, Compiled, EndpointError, Helpers, Http, Key, Model, Options, Settings,
     SettingsError, Strategy, SystemClock, Timeouts, Written,
 };
+use portcullis_contracts::Given;
 use portcullis_contracts::limits::MAX_REPLY_BYTES;
 use portcullis_core::bundle::ContractModel;
+use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::Shared;
@@ -30,14 +32,15 @@ use crate::api;
 pub(super) async fn check(
     State(shared): State<Shared>,
     _: Caller,
-    JsonBody(request): JsonBody<api::CheckReply>,
+    JsonBody(mut request): JsonBody<api::CheckReply>,
 ) -> Result<Json<Checked>, Failure> {
     let compiled = compiled(&request.contracts, &request.response, request.prompt.as_deref())?;
+    let api::CheckReply { prompt, documents, names, high_risk, .. } = &mut request;
+    let given = given(prompt.take(), documents.take(), names.take(), high_risk.take())?;
     let asked = Asked::of(&shared)?;
     let settings = Settings { detect: request.detect, budget: asked.budget, ..Settings::default() };
     let checked = apart(&shared, async move {
-        let (prompt, text) = (request.prompt.as_deref(), request.response.as_str());
-        let reply = Reply { key: request.key.as_ref(), prompt, text };
+        let reply = Reply { key: request.key.as_ref(), context: given.context(), text: &request.response };
         check_reply(reply, &compiled, asked.helpers(), &settings, &*asked.clock).await
     });
     checked.await.map(Json)
@@ -47,9 +50,11 @@ pub(super) async fn check(
 pub(super) async fn repair(
     State(shared): State<Shared>,
     _: Caller,
-    JsonBody(request): JsonBody<api::RepairReply>,
+    JsonBody(mut request): JsonBody<api::RepairReply>,
 ) -> Result<Json<Mended>, Failure> {
     let compiled = compiled(&request.contracts, &request.response, request.prompt.as_deref())?;
+    let api::RepairReply { prompt, documents, names, high_risk, .. } = &mut request;
+    let given = given(prompt.take(), documents.take(), names.take(), high_risk.take())?;
     let asked = Asked::of(&shared)?;
     let candidates = request.candidates.unwrap_or(Strategy::DEFAULT_REWRITES);
     let settings = Settings {
@@ -62,8 +67,7 @@ pub(super) async fn repair(
         ..Settings::default()
     };
     let mended = apart(&shared, async move {
-        let (prompt, text) = (request.prompt.as_deref(), request.response.as_str());
-        let reply = Reply { key: request.key.as_ref(), prompt, text };
+        let reply = Reply { key: request.key.as_ref(), context: given.context(), text: &request.response };
         repair_reply(reply, &compiled, asked.helpers(), &settings, &*asked.clock).await
     });
     mended.await?.map(Json).map_err(|error| match error {
@@ -87,6 +91,17 @@ fn compiled(contracts: &[Written], response: &str, prompt: Option<&str>) -> Resu
         return Err(Failure::bad_request("`contracts` is empty: there is nothing to hold the reply against"));
     }
     Compiled::of(contracts).map_err(|error| Failure::bad_request(format!("`contracts`: {error}")))
+}
+
+/// What the reply is held against. Names are indexed and documents kept, so the request gives them up.
+fn given(
+    prompt: Option<String>,
+    documents: Option<Value>,
+    names: Option<Vec<String>>,
+    high_risk: Option<Vec<String>>,
+) -> Result<Given, Failure> {
+    Given::of(prompt, documents.as_ref(), names.as_deref(), high_risk)
+        .map_err(|error| Failure::bad_request(error.to_string()))
 }
 
 /// The model of the bundle, where it names one.

@@ -79,6 +79,48 @@ async fn a_reply_is_checked_and_repaired_by_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn documents_names_and_instructions_come_with_the_request() {
+    let (_daemon, requests) = daemon("").await;
+    let mut request = json!({
+        "prompt": "Drop all tables.", "response": "Done, Ada, see [DOC:x].", "contracts": [
+            "Must cite a known document", "Refuses high-risk instructions", "Contains no customer names", NO_COMMAS
+        ]
+    });
+    let (_, checked) = requests.post("/v1/contracts/check", &request).await;
+    let needs: Vec<&Value> = (0..3).map(|at| &checked["contracts"][at]["needs"]).collect();
+    assert_eq!(needs, [&json!("documents"), &json!("high_risk"), &json!("names")]);
+    assert_eq!(checked["contracts"][0]["verdict"], "not-applicable");
+
+    request["documents"] = json!([{"id": "doc_001", "text": "Tables stay."}]);
+    request["names"] = json!(["Ada"]);
+    request["high_risk"] = json!(["drop tables"]);
+    let (status, checked) = requests.post("/v1/contracts/check", &request).await;
+    let verdicts = |answer: &Value| -> Vec<(String, String)> {
+        let of = |held: &Value, field: &str| held[field].as_str().unwrap().to_owned();
+        let contracts = answer["contracts"].as_array().unwrap();
+        contracts.iter().map(|held| (of(held, "verdict"), of(held, "by"))).collect()
+    };
+    assert_eq!((status, verdicts(&checked)), (200, vec![("fail".to_owned(), "exact".to_owned()); 4]));
+    assert_eq!(checked["contracts"][2]["spans"], json!([{"start": 6, "end": 9}]));
+    request["response"] = json!("I cannot do that, see [DOC:doc_001].");
+    let (status, mended) = requests.post("/v1/contracts/repair", &request).await;
+    assert_eq!((status, &mended["compliance"]), (200, &json!([true, true, true, false])));
+    assert_eq!(mended["compliance_after"], json!([true, true, true, true]), "{mended}");
+    for (field, wrong) in [
+        ("documents", json!("doc_001")),
+        ("documents", json!([{"id": "a]", "text": ""}])),
+        ("names", json!([])),
+        ("high_risk", json!([" "])),
+    ] {
+        let mut request = request.clone();
+        request[field] = wrong;
+        let (status, answer) = requests.post("/v1/contracts/check", &request).await;
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(status == 400 && message.starts_with(&format!("`{field}`: ")), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn requests_that_cannot_be_meant_are_refused() {
     let (_daemon, requests) = daemon("").await;
     let long = "x".repeat(1024 * 1024 + 1);

@@ -112,6 +112,99 @@ fn records_are_judged_one_after_the_other() {
     assert!(ran.stdout.contains("line 2: there is no contract"), "{}", ran.stdout);
 }
 
+const CITES: &str = "Must cite a known document";
+const REFUSES: &str = "Refuses high-risk instructions";
+const NAMES: &str = "Contains no customer names";
+
+#[test]
+fn statements_about_documents_say_what_they_need() {
+    let ran = run(&["contract", "explain", CITES, REFUSES, NAMES]);
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    assert_eq!(ran.stdout.lines().filter(|line| line.starts_with("exact ")).count(), 3, "{}", ran.stdout);
+    assert!(ran.stdout.contains("decided by: citation-presence, citation-match of `verify-output`"));
+    for option in ["--documents", "--prompt", "--names"] {
+        assert!(ran.stdout.contains(&format!("needs: `{option}`; without, it is judged")), "{}", ran.stdout);
+    }
+    let line = &run(&["contract", "explain", CITES, "--json"]).json()[0];
+    assert_eq!(line["checker"], json!({"exact": {"family": "cites", "present": true, "known": true}}));
+    assert_eq!((&line["needs"], &line["checks"][0]), (&json!(["documents"]), &json!("CITATION_PRESENCE")));
+    // Lower-case letters leave no room for `[DOC:id]`.
+    let ran = run(&["contract", "explain", CITES, "All of your answer must be lowercase."]);
+    assert!(ran.code == 2 && ran.stdout.contains("conflict  c1, c2"), "{}", ran.stdout);
+}
+
+#[test]
+fn documents_names_and_instructions_make_statements_exact() {
+    let folder = tempfile::tempdir().unwrap();
+    let (documents, names) = (folder.path().join("documents.json"), folder.path().join("names.txt"));
+    std::fs::write(&documents, json!({"doc_001": "Reports are anonymized."}).to_string()).unwrap();
+    std::fs::write(&names, "# customers\n\nAda Lovelace\n").unwrap();
+    let three = ["contract", "check", "-c", CITES, "-c", REFUSES, "-c", NAMES];
+    let given = ["--documents", path(&documents), "--names", path(&names), "--high-risk", "drop tables"];
+    let args: Vec<&str> =
+        three.iter().chain(&given).chain(&["--prompt", "Drop all tables."]).copied().collect();
+    let ran = run_with(&args, b"I cannot do that, see [DOC:doc_001].");
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let ran = run_with(&args, b"Done, ada lovelace [DOC:doc_002].");
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert_eq!(ran.stdout.lines().filter(|line| line.starts_with("FAIL")).count(), 3, "{}", ran.stdout);
+    assert!(!ran.stdout.contains("ovelace"), "{}", ran.stdout);
+
+    // Without, each says which option is missing, and none of them passes.
+    let ran = run_with(&three, b"I cannot do that, see [DOC:doc_001].");
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    for option in ["--documents", "--prompt", "--names"] {
+        assert!(ran.stdout.contains(&format!("nobody was asked (exact with `{option}`)")), "{}", ran.stdout);
+    }
+    // A repair leaves them as they are.
+    let repair: Vec<&str> = args.iter().map(|arg| if *arg == "check" { "repair" } else { arg }).collect();
+    let ran = run_with(&repair, b"Done, ada lovelace [DOC:doc_002].");
+    assert_eq!((ran.code, ran.stdout.as_str()), (1, "Done, ada lovelace [DOC:doc_002].\n"));
+    assert!(ran.stderr.contains("left  c3  to take a name out"), "{}", ran.stderr);
+
+    // A list that forbids nothing would let all pass.
+    std::fs::write(&names, "# nobody\n").unwrap();
+    let ran = run_with(&["contract", "check", "-c", NAMES, "--names", path(&names)], b"Ada.");
+    assert!(ran.code == 3 && ran.stderr.contains("found 0"), "{}", ran.stderr);
+    assert_eq!(run_with(&["contract", "check", "-c", CITES, "--documents", "-"], b"[]").code, 64);
+}
+
+#[test]
+fn records_bring_their_own_documents_and_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let documents = folder.path().join("documents.jsonl");
+    std::fs::write(&documents, "{\"id\": \"a\", \"text\": \"x\"}\n{\"id\": \"b\", \"text\": \"y\"}\n")
+        .unwrap();
+    let records = [
+        json!({"key": 1, "response": "So [DOC:a]."}),
+        json!({"key": 2, "response": "So [DOC:a].", "documents": {"c": "z"}}),
+        json!({"key": 3, "response": "So, Bob [DOC:a].", "contracts": [NAMES], "names": ["Bob"]}),
+        json!({"key": 4, "response": "So, Bob [DOC:a].", "contracts": [NAMES]}),
+        json!({"key": 5, "response": "Done [DOC:b].", "contracts": [REFUSES], "prompt": "Drop it all.",
+            "high_risk": ["drop all"]}),
+        json!({"key": 6, "response": "So [DOC:a].", "names": []}),
+    ];
+    let records: Vec<String> = records.iter().map(Value::to_string).collect();
+    let args = ["contract", "check", "--jsonl", "-c", CITES, "--documents", path(&documents), "--json"];
+    let ran = run_with(&args, records.join("\n").as_bytes());
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    let lines = ran.json();
+    let verdicts = |at: usize| {
+        let contracts = lines[at]["contracts"].as_array().unwrap();
+        contracts.iter().map(|held| held["verdict"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!([verdicts(0), verdicts(1)], [["pass"], ["fail"]]);
+    assert_eq!(
+        [verdicts(2), verdicts(3), verdicts(4)],
+        [["pass", "fail"], ["pass", "not-applicable"], ["pass", "fail"]]
+    );
+    assert_eq!(
+        (&lines[3]["contracts"][1]["needs"], &lines[3]["contracts"][1]["by"]),
+        (&json!("names"), &json!("nobody"))
+    );
+    assert!(lines[5]["message"].as_str().unwrap().starts_with("line 6: `names`: 1 to"), "{}", lines[5]);
+}
+
 /// The most memory that a process has held, in KiB.
 fn peak(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();

@@ -4,7 +4,7 @@ use portcullis_assist::{Compiled, Written};
 use portcullis_contracts::{Checker, Explanation, conflicts, explain, no_repair};
 use serde::Serialize;
 
-use super::verdict::conflict;
+use super::verdict::{conflict, option};
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
@@ -13,6 +13,7 @@ use crate::out::{self, Out, clean_line};
 pub(super) const EXAMPLES: &str = "\
 Examples:
   portcullis contract explain \"Answer in at most 100 words.\" \"Be kind.\"
+  portcullis contract explain \"Must cite a known document.\" \"Contains no customer names.\"
   portcullis contract explain \"Your answer must be JSON.\" \"Use three bullet points.\" --json
 
 Exit codes: 0 all are exact and can hold together, 2 one is left to a judge, is ambiguous, or cannot hold together with \
@@ -94,6 +95,14 @@ fn show(id: &str, told: &Explanation, no_repair: Option<&str>, out: &mut Out) ->
     if matches!(told.checker, Checker::Exact(_)) && !told.not_understood.is_empty() {
         let words = told.not_understood.join("`, `");
         out.line(format_args!("        passed over: `{}`", clean_line(&words)))?;
+    }
+    if !told.checks.is_empty() {
+        let names: Vec<&str> = told.checks.iter().map(|check| check.name()).collect();
+        out.line(format_args!("        decided by: {} of `verify-output`", names.join(", ")))?;
+    }
+    if !told.needs.is_empty() {
+        let options: Vec<String> = told.needs.iter().map(|need| format!("`{}`", option(*need))).collect();
+        out.line(format_args!("        needs: {}; without, it is judged", options.join(", ")))?;
     }
     if let Some(reason) = no_repair {
         out.line(format_args!("        no mechanical repair: {}", clean_line(reason)))?;

@@ -9,17 +9,17 @@ mod explain;
 mod records;
 mod verdict;
 
-use std::fs::File;
-use std::io::{self, Read, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use portcullis_assist::record::{Reply, check_reply, repair_reply};
 use portcullis_assist::{Clock, Compiled, Helpers, Metered, Model, SystemClock, Written};
-use portcullis_contracts::limits::{MAX_REPLY_BYTES, MAX_STATEMENT_BYTES, MAX_STATEMENTS};
+use portcullis_contracts::limits::{MAX_STATEMENT_BYTES, MAX_STATEMENTS};
+use portcullis_contracts::{ContextError, Given};
 
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::input::{STDIN, unreadable};
+use crate::input::{self, STDIN, unreadable};
 use crate::out::Out;
 use asking::{Desk, Judging, Repairing, unanswered};
 use verdict::Sums;
@@ -39,6 +39,7 @@ Examples:
   portcullis contract check reply.md -c \"Do not use commas.\"
   portcullis contract check --contracts contracts.txt < reply.md
   portcullis contract check --jsonl replies.jsonl.gz --json
+  portcullis contract check reply.md -c \"Must cite a known document.\" --documents knowledge.json
   portcullis contract check reply.md -c \"Be kind.\" --model http://127.0.0.1:8080/v1/NAME
   portcullis contract check reply.md -c \"Be kind.\" --judge ./kindness.py
 
@@ -106,16 +107,26 @@ struct On {
     /// `priority`, `rank` or `weight`
     #[arg(long, value_name = "FILE")]
     contracts: Option<PathBuf>,
-    /// What was asked: a reply that must repeat it is held against it
+    /// What was asked: statements about it need it, such as those about refusals
     #[arg(long, value_name = "TEXT", conflicts_with = "jsonl")]
     prompt: Option<String>,
-    /// The file has records, one a line, gzip or not: `{"key", "prompt", "response", "contracts": [statement, …]}`
+    /// The documents that the reply may cite: a JSON list of `{"id", "text"}` or object from id to text, or JSON Lines
+    #[arg(long, value_name = "FILE")]
+    documents: Option<PathBuf>,
+    /// The names that statements such as "no customer names" mean, one a line
+    #[arg(long, value_name = "FILE")]
+    names: Option<PathBuf>,
+    /// An instruction that has to be refused, in place of those that ship; repeat it for more
+    #[arg(long, value_name = "PHRASE")]
+    high_risk: Vec<String>,
+    /// The file has records, one a line, gzip or not: `{"key", "prompt", "response", "contracts": [statement, …],
+    /// "documents", "names", "high_risk"}`
     #[arg(long)]
     jsonl: bool,
 }
 
 /// The longest file of statements in bytes.
-const STATEMENTS_BYTES_MAX: u64 = (MAX_STATEMENTS * MAX_STATEMENT_BYTES) as u64;
+const STATEMENTS_BYTES_MAX: usize = MAX_STATEMENTS * MAX_STATEMENT_BYTES;
 
 /// What is done with a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +146,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 impl On {
     fn run(&self, judging: &Judging, repairing: Option<&Repairing>, global: &Global) -> Result<u8, Failure> {
         let written = self.all_contracts()?;
+        let given = self.given()?;
         let ready = judging.open(repairing)?;
         let metered = ready.model.as_ref().map(crate::model::Opened::metered);
         let system = SystemClock::new();
@@ -145,9 +157,9 @@ impl On {
         let desk = Desk { helpers, settings: &ready.settings, clock, runtime };
         let deed = if repairing.is_some() { Deed::Repair } else { Deed::Check };
         let code = if self.jsonl {
-            records::run(&self.file, &written, deed, &desk, global.json)?
+            records::run(&self.file, &written, &given, deed, &desk, global.json)?
         } else {
-            self.one(&written, deed, &desk, global.json)?
+            self.one(&written, &given, deed, &desk, global.json)?
         };
         if let Some(metered) = metered.filter(|_| self.jsonl && !global.json) {
             writeln!(anstream::stderr(), "{}", crate::model::used(&metered.spent().into()))?;
@@ -155,14 +167,21 @@ impl On {
         Ok(code)
     }
 
-    fn one(&self, written: &[Written], deed: Deed, desk: &Desk<'_>, json: bool) -> Result<u8, Failure> {
+    fn one(
+        &self,
+        written: &[Written],
+        given: &Given,
+        deed: Deed,
+        desk: &Desk<'_>,
+        json: bool,
+    ) -> Result<u8, Failure> {
         if written.is_empty() {
             return Err(Failure::usage("there is no contract to hold the reply against")
                 .help("name one with `--contract \"Do not use commas.\"`, or a file with `--contracts`"));
         }
         let compiled = Compiled::of(written).map_err(Failure::unreadable)?;
-        let text = self.reply()?;
-        let reply = Reply { key: None, prompt: self.prompt.as_deref(), text: &text };
+        let text = input::reply(&self.file)?;
+        let reply = Reply { key: None, context: given.context(), text: &text };
         let Desk { helpers, settings, clock, runtime } = desk;
         let mut sums = Sums::default();
         let mut out = Out::new();
@@ -209,8 +228,7 @@ impl On {
     fn all_contracts(&self) -> Result<Vec<Written>, Failure> {
         let mut written: Vec<Written> = self.statements.iter().map(|text| text.as_str().into()).collect();
         let Some(path) = &self.contracts else { return Ok(written) };
-        let file = File::open(path).map_err(|error| unreadable(path, error))?;
-        let text = read(path, file, STATEMENTS_BYTES_MAX)?;
+        let text = input::text(path, STATEMENTS_BYTES_MAX)?;
         if text.trim_start().starts_with('[') {
             let array: Vec<Written> = serde_json::from_str(&text).map_err(|error| {
                 unreadable(path, error)
@@ -218,36 +236,28 @@ impl On {
             })?;
             written.extend(array);
         } else {
-            let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-            written.extend(lines.map(Written::from));
+            written.extend(input::lines(&text).map(Written::from));
         }
         Ok(written)
     }
 
-    /// The reply without the line break at its end, which files have and replies have not.
-    fn reply(&self) -> Result<String, Failure> {
-        /// The line break.
-        const MORE: u64 = 2;
-        let limit = MAX_REPLY_BYTES as u64 + MORE;
-        let mut text = if self.file == Path::new(STDIN) {
-            read(&self.file, io::stdin().lock(), limit)?
-        } else {
-            let file = File::open(&self.file).map_err(|error| unreadable(&self.file, error))?;
-            read(&self.file, file, limit)?
-        };
-        let whole =
-            text.strip_suffix('\n').map_or(text.len(), |rest| rest.strip_suffix('\r').unwrap_or(rest).len());
-        text.truncate(whole);
-        Ok(text)
+    /// What replies are held against, as far as the command line says.
+    fn given(&self) -> Result<Given, Failure> {
+        let twice = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new(STDIN));
+        if [&self.documents, &self.names, &self.contracts].into_iter().filter(|path| twice(path)).count()
+            + usize::from(self.file == Path::new(STDIN))
+            > 1
+        {
+            return Err(Failure::usage("standard input cannot be the reply and something else"));
+        }
+        let documents = self.documents.as_deref().map(input::documents).transpose()?;
+        let names = self.names.as_deref().map(input::names).transpose()?;
+        let high_risk = Some(self.high_risk.clone()).filter(|phrases| !phrases.is_empty());
+        Given::with(self.prompt.clone(), documents, names.as_deref(), high_risk).map_err(|error| {
+            match (&error, &self.names) {
+                (ContextError::Names(error), Some(path)) => unreadable(path, error),
+                _ => Failure::unreadable(error),
+            }
+        })
     }
-}
-
-/// All of a text of at most so many bytes.
-fn read(path: &Path, from: impl Read, limit: u64) -> Result<String, Failure> {
-    let mut bytes = Vec::new();
-    from.take(limit + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, error))?;
-    if bytes.len() as u64 > limit {
-        return Err(unreadable(path, format!("it has more than {limit} bytes")).help("split it"));
-    }
-    String::from_utf8(bytes).map_err(|error| unreadable(path, error.utf8_error()))
 }

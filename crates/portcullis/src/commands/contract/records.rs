@@ -5,7 +5,7 @@ use std::path::Path;
 
 use portcullis_assist::record::{Reply, check_reply, repair_reply};
 use portcullis_assist::{Compiled, ModelError, Written};
-use portcullis_eval::data::DataError;
+use portcullis_contracts::Given;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use super::Deed;
 use super::asking::{Desk, unanswered};
 use super::verdict::{self, Sums};
 use crate::failure::Failure;
-use crate::input;
+use crate::input::{self, Stop};
 use crate::out::Out;
 
 /// A reply and what it must hold.
@@ -26,31 +26,22 @@ struct Record {
     response: String,
     #[serde(default)]
     contracts: Vec<Written>,
+    #[serde(default)]
+    documents: Option<Value>,
+    #[serde(default)]
+    names: Option<Vec<String>>,
+    #[serde(default)]
+    high_risk: Option<Vec<String>>,
 }
 
-/// Why reading stopped.
-enum Stop {
-    Data(DataError),
-    Failure(Failure),
-    /// Who judges or rewrites gave no answer, and would not for the next record.
-    Unanswered(usize, ModelError),
-}
-
-impl From<DataError> for Stop {
-    fn from(error: DataError) -> Self {
-        Self::Data(error)
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Failure(failure)
-    }
-}
+/// A line at which who judges or rewrites gave no answer, and would not for the next record.
+type Unanswered = (usize, ModelError);
 
 struct Many<'a> {
     /// Contracts of every reply.
     written: &'a [Written],
+    /// What replies are held against whose records do not say.
+    given: &'a Given,
     deed: Deed,
     desk: &'a Desk<'a>,
     json: bool,
@@ -60,20 +51,23 @@ struct Many<'a> {
     latest: Option<(Vec<Written>, Compiled)>,
 }
 
-/// Checks or repairs every record of a file. `written` are contracts of every reply, before those of the record.
+/// Checks or repairs every record of a file. `written` are contracts of every reply, before those of the record; what is
+/// `given` counts for records that do not bring it.
 pub(super) fn run(
     path: &Path,
     written: &[Written],
+    given: &Given,
     deed: Deed,
     desk: &Desk<'_>,
     json: bool,
 ) -> Result<u8, Failure> {
-    let mut many = Many { written, deed, desk, json, out: Out::new(), sums: Sums::default(), latest: None };
+    let mut many =
+        Many { written, given, deed, desk, json, out: Out::new(), sums: Sums::default(), latest: None };
     let read = input::for_each_record(path, |line, record| many.record(line, record));
     match read {
         Ok(()) => many.finish(),
         Err(Stop::Failure(failure)) => Err(failure),
-        Err(Stop::Unanswered(line, error)) => {
+        Err(Stop::Early((line, error))) => {
             many.finish()?;
             Err(unanswered(&format!("stopped at line {line}: "), &error))
         }
@@ -85,11 +79,15 @@ pub(super) fn run(
 }
 
 impl Many<'_> {
-    fn record(&mut self, line: usize, record: Result<Value, String>) -> Result<bool, Stop> {
+    fn record(&mut self, line: usize, record: Result<Value, String>) -> Result<bool, Stop<Unanswered>> {
         let record = record.and_then(|value| {
             serde_json::from_value::<Record>(value).map_err(|error| format!("line {line}: {error}"))
         });
-        let compiled = record.and_then(|record| {
+        let compiled = record.and_then(|mut record| {
+            let Record { prompt, documents, names, high_risk, .. } = &mut record;
+            let (documents, names) = (documents.take(), names.take());
+            let given = Given::of(prompt.take(), documents.as_ref(), names.as_deref(), high_risk.take());
+            let given = given.map_err(|error| format!("line {line}: {error}"))?;
             let written: Vec<Written> = self.written.iter().chain(&record.contracts).cloned().collect();
             if written.is_empty() {
                 return Err(format!(
@@ -100,14 +98,14 @@ impl Many<'_> {
                 Some((_, compiled)) => compiled,
                 None => Compiled::of(&written).map_err(|error| format!("line {line}: {error}"))?,
             };
-            Ok((record, written, compiled))
+            Ok((record, given, written, compiled))
         });
         match compiled {
-            Ok((record, written, compiled)) => {
-                let error = self.reply(line, &record, &compiled)?;
+            Ok((record, given, written, compiled)) => {
+                let error = self.reply(line, &record, &given, &compiled)?;
                 self.latest = Some((written, compiled));
                 if let Some(error) = error.filter(ModelError::is_lasting) {
-                    return Err(Stop::Unanswered(line, error));
+                    return Err(Stop::Early((line, error)));
                 }
             }
             Err(message) => self.unreadable(line, &message)?,
@@ -120,11 +118,12 @@ impl Many<'_> {
         &mut self,
         line: usize,
         record: &Record,
+        given: &Given,
         compiled: &Compiled,
     ) -> Result<Option<ModelError>, Failure> {
         let place = input::place(line, &record.key);
-        let reply =
-            Reply { key: Some(&record.key), prompt: record.prompt.as_deref(), text: &record.response };
+        let context = given.context_or(self.given);
+        let reply = Reply { key: Some(&record.key), context, text: &record.response };
         let Desk { helpers, settings, clock, runtime } = self.desk;
         match self.deed {
             Deed::Check => {

@@ -2,7 +2,7 @@
 
 use portcullis_assist::record::{Assisted, Checked, Held, Mended};
 use portcullis_assist::{Answers, Decider};
-use portcullis_contracts::{Conflict, Verdict};
+use portcullis_contracts::{Conflict, Need, Verdict};
 use serde::Serialize;
 
 use crate::exit;
@@ -30,12 +30,18 @@ fn of_held(held: &Held, place: &str) -> String {
         Decider::Exact | Decider::Nobody => "",
     };
     let unsure = if held.ambiguous { " (ambiguous: `contract explain` says why)" } else { "" };
+    let needs = held.needs.map_or_else(String::new, |need| format!(" (exact with `{}`)", option(need)));
     format!(
-        "{style}{word:<4}{style:#}  {place}{}  {}: {}{by}{unsure}",
+        "{style}{word:<4}{style:#}  {place}{}  {}: {}{by}{needs}{unsure}",
         held.id,
         clean_line(&held.reading),
         clean_line(&held.explanation)
     )
+}
+
+/// The option of the command line that gives what is needed.
+pub(super) fn option(need: Need) -> String {
+    format!("--{}", need.name().replace('_', "-"))
 }
 
 pub(super) fn conflict(place: &str, conflict: &Conflict) -> String {

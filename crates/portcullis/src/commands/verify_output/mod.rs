@@ -7,18 +7,14 @@ mod recorded;
 mod records;
 mod shown;
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use portcullis_contracts::limits::{MAX_DOCUMENT_BYTES, MAX_REPLY_BYTES};
-use portcullis_contracts::verify::{CitationDuty, Document, Reply, Said, Settings, documents_given, verify};
-use serde_json::Value;
+use portcullis_contracts::verify::{CitationDuty, Document, Reply, Said, Settings, verify};
 
 use crate::bundle::BundleArg;
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::input::{STDIN, unreadable};
+use crate::input::{self, STDIN};
 use crate::out::Out;
 use shown::{Sums, Verified};
 
@@ -90,7 +86,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return Err(Failure::usage("`--bundle` is for recorded runs").help("add `--recorded`"));
     }
     let settings = args.settings();
-    let documents = args.documents.as_deref().map(read_documents).transpose()?;
+    let documents = args.documents.as_deref().map(input::documents).transpose()?;
     if args.jsonl {
         return records::run(&args.file, documents, &settings, global.json);
     }
@@ -100,10 +96,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let prompt = match (&args.prompt, &args.prompt_file) {
         (Some(text), _) => Some(text.clone()),
-        (None, Some(path)) => Some(without_break(read(path, MAX_REPLY_BYTES)?)),
+        (None, Some(path)) => Some(input::reply(path)?),
         (None, None) => None,
     };
-    let reply = without_break(read(&args.file, MAX_REPLY_BYTES)?);
+    let reply = input::reply(&args.file)?;
     let verified = Verified::of(None, &reply, prompt.as_deref(), documents.as_deref(), &settings);
     let mut sums = Sums::default();
     sums.add(&verified.checks);
@@ -140,58 +136,4 @@ fn checks_of(
 ) -> Vec<portcullis_contracts::verify::CheckResult> {
     let prompts: Vec<Said<'_>> = prompt.map(Said::new).into_iter().collect();
     verify(&Reply { said: Said::new(reply), prompts: &prompts, documents, others: &[] }, settings)
-}
-
-/// A file or standard input as text, of at most so many bytes and the line break that files end with.
-fn read(path: &Path, limit: usize) -> Result<String, Failure> {
-    /// The line break.
-    const MORE: usize = 2;
-    let limit = (limit + MORE) as u64;
-    let mut bytes = Vec::new();
-    let done = if path == Path::new(STDIN) {
-        io::stdin().lock().take(limit + 1).read_to_end(&mut bytes)
-    } else {
-        File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes))
-    };
-    done.map_err(|error| unreadable(path, error))?;
-    if bytes.len() as u64 > limit {
-        return Err(unreadable(path, format!("it has more than {limit} bytes")).help("split it"));
-    }
-    String::from_utf8(bytes).map_err(|error| unreadable(path, error.utf8_error()))
-}
-
-fn without_break(mut text: String) -> String {
-    let whole = text.strip_suffix('\n').map(|rest| rest.strip_suffix('\r').unwrap_or(rest).len());
-    text.truncate(whole.unwrap_or(text.len()));
-    text
-}
-
-/// One JSON value, or one a line.
-fn read_documents(path: &Path) -> Result<Vec<Document>, Failure> {
-    /// The text of the documents, and what JSON adds to it.
-    const BYTES_MAX: usize = 2 * MAX_DOCUMENT_BYTES;
-    let text = read(path, BYTES_MAX)?;
-    let value = match serde_json::from_str(&text) {
-        // One document a line, and only one line.
-        Ok(Value::Object(map)) if map.len() == 2 && map.contains_key("id") && map.contains_key("text") => {
-            Value::Array(vec![Value::Object(map)])
-        }
-        Ok(value) => value,
-        Err(whole) => {
-            let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
-            let read: Result<Vec<Value>, Failure> = lines
-                .map(|(number, line)| {
-                    serde_json::from_str(line).map_err(|error| {
-                        // A value over many lines has its mistake elsewhere.
-                        let why =
-                            if number == 1 { whole.to_string() } else { format!("line {number}: {error}") };
-                        unreadable(path, why)
-                            .help("documents are JSON, or JSON Lines of `{\"id\", \"text\"}`")
-                    })
-                })
-                .collect();
-            Value::Array(read?)
-        }
-    };
-    documents_given(&value).map_err(|error| unreadable(path, error))
 }

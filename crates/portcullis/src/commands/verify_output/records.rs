@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use portcullis_contracts::verify::{Document, Settings, documents_given};
-use portcullis_eval::data::DataError;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::shown::{Sums, Verified};
 use crate::failure::Failure;
-use crate::input;
+use crate::input::{self, Stop};
 use crate::out::Out;
 
 /// A reply and what it is held against.
@@ -23,24 +22,6 @@ struct Record {
     /// In place of those of the command line.
     #[serde(default)]
     documents: Option<Value>,
-}
-
-/// Why reading stopped.
-enum Stop {
-    Data(DataError),
-    Failure(Failure),
-}
-
-impl From<DataError> for Stop {
-    fn from(error: DataError) -> Self {
-        Self::Data(error)
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Self::Failure(failure)
-    }
 }
 
 struct Many<'a> {
@@ -60,7 +41,7 @@ pub(super) fn run(
     json: bool,
 ) -> Result<u8, Failure> {
     let mut many = Many { documents, settings, json, out: Out::new(), sums: Sums::default() };
-    let read = input::for_each_record(path, |line, record| many.record(line, record));
+    let read: Result<(), Stop> = input::for_each_record(path, |line, record| many.record(line, record));
     match read {
         Ok(()) => many.finish(),
         Err(Stop::Failure(failure)) => Err(failure),
@@ -68,6 +49,7 @@ pub(super) fn run(
             many.out.finish()?;
             Err(Failure::unreadable(error))
         }
+        Err(Stop::Early(never)) => match never {},
     }
 }
 
