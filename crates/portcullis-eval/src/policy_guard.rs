@@ -346,7 +346,8 @@ impl Reached {
         record: &Record,
         contracts: &[Contract],
     ) -> Result<Repaired, EvalError> {
-        let task = Task { context: Some(record.prompt_request.as_str()).into(), reply: &record.response, contracts };
+        let task =
+            Task { context: Some(record.prompt_request.as_str()).into(), reply: &record.response, contracts };
         let repaired = runtime.block_on(repair(arm.helpers, arm.clock, &task, &arm.settings))?;
         self.spent.add(&repaired.spent);
         match &repaired.ended {
