@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     fn found<'t>(names: &[&str], text: &'t str) -> Vec<&'t str> {
-        Names::of(names).unwrap().find(text).0.into_iter().map(|span| &text[span]).collect()
+        Names::of(names).unwrap().find(text).0.into_iter().map(|span| cut(text, span)).collect()
     }
 
     #[test]
