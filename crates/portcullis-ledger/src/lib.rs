@@ -23,6 +23,7 @@ mod checkpoint;
 mod doctor;
 mod error;
 mod export;
+pub mod hammer;
 mod ledger;
 mod lock;
 pub mod log;

@@ -13,7 +13,8 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, eval, export, fsck,
-    governance, hook, init, log, mcp, policy, runs, serve, simulate, tools, train, verify, verify_output,
+    governance, hammer, hook, init, log, mcp, policy, runs, serve, simulate, tools, train, verify,
+    verify_output,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -134,6 +135,7 @@ enum Command {
     Doctor(doctor::Args),
     DemoServer(demo_server::Args),
     Bench(bench::Args),
+    Hammer(hammer::Args),
     Eval(eval::Args),
     Train(train::Args),
     Calibrate(calibrate::Args),
@@ -187,6 +189,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Demo(args) => demo::run(&args, &global),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Bench(args) => bench::run(&args, &global),
+        Command::Hammer(args) => hammer::run(&args, &global),
         Command::Eval(args) => eval::run(&args),
         Command::Train(args) => train::run(&args, &global),
         Command::Calibrate(args) => calibrate::run(&args, &global),

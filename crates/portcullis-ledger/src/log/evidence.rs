@@ -6,9 +6,10 @@ use portcullis_core::id::RunId;
 use portcullis_proof::log::completeness::ACCOUNTED_LEAVES_MAX;
 use portcullis_proof::log::leaf::SignedLeaf;
 use portcullis_proof::log::proof::tlog_proof;
+use portcullis_proof::log::tree::empty_root;
 use portcullis_proof::log::verdict::EVIDENCE_LEAVES_MAX;
 use portcullis_proof::log::witness::add_checkpoint;
-use portcullis_proof::log::{Checkpoint, Leaf, RunState, TileReader, TrustPolicy};
+use portcullis_proof::log::{Checkpoint, Leaf, RunState, TileReader, TreeHead, TrustPolicy};
 use portcullis_proof::{Hex, Id};
 
 use super::cosign::witness_policy;
@@ -126,7 +127,7 @@ impl LogReader {
         key: &portcullis_proof::log::VerifierKey,
         remember: bool,
     ) -> Result<String, LogError> {
-        let tree = self.database.tree()?;
+        let tree = self.published_tree()?;
         let mut text = format!("log {key}\nquorum none\n");
         if remember {
             let root = STANDARD.encode(tree.head.root.0);
@@ -155,12 +156,15 @@ impl LogReader {
             state.is_some_and(|state: RunState| state.is_final() || !ended)
         });
         let (places, all) = self.database.places_of_run(run, EVIDENCE_LEAVES_MAX)?;
-        if !in_log || !all || !self.asks_for_quorum()? {
-            return Ok(in_log && all);
+        if !in_log || !all {
+            return Ok(false);
         }
-        let witnessed = self.database.tree()?.witnessed;
-        let size =
-            witnessed.map_or(Ok(0), |note| checkpoint_of(&note).map(|checkpoint| checkpoint.size()))?;
+        let tree = self.published_tree()?;
+        let size = match tree.witnessed {
+            Some(note) if self.asks_for_quorum()? => checkpoint_of(&note)?.size(),
+            None if self.asks_for_quorum()? => 0,
+            _ => tree.head.size,
+        };
         Ok(places.last().is_none_or(|last| *last < size))
     }
 
@@ -171,6 +175,20 @@ impl LogReader {
     pub fn is_opened(&self, segment: portcullis_core::id::SegmentId) -> Result<bool, LogError> {
         let Some(place) = self.database.first_place(Hex(*segment.as_bytes()))? else { return Ok(false) };
         Ok(self.places.published()?.is_some_and(|(_, checkpoint)| place < checkpoint.size()))
+    }
+
+    /// The newest tree whose files are out. Between the signing of a tree and the moment at which its last file is put
+    /// out, that is the one before.
+    fn published_tree(&self) -> Result<SignedTree, LogError> {
+        let mut tree = self.database.tree()?;
+        match self.places.published()? {
+            Some((note, checkpoint)) if checkpoint.size() < tree.head.size => {
+                (tree.head, tree.note) = (checkpoint.head(), note);
+            }
+            Some(_) => {}
+            None => tree.head = TreeHead { size: 0, root: empty_root() },
+        }
+        Ok(tree)
     }
 
     /// Whether only checkpoints with a quorum of witnesses are handed out.
@@ -202,8 +220,12 @@ impl LogReader {
     /// The leaves at these places, which are in order, each with its proof.
     fn proved(&self, places: Vec<u64>, remembered: &[u64]) -> Result<Vec<EvidenceFile>, LogError> {
         let Some(last) = places.last() else { return Ok(Vec::new()) };
-        let tree = self.database.tree()?;
+        let tree = self.published_tree()?;
+        let published = tree.head.size;
         let note = if self.asks_for_quorum()? { tree.witnessed } else { Some(newest(&tree, last + 1)?) };
+        if published == 0 {
+            return Ok(Vec::new());
+        }
         // What no quorum has cosigned yet is left out: incomplete for a while, rather than invalid for ever.
         let Some(note) = note else { return Ok(Vec::new()) };
         let head = checkpoint_of(&note)?.head();

@@ -7,6 +7,8 @@ mod cosign;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod hammer;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 mod oracle;

@@ -242,7 +242,7 @@ fn show(out: &mut Out, title: &str, rate: &str, times: &Distribution) -> Result<
 }
 
 /// Three digits and a unit.
-fn time(nanos: u64) -> String {
+pub(crate) fn time(nanos: u64) -> String {
     let (value, unit) = match nanos {
         0..1_000 => return format!("{nanos} ns"),
         1_000..1_000_000 => (nanos as f64 / 1e3, "µs"),
@@ -254,7 +254,7 @@ fn time(nanos: u64) -> String {
 }
 
 /// A whole number with commas.
-fn thousands(value: f64) -> String {
+pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

@@ -13,6 +13,7 @@ pub(crate) mod eval;
 pub(crate) mod export;
 pub(crate) mod fsck;
 pub(crate) mod governance;
+pub(crate) mod hammer;
 pub(crate) mod hook;
 pub(crate) mod init;
 pub(crate) mod log;
