@@ -41,8 +41,18 @@ fn segments(export: &Export) -> Vec<Segment> {
 
 /// Logs heads of an export, each given by segment, state and count, and proves them.
 fn logged(export: &Export, heads: &[(usize, RunState, u64)]) -> Scene {
-    let segments = segments(export);
     let mut log = Log::default();
+    let proven = add_heads(&mut log, export, heads);
+    proven_scene(&log, &proven)
+}
+
+/// Logs the enrolment of a writer and heads of an export; name and index of each.
+pub(super) fn add_heads(
+    log: &mut Log,
+    export: &Export,
+    heads: &[(usize, RunState, u64)],
+) -> Vec<(String, u64)> {
+    let segments = segments(export);
     let mut proven = vec![("writer".to_owned(), log.add_signed(enrol(WRITER, 1), 1))];
     let writer = leaf_key(WRITER).id();
     for (number, (place, state, count)) in heads.iter().enumerate() {
@@ -66,10 +76,15 @@ fn logged(export: &Export, heads: &[(usize, RunState, u64)]) -> Scene {
         };
         proven.push((format!("head-{number}"), log.add_signed(Leaf::Head(head), WRITER)));
     }
+    proven
+}
+
+/// Leaves by name and index with their proofs in the tree of all leaves.
+pub(super) fn proven_scene(log: &Log, proven: &[(String, u64)]) -> Scene {
     let run = super::world::run(&[]);
     let mut scene = Scene { leaves: Vec::new(), consistency: Vec::new(), policy: policy(), run };
     for (name, index) in proven {
-        scene.prove(&log, &name, index, log.size());
+        scene.prove(log, name, *index, log.size());
     }
     scene
 }
@@ -196,16 +211,21 @@ fn a_report_is_one_object() {
 }
 
 /// Names and bytes, as a folder or an archive has them.
-type Files = Vec<(String, Vec<u8>)>;
+pub(super) type Files = Vec<(String, Vec<u8>)>;
 
 fn files(export: &Export) -> (Files, TrustPolicy) {
     let scene = logged(export, &all_heads(export));
-    let mut files = vec![("run.export".to_owned(), export.text.clone())];
-    files.extend(scene.leaves.iter().flatten().map(|(name, bytes)| (format!("log/{name}"), bytes.clone())));
-    (files, TrustPolicy::parse(scene.policy.as_bytes()).unwrap())
+    (scene_files(export, &scene), TrustPolicy::parse(scene.policy.as_bytes()).unwrap())
 }
 
-fn check_files(files: &Files, policy: &TrustPolicy) -> Result<LoggedReport, LoggedError> {
+pub(super) fn scene_files(export: &Export, scene: &Scene) -> Files {
+    let mut files = vec![("run.export".to_owned(), export.text.clone())];
+    let evidence = scene.leaves.iter().flatten().chain(&scene.consistency);
+    files.extend(evidence.map(|(name, bytes)| (format!("log/{name}"), bytes.clone())));
+    files
+}
+
+pub(super) fn check_files(files: &Files, policy: &TrustPolicy) -> Result<LoggedReport, LoggedError> {
     let files: Vec<File<'_>> = files.iter().map(|(name, bytes)| File { name, bytes }).collect();
     verify_files(&files, None, policy)
 }
