@@ -9,6 +9,8 @@ mod faults;
 #[cfg(test)]
 mod hammer;
 #[cfg(test)]
+mod injected;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 mod oracle;

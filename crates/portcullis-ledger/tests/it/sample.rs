@@ -32,8 +32,12 @@ pub(crate) fn digest() -> Digest {
 }
 
 pub(crate) fn open(folder: &Path) -> Ledger {
+    try_open(folder).unwrap()
+}
+
+pub(crate) fn try_open(folder: &Path) -> Result<Ledger, LedgerError> {
     let options = OpenOptions { origin: Some("portcullis/test".to_owned()), ..OpenOptions::default() };
-    Ledger::open(folder, options).unwrap()
+    Ledger::open(folder, options)
 }
 
 /// A run as a session writes it: what is chained but not yet appended, and where it stands.
