@@ -6,6 +6,7 @@ mod notes;
 mod oracle;
 mod policies;
 mod properties;
+mod simulation;
 mod tamper;
 mod tiles;
 mod vectors;
