@@ -164,7 +164,7 @@ impl Run {
         random: &mut Random,
     ) -> Result<(), LedgerError> {
         let media_type = "text/plain";
-        let text = vec![if random.next() % 2 == 0 { b'x' } else { b'y' }; bytes];
+        let text = vec![if random.next().is_multiple_of(2) { b'x' } else { b'y' }; bytes];
         let payload = StoredPayload::new(random.bytes(), media_type, text)?;
         let reference = PayloadRef {
             commitment: payload.commitment(),
