@@ -10,6 +10,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use portcullis_core::id::RunId;
@@ -250,16 +251,28 @@ fn no_call_that_fails_or_is_the_last_one_loses_or_forks_anything() {
     assert!(all.len() > 60, "{}", all.len());
     let step =
         if std::env::var_os("PORTCULLIS_TEST_LONG").is_some() { 1 } else { all.len().div_ceil(SAMPLE) };
-    let (mut cases, mut killed, mut failed) = (0, 0, 0);
-    for (number, what) in ["error=EIO", "error=ENOSPC", "signal=SIGKILL"].into_iter().enumerate() {
-        // Each kind begins somewhere else, so that the short form is spread over more of the calls.
-        for call in all.iter().skip(number * step / 3).step_by(step) {
+    let kinds = ["error=EIO", "error=ENOSPC", "signal=SIGKILL"].into_iter().enumerate();
+    let chosen: Vec<(&Call, &str)> = kinds
+        .flat_map(|(number, what)| {
+            // Each kind begins somewhere else, so that the short form is spread over more of the calls.
+            all.iter().skip(number * step / 3).step_by(step).map(move |call| (call, what))
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let (mut killed, mut failed) = (0, 0);
+        while let Some((call, what)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
             let (said, _) = inject(call, what);
-            cases += 1;
             killed += usize::from(!said.ended);
             failed += said.failed;
         }
-    }
+        (killed, failed)
+    };
+    let (one, other) = std::thread::scope(|scope| {
+        let threads = (scope.spawn(work), scope.spawn(work));
+        (threads.0.join().unwrap(), threads.1.join().unwrap())
+    });
+    let (cases, killed, failed) = (chosen.len(), one.0 + other.0, one.1 + other.1);
     println!(
         "{cases} cases over {} calls: {killed} children ended early, {failed} requests failed",
         all.len()
@@ -267,9 +280,12 @@ fn no_call_that_fails_or_is_the_last_one_loses_or_forks_anything() {
     assert!(killed >= cases / 4 && failed > 0, "{killed} killed, {failed} failed of {cases}");
 }
 
+/// A kind of call, and what stands in its line.
+type Kind = (&'static str, &'static str);
+
 /// The steps of writing and publishing, each by a call that makes it and by the one that comes when it has taken
-/// effect: the kind of the call, and what stands in its line.
-const STEPS: &[(&str, (&str, &str), (&str, &str))] = &[
+/// effect.
+const STEPS: &[(&str, Kind, Kind)] = &[
     ("append to the write-ahead log", ("pwrite64", "/ledger.db-wal>"), ("fsync", "/ledger.db-wal>")),
     ("sync of the write-ahead log", ("fsync", "/ledger.db-wal>"), ("pwrite64", "/log.db-wal>")),
     ("transaction of the lock", ("pwrite64", "/log.db-wal>"), ("fsync", "/log.db-wal>")),
@@ -280,7 +296,7 @@ const STEPS: &[(&str, (&str, &str), (&str, &str))] = &[
 
 /// A late call of a kind about something: by then the store and the log are there, and have something to lose. Not the
 /// last one, for how many pages a transaction touches depends a little on keys and hashes.
-fn late(calls: &[(Call, String)], kind: (&str, &str)) -> Call {
+fn late(calls: &[(Call, String)], kind: Kind) -> Call {
     let found: Vec<&Call> = calls
         .iter()
         .filter(|(call, line)| call.name == kind.0 && line.contains(kind.1))
@@ -334,10 +350,9 @@ fn while_a_writer_hangs_in_a_sync_others_read_and_nobody_takes_its_log() {
         let mut busy = 0;
         let start = Instant::now();
         while !child.is_finished() && start.elapsed() < CASE_MAX {
-            match Log::open(&places) {
-                Err(LogError::Busy { .. }) => busy += 1,
-                // Before the store is there, and after the child is gone.
-                _ => {}
+            // It is free before the child has come to it, and when the child is gone.
+            if let Err(LogError::Busy { .. }) = Log::open(&places) {
+                busy += 1;
             }
             if let Ok(reader) = Reader::open(&places.ledger) {
                 reader.integrity_check().unwrap();
