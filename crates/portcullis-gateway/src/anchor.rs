@@ -7,6 +7,8 @@ use portcullis_core::id::RunId;
 use portcullis_ledger::log::{EvidenceFile, Log, LogError, LogPlaces, LogReader};
 use portcullis_ledger::{Reader, SegmentState};
 
+use crate::cosign;
+
 /// How long to wait for the process that has the log to take the run up.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -28,11 +30,17 @@ pub fn evidence(
 
 fn settle(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
     match Log::open(places) {
-        Ok(mut log) => match log.round() {
-            // What was logged before it was frozen is still proved.
-            Ok(_) | Err(LogError::Frozen { .. }) => Ok(()),
-            Err(error) => Err(error),
-        },
+        Ok(mut log) => {
+            // Witnesses first: nothing is signed that one of them has seen otherwise.
+            let mut ask_witnesses = cosign::after_round();
+            ask_witnesses(&mut log)?;
+            match log.round() {
+                Ok(_) => ask_witnesses(&mut log),
+                // What was logged before it was frozen is still proved.
+                Err(LogError::Frozen { .. }) => Ok(()),
+                Err(error) => Err(error),
+            }
+        }
         Err(LogError::Busy { .. }) => wait(reader, places, run),
         Err(error) => Err(error),
     }

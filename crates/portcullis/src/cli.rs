@@ -13,8 +13,8 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, eval, export, fsck,
-    governance, hammer, hook, init, log, mcp, policy, runs, serve, simulate, tools, train, verify,
-    verify_output,
+    governance, hammer, hook, init, log, mcp, monitor, policy, runs, serve, simulate, tools, train, verify,
+    verify_output, witness,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -125,6 +125,8 @@ enum Command {
     Log(log::Args),
     Fsck(fsck::Args),
     Governance(governance::Args),
+    Monitor(monitor::Args),
+    Witness(witness::Args),
     Check(check::Args),
     Contract(contract::Args),
     VerifyOutput(verify_output::Args),
@@ -183,6 +185,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Verify(args) => verify::run(&args, &global),
         Command::Log(args) => log::run(&args, &global),
         Command::Fsck(args) => fsck::run(&args, &global),
+        Command::Monitor(args) => monitor::run(&args, &global),
+        Command::Witness(args) => witness::run(&args, &global),
         Command::Policy(args) => policy::run(&args, &global),
         Command::Tools(args) => tools::run(&args, &global),
         Command::Simulate(args) => simulate::run(&args, &global),

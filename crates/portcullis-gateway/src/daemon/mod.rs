@@ -9,6 +9,7 @@ mod error;
 mod governance;
 mod listen;
 mod listings;
+mod log;
 mod queries;
 mod routes;
 mod server;

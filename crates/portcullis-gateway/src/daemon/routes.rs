@@ -33,6 +33,7 @@ use super::auth::{Approver, Caller};
 use super::contracts;
 use super::error::Failure;
 use super::governance;
+use super::log;
 use super::queries;
 use super::tools;
 use crate::api;
@@ -86,6 +87,8 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/contracts/check", post(contracts::check))
         .route("/v1/contracts/repair", post(contracts::repair))
         .route("/v1/bundles/reload", post(reload))
+        .route("/log/checkpoint", get(log::checkpoint))
+        .route("/log/tile/{*path}", get(log::tile))
         .fallback(|| async {
             Failure::not_found("there is no such path; the API is described in docs/http-api.md")
         })

@@ -23,6 +23,7 @@ use super::listen::Hold;
 use super::listings::Listings;
 use super::{DaemonOptions, Shared, routes};
 use crate::api;
+use crate::cosign;
 
 /// How often the bundles' folders are looked at.
 const RELOAD_EVERY: Duration = Duration::from_secs(1);
@@ -96,7 +97,7 @@ fn log_thread(ledger: &Path) -> Result<LogThread, LogError> {
         Ok(round) => debug!(leaves = round.leaves, size = round.size, "logged"),
         Err(error) => warn!(%error, "runs go on without being anchored in the log"),
     };
-    LogThread::start(LogPlaces::beside(ledger), told, |_| Ok(()))
+    LogThread::start(LogPlaces::beside(ledger), told, cosign::after_round())
 }
 
 async fn told(mut stopped: watch::Receiver<bool>) {

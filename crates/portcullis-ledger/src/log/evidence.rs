@@ -221,11 +221,13 @@ impl LogReader {
     fn proved(&self, places: Vec<u64>, remembered: &[u64]) -> Result<Vec<EvidenceFile>, LogError> {
         let Some(last) = places.last() else { return Ok(Vec::new()) };
         let tree = self.published_tree()?;
-        let published = tree.head.size;
-        let note = if self.asks_for_quorum()? { tree.witnessed } else { Some(newest(&tree, last + 1)?) };
-        if published == 0 {
+        if tree.head.size == 0 {
             return Ok(Vec::new());
         }
+        // As large as what the reader remembers, so that a proof leads there.
+        let wanted = remembered.iter().copied().filter(|size| *size <= tree.head.size).max();
+        let wanted = wanted.unwrap_or(0).max(last + 1);
+        let note = if self.asks_for_quorum()? { tree.witnessed } else { Some(newest(&tree, wanted)?) };
         // What no quorum has cosigned yet is left out: incomplete for a while, rather than invalid for ever.
         let Some(note) = note else { return Ok(Vec::new()) };
         let head = checkpoint_of(&note)?.head();

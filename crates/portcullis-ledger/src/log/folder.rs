@@ -142,8 +142,12 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), LogError> {
         .map_err(|error| LogError::io(folder, "make durable", &error))
 }
 
-/// Puts a file in its place, durable and whole. Leaves a file alone that has these bytes already.
-pub(super) fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<(), LogError> {
+/// Puts a file in its place, durable and whole: after a crash there is the old one or the new one. Leaves a file alone
+/// that has these bytes already.
+///
+/// # Errors
+/// When the system refuses; what was there before is then still there.
+pub fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<(), LogError> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }

@@ -44,7 +44,7 @@ pub use self::cosign::{Ask, COSIGN_AGAIN_EVERY, Cosigner, WitnessAnswer, Witness
 pub use self::database::WriterState;
 pub use self::error::LogError;
 pub use self::evidence::{EvidenceFile, LogReader, LogStatus, LogWriter};
-pub use self::folder::{LogPlaces, Tiles};
+pub use self::folder::{LogPlaces, Tiles, put};
 pub use self::fsck::{LogCheck, check};
 pub use self::heads::{PROGRESS_EVENTS, PROGRESS_EVERY};
 pub use self::keys::{witness_key, writer_notes};

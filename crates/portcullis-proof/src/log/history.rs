@@ -2,7 +2,7 @@
 //!
 //! A [`History`] is one reader's memory of a log: it goes forward along proofs and never back. A [`Fork`] is what a
 //! reader can hand to anybody who has the log's key: two statements that no honest log signs both. A consistency proof
-//! that fails is none, because anybody can write one.
+//! that fails is none, because anybody can write one; one that *holds*, from another beginning than the log signed, is.
 
 use crate::chain::Digest;
 use crate::log::checkpoint::Checkpoint;
@@ -111,6 +111,13 @@ pub enum Fork {
         /// The two checkpoints.
         trees: [Checkpoint; 2],
     },
+    /// A tree that begins with another tree than the log signed at that size.
+    Beginnings {
+        /// The two checkpoints, the one of fewer leaves first.
+        trees: [Checkpoint; 2],
+        /// The root over as many leaves of the second as the first has.
+        beginning: Digest,
+    },
 }
 
 /// Why two statements are no fork.
@@ -146,6 +153,31 @@ pub fn forked_roots(first: &[u8], second: &[u8], key: &VerifierKey) -> Result<Fo
     let contradict = one.size() == other.size() && one.root() != other.root();
     if contradict && one.origin() == other.origin() {
         Ok(Fork::Roots { trees })
+    } else {
+        Err(NoFork::NoContradiction)
+    }
+}
+
+/// Shows a fork by two checkpoints of different sizes: the first leaves of the larger tree, as many as the smaller one
+/// has, have the root `beginning`, which `path` proves, and the log signed another one.
+///
+/// The proof holds or it does not: whoever could write one for a beginning that the larger tree does not have could
+/// find a collision of SHA-256.
+///
+/// # Errors
+/// Why they are no fork.
+pub fn forked_beginnings(
+    smaller: &[u8],
+    larger: &[u8],
+    beginning: Digest,
+    path: &[Digest],
+    key: &VerifierKey,
+) -> Result<Fork, NoFork> {
+    let trees = [signed(&Note::parse(smaller)?, key)?, signed(&Note::parse(larger)?, key)?];
+    let [one, other] = &trees;
+    verify_consistency(TreeHead { size: one.size(), root: beginning }, other.head(), path)?;
+    if beginning != one.root() && one.origin() == other.origin() {
+        Ok(Fork::Beginnings { trees, beginning })
     } else {
         Err(NoFork::NoContradiction)
     }

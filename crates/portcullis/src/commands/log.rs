@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use portcullis_gateway::cosign;
 use portcullis_gateway::home::Home;
 use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogStatus, verifier_key};
 use portcullis_ledger::{Ledger, OpenOptions};
@@ -108,7 +109,10 @@ fn failed(error: LogError) -> Failure {
 }
 
 fn open(places: &LogPlaces) -> Result<Log, Failure> {
-    Log::open(places).map_err(failed)
+    let mut log = Log::open(places).map_err(failed)?;
+    // Nothing is signed that a witness has seen otherwise.
+    cosign::after_round()(&mut log).map_err(failed)?;
+    Ok(log)
 }
 
 fn told(global: &Global, value: &serde_json::Value, text: &str) -> Result<u8, Failure> {

@@ -1,6 +1,6 @@
 //! What a witness answers to an honest log and to every kind of dishonest one; what readers hold against a log.
 
-use portcullis_proof::log::history::{NoFork, forked_leaves, forked_roots};
+use portcullis_proof::log::history::{NoFork, forked_beginnings, forked_leaves, forked_roots};
 use portcullis_proof::log::note::signature_lines;
 use portcullis_proof::log::proof::tlog_proof;
 use portcullis_proof::log::tree::{prove_consistency, prove_inclusion};
@@ -233,6 +233,48 @@ fn a_fork_is_shown_to_others() {
         key,
     );
     assert_eq!(honest, Err(NoFork::NoContradiction));
+}
+
+#[test]
+fn a_tree_that_begins_otherwise_is_a_fork_whatever_its_size() {
+    let (nodes, heads) = grow(40);
+    let (forked, forked_heads) = fork(10, 40);
+    let key = log();
+    let key = key.verifier();
+    let mut shown = 0;
+    for small in 1..=40usize {
+        for large in small..=40 {
+            let path = consistency(&forked, small as u64, large as u64);
+            let fork = |beginning, path: &[Digest]| {
+                let (one, other) = (signed(heads[small]), signed(forked_heads[large]));
+                forked_beginnings(one.as_bytes(), other.as_bytes(), beginning, path, key)
+            };
+            let result = fork(forked_heads[small].root, &path);
+            assert_eq!(result.is_ok(), small > 10, "{small} of {large}: {result:?}");
+            shown += usize::from(result.is_ok());
+            // What the log signed is no other beginning, and one that the larger tree does not have is not proven.
+            assert!(fork(heads[small].root, &path).is_err());
+            assert!(fork(leaf_hash(b"any"), &path).is_err());
+            // An honest log is not shown to have forked by anything.
+            let (one, other) = (signed(heads[small]), signed(heads[large]));
+            let honest = consistency(&nodes, small as u64, large as u64);
+            for beginning in [heads[small].root, forked_heads[small].root, leaf_hash(b"any")] {
+                for path in [&honest, &path] {
+                    let none = forked_beginnings(one.as_bytes(), other.as_bytes(), beginning, path, key);
+                    assert!(none.is_err(), "{small} of {large}");
+                }
+            }
+        }
+    }
+    assert_eq!(shown, 30 * 31 / 2);
+    let empty = forked_beginnings(
+        signed(heads[0]).as_bytes(),
+        signed(forked_heads[20]).as_bytes(),
+        leaf_hash(b"any"),
+        &[],
+        key,
+    );
+    assert_eq!(empty, Err(NoFork::Proof(ProofError::OldRootDiffers)), "there is one empty tree");
 }
 
 #[test]
