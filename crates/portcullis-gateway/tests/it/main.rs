@@ -4,4 +4,7 @@
 mod contracts;
 mod daemon;
 mod governance;
+mod lying;
+mod monitor;
 mod replies;
+mod witness;
