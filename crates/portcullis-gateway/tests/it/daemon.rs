@@ -26,7 +26,7 @@ const POLICY: &str = "[[policy]]\nname = 'mail'\nallowed_types = ['RETRIEVE_DOCS
 
 pub(crate) struct Daemon {
     folder: tempfile::TempDir,
-    home: Home,
+    pub(crate) home: Home,
     task: tokio::task::JoinHandle<Result<(), DaemonError>>,
 }
 
@@ -517,7 +517,7 @@ async fn an_address_that_others_reach_needs_a_configured_credential() {
     assert!(error.to_string().contains("[[credential]]"));
 }
 
-async fn raw_http(address: std::net::SocketAddr, request: String) -> String {
+pub(crate) async fn raw_http(address: std::net::SocketAddr, request: String) -> String {
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();

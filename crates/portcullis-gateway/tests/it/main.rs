@@ -4,6 +4,7 @@
 mod contracts;
 mod daemon;
 mod governance;
+mod log;
 mod lying;
 mod monitor;
 mod replies;
