@@ -32,7 +32,7 @@ async fn closed_run(daemon: &Daemon) {
     let agent = daemon.agent();
     let open = OpenRun { surface: "test".into(), ..OpenRun::default() };
     let run = agent.open_run(&open).await.unwrap().run;
-    agent.close_run(run).await.unwrap();
+    agent.close(run).await.unwrap();
 }
 
 /// The published checkpoint, once it is of this size and has this in it.
