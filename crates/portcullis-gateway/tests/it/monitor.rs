@@ -11,6 +11,9 @@ use serde_json::json;
 
 use crate::lying::{ORIGIN, Served, Tree, Writer, honest, log_key, other_history};
 
+/// What a log does to its files.
+type Lie<'l> = dyn Fn(&mut BTreeMap<String, Vec<u8>>) + 'l;
+
 /// The hour that the clock of these tests begins at.
 const START: u64 = 1_800_000_000;
 const HOUR: u64 = 3600;
@@ -206,7 +209,7 @@ fn tiles_that_are_not_those_of_the_tree_are_told_and_nothing_in_them_is_believed
         let before = files.insert(other.to_owned(), bytes).unwrap();
         files.insert(one.to_owned(), before);
     };
-    let lies: [(&str, &str, &dyn Fn(&mut BTreeMap<String, Vec<u8>>)); 8] = [
+    let lies: [(&str, &str, &Lie<'_>); 8] = [
         ("a changed leaf", "leaves-differ", &|files| files.get_mut("tile/entries/000").unwrap()[100] ^= 1),
         ("a leaf too few", "leaves-differ", &|files| {
             let leaves = tree.leaves[256..400].to_vec();
