@@ -63,10 +63,18 @@ impl Log {
     /// What keeps the log from its last round.
     pub fn freeze(&mut self, reason: &str) -> Result<Round, LogError> {
         let round = self.round()?;
+        self.freeze_as_it_is(reason)?;
+        Ok(round)
+    }
+
+    /// Ends the log without a last round: one that must not sign any more.
+    ///
+    /// # Errors
+    /// When its database cannot be written.
+    pub fn freeze_as_it_is(&mut self, reason: &str) -> Result<(), LogError> {
         self.database.write(|transaction| {
             transaction.execute("UPDATE tree SET frozen = ?1 WHERE frozen IS NULL", params![reason]).map(drop)
-        })?;
-        Ok(round)
+        })
     }
 
     fn current(&self) -> Result<WriterRow, LogError> {

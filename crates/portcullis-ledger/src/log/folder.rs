@@ -151,7 +151,7 @@ pub fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<(), LogError> {
     if fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     make_folder(folder, if mode & 0o077 == 0 { 0o700 } else { 0o755 })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = folder.join(format!(".{name}.new"));

@@ -117,7 +117,11 @@ fn run(
     let mut wait = ROUND_EVERY;
     loop {
         let last = listen(heard, wait, &mut wanted);
-        match step(places, &mut log, &mut after) {
+        let stepped = step(places, &mut log, &mut after);
+        // Whoever waits for the log does not wait for what comes after it.
+        answer(places, &mut wanted);
+        let stepped = stepped.and_then(|round| log.as_mut().map_or(Ok(()), &mut after).map(|()| round));
+        match stepped {
             Ok(round) => {
                 if round.leaves > 0 || failure.take().is_some() {
                     told(Ok(round));
@@ -135,7 +139,6 @@ fn run(
                 failure = Some(error);
             }
         }
-        answer(places, &mut wanted);
         if last {
             return;
         }
@@ -186,7 +189,5 @@ fn step(
             open
         }
     };
-    let round = open.round()?;
-    after(open)?;
-    Ok(round)
+    open.round()
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use portcullis_gateway::cosign;
 use portcullis_gateway::home::Home;
-use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogStatus, verifier_key};
+use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogStatus, put, verifier_key};
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_proof::log::KeyId;
 use serde_json::json;
@@ -94,9 +94,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             told(global, &json!({"record": "revoked", "key": key}), &format!("writer {key} counts no more"))
         }
         Command::Freeze { reason } => {
-            let round = open(&places)?.freeze(reason).map_err(failed)?;
-            let text = format!("the log is frozen with {} leaves", round.size);
-            told(global, &json!({"record": "frozen", "size": round.size}), &text)
+            let size = freeze(&places, reason)?.1;
+            let text = format!("the log is frozen with {size} leaves");
+            told(global, &json!({"record": "frozen", "size": size}), &text)
         }
         Command::Rotate { reason } => rotate(&home, &places, reason, global),
     }
@@ -195,6 +195,23 @@ fn find_writer(places: &LogPlaces, start: &str) -> Result<KeyId, Failure> {
     }
 }
 
+/// Ends the log; its leaves. What is due is logged, unless a witness has seen more than the log remembers: such a log
+/// signs nothing any more.
+fn freeze(places: &LogPlaces, reason: &str) -> Result<(Log, u64), Failure> {
+    let mut log = Log::open(places).map_err(failed)?;
+    let frozen = match cosign::after_round()(&mut log) {
+        Ok(()) => log.freeze(reason).map(drop),
+        Err(LogError::RolledBack { .. }) => log.freeze_as_it_is(reason),
+        Err(error) => Err(error),
+    };
+    match frozen {
+        Ok(()) | Err(LogError::Frozen { .. }) => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let size = LogReader::open(places).and_then(|log| log.status()).map_err(failed)?.size;
+    Ok((log, size))
+}
+
 /// Ends the log and moves store, log and keys into a folder that is a state folder of its own.
 fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Result<u8, Failure> {
     let ledger = Ledger::open(&home.ledger(), OpenOptions::default()).map_err(Failure::unreadable)?;
@@ -204,11 +221,7 @@ fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Res
     }
     let origin = ledger.origin().to_owned();
     drop(ledger);
-    let mut log = open(places)?;
-    match log.freeze(reason) {
-        Ok(_) | Err(LogError::Frozen { .. }) => {}
-        Err(error) => return Err(failed(error)),
-    }
+    let (log, _) = freeze(places, reason)?;
     let name: String = origin.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let archive = home.path().join("archive").join(name);
     let moved = |from: &PathBuf| -> Result<(), Failure> {
@@ -221,8 +234,13 @@ fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Res
     fs::create_dir_all(&archive)
         .map_err(|error| Failure::unreadable(format!("cannot make `{}`: {error}", archive.display())))?;
     // The store last: as long as it is there, nobody begins a new one beside half of the old.
+    let witnesses = fs::read(places.witnesses()).ok();
     for folder in [&places.public, &places.keys, &places.ledger] {
         moved(folder)?;
+    }
+    // The new log asks the same witnesses; until they know its key, each says so.
+    if let Some(policy) = witnesses {
+        put(&places.witnesses(), &policy, 0o644).map_err(failed)?;
     }
     drop(log);
     let text = format!(
