@@ -22,7 +22,7 @@ const PASSES: usize = 60;
 const RARITY: f32 = 5.0;
 /// Where the thresholds lie; chosen on authors that were left out, see the card.
 const SOME: f32 = 0.0;
-const MUCH: f32 = 0.35;
+const MUCH: f32 = 0.41;
 const GRAVE: f32 = 0.0;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
