@@ -127,9 +127,9 @@ class Trajectory:
 
 # run-chain.md §3: records in their one spelling
 SHAPES = {"export": ["record format origin run"], "segment": ["record segment writer ordinal after parent link"],
-          "head": ["record segment state count link"], "end": ["record segments events payloads"],
+          "head": ["record segment state count link"], "end": ["record segments events payloads", "record segments events payloads erased"], "erased": ["record commitment"],
           "payload": ["record commitment salt media_type text", "record commitment salt media_type hex"]}
-IS = dict({k: is_u64 for k in "ordinal after count segments events payloads".split()}, origin=is_name, run=is_id, segment=is_id, link=is_hash,
+IS = dict({k: is_u64 for k in "ordinal after count segments events payloads erased".split()}, origin=is_name, run=is_id, segment=is_id, link=is_hash,
           commitment=is_hash, salt=is_hash, writer=lambda x: is_text(x) and len(x.encode()) <= 256,
           state=lambda x: x in ("open", "closed", "abandoned"), hex=lambda x: is_text(x) and len(x) % 2 == 0 and is_hex(x, len(x) // 2),
           parent=lambda x: x is None or isinstance(x, dict) and list(x) == ["segment", "link"] and is_id(x["segment"]) and is_hash(x["link"]))
@@ -159,18 +159,19 @@ def read_trust(data):
 # run-chain.md §3 and §5: one export, read once
 class Chain:
     """What is known after each line. `wanted`: the counts after which a head in the log needs the link."""
-    AFTER = dict(export=["start"], segment=["export", "head"], head=["segment"], payload=["head", "payload"], end=["head", "payload"])
+    AFTER = dict(export=["start"], segment=["export", "head"], head=["segment"], **dict.fromkeys(["payload", "erased", "end"], ["head", "payload", "erased"]))
+    FORMATS = ["portcullis-export/v1", "portcullis-export/v2"]  # the second one says what was erased
 
     def __init__(self, trust=None, wanted=()):
         self.trust, self.wanted, self.heads, self.trajectory, self.payloads = trust, wanted, set(), Trajectory(), {}
-        self.number = self.byte = self.seq = self.events = self.given = self.anchored = 0
+        self.number = self.byte = self.seq = self.events = self.given = self.erased = self.anchored = 0
         self.segments, self.last, self.state = [], "", "start"
 
     def fail(self, attack, seq=None): raise Invalid(attack, self.number, self.byte, seq)
 
     def read(self, stream):
         while True:
-            most = LINE if self.state in ("head", "payload") else EVENT + 65
+            most = LINE if self.state in ("head", "payload", "erased") else EVENT + 65
             line, self.number = stream.readline(most + 2), self.number + 1
             if self.state == "end": return self.fail("trailing-data") if line else self
             if line[-1:] != b"\n" and len(line) <= most and (line or self.number > 1): self.fail("truncated")
@@ -184,13 +185,14 @@ class Chain:
     def record(self, line, _):
         try: r = read_record(line)
         except ValueError: self.fail(self.malformed())
-        if self.state == "start" and (r["record"], r.get("format")) != ("export", "portcullis-export/v1"): self.fail(self.malformed())
+        if self.state == "start" and (r["record"] != "export" or r["format"] not in self.FORMATS): self.fail(self.malformed())
+        if self.state != "start" and r["record"] in ("erased", "end") and self.newer != ("erased" in (r["record"], *r)): self.fail("line-malformed")
         if self.state not in self.AFTER[r["record"]]: self.fail("record-out-of-order")
         self.state = r["record"]
         getattr(self, "on_" + r["record"])(r)
 
     def on_export(self, r):
-        self.origin, self.run = r["origin"], r["run"]
+        self.origin, self.run, self.newer = r["origin"], r["run"], r["format"] == self.FORMATS[1]
         if self.trust and self.trust[0] != self.origin: self.fail("wrong-origin")
         self.heads = self.trust[1].get(self.run, set()) if self.trust else set()
 
@@ -257,12 +259,23 @@ class Chain:
         if commitment(bytes.fromhex(r["salt"]), r["media_type"], data).hex() != r["commitment"]: self.fail("payload-altered", seq)
         if seq is None: self.fail("payload-unknown")
         if said != [r["media_type"], len(data)]: self.fail("payload-altered", seq)
+        self.in_order(r, seq)
+        self.given += 1
+
+    def on_erased(self, r):
+        if r["commitment"] not in self.payloads: self.fail("payload-unknown")
+        self.in_order(r, self.payloads[r["commitment"]][0])
+        self.erased += 1
+
+    def in_order(self, r, seq):
         if r["commitment"] <= self.last: self.fail("record-out-of-order", seq)
-        self.last, self.given = r["commitment"], self.given + 1
+        self.last = r["commitment"]
 
     def on_end(self, r):
-        if r["payloads"] > self.given: self.fail("payload-missing")
-        if [r["segments"], r["events"], r["payloads"]] != [len(self.segments), self.events, self.given]: self.fail("count-mismatch")
+        counted = r.get("erased", 0)
+        if r["payloads"] > self.given or counted > self.erased: self.fail("payload-missing")
+        there = [len(self.segments), self.events, self.given, self.erased]
+        if [r["segments"], r["events"], r["payloads"], counted] != there: self.fail("count-mismatch")
         if any(count > self.seq for count, _ in self.heads): self.fail("tail-missing", self.seq + 1)
 
     def not_checked(self):
@@ -312,8 +325,8 @@ def verify(path, trusts):
     chain = Chain(trust, log.counts(p["leaf"][1] for p in evidence.values() if "leaf" in p) if policy else ())
     try:
         with export() as stream: chain.read(stream)
-        report.update(origin=chain.origin, run=chain.run, events=chain.events, withheld=len(chain.payloads) - chain.given,
-                      not_checked=chain.not_checked())
+        counts = dict(verified=chain.given, withheld=len(chain.payloads) - chain.given - chain.erased, erased=chain.erased)
+        report.update(origin=chain.origin, run=chain.run, events=chain.events, payloads=counts, not_checked=chain.not_checked())
         if problem: raise Invalid("files-mismatched", None, 0, file=problem)
         if policy:
             leaves = [p["leaf"] + p["tlog-proof"] for _, p in sorted(evidence.items()) if "leaf" in p]

@@ -34,8 +34,9 @@ def export(folder, v):
     found = report["failure"] or dict.fromkeys(["attack", "line", "seq", "byte"])
     with open(path, "rb") as file:
         byte = sum(len(line) for line in file.readlines()[:v["line"] - 1]) if v["line"] else None
-    return [report["status"], report["exit_code"], found["attack"], found["line"], found["seq"], found["byte"]], \
-        [v["status"], v["exit_code"], v["attack"], v["line"], v["seq"], byte]
+    return [report["status"], report["exit_code"], found["attack"], found["line"], found["seq"], found["byte"],
+            None if report["failure"] else list(report["payloads"].values())], \
+        [v["status"], v["exit_code"], v["attack"], v["line"], v["seq"], byte, v["payloads"]]
 
 def archive(folder, v):
     """A whole export as it is handed over, and a policy."""

@@ -39,6 +39,18 @@ impl Reader {
         if orphans > 0 {
             integrity.problems.push(format!("{orphans} rows belong to nothing"));
         }
+        if self.has_erasures()? {
+            let undead: i64 = self.query(|connection| {
+                connection.query_row(
+                    "SELECT count(*) FROM erasures e JOIN payloads p ON p.run = e.run AND p.commitment = e.commitment",
+                    [],
+                    |row| row.get(0),
+                )
+            })?;
+            if undead > 0 {
+                integrity.problems.push(format!("{undead} payloads that were erased are there again"));
+            }
+        }
         // A damaged database is not worth the walk over its rows.
         if !integrity.problems.is_empty() {
             return Ok(integrity);

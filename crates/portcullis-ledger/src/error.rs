@@ -161,6 +161,15 @@ pub enum Refusal {
         /// Some of the runs.
         candidates: Vec<RunId>,
     },
+    /// Something of a run in progress was to be erased.
+    #[error(
+        "run {0} is in progress; end it first, or wait: a run that its writer left is closed when the store is next \
+         opened for writing"
+    )]
+    RunInProgress(RunId),
+    /// What to erase was not said, or says too much.
+    #[error("{0}")]
+    Selection(String),
     /// A limit on what is stored.
     #[error("over the limit of {limit} {what}")]
     OverLimit {

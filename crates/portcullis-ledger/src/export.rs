@@ -1,11 +1,12 @@
 //! Export of one run, and the lines of a trust file.
 
 use std::io::{BufWriter, Write};
+use std::iter::Peekable;
 
 use portcullis_core::id::RunId;
 use portcullis_proof::export::{
-    EXPORT_FORMAT, EndRecord, ExportRecord, HeadRecord, PayloadRecord, SegmentRecord, SegmentState,
-    write_event, write_record,
+    EXPORT_FORMAT, EXPORT_FORMAT_ERASED, EndRecord, ErasedRecord, ExportRecord, HeadRecord, PayloadRecord,
+    SegmentRecord, SegmentState, write_event, write_record,
 };
 use portcullis_proof::trust::{head_line, preamble};
 use portcullis_proof::{Digest, Hex};
@@ -35,10 +36,13 @@ pub struct ExportSummary {
     pub events: u64,
     /// Payloads written.
     pub payloads: u64,
+    /// Payloads that are erased, and said to be.
+    pub erased: u64,
 }
 
 impl Reader {
-    /// Writes a run as `portcullis-export/v1`, as of one moment, byte-exact. Memory does not grow with the run.
+    /// Writes a run as `portcullis-export/v1`, or `/v2` where payloads of it were erased, as of one moment, byte-exact.
+    /// Memory grows with the number of erased payloads, not otherwise with the run.
     pub fn export_run(
         &self,
         run: RunId,
@@ -60,22 +64,29 @@ impl Reader {
                 segments: 0,
                 events: 0,
                 payloads: 0,
+                erased: 0,
             },
         };
         let origin = self.origin()?;
+        let erased = self.erased_commitments(number)?;
         export.record(&ExportRecord {
-            format: EXPORT_FORMAT.into(),
+            format: if erased.is_empty() { EXPORT_FORMAT } else { EXPORT_FORMAT_ERASED }.into(),
             origin: origin.into(),
             run: Hex(*run.as_bytes()),
         })?;
         for segment in self.segments(run)? {
             export.segment(&segment)?;
         }
+        let mut left = erased.iter().copied().peekable();
         if options.payloads {
-            export.payloads()?;
+            export.payloads(&mut left)?;
+        }
+        for commitment in left {
+            export.erased(commitment)?;
         }
         let ExportSummary { segments, events, payloads, .. } = export.summary;
-        export.record(&EndRecord { segments, events, payloads })?;
+        let erased = (!erased.is_empty()).then_some(export.summary.erased);
+        export.record(&EndRecord { segments, events, payloads, erased })?;
         export.out.flush().map_err(|error| self.output_error(&error))?;
         drop(snapshot);
         Ok(export.summary)
@@ -179,7 +190,14 @@ impl<W: Write> Export<'_, W> {
         Ok((count, link))
     }
 
-    fn payloads(&mut self) -> Result<(), LedgerError> {
+    fn erased(&mut self, commitment: Digest) -> Result<(), LedgerError> {
+        self.record(&ErasedRecord { commitment })?;
+        self.summary.erased += 1;
+        Ok(())
+    }
+
+    /// Writes the payloads, and those of the erased ones that come before one of them in order of commitment.
+    fn payloads(&mut self, erased: &mut Peekable<impl Iterator<Item = Digest>>) -> Result<(), LedgerError> {
         let sqlite = |error: rusqlite::Error| self.reader.store.error(&error);
         let mut statement = self
             .reader
@@ -192,6 +210,9 @@ impl<W: Write> Export<'_, W> {
         while let Some(row) = rows.next().map_err(sqlite)? {
             let payload = stored_payload(row).map_err(sqlite)?;
             let commitment = Hex(*payload.commitment().as_bytes());
+            while let Some(before) = erased.next_if(|erased| *erased < commitment) {
+                self.erased(before)?;
+            }
             let record =
                 PayloadRecord::new(commitment, Hex(payload.salt), payload.media_type(), payload.bytes());
             write_record(&mut self.out, &record).map_err(|error| self.reader.output_error(&error))?;

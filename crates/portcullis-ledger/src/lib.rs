@@ -21,6 +21,7 @@ mod approvals;
 mod chain;
 mod checkpoint;
 mod doctor;
+mod erase;
 mod error;
 mod export;
 pub mod hammer;
@@ -36,6 +37,9 @@ mod writer;
 pub use approvals::{ApprovalFilter, ApprovalRow, ApprovalState};
 pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, StoredPayload};
 pub use doctor::Integrity;
+pub use erase::{
+    CONTAINS_BYTES_MIN, Erased, Eraser, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone,
+};
 pub use error::{LedgerError, Refusal};
 pub use export::{ExportOptions, ExportSummary};
 pub use ledger::{Ledger, NewSegment, OpenOptions, OpenedSegment};

@@ -5,14 +5,14 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior};
 
 use crate::error::LedgerError;
 
 /// Written into the file, so that another database is never taken for a ledger: `PCUL` in ASCII.
 const APPLICATION_ID: i64 = 0x5043_554c;
 /// The format of the tables below.
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 /// Pages of the write-ahead log at which the writer itself copies it into the database: 64 MiB of 4 KiB pages.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// Prepared statements kept by a connection.
@@ -23,7 +23,7 @@ pub(crate) const RUNS_MAX: u64 = (1 << 31) - 1;
 /// The most events of one run.
 pub(crate) const EVENTS_PER_RUN_MAX: u64 = (1 << 32) - 1;
 
-/// The tables. An event's key is the number of its run and its seq in one integer, so that the events of a run lie
+/// The tables of version 1. An event's key is the number of its run and its seq in one integer, so that the events of a run lie
 /// together in order, a run has no two events of one seq, and no second index is written.
 const SCHEMA: &str = "
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -84,6 +84,19 @@ CREATE TABLE approvals (
 ) STRICT;
 CREATE INDEX approvals_by_state ON approvals (state, requested);
 CREATE INDEX approvals_by_run ON approvals (run);
+";
+
+/// What version 2 added: tombstones of erased payloads.
+const SCHEMA_2: &str = "
+CREATE TABLE erasures (
+    number INTEGER PRIMARY KEY,
+    run INTEGER NOT NULL REFERENCES runs (number),
+    commitment BLOB NOT NULL CHECK (length(commitment) = 32),
+    at INTEGER NOT NULL,
+    erased_by TEXT NOT NULL,
+    reason TEXT,
+    UNIQUE (run, commitment)
+) STRICT;
 ";
 
 /// Where the store is, and how its database is opened.
@@ -150,8 +163,26 @@ impl Store {
                 transaction.execute_batch(SCHEMA)?;
                 transaction.execute("INSERT INTO meta (key, value) VALUES ('origin', ?1)", [origin])?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
-                transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
             }
+            migrate(&transaction)?;
+            transaction.commit()
+        })()
+        .map_err(|error| self.error(&error))?;
+        Ok(connection)
+    }
+
+    /// A connection that deletes, beside the one that writes. What it deletes is overwritten at once.
+    pub(crate) fn open_eraser(&self) -> Result<Connection, LedgerError> {
+        let mut connection = self.connect()?;
+        if self.recognise(&connection)? == 0 {
+            return Err(LedgerError::NotALedger { path: self.database.clone() });
+        }
+        (|| {
+            connection.pragma_update(None, "synchronous", "full")?;
+            // The answer is a row, the setting as it is now.
+            connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            migrate(&transaction)?;
             transaction.commit()
         })()
         .map_err(|error| self.error(&error))?;
@@ -204,10 +235,19 @@ impl Store {
             (APPLICATION_ID, found) if found > SCHEMA_VERSION => {
                 Err(LedgerError::NewerVersion { path, found, known: SCHEMA_VERSION })
             }
-            (APPLICATION_ID, SCHEMA_VERSION) => Ok(SCHEMA_VERSION),
+            (APPLICATION_ID, found) if found > 0 => Ok(found),
             _ => Err(LedgerError::NotALedger { path }),
         }
     }
+}
+
+/// Brings the tables to the present version, from whichever they have.
+fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    if version(transaction)? < SCHEMA_VERSION {
+        transaction.execute_batch(SCHEMA_2)?;
+        transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
+    }
+    Ok(())
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {

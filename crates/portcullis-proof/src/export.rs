@@ -1,4 +1,4 @@
-//! The export: one run as a text file that a stranger can verify, `portcullis-export/v1`.
+//! The export: one run as a text file that a stranger can verify, `portcullis-export/v1` and `/v2`.
 //!
 //! ```text
 //! {"record":"export",...}            whose run this is
@@ -6,9 +6,13 @@
 //! <link> {"v":1,"seq":1,...}         its events, each with its link, byte-exact,
 //! <link> {"v":1,"seq":2,...}
 //! {"record":"head",...}              and where it stands
-//! {"record":"payload",...}           the payloads that are handed over, in order of commitment
+//! {"record":"payload",...}           the payloads that are handed over, in order of commitment, and
+//! {"record":"erased",...}            in version 2, between them in the same order, those that the store erased
 //! {"record":"end",...}               what a complete file holds
 //! ```
+//!
+//! Version 2 differs from version 1 in the record `erased` and its count alone. A run of which nothing was erased is
+//! handed over as version 1, so that whoever could read it before still can.
 //!
 //! A record has exactly one spelling: the reader writes it again and compares the bytes, so white space, key
 //! order, duplicate keys, number formats and escapes leave no room in which a file could be changed unnoticed.
@@ -20,8 +24,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::chain::{Digest, Id, Parent, hex_bytes, hex_text};
 
-/// The name and version of the format.
+/// The name and version of the format, for a run of which nothing was erased.
 pub const EXPORT_FORMAT: &str = "portcullis-export/v1";
+
+/// The version that says which payloads were erased.
+pub const EXPORT_FORMAT_ERASED: &str = "portcullis-export/v2";
 
 /// The longest event line in bytes, without link and newline.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -64,7 +71,7 @@ impl SegmentState {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename = "export")]
 pub struct ExportRecord<'a> {
-    /// [`EXPORT_FORMAT`].
+    /// [`EXPORT_FORMAT`] or [`EXPORT_FORMAT_ERASED`].
     #[serde(borrow)]
     pub format: Cow<'a, str>,
     /// The name of the store.
@@ -156,6 +163,14 @@ impl<'a> PayloadRecord<'a> {
     }
 }
 
+/// A payload that is not there because the store erased it, by the word of whoever wrote the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename = "erased")]
+pub struct ErasedRecord {
+    /// The commitment that an event names.
+    pub commitment: Digest,
+}
+
 /// The last record: what a complete file holds.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "record", rename = "end")]
@@ -166,6 +181,9 @@ pub struct EndRecord {
     pub events: u64,
     /// The number of payload records.
     pub payloads: u64,
+    /// The number of records of erased payloads; none, and only then none, in version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erased: Option<u64>,
 }
 
 /// Writes a record and its newline.

@@ -155,8 +155,11 @@ pub struct PayloadCounts {
     pub named: u64,
     /// In the file, and opening their commitment.
     pub verified: u64,
-    /// Not in the file: withheld or erased.
+    /// Not in the file, for whatever reason.
     pub withheld: u64,
+    /// Not in the file because the store erased them, as the file says.
+    #[serde(default)]
+    pub erased: u64,
 }
 
 /// What a verification found.

@@ -17,9 +17,9 @@ use crate::chain::{
 use crate::diagnose::{Broken, Chain, Place, diagnose};
 use crate::event::Event;
 use crate::export::{
-    EXPORT_FORMAT, EndRecord, ExportRecord, HeadRecord, LINE_BYTES_MAX, LineError, Lines,
-    PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, SegmentRecord, SegmentState, event_parts, read_record,
-    record_kind,
+    EXPORT_FORMAT, EXPORT_FORMAT_ERASED, EndRecord, ErasedRecord, ExportRecord, HeadRecord, LINE_BYTES_MAX,
+    LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, SegmentRecord, SegmentState, event_parts,
+    read_record, record_kind,
 };
 use crate::logged::{SEGMENTS_KEPT_MAX, Segments};
 use crate::report::{Attack, Failure, Head, PayloadCounts, Report, Status};
@@ -143,6 +143,8 @@ struct Verifier<'t> {
     trajectory: Trajectory,
     named: HashMap<Digest, Named>,
     payloads: u64,
+    /// Payloads that the file says were erased; none where its version cannot say so.
+    erased: Option<u64>,
     last_payload: Option<Digest>,
 }
 
@@ -166,6 +168,7 @@ impl<'t> Verifier<'t> {
             trajectory: Trajectory::default(),
             named: HashMap::new(),
             payloads: 0,
+            erased: None,
             last_payload: None,
         }
     }
@@ -226,7 +229,12 @@ impl<'t> Verifier<'t> {
             ("head", Expect::EventOrHead) => self.head(place, line),
             ("payload", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => self.payload(place, line),
             ("end", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => self.end(place, line),
-            ("export" | "segment" | "head" | "payload" | "end", _) => {
+            ("erased", _) if self.erased.is_none() => {
+                let message = format!("a record `erased`, which `{EXPORT_FORMAT}` does not have");
+                place.fail(Attack::LineMalformed, None, message)
+            }
+            ("erased", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => self.erased(place, line),
+            ("erased" | "export" | "segment" | "head" | "payload" | "end", _) => {
                 self.out_of_order(place, &format!("a record `{kind}`"))
             }
             _ => place.fail(Attack::LineMalformed, None, format!("unknown record `{}`", kind.escape_debug())),
@@ -241,11 +249,17 @@ impl<'t> Verifier<'t> {
     fn export(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
         let fail = |message: String| place.failure(Attack::NotAPortcullisExport, None, message);
         let record: ExportRecord<'_> = read_record(line).map_err(|error| Stop::Failed(fail(error)))?;
-        if record.format != EXPORT_FORMAT {
-            let message =
-                format!("format `{}`, this verifier reads `{EXPORT_FORMAT}`", record.format.escape_debug());
-            return Err(Stop::Failed(fail(message)));
-        }
+        self.erased = match &*record.format {
+            EXPORT_FORMAT => None,
+            EXPORT_FORMAT_ERASED => Some(0),
+            other => {
+                let message = format!(
+                    "format `{}`, this verifier reads `{EXPORT_FORMAT}` and `{EXPORT_FORMAT_ERASED}`",
+                    other.escape_debug()
+                );
+                return Err(Stop::Failed(fail(message)));
+            }
+        };
         check_origin(&record.origin).map_err(|error| Stop::Failed(fail(error)))?;
         self.run = Some(record.run);
         self.origin = Some(record.origin.clone().into_owned());
@@ -454,28 +468,55 @@ impl<'t> Verifier<'t> {
             );
             return place.fail(Attack::PayloadAltered, seq, message);
         }
-        if self.last_payload.is_some_and(|last| last >= record.commitment) {
+        self.in_order(place, record.commitment, seq)?;
+        self.payloads += 1;
+        Ok(())
+    }
+
+    fn erased(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
+        let ErasedRecord { commitment } = parse(place, line)?;
+        let Some(seq) = self.named.get(&commitment).map(|named| named.seq) else {
+            let message = format!("no event of the run names commitment `{commitment}`");
+            return place.fail(Attack::PayloadUnknown, None, message);
+        };
+        self.in_order(place, commitment, Some(seq))?;
+        self.erased = self.erased.map(|erased| erased + 1);
+        Ok(())
+    }
+
+    /// Payloads given and erased stand in one order, so that none is given twice, or given and erased.
+    fn in_order(&mut self, place: Place, commitment: Digest, seq: Option<u64>) -> Result<(), Stop> {
+        if self.last_payload.is_some_and(|last| last >= commitment) {
             return place.fail(
                 Attack::RecordOutOfOrder,
                 seq,
                 "payloads are not in ascending order of commitment",
             );
         }
-        self.last_payload = Some(record.commitment);
-        self.payloads += 1;
+        self.last_payload = Some(commitment);
         self.expect = Expect::PayloadOrEnd;
         Ok(())
     }
 
     fn end(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
         let record: EndRecord = parse(place, line)?;
-        if record.payloads > self.payloads {
-            let message = format!("{} payloads are counted, {} are there", record.payloads, self.payloads);
+        if record.erased.is_some() != self.erased.is_some() {
+            let message = "erased payloads are counted in version 2 of the format, and only there";
+            return place.fail(Attack::LineMalformed, None, message);
+        }
+        let (counted, erased) = (record.erased.unwrap_or(0), self.erased.unwrap_or(0));
+        if record.payloads > self.payloads || counted > erased {
+            let message = format!(
+                "{} payloads and {counted} erased ones are counted, {} and {erased} are there",
+                record.payloads, self.payloads
+            );
             return place.fail(Attack::PayloadMissing, None, message);
         }
-        if (record.segments, record.events, record.payloads) != (self.segments, self.events, self.payloads) {
+        let there = (self.segments, self.events, self.payloads, erased);
+        if (record.segments, record.events, record.payloads, counted) != there {
             let message = format!(
-                "{} segments, {} events and {} payloads are counted; {}, {} and {} are there",
+                "{} segments, {} events, {} payloads and {counted} erased ones are counted; {}, {}, {} and \
+                 {erased} are there",
                 record.segments, record.events, record.payloads, self.segments, self.events, self.payloads
             );
             return place.fail(Attack::CountMismatch, None, message);
@@ -500,8 +541,10 @@ impl<'t> Verifier<'t> {
     }
 
     fn report(self, failure: Option<Failure>) -> Report {
-        let withheld = (self.named.len() as u64).saturating_sub(self.payloads);
-        let payloads = PayloadCounts { named: self.named.len() as u64, verified: self.payloads, withheld };
+        let named = self.named.len() as u64;
+        let erased = self.erased.unwrap_or(0);
+        let withheld = named.saturating_sub(self.payloads).saturating_sub(erased);
+        let payloads = PayloadCounts { named, verified: self.payloads, withheld, erased };
         let details = [
             Ok("every line is in its one spelling and place".to_owned()),
             Ok(format!("{} events in {} segments follow from each other", self.events, self.segments)),
@@ -509,7 +552,7 @@ impl<'t> Verifier<'t> {
                 0 => "every action was judged before it went ahead".to_owned(),
                 open => format!("every action was judged before it went ahead; {open} without an outcome"),
             }),
-            Ok(format!("{} verified, {withheld} withheld or erased", self.payloads)),
+            Ok(format!("{} verified, {withheld} withheld, {erased} erased", self.payloads)),
             self.anchor(),
             match self.state {
                 SegmentState::Open => Err(format!("the run is still open after event {}", self.seq)),

@@ -5,6 +5,8 @@ mod append;
 #[cfg(test)]
 mod cosign;
 #[cfg(test)]
+mod erase;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod hammer;

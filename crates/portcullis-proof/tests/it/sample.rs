@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use portcullis_proof::chain::hex_text;
 use portcullis_proof::export::{
-    EXPORT_FORMAT, EndRecord, ExportRecord, HeadRecord, PayloadRecord, SegmentRecord, SegmentState,
-    write_event, write_record,
+    EXPORT_FORMAT, EXPORT_FORMAT_ERASED, EndRecord, ErasedRecord, ExportRecord, HeadRecord, PayloadRecord,
+    SegmentRecord, SegmentState, read_record, write_event, write_record,
 };
 use portcullis_proof::{
     Digest, Head, Hex, Id, Parent, Report, SegmentStart, Trust, event_hash, event_link, payload_commitment,
@@ -165,8 +165,8 @@ impl Builder {
             write_record(&mut self.out, &PayloadRecord::new(*commitment, *salt, media_type, bytes)).unwrap();
         }
         let payloads = self.payloads.len() as u64;
-        write_record(&mut self.out, &EndRecord { segments: self.segments, events: self.events, payloads })
-            .unwrap();
+        let end = EndRecord { segments: self.segments, events: self.events, payloads, erased: None };
+        write_record(&mut self.out, &end).unwrap();
         Export { text: self.out, run: self.run, heads: self.heads }
     }
 }
@@ -191,6 +191,34 @@ pub(crate) fn closed(run: u8, question: &str) -> Export {
     builder.event("enforcement", &action(0xa2, r#","enforced":"withheld""#));
     builder.close(SegmentState::Closed);
     builder.finish()
+}
+
+/// The same export after the payloads that hold one of these texts were erased.
+pub(crate) fn erased(export: &Export, texts: &[&str]) -> Export {
+    let mut lines = export.lines();
+    let first = String::from_utf8(lines[0].clone()).unwrap();
+    lines[0] = first.replace(EXPORT_FORMAT, EXPORT_FORMAT_ERASED).into_bytes();
+    let (mut payloads, mut erased) = (0, 0);
+    for line in &mut lines {
+        let Ok(record) = read_record::<PayloadRecord<'_>>(line.strip_suffix(b"\n").unwrap()) else {
+            continue;
+        };
+        if texts.iter().any(|text| record.text.as_deref().is_some_and(|said| said.contains(text))) {
+            let record = ErasedRecord { commitment: record.commitment };
+            line.clear();
+            write_record(line, &record).unwrap();
+            erased += 1;
+        } else {
+            payloads += 1;
+        }
+    }
+    assert_eq!(erased, texts.len() as u64);
+    let end = lines.last_mut().unwrap();
+    let said: EndRecord = read_record(end.strip_suffix(b"\n").unwrap()).unwrap();
+    let said = EndRecord { payloads, erased: Some(erased), ..said };
+    end.clear();
+    write_record(end, &said).unwrap();
+    Export { text: lines.concat(), ..export.clone() }
 }
 
 /// A run whose first writer died in the middle of an action, and which goes on with a held and granted one.

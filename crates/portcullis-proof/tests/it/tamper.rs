@@ -3,7 +3,7 @@
 
 use portcullis_proof::{Attack, Report, Status, Trust, verify};
 
-use crate::sample::{Builder, Export, action, check, closed, resumed};
+use crate::sample::{Builder, Export, action, check, closed, erased, resumed};
 
 /// Applies changes to one export and keeps those that were not found.
 struct Tampering {
@@ -37,8 +37,10 @@ impl Tampering {
 
 #[test]
 fn every_flipped_bit_is_found() {
-    // All bits of a run of one segment; of one with two segments, the lowest.
-    for (export, bits) in [(closed(0x01, "what is due?"), 0..8), (resumed(0x02), 0..1)] {
+    // All bits of a run of one segment, whole and with erased payloads; of one with two segments, the lowest.
+    let closed = closed(0x01, "what is due?");
+    let less = erased(&closed, &["what is due?", "notes.txt"]);
+    for (export, bits) in [(closed, 0..8), (less, 0..8), (resumed(0x02), 0..1)] {
         let mut tampering = Tampering::new(&export);
         let mut text = export.text.clone();
         for byte in 0..text.len() {
@@ -54,7 +56,8 @@ fn every_flipped_bit_is_found() {
 
 #[test]
 fn every_truncation_is_found() {
-    for export in [closed(0x01, "what is due?"), resumed(0x02)] {
+    let closed = closed(0x01, "what is due?");
+    for export in [erased(&closed, &["what is due?"]), closed, resumed(0x02)] {
         let mut tampering = Tampering::new(&export);
         for length in 0..export.text.len() {
             tampering.attempt(|| format!("cut to {length} bytes"), &export.text[..length]);
@@ -104,6 +107,30 @@ fn every_dropped_doubled_moved_or_foreign_line_is_found() {
     // Of all ranges, three of those without effect lie in the lines that both runs share: the payload and the end.
     assert_eq!(expected, n + n * (n + 1) + n * (n - 1) / 2 + n * (n + 1) / 2 - 6);
     tampering.finish(expected);
+}
+
+#[test]
+fn every_dropped_doubled_or_moved_line_of_an_export_with_erased_payloads_is_found() {
+    let export = erased(&closed(0x01, "what is due?"), &["what is due?", "notes.txt"]);
+    let lines = export.lines();
+    let n = lines.len();
+    let mut tampering = Tampering::new(&export);
+    for i in 0..n {
+        let mut dropped = lines.clone();
+        dropped.remove(i);
+        tampering.attempt(|| format!("line {i} dropped"), &dropped.concat());
+        for j in 0..=n {
+            let mut doubled = lines.clone();
+            doubled.insert(j, lines[i].clone());
+            tampering.attempt(|| format!("line {i} doubled at {j}"), &doubled.concat());
+        }
+        for j in i + 1..n {
+            let mut swapped = lines.clone();
+            swapped.swap(i, j);
+            tampering.attempt(|| format!("lines {i} and {j} swapped"), &swapped.concat());
+        }
+    }
+    tampering.finish(n + n * (n + 1) + n * (n - 1) / 2);
 }
 
 #[test]

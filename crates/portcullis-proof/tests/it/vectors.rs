@@ -2,6 +2,7 @@
 //!
 //! A change in a vector is a new version of the format. `UPDATE_VECTORS=1` writes the files anew.
 
+mod erasure;
 mod meaning;
 
 use std::fs;
@@ -14,6 +15,7 @@ use portcullis_proof::{
 };
 use serde::{Deserialize, Serialize};
 
+use erasure::erasure_cases;
 use meaning::meaning_cases;
 
 use crate::sample::{Builder, Export, ORIGIN, closed, id, resumed};
@@ -43,6 +45,8 @@ struct ExportVector {
     attack: Option<Attack>,
     line: Option<u64>,
     seq: Option<u64>,
+    /// Payloads verified, withheld and erased; none of an export that is INVALID.
+    payloads: Option<[u64; 3]>,
 }
 
 /// A vector before its expectation is computed: expectations are stated by hand in [`cases`].
@@ -53,6 +57,8 @@ struct Case {
     trust: Option<String>,
     status: Status,
     failure: Option<(Attack, u64, Option<u64>)>,
+    /// Payloads verified, withheld and erased.
+    payloads: [u64; 3],
 }
 
 fn folder() -> PathBuf {
@@ -88,6 +94,10 @@ fn every_vector_gives_its_answer() -> Result<(), TrustError> {
             attack: report.failure.as_ref().map(|failure| failure.attack),
             line: report.failure.as_ref().map(|failure| failure.line),
             seq: report.failure.as_ref().and_then(|failure| failure.seq),
+            payloads: report.failure.is_none().then_some({
+                let counts = report.payloads;
+                [counts.verified, counts.withheld, counts.erased]
+            }),
             file: vector.file.clone(),
             what: vector.what.clone(),
             trust: vector.trust.clone(),
@@ -120,9 +130,10 @@ fn generate() -> (Vectors, Vec<(String, Vec<u8>)>) {
             attack: case.failure.map(|failure| failure.0),
             line: case.failure.map(|failure| failure.1),
             seq: case.failure.and_then(|failure| failure.2),
+            payloads: case.failure.is_none().then_some(case.payloads),
         })
         .collect();
-    (Vectors { format: "portcullis-export/v1".to_owned(), hashes: hashes(), exports }, files)
+    (Vectors { format: "portcullis-export/v2".to_owned(), hashes: hashes(), exports }, files)
 }
 
 fn hashes() -> Vec<HashVector> {
@@ -177,18 +188,20 @@ fn cases() -> Vec<Case> {
     cases.extend(chain_cases());
     cases.extend(file_cases());
     cases.extend(meaning_cases());
+    cases.extend(erasure_cases());
     cases
 }
 
 fn good_cases() -> Vec<Case> {
     let (closed, resumed) = (closed(0x01, "what is due?"), resumed(0x02));
-    let good = |name, what, text: &[u8], trust, status| Case {
+    let good = |name, what, text: &[u8], trust, status, payloads| Case {
         name,
         what,
         text: text.to_vec(),
         trust,
         status,
         failure: None,
+        payloads,
     };
     let mut open = Builder::new(0x01);
     open.segment(0x51, "writer-1");
@@ -215,6 +228,7 @@ fn good_cases() -> Vec<Case> {
             &closed.text,
             Some(closed.trust_text()),
             Status::Valid,
+            [3, 0, 0],
         ),
         good(
             "valid-resumed",
@@ -222,6 +236,7 @@ fn good_cases() -> Vec<Case> {
             &resumed.text,
             Some(resumed.trust_text()),
             Status::Valid,
+            [1, 0, 0],
         ),
         good(
             "valid-gap",
@@ -229,6 +244,7 @@ fn good_cases() -> Vec<Case> {
             &gap.text,
             Some(gap.trust_text()),
             Status::Valid,
+            [0, 0, 0],
         ),
         good(
             "valid-payload-withheld",
@@ -236,14 +252,16 @@ fn good_cases() -> Vec<Case> {
             &withheld,
             Some(closed.trust_text()),
             Status::Valid,
+            [2, 1, 0],
         ),
-        good("incomplete-no-trust", "no trust file", &closed.text, None, Status::Incomplete),
+        good("incomplete-no-trust", "no trust file", &closed.text, None, Status::Incomplete, [3, 0, 0]),
         good(
             "incomplete-no-head",
             "the trust file knows another run only",
             &closed.text,
             Some(resumed.trust_text()),
             Status::Incomplete,
+            [3, 0, 0],
         ),
         good(
             "incomplete-tail",
@@ -251,6 +269,7 @@ fn good_cases() -> Vec<Case> {
             &closed.text,
             Some(closed.trust_at(4)),
             Status::Incomplete,
+            [3, 0, 0],
         ),
         good(
             "incomplete-open",
@@ -258,6 +277,7 @@ fn good_cases() -> Vec<Case> {
             &open.text,
             Some(open.trust_text()),
             Status::Incomplete,
+            [0, 0, 0],
         ),
     ]
 }
@@ -276,6 +296,7 @@ fn bad(
         trust: Some(export.trust_text()),
         status: Status::Invalid,
         failure: Some(failure),
+        payloads: [0; 3],
     }
 }
 
@@ -412,7 +433,7 @@ fn file_cases() -> Vec<Case> {
     use Attack::*;
     let closed = closed(0x01, "what is due?");
     let mut counted = Vec::new();
-    write_record(&mut counted, &EndRecord { segments: 1, events: 11, payloads: 3 }).unwrap();
+    write_record(&mut counted, &EndRecord { segments: 1, events: 11, payloads: 3, erased: None }).unwrap();
     vec![
         bad(
             "payload-altered",
@@ -523,7 +544,7 @@ fn file_cases() -> Vec<Case> {
         bad(
             "other-version",
             "the format of a later version",
-            edit(&closed, |l| replace(&mut l[0], "export/v1", "export/v2")),
+            edit(&closed, |l| replace(&mut l[0], "export/v1", "export/v3")),
             &closed,
             (NotAPortcullisExport, 1, None),
         ),
