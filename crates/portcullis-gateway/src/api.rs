@@ -278,6 +278,23 @@ pub struct RunInfo {
     pub side_effects: u32,
     /// Events so far.
     pub events: u64,
+    /// Payloads that were erased, oldest first; only where one run is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub erasures: Vec<ErasureInfo>,
+}
+
+/// Payloads of a run that were erased together.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErasureInfo {
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: String,
+    /// Why, where that was said.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// How many.
+    pub payloads: u64,
 }
 
 /// Whether a run may go on.

@@ -295,7 +295,7 @@ impl Chosen {
             insert.execute(params![run, commitment, at.as_micros(), by, reason])?;
         }
         let mut approvals = transaction.prepare_cached(
-            "UPDATE approvals SET detail = json_remove(detail, '$.effects', '$.message')
+            "UPDATE approvals SET detail = json_remove(detail, '$.effects')
              WHERE run = ?1 AND json_valid(detail) AND json_extract(detail, '$.proposed') = ?2",
         )?;
         for seq in &self.named_by {

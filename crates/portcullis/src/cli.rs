@@ -12,9 +12,9 @@ use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, eval, export, fsck,
-    governance, hammer, hook, init, log, mcp, monitor, policy, runs, serve, simulate, tools, train, verify,
-    verify_output, witness,
+    approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase, eval,
+    export, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, runs, serve,
+    simulate, tools, train, verify, verify_output, witness,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -121,6 +121,8 @@ enum Command {
     Approvals(approvals::Args),
     Runs(runs::Args),
     Export(export::Args),
+    Erase(erase::Args),
+    Retention(retention::Args),
     Verify(verify::Args),
     Log(log::Args),
     Fsck(fsck::Args),
@@ -177,6 +179,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Runs(args) => runs::run(&args, &global),
         Command::Export(args) => export::run(&args, &global),
         Command::Governance(args) => governance::run(&args, &global),
+        Command::Erase(args) => erase::run(&args, &global),
+        Command::Retention(args) => retention::run(&args, &global),
         Command::Serve(args) => serve::run(&args, &global),
         Command::Doctor(args) => doctor::run(&args, &global),
         Command::Check(args) => check::run(&args, &global),

@@ -13,7 +13,8 @@ use portcullis_core::principal::CredentialKind;
 use portcullis_core::state::{Phase, RunState};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{
-    ApprovalFilter, ApprovalRow, ApprovalState, ExportOptions, LedgerError, Reader, RunFilter, RunSummary,
+    ApprovalFilter, ApprovalRow, ApprovalState, ErasureRow, ExportOptions, LedgerError, Reader, RunFilter,
+    RunSummary,
 };
 use serde::Deserialize;
 
@@ -160,7 +161,14 @@ pub(super) async fn run(
     Path(run): Path<String>,
 ) -> Result<Json<api::RunInfo>, Failure> {
     let summary = visible(&shared, &caller, &run).await?;
-    Ok(Json(run_info(&shared, summary).await?))
+    let id = summary.run;
+    let mut info = run_info(&shared, summary).await?;
+    let erasures = read(&shared, move |reader| reader.erasures(id)).await?;
+    info.erasures = erasures
+        .into_iter()
+        .map(|ErasureRow { at, by, reason, payloads }| api::ErasureInfo { at, by, reason, payloads })
+        .collect();
+    Ok(Json(info))
 }
 
 /// Folds the run's events: a listing shows what the record says, not what a cache believes.
@@ -197,6 +205,7 @@ async fn run_info(shared: &Shared, summary: RunSummary) -> Result<api::RunInfo, 
         steps: state.steps(),
         side_effects: state.side_effects(),
         events: state.seq(),
+        erasures: Vec::new(),
     })
 }
 

@@ -151,6 +151,18 @@ fn show(out: &mut Out, run: &RunInfo, global: &Global) -> Result<(), Failure> {
     ] {
         out.line(format_args!("  {name:<9}  {}", clean_line(&value)))?;
     }
+    for erasure in &run.erasures {
+        let payloads = usize::try_from(erasure.payloads).unwrap_or(usize::MAX);
+        let reason = erasure.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
+        out.line(format_args!(
+            "  {:<9}  {} on {} by {}{}",
+            "erased",
+            out::count(payloads, "payload", "payloads"),
+            out::seconds(erasure.at),
+            clean_line(&erasure.by),
+            clean_line(&reason)
+        ))?;
+    }
     Ok(())
 }
 

@@ -13,6 +13,8 @@ mod crash;
 #[cfg(test)]
 mod daemon;
 #[cfg(test)]
+mod erase;
+#[cfg(test)]
 mod general;
 #[cfg(test)]
 mod governance;

@@ -139,7 +139,7 @@ fn selected(reader: &Reader, selection: &Selection<'_>) -> Result<Vec<RunId>, Fa
 }
 
 /// A day (from its beginning, in UTC) or a time.
-pub(super) fn parse_time(text: &str) -> Result<Timestamp, String> {
+pub(crate) fn parse_time(text: &str) -> Result<Timestamp, String> {
     let whole = match (text.len(), text.strip_suffix('Z')) {
         (10, _) => format!("{text}T00:00:00.000000Z"),
         (20, Some(seconds)) => format!("{seconds}.000000Z"),

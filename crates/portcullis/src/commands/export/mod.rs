@@ -1,7 +1,7 @@
 //! `portcullis export`: one run as a file that a stranger can verify.
 
 mod anchored;
-mod many;
+pub(crate) mod many;
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -187,7 +187,7 @@ fn tell(
         out.json(&json!({
             "record": "exported", "run": run, "file": path, "trust": args.trust_out,
             "state": summary.state, "segments": summary.segments, "events": summary.events,
-            "payloads": summary.payloads, "head": summary.head, "leaves": proved,
+            "payloads": summary.payloads, "erased": summary.erased, "head": summary.head, "leaves": proved,
         }))?;
         return out.finish();
     }
@@ -199,6 +199,10 @@ fn tell(
         count(number(summary.payloads), "payload", "payloads"),
         summary.state.as_str()
     ))?;
+    if summary.erased > 0 {
+        let erased = count(number(summary.erased), "payload was", "payloads were");
+        out.line(format_args!("{erased} erased from the store, and the export says so"))?;
+    }
     match proved {
         Some(0) => out.line(format_args!("the log does not have this run yet"))?,
         Some(leaves) => {

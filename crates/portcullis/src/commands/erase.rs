@@ -1,0 +1,167 @@
+//! `portcullis erase`: payloads leave the store, their commitments stay.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use portcullis_core::id::Commitment;
+use portcullis_core::time::Timestamp;
+use portcullis_ledger::{Erased, Eraser, LedgerError, Reader, Refusal, Selection, Tombstone};
+use serde_json::json;
+
+use crate::cli::Global;
+use crate::commands::export::many::parse_time;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::{Out, clean_line, count, short};
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis erase 0199ab3c --reason \"request 17\"
+  portcullis erase 0199ab3c --event 12 --name arguments
+  portcullis erase --principal alice --contains alice@example.org --dry-run
+
+Exit codes: 0 done (or, with --dry-run, counted), 1 refused, 2 not all of it: runs in progress were left out, or the \
+bytes could not be cut out of the files yet; erase again.
+Verdicts and events stay, and what they say; exports and backups made before still hold what is erased here.";
+
+/// Erase payloads: arguments, results, texts
+///
+/// Deletes their bytes and salts and rewrites the files of the store without them, which takes as long as writing
+/// the store once; agents may be refused meanwhile. Every proof stays valid, and exports say that they were erased.
+/// Payloads are chosen by all that is given.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Args {
+    /// The run, or the start of its id; all runs if left out
+    #[arg(required_unless_present_any = ["commitment", "contains", "principal", "before"])]
+    run: Option<String>,
+    /// Only the payloads of this event
+    #[arg(long, value_name = "SEQ", requires = "run")]
+    event: Option<u64>,
+    /// Only payloads of this name, as events have it: `arguments`, `content`, `text`, ...
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Only the payload of this commitment
+    #[arg(long, value_name = "HEX")]
+    commitment: Option<Commitment>,
+    /// Only payloads that hold this text, letter for letter
+    #[arg(long, value_name = "TEXT")]
+    contains: Option<String>,
+    /// Only runs of this principal
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+    /// Only events before this day or time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    before: Option<Timestamp>,
+    /// Say what would be erased, and erase nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Why, for the tombstones
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let run = match &args.run {
+        Some(run) => {
+            let reader = Reader::open(&global.home()?.ledger()).map_err(|error| failed(&error))?;
+            Some(reader.find_run(run).map_err(|error| failed(&error))?)
+        }
+        None => None,
+    };
+    let selection = Selection {
+        run,
+        event: args.event,
+        name: args.name.clone(),
+        commitment: args.commitment,
+        contains: args.contains.clone(),
+        principal: args.principal.clone(),
+        before: args.before,
+    };
+    carry_out(&selection, args.reason.clone(), args.dry_run, global)
+}
+
+/// Erases, or counts, and says what came of it.
+pub(super) fn carry_out(
+    selection: &Selection,
+    reason: Option<String>,
+    dry_run: bool,
+    global: &Global,
+) -> Result<u8, Failure> {
+    let mut eraser = Eraser::open(&global.home()?.ledger()).map_err(|error| failed(&error))?;
+    let erased = if dry_run {
+        eraser.rehearse(selection)
+    } else {
+        eraser.erase(selection, &Tombstone { at: now(), by: user(), reason })
+    }
+    .map_err(|error| failed(&error))?;
+    tell(&erased, selection, dry_run, global)?;
+    let whole = erased.in_progress.is_empty() && (dry_run || erased.purged);
+    Ok(if whole { exit::YES } else { exit::INCOMPLETE })
+}
+
+fn failed(error: &LedgerError) -> Failure {
+    match error {
+        LedgerError::Refused(Refusal::RunUnknown(_) | Refusal::RunAmbiguous { .. }) => {
+            Failure::no(error).help("`portcullis runs list` lists the runs")
+        }
+        LedgerError::Refused(_) => Failure::no(error),
+        LedgerError::Locked { .. } => {
+            Failure::unreadable(error).help("what was erased before stays erased; erase again for the rest")
+        }
+        _ => Failure::unreadable(error).help("--home gives another state folder"),
+    }
+}
+
+fn tell(erased: &Erased, selection: &Selection, dry_run: bool, global: &Global) -> Result<(), Failure> {
+    let mut out = Out::new();
+    let ids = |runs: &[portcullis_core::id::RunId]| -> Vec<String> {
+        runs.iter().map(ToString::to_string).collect()
+    };
+    if global.json {
+        out.json(&json!({
+            "record": "erased", "dry_run": dry_run, "payloads": erased.payloads, "bytes": erased.bytes,
+            "runs": ids(&erased.runs), "in_progress": ids(&erased.in_progress),
+            "lines_with_text": erased.lines_with_text, "purged": erased.purged,
+        }))?;
+        return out.finish();
+    }
+    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    out.line(format_args!(
+        "{} of {} {}: {}",
+        count(number(erased.payloads), "payload", "payloads"),
+        count(erased.runs.len(), "run", "runs"),
+        if dry_run { "would be erased" } else { "erased" },
+        count(number(erased.bytes), "byte", "bytes"),
+    ))?;
+    if !dry_run && erased.purged {
+        out.line(format_args!("  no file of the store holds them; exports and backups made before may"))?;
+    } else if !dry_run {
+        out.line(format_args!(
+            "  files of the store still hold their bytes: something else uses it, or the disk is full; erase again"
+        ))?;
+    }
+    if !erased.in_progress.is_empty() {
+        let runs: Vec<String> = erased.in_progress.iter().map(short).collect();
+        out.line(format_args!("  left out, in progress: {}", runs.join(", ")))?;
+    }
+    if let (Some(text), 1..) = (&selection.contains, erased.lines_with_text) {
+        out.line(format_args!(
+            "  `{}` stands in {} too: events are never erased",
+            clean_line(text),
+            count(number(erased.lines_with_text), "event", "events"),
+        ))?;
+    }
+    out.finish()
+}
+
+pub(super) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    Timestamp::from_micros(since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
+}
+
+/// Who does this, as the operating system has it.
+fn user() -> String {
+    let id = std::fs::metadata("/proc/self").map(|metadata| metadata.uid());
+    id.map_or_else(|_| "an unknown user".to_owned(), |id| format!("uid {id}"))
+}
