@@ -12,6 +12,7 @@
 //! - [`excise`]: which stretches of a result the agent should not be shown;
 //! - [`monitors`]: intent, drift, violations and outcomes;
 //! - [`sources`]: what a reply can rest on, and whether it does;
+//! - [`redact`]: the same texts without the secrets in them, for the record;
 //! - [`memory`]: all of it as the memory of a run.
 //!
 //! Everything is pure and deterministic. Reading a text is linear in it, judging a call does not grow with the run,
@@ -29,6 +30,7 @@ pub mod memory;
 pub mod monitors;
 pub mod orders;
 pub mod origins;
+pub mod redact;
 pub mod request;
 pub mod rules;
 pub mod secrets;

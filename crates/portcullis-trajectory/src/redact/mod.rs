@@ -1,0 +1,88 @@
+//! Secrets in texts that are about to be stored, and the same texts without them.
+//!
+//! Whoever may read the record need not be whoever may use a key that stands in it. So before a payload is stored,
+//! each secret that is recognised becomes a note, `[secret:KIND]`; guards and the agent see what was there.
+//!
+//! A secret is recognised by form alone (`forms`): by the beginning and the alphabet that its issuer publishes, by the frame
+//! around it (a private key, the password in a URL, `Authorization:`), or by the name of the field that holds it. What
+//! merely looks random is left alone: digests, identifiers and images do, too, and a record without them is of little
+//! use. So this is a net with holes, and no reason to hand secrets to agents.
+//!
+//! Texts are often JSON, and what stands in it may be JSON again. Notes have no quote and no backslash, and nothing
+//! that is replaced has either, save whole escapes of line breaks: what was JSON before is JSON after.
+
+mod forms;
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+use forms::{ANCHORS, Seen};
+
+/// A secret in a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Secret {
+    /// Where it stands.
+    pub range: Range<usize>,
+    /// What it is, in words joined by hyphens: `github-token`, `password`, `private-key`, ...
+    pub kind: &'static str,
+}
+
+/// A text, without its secrets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redacted<'t> {
+    /// The text with a note in place of each secret.
+    pub text: Cow<'t, str>,
+    /// How many were replaced.
+    pub secrets: usize,
+}
+
+/// One automaton over all places at which a secret may be told. Its patterns are constants that fit; a test builds it.
+static AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(ANCHORS.iter().map(|anchor| anchor.0))
+        .ok()
+});
+
+/// The secrets in a text, in order, none within another.
+pub fn find(text: &str) -> Vec<Secret> {
+    let mut found: Vec<Secret> = Vec::new();
+    let Some(automaton) = AUTOMATON.as_ref() else { return found };
+    let mut seen = Seen::default();
+    for anchor in automaton.find_iter(text) {
+        let Some((_, rule)) = ANCHORS.get(anchor.pattern().as_usize()) else { continue };
+        let after = found.last().map_or(0, |last| last.range.end);
+        let Some(secret) = rule.secret(text, anchor.range(), &mut seen) else { continue };
+        // What lies in a secret already is told by its kind; whole keys come before their parts.
+        if secret.range.start >= after {
+            found.push(secret);
+        }
+    }
+    found
+}
+
+/// The text without its secrets.
+pub fn redact(text: &str) -> Redacted<'_> {
+    let found = find(text);
+    if found.is_empty() {
+        return Redacted { text: Cow::Borrowed(text), secrets: 0 };
+    }
+    let mut left = String::with_capacity(text.len());
+    let mut at = 0;
+    for Secret { range, kind } in &found {
+        left.push_str(text.get(at..range.start).unwrap_or_default());
+        left.push_str("[secret:");
+        left.push_str(kind);
+        left.push(']');
+        at = range.end;
+    }
+    left.push_str(text.get(at..).unwrap_or_default());
+    Redacted { text: Cow::Owned(left), secrets: found.len() }
+}
+
+#[cfg(test)]
+mod tests;
