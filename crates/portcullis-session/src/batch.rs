@@ -6,8 +6,12 @@ use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef}
 use portcullis_core::memory::{Reading, Texts};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{Refusal, StoredPayload};
+use portcullis_trajectory::redact::redact;
 
 use crate::env::Env;
+
+/// The parameter of a payload's media type that says how many secrets were replaced by notes before it was stored.
+pub const REDACTED: &str = "redacted";
 
 /// Events and payloads to be made durable together.
 #[derive(Debug, Default)]
@@ -36,14 +40,16 @@ pub(crate) struct BatchBuilder<'e> {
     env: &'e mut dyn Env,
     at: Timestamp,
     seq: u64,
+    /// Whether secrets are kept from the store.
+    redacts: bool,
     batch: Batch,
 }
 
 impl<'e> BatchBuilder<'e> {
     /// A batch for a run whose last event is number `seq`. All its events carry the same time.
-    pub(crate) fn new(env: &'e mut dyn Env, seq: u64) -> Self {
+    pub(crate) fn new(env: &'e mut dyn Env, seq: u64, redacts: bool) -> Self {
         let at = env.now();
-        Self { env, at, seq, batch: Batch::default() }
+        Self { env, at, seq, redacts, batch: Batch::default() }
     }
 
     pub(crate) fn at(&self) -> Timestamp {
@@ -75,15 +81,20 @@ impl<'e> BatchBuilder<'e> {
         let mut refs = BTreeMap::new();
         for (name, media_type, bytes) in payloads.into_iter().flatten() {
             let salt = self.env.salt();
-            let length = bytes.len() as u64;
-            if let Ok(text) = str::from_utf8(&bytes) {
-                let said = self.batch.said.entry(self.seq).or_default();
-                said.texts.insert(name.to_owned(), text.to_owned());
-            }
-            match StoredPayload::new(salt, media_type, bytes) {
+            // The memory of the run sees what was there, the store what may be kept.
+            let (stored, media_type) = match String::from_utf8(bytes) {
+                Ok(text) => {
+                    let (stored, media_type) = self.stored(&text, media_type);
+                    let said = self.batch.said.entry(self.seq).or_default();
+                    said.texts.insert(name.to_owned(), text);
+                    (stored, media_type)
+                }
+                Err(other) => (other.into_bytes(), media_type.to_owned()),
+            };
+            let length = stored.len() as u64;
+            match StoredPayload::new(salt, media_type.as_str(), stored) {
                 Ok(payload) => {
                     let commitment = payload.commitment();
-                    let media_type = media_type.to_owned();
                     refs.insert(name.to_owned(), PayloadRef { commitment, media_type, bytes: length });
                     self.batch.payloads.push(payload);
                 }
@@ -100,6 +111,19 @@ impl<'e> BatchBuilder<'e> {
             body,
         });
         self.seq
+    }
+
+    /// A text as it is stored, with its media type, which says how many secrets it has lost.
+    fn stored(&self, text: &str, media_type: &str) -> (Vec<u8>, String) {
+        if !self.redacts {
+            return (text.as_bytes().to_vec(), media_type.to_owned());
+        }
+        let redacted = redact(text);
+        let media_type = match redacted.secrets {
+            0 => media_type.to_owned(),
+            secrets => format!("{media_type}; {REDACTED}={secrets}"),
+        };
+        (redacted.text.into_owned().into_bytes(), media_type)
     }
 
     /// Keeps what was read in the texts of an event.

@@ -203,7 +203,7 @@ impl Engine {
     }
 
     fn builder<'e>(&self, env: &'e mut dyn Env) -> BatchBuilder<'e> {
-        BatchBuilder::new(env, self.state.seq())
+        BatchBuilder::new(env, self.state.seq(), self.bundle.ledger.redact)
     }
 
     /// What is read in something pending, once for all who ask.

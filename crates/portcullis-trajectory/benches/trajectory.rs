@@ -9,6 +9,7 @@ use portcullis_detect::{Detector, Head};
 use portcullis_trajectory::flow::built_in;
 use portcullis_trajectory::kind::{CallKind, ToolView};
 use portcullis_trajectory::monitors::{Monitors, Vocabulary};
+use portcullis_trajectory::redact::redact;
 use portcullis_trajectory::rules::{Settings, judge};
 use portcullis_trajectory::trajectory::{Call, Trajectory};
 use serde_json::{Value, json};
@@ -75,6 +76,7 @@ fn trajectory(c: &mut Criterion) {
             });
         });
     }
+    group.bench_function("secrets are looked for in it", |b| b.iter(|| black_box(redact(&text))));
     group.bench_function("read and record a result of 4 KiB", |b| {
         b.iter_batched_ref(
             || run.clone(),

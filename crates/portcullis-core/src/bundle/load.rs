@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::diagnostic::Diagnostic;
 use super::flow::FlowSettings;
+use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{Field, File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
-    VerificationSettings, activities, contracts, escalation, flow, loops, monitors, policies, read_effects,
-    verification,
+    VerificationSettings, activities, contracts, escalation, flow, ledger, loops, monitors, policies,
+    read_effects, verification,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -69,6 +70,7 @@ struct Main {
     approvals: ApprovalTimes,
     credentials: Vec<Placed<Credential>>,
     effects: EffectSettings,
+    ledger: LedgerSettings,
     loops: LoopSettings,
     flow: FlowSettings,
     escalation: EscalationSettings,
@@ -239,6 +241,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         table.tables("credential").into_iter().filter_map(|table| read_credential(file, table)).collect();
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));
     let access = table.table("access").map(|table| read_effects::access(file, table));
+    let ledger = table.table("ledger").map(ledger::read);
     let loops = table.table("loops").map(loops::read);
     let flow = table.table("flow").map(flow::read);
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
@@ -249,6 +252,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         verification,
         sources: sources.unwrap_or_default(),
         effects: effects.unwrap_or_default(),
+        ledger: ledger.unwrap_or_default(),
         loops: loops.unwrap_or_default(),
         flow: flow.unwrap_or_default(),
         escalation: escalation.unwrap_or_default(),
@@ -484,6 +488,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         approvals: main.approvals,
         registry,
         effects,
+        ledger: main.ledger,
         loops: main.loops,
         flow: main.flow,
         escalation: main.escalation,

@@ -19,6 +19,7 @@ mod contracts;
 mod diagnostic;
 mod escalation;
 mod flow;
+mod ledger;
 mod lint;
 mod load;
 mod loops;
@@ -38,6 +39,7 @@ pub use activities::{Activities, Activity, ActivityScope, WordRole};
 pub use contracts::ContractModel;
 pub use diagnostic::{Diagnostic, nearest};
 pub use flow::FlowSettings;
+pub use ledger::LedgerSettings;
 pub use lint::Lint;
 pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
@@ -71,6 +73,8 @@ pub struct Bundle {
     pub registry: Registry,
     /// How arguments are read for effects.
     pub effects: EffectSettings,
+    /// What is stored.
+    pub ledger: LedgerSettings,
     /// How much repetition is too much.
     pub loops: LoopSettings,
     /// How strictly calls are weighed against what tools returned and the user asked for.

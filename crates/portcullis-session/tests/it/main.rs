@@ -3,6 +3,7 @@
 
 mod principals;
 mod reach;
+mod redact;
 
 use std::collections::BTreeMap;
 use std::path::Path;
