@@ -55,11 +55,13 @@ pub fn find(text: &str) -> Vec<Secret> {
     let mut seen = Seen::default();
     for anchor in automaton.find_iter(text) {
         let Some((_, rule)) = ANCHORS.get(anchor.pattern().as_usize()) else { continue };
-        let after = found.last().map_or(0, |last| last.range.end);
         let Some(secret) = rule.secret(text, anchor.range(), &mut seen) else { continue };
-        // What lies in a secret already is told by its kind; whole keys come before their parts.
-        if secret.range.start >= after {
-            found.push(secret);
+        match found.last_mut() {
+            // The value of a field is told once more by its own form, which says more than the name of the field.
+            Some(last) if last.range == secret.range => *last = secret,
+            // What lies in a secret is gone with it.
+            Some(last) if secret.range.start < last.range.end => {}
+            _ => found.push(secret),
         }
     }
     found

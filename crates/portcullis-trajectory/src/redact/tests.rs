@@ -123,8 +123,8 @@ fn frames_tell_a_secret() {
         ("mysql --password Tr0ub4dor -u root".to_owned(), "mysql --password [secret:password] -u root"),
         ("mysql --password=Tr0ub4dor -u root".to_owned(), "mysql --password=[secret:password] -u root"),
         ("<password>correct-horse</password>".to_owned(), "<password>[secret:password]</password>"),
-        (format!("aws_secret_access_key = {key}"), "aws_secret_access_key = [secret:secret]"),
-        (format!(r#"{{"SecretAccessKey":"{key}"}}"#), r#"{"SecretAccessKey":"[secret:secret]"}"#),
+        (format!("aws_secret_access_key = {key}"), "aws_secret_access_key = [secret:access-key]"),
+        (format!(r#"{{"SecretAccessKey":"{key}"}}"#), r#"{"SecretAccessKey":"[secret:access-key]"}"#),
         (format!("X-Api-Key: {key}"), "X-Api-Key: [secret:api-key]"),
         (format!(r#"client_secret="{key}""#), r#"client_secret="[secret:secret]""#),
         (
@@ -168,10 +168,10 @@ fn frames_tell_a_secret() {
 fn several_secrets_are_told_apart() {
     let text =
         format!("ghp_{} and postgres://a:{}@h/ and {{\"token\":\"{}\"}}", noise(36), "hunter22", jwt());
-    assert_eq!(kinds(&text), ["github-token", "password", "token"]);
+    assert_eq!(kinds(&text), ["github-token", "password", "jwt"]);
     // A token as password of a URL is told once.
     let text = format!("https://x-access-token:ghp_{}@github.com/a/b", noise(36));
-    assert_eq!(redact(&text).text, "https://x-access-token:[secret:password]@github.com/a/b");
+    assert_eq!(redact(&text).text, "https://x-access-token:[secret:github-token]@github.com/a/b");
 }
 
 #[test]
