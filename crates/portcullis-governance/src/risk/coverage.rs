@@ -230,8 +230,8 @@ pub(super) fn unset(input: &PackInput<'_>, facts: &Facts, bundle: &Bundle) -> Ve
                 "Limits that the policy does not set",
                 || {
                     format!(
-                        "{} were held against no {} of {}.",
-                        count(calls.len(), "call", "calls"),
+                        "{} held against no {} of {}.",
+                        count(calls.len(), "call was", "calls were"),
                         names(missing),
                         code(&policy.name)
                     )
@@ -241,9 +241,17 @@ pub(super) fn unset(input: &PackInput<'_>, facts: &Facts, bundle: &Bundle) -> Ve
         }
     }
     if bundle.access.files.is_empty() {
-        risks.extend(risk(&calls, "No access policies", || {
-            format!("Nothing says who may do what to which resource: {} were judged by type and limits alone.", count(calls.len(), "call", "calls"))
-        }, "write `access/*.cedar`"));
+        risks.extend(risk(
+            &calls,
+            "No access policies",
+            || {
+                format!(
+                    "Nothing says who may do what to which resource: {} judged by type and limits alone.",
+                    count(calls.len(), "call was", "calls were")
+                )
+            },
+            "write `access/*.cedar`",
+        ));
     }
     if bundle.tests.is_empty() {
         risks.push(Risk {

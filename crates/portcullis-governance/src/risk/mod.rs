@@ -83,27 +83,60 @@ fn tool_names(actions: &[&ActionFact]) -> String {
 /// Verdicts that did not bind.
 fn enforcement(facts: &Facts) -> Vec<Risk> {
     let passed: Vec<u64> = facts.actions.iter().filter_map(|action| action.when(Enforced::LetPass)).collect();
-    let texts: Vec<u64> = facts
-        .texts
-        .iter()
-        .filter_map(|text| text.enforced.filter(|(_, enforced)| *enforced == Enforced::LetPass))
-        .map(|(event, _)| event)
-        .collect();
+    let (mut observed, mut too_late) = (passed, Vec::new());
+    for text in &facts.texts {
+        let (Some((event, Enforced::LetPass)), Some((verdict, _))) = (text.enforced, text.verdict) else {
+            continue;
+        };
+        let list = if facts.observed.contains(&verdict) { &mut observed } else { &mut too_late };
+        list.push(event);
+    }
+    observed.sort_unstable();
     let asked: Vec<u64> = facts.actions.iter().filter_map(|action| action.when(Enforced::Asked)).collect();
+    let observe = || {
+        let went = match observed.as_slice() {
+            [] => "none of them would have stopped anything".to_owned(),
+            [only] => format!("what one of them would have stopped passed (event {only})"),
+            all => format!("what {} of them would have stopped passed ({})", all.len(), events(all)),
+        };
+        format!(
+            "{} recorded without being enforced ({}); {went}.",
+            count(facts.observed.len(), "verdict was", "verdicts were"),
+            events(&facts.observed)
+        )
+    };
     [
-        risk(&facts.observed, "Observe mode", || {
-            let went = match passed.as_slice() {
-                [] => "none of them would have stopped an action".to_owned(),
-                passed => format!("{} would have been stopped and went ahead ({})", count(passed.len(), "action", "actions"), events(passed)),
-            };
-            format!("{} recorded without being enforced ({}); {went}.", count(facts.observed.len(), "verdict was", "verdicts were"), events(&facts.observed))
-        }, "set `mode = \"enforce\"` once the denials above are what is meant"),
-        risk(&texts, "Texts that could not be kept back", || {
-            format!("{} reached their reader although the verdict was against them ({}).", count(texts.len(), "text", "texts"), events(&texts))
-        }, "use a surface that can withhold texts, such as the MCP gate"),
-        risk(&asked, "Decided outside of the gate", || {
-            format!("{} left to the client's own prompt ({}), so there is no permit and nobody is on record as having decided.", count(asked.len(), "action was", "actions were"), events(&asked))
-        }, "let the gate hold these calls for an approver"),
+        risk(
+            &facts.observed,
+            "Observe mode",
+            observe,
+            "set `mode = \"enforce\"` once the denials above are what is meant",
+        ),
+        risk(
+            &too_late,
+            "Texts that could not be kept back",
+            || {
+                format!(
+                    "Verdicts were against {} that had been read by then ({}).",
+                    count(too_late.len(), "text", "texts"),
+                    events(&too_late)
+                )
+            },
+            "use a surface that can withhold texts, such as the MCP gate",
+        ),
+        risk(
+            &asked,
+            "Decided outside of the gate",
+            || {
+                format!(
+                    "{} left to the client's own prompt ({}), so there is no permit and nobody is on record as \
+                     having decided.",
+                    count(asked.len(), "action was", "actions were"),
+                    events(&asked)
+                )
+            },
+            "let the gate hold these calls for an approver",
+        ),
     ]
     .into_iter()
     .flatten()
@@ -159,8 +192,11 @@ fn outcomes(facts: &Facts) -> Vec<Risk> {
 
 /// Side effects that no person saw.
 fn effects_without_a_person(facts: &Facts) -> Option<Risk> {
-    let alone =
-        |action: &&ActionFact| action.side_effecting && action.went_ahead().is_some() && !action.granted;
+    // What passed in observe mode went ahead against policy, which is told apart.
+    let alone = |action: &&ActionFact| {
+        let by_policy = action.went_ahead().is_some() && action.when(Enforced::LetPass).is_none();
+        action.side_effecting && by_policy && !action.granted
+    };
     let alone: Vec<&ActionFact> = facts.actions.iter().filter(alone).collect();
     let at: Vec<u64> = alone.iter().filter_map(|action| action.went_ahead()).collect();
     risk(

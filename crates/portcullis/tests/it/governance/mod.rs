@@ -1,27 +1,27 @@
 //! Governance packs of runs that the simulator recorded: made, handed over, tampered with, checked.
 
+mod tamper;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::ClosedState;
+use portcullis_core::event::{ClosedState, Enforced};
 use portcullis_core::id::RunId;
 use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_gateway::governance::{self as packs, PackOptions};
-use portcullis_governance::check::FileResult;
+use portcullis_governance::FILES;
 use portcullis_governance::controls::Controls;
-use portcullis_governance::manifest::{Manifest, sha256, sign};
 use portcullis_governance::zip::Named;
-use portcullis_governance::{FILES, PackCheck, check};
 use portcullis_ledger::log::{LogPlaces, LogReader, verifier_key};
 use portcullis_ledger::{Ledger, OpenOptions};
-use portcullis_proof::Status;
-use portcullis_proof::log::{KeyKind, NoteSigner, TrustPolicy};
+use portcullis_proof::log::TrustPolicy;
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::Reach;
+use portcullis_session::engine::{Proposal, Reach};
 use portcullis_session::gate::{Gate, OpenRun};
 use portcullis_sim::default_bundle;
 use portcullis_sim::simulator::{Options, simulate};
@@ -109,23 +109,6 @@ fn json(files: &[Named], name: &str) -> Value {
 
 fn text<'f>(files: &'f [Named], name: &str) -> &'f str {
     std::str::from_utf8(file(files, name)).unwrap()
-}
-
-fn with(files: &[Named], name: &str, bytes: Vec<u8>) -> Vec<Named> {
-    let changed = files.iter().map(|(known, old)| {
-        let bytes = if known == name { bytes.clone() } else { old.clone() };
-        (known.clone(), bytes)
-    });
-    changed.collect()
-}
-
-fn failed(report: &PackCheck) -> Vec<&str> {
-    report.failed().map(|file| file.file.as_str()).collect()
-}
-
-fn message<'r>(report: &'r PackCheck, name: &str) -> &'r str {
-    let file = report.failed().find(|file| file.file == name);
-    &file.unwrap_or_else(|| panic!("{name} does not fail: {report:#?}")).message
 }
 
 /// Metrics by id.
@@ -289,131 +272,6 @@ fn the_manifest_names_what_the_run_was_made_of() {
     assert!(hashed("outputs").contains(&"content".to_owned()));
 }
 
-/// V10: one byte of any exported file is edited, and the check names that file.
-#[test]
-fn v10_one_changed_byte_of_any_file_is_named() {
-    let (files, policy) = record(TRANSFER, STRICT).pack();
-    assert_eq!(check(&files, None, Some(&policy)).status, Status::Valid);
-    let mut tried = 0;
-    for (name, bytes) in &files {
-        // Every byte of the signature, and bytes all over the rest.
-        let step = if name.ends_with(".note") { 1 } else { bytes.len().div_ceil(24) };
-        for at in (0..bytes.len()).step_by(step).chain([bytes.len() - 1]) {
-            let mut changed = bytes.clone();
-            changed[at] ^= 1;
-            let report = check(&with(&files, name, changed), None, Some(&policy));
-            assert_eq!(report.status, Status::Invalid, "{name}, byte {at}");
-            assert!(failed(&report).contains(&name.as_str()), "{name}, byte {at}: {report:#?}");
-            tried += 1;
-        }
-        for changed in [Vec::new(), [bytes.as_slice(), b"x"].concat(), bytes[..bytes.len() - 1].to_vec()] {
-            let report = check(&with(&files, name, changed), None, Some(&policy));
-            assert!(failed(&report).contains(&name.as_str()), "{name}");
-        }
-        let without: Vec<Named> = files.iter().filter(|(known, _)| known != name).cloned().collect();
-        assert!(failed(&check(&without, None, Some(&policy))).contains(&name.as_str()), "{name} left out");
-    }
-    assert!(tried > 500, "{tried}");
-    let more: Vec<Named> = files.iter().cloned().chain([("notes.txt".to_owned(), b"x".to_vec())]).collect();
-    assert_eq!(failed(&check(&more, None, Some(&policy))), ["notes.txt"]);
-}
-
-/// V11: an audit line is deleted, swapped or cut off, and it is detected at the right sequence number.
-#[test]
-fn v11_a_deleted_swapped_or_cut_audit_line_is_found_at_its_event() {
-    let (files, policy) = record(TRANSFER, STRICT).pack();
-    let events: Vec<u64> = json(&files, "evidence_manifest.json")["audit_log"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|line| line["event"].as_u64().unwrap())
-        .collect();
-    let log = text(&files, "audit_log.jsonl").to_owned();
-    let lines: Vec<&str> = log.lines().collect();
-    assert_eq!(lines.len(), events.len());
-    let found = |lines: &[&str]| {
-        let changed: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let report = check(&with(&files, "audit_log.jsonl", changed.into_bytes()), None, Some(&policy));
-        assert_eq!((report.status, failed(&report)), (Status::Invalid, vec!["audit_log.jsonl"]));
-        message(&report, "audit_log.jsonl").to_owned()
-    };
-    for (at, event) in events.iter().enumerate() {
-        let mut deleted = lines.clone();
-        deleted.remove(at);
-        let said = found(&deleted);
-        assert!(
-            said.contains(&format!("line {}, event {event},", at + 1)) && said.contains("missing"),
-            "{said}"
-        );
-        let said = found(&lines[..at]);
-        assert!(said.starts_with(&format!("it is cut short: line {}, event {event},", at + 1)), "{said}");
-        if let Some(next) = events.get(at + 1) {
-            let mut swapped = lines.clone();
-            swapped.swap(at, at + 1);
-            let said = found(&swapped);
-            assert!(said.contains(&format!("events {event} and {next}, are swapped")), "{said}");
-        }
-    }
-
-    // The same in the record itself, whose chain says so without the manifest.
-    let export = text(&files, "run.export").to_owned();
-    let lines: Vec<&str> = export.lines().collect();
-    let first = lines.iter().position(|line| line.contains("\"seq\":1,")).unwrap();
-    let last = events.last().unwrap();
-    let record = |lines: &[&str]| {
-        let changed: String = lines.iter().map(|line| format!("{line}\n")).collect();
-        let report = check(&with(&files, "run.export", changed.into_bytes()), None, Some(&policy));
-        report.record.unwrap().failure.unwrap()
-    };
-    for event in 1..*last {
-        let at = first + usize::try_from(event).unwrap() - 1;
-        let mut deleted = lines.clone();
-        deleted.remove(at);
-        assert_eq!(record(&deleted).seq, Some(event), "deleted");
-        let mut swapped = lines.clone();
-        swapped.swap(at, at + 1);
-        assert_eq!(record(&swapped).seq, Some(event), "swapped");
-    }
-}
-
-#[test]
-fn a_pack_that_somebody_else_signed_is_not_believed() {
-    let (files, policy) = record(TRANSFER, STRICT).pack();
-    let (others, other) = record(TRANSFER, STRICT).pack();
-    assert_ne!(check(&files, None, Some(&other)).status, Status::Valid);
-    // Manifest and note of another run.
-    let mixed = with(&files, "evidence_manifest.json", file(&others, "evidence_manifest.json").to_vec());
-    let mixed = with(&mixed, "evidence_manifest.note", file(&others, "evidence_manifest.note").to_vec());
-    let report = check(&mixed, None, Some(&policy));
-    assert!(failed(&report).contains(&"run.export") && failed(&report).contains(&"audit_log.jsonl"));
-
-    // Written anew as a whole by somebody who has all files and a key, but not the writer's.
-    let forger = NoteSigner::from_seed("portcullis/forger", KeyKind::Ed25519, &[7; 32]).unwrap();
-    let mut manifest: Manifest = serde_json::from_slice(file(&files, "evidence_manifest.json")).unwrap();
-    let nicer = b"# Residual risks\n\nNone.\n".to_vec();
-    let hash = manifest.artifacts.iter_mut().find(|file| file.name == "residual_risk_summary.md").unwrap();
-    (hash.bytes, hash.sha256) = (nicer.len() as u64, sha256(&nicer));
-    manifest.key = forger.verifier().to_string();
-    let bytes = serde_json::to_vec_pretty(&manifest).unwrap();
-    let note = sign(&manifest, &bytes, &forger).unwrap();
-    let forged = with(&files, "residual_risk_summary.md", nicer);
-    let forged = with(&forged, "evidence_manifest.json", bytes);
-    let forged = with(&forged, "evidence_manifest.note", note.into_bytes());
-    let report = check(&forged, None, Some(&policy));
-    assert_eq!((report.status, report.signed, report.failed().count()), (Status::Incomplete, false, 0));
-    let note = report.files.iter().find(|file| file.file.ends_with(".note")).unwrap();
-    assert!(
-        note.result == FileResult::NotChecked && note.message.contains("not that of the run's writer"),
-        "{note:?}"
-    );
-
-    // Without anything to believe nothing vouches for the pack, and it says so.
-    let report = check(&files, None, None);
-    assert_eq!((report.status, report.signed), (Status::Incomplete, false));
-    let note = report.files.iter().find(|file| file.file.ends_with(".note")).unwrap();
-    assert!(note.message.contains("may be anybody's"), "{note:?}");
-}
-
 #[test]
 fn a_run_that_is_not_there_or_was_not_verified_is_told_with_what_to_do() {
     let copy = bundle_copy();
@@ -520,6 +378,81 @@ fn people_s_decisions_are_in_the_reports() {
     assert!(log.contains("approver:simulated-approver"), "{log}");
 }
 
+/// A run without a session, by the default policy.
+fn by_hand() -> OpenRun {
+    let identity = Identity {
+        kind: CredentialKind::Agent,
+        principal: Principal::named("tester"),
+        policy: None,
+        of_this_machine: true,
+    };
+    OpenRun {
+        identity,
+        surface: "http".into(),
+        session: None,
+        policy: None,
+        bundle: None,
+        resume: None,
+        rejoin: false,
+        place: None,
+    }
+}
+
+/// What was let pass, held and never answered, called without being known, and left open.
+#[test]
+fn what_a_run_leaves_open_is_told_with_its_events() {
+    let mut files = default_bundle::files();
+    let main = String::from_utf8(files["portcullis.toml"].clone()).unwrap();
+    files.insert(
+        "portcullis.toml".into(),
+        main.replace("mode = \"enforce\"", "mode = \"observe\"").into_bytes(),
+    );
+    let recorded = record_under(&files, TRANSFER, STRICT, Options { go_on: true, ..Options::default() });
+    let (pack, _) = recorded.pack();
+    let risks = text(&pack, "residual_risk_summary.md");
+    assert!(risks.contains("**Observe mode.** 5 verdicts were recorded without being enforced (events 4, 9, 14, 19 and 24); what 3 of them would have stopped passed (events 10, 15 and 25)."), "{risks}");
+    assert_eq!(metrics(&pack)["policy_denials"], 0, "what was not stopped is not counted as blocked");
+
+    let folder = tempfile::tempdir().unwrap();
+    let files = default_bundle::files();
+    let gate = gate(folder.path(), &files);
+    let run = runtime().block_on(async {
+        let run = gate.open(by_hand()).await.unwrap().run;
+        let proposal = Proposal {
+            tool: Some("open|valve`".to_owned()),
+            arguments: serde_json::json!({}),
+            ..Proposal::default()
+        };
+        let (judgement, _) = gate.propose(&run, proposal, Duration::ZERO).await.unwrap();
+        assert_eq!(judgement.enforced, Enforced::Held);
+        run.id()
+    });
+    let recorded = Recorded { folder, files, run };
+    drop(gate);
+    let (pack, policy) = recorded.pack();
+    let risks = text(&pack, "residual_risk_summary.md");
+    for said in [
+        "**Requests that nobody answered.** 1 request still waited when the record ends (event 4).",
+        "**Tools that the registry does not know.** 1 call of `open¦valve'` (event 2), of which 0 went ahead; the bundle answers unknown tools with *review*.",
+        "**The run is still open.**",
+        "Nothing is recorded of what the user said, so 4 guards at the hook input never ran there",
+    ] {
+        assert!(risks.contains(said), "{said}\n{risks}");
+    }
+    let analysis = text(&pack, "failure_mode_analysis.md");
+    assert!(
+        analysis
+            .contains("A call of `open¦valve'` was held (event 4): nobody answered before the record ends."),
+        "{analysis}"
+    );
+    let report = portcullis_governance::check(&pack, None, Some(&policy));
+    assert_eq!(
+        (report.exit_code(), report.failed().count()),
+        (2, 0),
+        "an open run is never more than incomplete"
+    );
+}
+
 /// A bundle whose monitors know two words, each worth two cues: a fifth of the scale of drift.
 fn watchful() -> BTreeMap<String, Vec<u8>> {
     let mut files = default_bundle::files();
@@ -541,23 +474,7 @@ fn signals_of_the_report_are_those_of_the_gate() {
     let folder = tempfile::tempdir().unwrap();
     let gate = gate(folder.path(), &watchful());
     let run = runtime().block_on(async {
-        let identity = Identity {
-            kind: CredentialKind::Agent,
-            principal: Principal::named("tester"),
-            policy: None,
-            of_this_machine: true,
-        };
-        let open = OpenRun {
-            identity,
-            surface: "http".into(),
-            session: None,
-            policy: None,
-            bundle: None,
-            resume: None,
-            rejoin: false,
-            place: None,
-        };
-        let opened = gate.open(open).await.unwrap();
+        let opened = gate.open(by_hand()).await.unwrap();
         for said in ["What is there in the zoo?", "Find the zebra.", "Find the giraffe."] {
             opened.run.input(said.to_owned(), Label::User, Reach::Replace).await.unwrap();
         }
