@@ -245,7 +245,7 @@ fn damaged(name: &str, message: &str, global: &Global) -> Result<u8, Failure> {
         let bad = out::BAD;
         out.line(format_args!("{bad}INVALID{bad:#}"))?;
         out.line(format_args!(
-            "  {:<26} {bad}FAIL{bad:#}         {}",
+            "  {:<32} {bad}FAIL{bad:#}         {}",
             clean_line(name),
             clean_line(message)
         ))?;
@@ -272,7 +272,7 @@ fn show(report: &PackCheck, believed: &Believed, out: &mut Out) -> Result<(), Fa
             FileResult::NotChecked => ("not checked", Style::new().dimmed()),
         };
         out.line(format_args!(
-            "  {:<26} {style}{word:<11}{style:#}  {}",
+            "  {:<32} {style}{word:<11}{style:#}  {}",
             clean_line(&file.file),
             clean_line(&file.message)
         ))?;
