@@ -9,6 +9,8 @@ mod erase;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod go;
+#[cfg(test)]
 mod hammer;
 #[cfg(test)]
 mod injected;
