@@ -4,8 +4,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use portcullis_core::event::EventBody;
+use portcullis_ledger::log::{Log, LogPlaces, LogReader, check, verifier_key};
 use portcullis_ledger::{Ledger, LedgerError, OpenOptions, Reader, SegmentState};
 
+use crate::log::judged;
 use crate::sample::{Run, open, verified};
 
 fn options() -> OpenOptions {
@@ -84,14 +86,14 @@ fn one_request_that_cannot_be_written_does_not_fail_its_neighbours() {
     }
 }
 
-/// A folder on a file system of 1 MiB, where the tests may make one.
+/// A folder on a file system of a few MiB, where the tests may make one.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    fn mount() -> Option<SmallDisk> {
+    fn mount(mebibytes: usize) -> Option<SmallDisk> {
         let folder = tempfile::tempdir().unwrap();
         let mounted = std::process::Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+            .args(["-t", "tmpfs", "-o", &format!("size={mebibytes}m"), "tmpfs"])
             .arg(folder.path())
             .output()
             .is_ok_and(|output| output.status.success());
@@ -107,7 +109,7 @@ impl Drop for SmallDisk {
 
 #[test]
 fn a_full_disk_loses_nothing_and_the_ledger_goes_on_when_there_is_space() {
-    let Some(disk) = SmallDisk::mount() else {
+    let Some(disk) = SmallDisk::mount(1) else {
         println!("SKIPPED a_full_disk: mounting a small tmpfs needs root");
         return;
     };
@@ -262,4 +264,38 @@ fn other_files_and_newer_stores_are_not_touched() {
     assert!(error.to_string().contains("use the release that wrote it"), "{error}");
     assert!(matches!(Reader::open(&folder.path().join("nowhere")), Err(LedgerError::Io { .. })));
     assert!(matches!(Ledger::open(Path::new("/dev/null/store"), options()), Err(LedgerError::Io { .. })));
+}
+
+#[test]
+fn a_full_disk_stops_the_log_until_there_is_space() {
+    let Some(disk) = SmallDisk::mount(4) else {
+        println!("SKIPPED a_full_disk_stops_the_log: mounting a small tmpfs needs root");
+        return;
+    };
+    let places = LogPlaces::beside(&disk.0.path().join("ledger"));
+    let ledger = open(&places.ledger);
+    let first = Log::open(&places).unwrap().round().unwrap().size;
+    let runs: Vec<_> = (0..20)
+        .map(|_| {
+            let mut run = Run::start(&ledger);
+            run.close();
+            run.commit(&ledger).unwrap().run
+        })
+        .collect();
+    // A file that takes all there is left.
+    let ballast = disk.0.path().join("ballast");
+    std::fs::write(&ballast, vec![0; 4 << 20]).unwrap_err();
+    // As the daemon does: what failed is opened again, which is recovery.
+    let failed = (0..3).filter(|_| Log::open(&places).and_then(|mut log| log.round()).is_err()).count();
+    assert_eq!(failed, 3);
+    let (_, published) = places.published().unwrap().unwrap();
+    assert_eq!(published.size(), first, "nothing is published by halves");
+    std::fs::remove_file(&ballast).unwrap();
+    assert_eq!(Log::open(&places).unwrap().round().unwrap().size, first + 40);
+    let key = verifier_key(&places).unwrap();
+    assert_eq!(check(&places, &key).unwrap().problems, Vec::<String>::new());
+    let policy = LogReader::open(&places).unwrap().policy_text(&key, true).unwrap();
+    for run in runs {
+        assert_eq!(judged(&places, run, &policy).status, portcullis_proof::Status::Valid);
+    }
 }

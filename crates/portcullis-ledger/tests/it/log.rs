@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use portcullis_core::event::EventBody;
 use portcullis_core::id::RunId;
+use portcullis_core::time::Timestamp;
 use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogThread, NotAnchored};
 use portcullis_ledger::{ExportOptions, Ledger, Reader, SegmentState};
 use portcullis_proof::log::{File, Monitor, TileReader, TrustPolicy};
@@ -278,4 +280,29 @@ fn a_first_head_is_in_the_published_log_when_the_wait_for_it_ends() {
     // The thread ends although somebody still holds a hand of it, and tells whoever comes later.
     drop(thread);
     assert_eq!(runtime.block_on(anchor.opened(segment)), Err(NotAnchored));
+}
+
+#[test]
+fn a_clock_that_jumps_changes_nothing() {
+    let place = Place::new();
+    let ledger = open(&place.ledger());
+    let mut log = Log::open(&place.places()).unwrap();
+    let mut runs = Vec::new();
+    // Forward by a century, back to the beginning of time, and to before the run began.
+    for times in [[0, 3_155_760_000_000_000, 1], [1_795_225_534_000_042, 0, 1_795_225_533_000_000]] {
+        let mut run = Run::start(&ledger);
+        let action = run.act();
+        for micros in times {
+            run.now = Timestamp::from_micros(micros);
+            run.chain(EventBody::Output {});
+        }
+        run.outcome(action);
+        run.close();
+        runs.push(run.commit(&ledger).unwrap().run);
+        log.round().unwrap();
+    }
+    assert_eq!(monitored(&place.places()), (Vec::new(), 0, 0));
+    for run in runs {
+        assert_eq!(judged(&place.places(), run, &policy(&place.places(), true)).status, Status::Valid);
+    }
 }

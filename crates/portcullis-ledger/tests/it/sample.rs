@@ -43,6 +43,8 @@ pub(crate) fn try_open(folder: &Path) -> Result<Ledger, LedgerError> {
 /// A run as a session writes it: what is chained but not yet appended, and where it stands.
 pub(crate) struct Run {
     pub(crate) head: Head,
+    /// What the clock says when the next event happens.
+    pub(crate) now: Timestamp,
     append: Append,
 }
 
@@ -75,7 +77,8 @@ impl Run {
             session_key: session.map(str::to_owned),
             opened: Timestamp::from_micros(1_795_225_534_000_042),
         })?;
-        Ok(Run { head: opened.head, append: Append::default() })
+        let now = Timestamp::from_micros(1_795_225_534_000_042);
+        Ok(Run { head: opened.head, now, append: Append::default() })
     }
 
     pub(crate) fn chain(&mut self, body: EventBody) {
@@ -101,7 +104,7 @@ impl Run {
         let event = Event {
             v: EVENT_VERSION,
             seq: self.head.count + 1,
-            t: Timestamp::from_micros(1_795_225_534_000_042),
+            t: self.now,
             actor: Actor::gate(),
             cause: None,
             payloads: named,
