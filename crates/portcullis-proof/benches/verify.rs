@@ -123,8 +123,8 @@ fn export(payload: Option<usize>) -> (Vec<u8>, Trust) {
     for (commitment, bytes) in &payloads {
         write_record(&mut text, &PayloadRecord::new(*commitment, digest, "application/json", bytes)).unwrap();
     }
-    write_record(&mut text, &EndRecord { segments: 1, events: count, payloads: payloads.len() as u64 })
-        .unwrap();
+    let payloads = payloads.len() as u64;
+    write_record(&mut text, &EndRecord { segments: 1, events: count, payloads, erased: None }).unwrap();
     let trust = format!("{}{}\n", preamble(ORIGIN), head_line(RUN, head));
     (text, Trust::parse(&trust).unwrap())
 }
