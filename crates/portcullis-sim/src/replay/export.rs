@@ -14,7 +14,8 @@ use portcullis_core::event::{
 };
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
 use portcullis_proof::export::{
-    LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, event_parts, read_record, record_kind,
+    ErasedRecord, LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, event_parts, read_record,
+    record_kind,
 };
 use portcullis_proof::{ReadError, Status};
 use portcullis_session::dry::DryRun;
@@ -22,6 +23,7 @@ use portcullis_session::engine::{Answer, Proposal};
 use portcullis_wire::strict;
 use serde_json::{Map, Value};
 
+use super::recompute::{Comparer, Texts};
 use super::source::Source;
 use super::tools::Collector;
 use super::{
@@ -33,6 +35,7 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
     verify(judge.source)?;
     let export = Export::read(judge.source)?;
     let opened = export.opened()?;
+    send(sink, Item::Opened(opened))?;
     let mut summary = Summary { runs: 1, ..Summary::default() };
     let mut bundle = Arc::clone(judge.bundle);
     // The bundle that judged the run knows what it knew then.
@@ -45,7 +48,9 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
     let policy = judge.options.policy.as_deref().or(recorded).unwrap_or(bundle.default_policy()).to_owned();
     let (principal, place) = (opened.principal.clone(), opened.place.clone());
     let dry = DryRun::open_as(Arc::clone(&bundle), Arc::clone(judge.pipeline), &policy, principal, place)?;
+    let texts = export.texts();
     let mut rerun = Rerun {
+        comparer: Comparer::new(&texts, bundle.digest()),
         dry,
         asked: export.asked(),
         bundle: &bundle,
@@ -69,6 +74,9 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
         (row.run, row.call) = (1, index + 1);
         summary.count_row(&row);
         send(sink, Item::Decision(&row))?;
+    }
+    for comparison in &rerun.comparer.comparisons {
+        send(sink, Item::Compared(comparison))?;
     }
     for row in &mut rerun.replies {
         row.run = 1;
@@ -103,13 +111,15 @@ fn verify(source: &Source) -> Result<(), ReplayError> {
 struct Export {
     events: Vec<(usize, Event)>,
     payloads: HashMap<Commitment, Vec<u8>>,
+    /// Those that the store erased, as the file says.
+    erased: HashSet<Commitment>,
 }
 
 impl Export {
     /// Reads a file that was verified before.
     fn read(source: &Source) -> Result<Self, ReplayError> {
         let mut lines = Lines::new(source.open()?);
-        let mut export = Self { events: Vec::new(), payloads: HashMap::new() };
+        let mut export = Self { events: Vec::new(), payloads: HashMap::new(), erased: HashSet::new() };
         let mut payload_bytes = 0;
         loop {
             match lines.advance(PAYLOAD_RECORD_BYTES_MAX) {
@@ -126,6 +136,9 @@ impl Export {
                     return Err(ReplayError::TooLarge { what: "events", limit: EXPORT_EVENTS_MAX });
                 }
                 export.events.push((usize::try_from(lines.number).unwrap_or(usize::MAX), event));
+            } else if record_kind(lines.line()) == Some("erased") {
+                let record: ErasedRecord = read_record(lines.line()).map_err(unsound)?;
+                export.erased.insert(Commitment::from_bytes(record.commitment.0));
             } else if record_kind(lines.line()) == Some("payload") {
                 let record: PayloadRecord<'_> = read_record(lines.line()).map_err(unsound)?;
                 let bytes = record.bytes().map_err(unsound)?;
@@ -137,6 +150,11 @@ impl Export {
                 export.payloads.insert(Commitment::from_bytes(record.commitment.0), bytes.into_owned());
             }
         }
+    }
+
+    fn texts(&self) -> Texts {
+        let given = |commitment: Commitment| self.payloads.contains_key(&commitment);
+        Texts::of(self.events.iter().map(|(_, event)| event), given, &self.erased)
     }
 
     fn opened(&self) -> Result<&RunOpened, ReplayError> {
@@ -185,8 +203,8 @@ impl Export {
         asked.collect()
     }
 
-    /// What the agent was shown as the result of an outcome, with the number of its event.
-    fn observation(&self, outcome: &Event) -> Option<(u64, String)> {
+    /// What the agent was shown as the result of an outcome, where it is there, with the number of its event.
+    fn observation(&self, outcome: &Event) -> Option<(u64, Option<String>)> {
         let follows = |event: &&(usize, Event)| {
             matches!(event.1.body, EventBody::Observation { .. }) && event.1.cause == Some(outcome.seq)
         };
@@ -194,16 +212,17 @@ impl Export {
         const EVENTS_BETWEEN_MAX: usize = 4;
         let after = self.events.partition_point(|(_, event)| event.seq <= outcome.seq);
         let near = self.events.get(after..).unwrap_or_default().iter().take(EVENTS_BETWEEN_MAX);
-        near.clone().find(follows).and_then(|(_, event)| Some((event.seq, self.text(event, "content")?)))
+        near.clone().find(follows).map(|(_, event)| (event.seq, self.text(event, "content")))
     }
 }
 
 struct Rerun<'e> {
     dry: DryRun,
+    comparer: Comparer<'e>,
     bundle: &'e Bundle,
     export: &'e Export,
-    /// What was proposed, by the recorded action.
-    actions: HashMap<ActionId, Proposal>,
+    /// What was proposed, by the recorded action: the event, and the proposal where its arguments are there.
+    actions: HashMap<ActionId, (u64, Option<Proposal>)>,
     /// Recorded actions that were left to the client's own prompt.
     asked: HashSet<ActionId>,
     /// Requests for approval that were made here, by the recorded action.
@@ -232,12 +251,14 @@ impl Rerun<'_> {
             EventBody::Input { label } => {
                 let text = self.export.text(event, "text").unwrap_or_default();
                 self.told(event.seq, 0);
-                self.dry.input(&text, label.clone());
+                let judged = self.dry.input(&text, label.clone());
+                self.comparer.text("input", event.seq, Some(&judged.decision));
             }
             EventBody::Output {} => {
                 let text = self.export.text(event, "text").unwrap_or_default();
                 self.told(event.seq, 0);
                 let judged = self.dry.output_with(&text, self.export.text(event, "documents"));
+                self.comparer.text("output", event.seq, Some(&judged.decision));
                 self.replied += 1;
                 let reply = reply_row(judged, self.replied, |event| self.numbers.get(&event).copied());
                 self.replies.extend(reply.map(|row| ReplyRow { line, ..row }));
@@ -264,13 +285,16 @@ impl Rerun<'_> {
                         ask: self.asked.contains(&proposed.action),
                         confidence: proposed.confidence,
                     };
-                    self.actions.insert(proposed.action, proposal);
+                    self.actions.insert(proposed.action, (event.seq, Some(proposal)));
                 }
-                None => self.not_judged.push((line, proposed.tool.clone())),
+                None => {
+                    self.actions.insert(proposed.action, (event.seq, None));
+                    self.not_judged.push((line, proposed.tool.clone()));
+                }
             },
             EventBody::Verdict(record) => {
                 if let Some(action) = record.action {
-                    self.judge(line, action, record);
+                    self.judge(line, event.seq, action, record);
                 }
             }
             EventBody::ApprovalRequested { approval, action, .. } => {
@@ -287,13 +311,19 @@ impl Rerun<'_> {
                 let _nothing_waits = self.dry.answer(*here, answer);
             }
             EventBody::Outcome { action, status } => {
+                let seen = self.export.observation(event);
+                let seq = seen.as_ref().map(|(seq, _)| *seq);
+                let mut judged = None;
                 if let Some(here) = self.executing.remove(action) {
-                    let seen = self.export.observation(event);
-                    if let Some((seq, _)) = &seen {
+                    let content = seen.and_then(|(_, content)| content);
+                    if let (Some(seq), Some(_)) = (seq, &content) {
                         // An outcome comes before its observation.
-                        self.told(*seq, 1);
+                        self.told(seq, 1);
                     }
-                    self.dry.outcome(here, *status, seen.map(|(_, content)| content));
+                    judged = self.dry.outcome(here, *status, content);
+                }
+                if let Some(seq) = seq {
+                    self.comparer.text("observation", seq, judged.as_ref().map(|judged| &judged.decision));
                 }
             }
             _ => {}
@@ -301,15 +331,18 @@ impl Rerun<'_> {
     }
 
     /// A verdict was recorded: it is computed anew. An action that was held has several.
-    fn judge(&mut self, line: usize, action: ActionId, record: &VerdictRecord) {
+    fn judge(&mut self, line: usize, seq: u64, action: ActionId, record: &VerdictRecord) {
         // What goes ahead here already needs no second verdict.
-        if self.executing.contains_key(&action) {
-            return;
-        }
-        let Some(proposal) = self.actions.get(&action).cloned() else { return };
+        let (proposed, proposal) = self.actions.get(&action).cloned().unwrap_or_default();
+        let (Some(proposal), false) = (proposal.clone(), self.executing.contains_key(&action)) else {
+            let tool = proposal.and_then(|proposal| proposal.tool);
+            return self.comparer.action(proposed, seq, tool, record, None);
+        };
         let call = proposal.call.clone();
         self.dry.recall_facts(record.facts.clone());
         let judgement = self.dry.propose(proposal);
+        let tool = judgement.action.tool.clone();
+        self.comparer.action(proposed, seq, tool, record, Some(&judgement.decision));
         if judgement.enforced.may_happen() && judgement.action.tool.is_some() {
             self.executing.insert(action, judgement.action.id);
         }

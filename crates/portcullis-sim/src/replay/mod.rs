@@ -19,6 +19,7 @@
 
 mod chat;
 mod export;
+mod recompute;
 mod source;
 mod tools;
 
@@ -29,13 +30,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::Enforced;
+use portcullis_core::event::{Enforced, RunOpened};
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::UnknownPolicy;
 use portcullis_session::engine::{Judgement, TextJudgement, Verification};
 use serde::Serialize;
 
+pub use recompute::{Comparison, Lack, Lacking, Outcome, Ruling};
 pub use source::{DECOMPRESSED_BYTES_MAX, Source, UNSEEKABLE_BYTES_MAX, is_export};
 pub use tools::InferredTool;
 
@@ -129,6 +131,10 @@ pub enum Item<'a> {
     Decision(&'a Row),
     /// A reply was verified, as the bundle wants it.
     Verified(&'a ReplyRow),
+    /// An export begins: what it says of the run, and of the bundle that judged it.
+    Opened(&'a RunOpened),
+    /// A verdict of an export, beside the one that was computed.
+    Compared(&'a Comparison),
     /// A record cannot be read; the others follow.
     Unreadable {
         /// Where it starts, from 1.

@@ -80,7 +80,10 @@ impl Source {
     }
 
     /// The text from its start, decompressed where it is gzip.
-    pub(super) fn open(&self) -> io::Result<Box<dyn BufRead>> {
+    ///
+    /// # Errors
+    /// Those of opening the file, and of a compressed one that is none.
+    pub fn open(&self) -> io::Result<Box<dyn BufRead>> {
         let raw: Box<dyn Read> = match &self.bytes {
             Bytes::File(path) => Box::new(File::open(path)?),
             Bytes::Memory(bytes) => Box::new(Cursor::new(Arc::clone(bytes))),

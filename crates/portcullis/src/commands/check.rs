@@ -252,7 +252,7 @@ impl<'a> Show<'a> {
                     format!("the arguments of `{}` were withheld or erased", tool.unwrap_or_default());
                 self.remark("not-judged", *line, &message)
             }
-            Item::Decision(_) | Item::Verified(_) => Ok(()),
+            Item::Decision(_) | Item::Verified(_) | Item::Opened(_) | Item::Compared(_) => Ok(()),
         }
     }
 

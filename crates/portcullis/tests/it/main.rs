@@ -34,3 +34,5 @@ mod tools;
 mod verify;
 #[cfg(test)]
 mod verify_output;
+#[cfg(test)]
+mod verify_replay;

@@ -10,12 +10,15 @@ use portcullis_proof::{LoggedReport, verify_sorted};
 use serde::Serialize;
 
 use crate::archive::Archive;
+use crate::bundle::BundleArg;
 use crate::cli::Global;
+use crate::exit;
 use crate::failure::Failure;
 use crate::out::Out;
 use crate::trust::Believed;
 
 mod many;
+mod replay;
 mod show;
 
 const EXAMPLES: &str = "\
@@ -24,8 +27,11 @@ Examples:
   portcullis verify run.export --trust audit.trust
   portcullis verify - < run.export
   portcullis verify run.export --json
+  portcullis verify run.zip --trust trust.policy --replay --bundle policy/
 
 Exit codes: 0 VALID, 1 INVALID, 2 INCOMPLETE, 3 could not read.
+With --replay also 1 where a verdict comes out otherwise, and 2 where one cannot be computed: a text is withheld, \
+erased or redacted.
 Without --trust the best answer is INCOMPLETE: an export that was written anew as a whole agrees with itself. A \
 trust policy names the keys of logs and witnesses that you believe (specs/trust-policy.md); a trust file holds heads \
 that somebody kept elsewhere. Neither may come with the export.";
@@ -43,6 +49,11 @@ pub(crate) struct Args {
     /// What to believe: a trust policy or a trust file; once for each
     #[arg(long, value_name = "FILE")]
     trust: Vec<PathBuf>,
+    /// Compute every verdict anew, with the bundle that judged the run, and report those that differ
+    #[arg(long)]
+    replay: bool,
+    #[command(flatten)]
+    bundle: BundleArg,
 }
 
 /// What is printed with `--json`.
@@ -59,14 +70,25 @@ struct Verification<'r> {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if args.bundle.folder().is_some() && !args.replay {
+        return Err(Failure::usage("--bundle is what verdicts are computed with").help("add --replay"));
+    }
     let believed = Believed::read(&args.trust)?;
+    let replay = if args.replay { Some(replay::Replay::open(&args.file, &args.bundle)?) } else { None };
     let archive = if args.file == Path::new("-") { None } else { Archive::open(&args.file)? };
     let report = match archive {
         Some(archive) if many::is_collection(&archive) => {
+            if replay.is_some() {
+                return Err(Failure::usage("verdicts are computed for one run at a time")
+                    .help("`portcullis export RUN -o run.zip` exports one run"));
+            }
             return many::run(&args.file, archive, &believed, global);
         }
         Some(mut archive) => verify_in(&args.file, &mut archive, "", &believed, &mut Vec::new())?,
-        None => verify_text(&args.file, &believed)?,
+        None => match &replay {
+            Some(replay) => judge(&args.file, replay.text()?, &ExportFiles::default(), &believed)?,
+            None => verify_text(&args.file, &believed)?,
+        },
     };
     let mut out = Out::new();
     if global.json {
@@ -82,8 +104,14 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     } else {
         show::report(&report, &believed, &mut out)?;
     }
+    let code = portcullis_proof::Report { status: report.status, ..report.export }.exit_code();
+    let code = match replay {
+        // Of what was tampered with, nothing follows.
+        Some(replay) if code != exit::NO => replay.run(code, &mut out, global)?,
+        _ => code,
+    };
     out.finish()?;
-    Ok(portcullis_proof::Report { status: report.status, ..report.export }.exit_code())
+    Ok(code)
 }
 
 /// The text of a run alone.
