@@ -1,7 +1,7 @@
 //! The ledger as its callers see it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use crate::chain::{Append, Head};
 use crate::checkpoint::Checkpointer;
 use crate::error::{LedgerError, Refusal};
 use crate::lock::WriterLock;
+use crate::log::{Anchor, NotAnchored};
 use crate::queue::Queue;
 use crate::read::Reader;
 use crate::recovery::{RecoveredSegment, RecoveryReport};
@@ -84,6 +85,8 @@ pub struct Ledger {
     thread: Option<JoinHandle<bool>>,
     checkpointer: Option<Checkpointer>,
     lock: Option<WriterLock>,
+    /// Who keeps the transparency log up with this store, where this process knows somebody.
+    anchor: OnceLock<Anchor>,
 }
 
 impl std::fmt::Debug for Ledger {
@@ -146,6 +149,7 @@ impl Ledger {
             thread: Some(thread),
             checkpointer: Some(checkpointer),
             lock: Some(lock),
+            anchor: OnceLock::new(),
         })
     }
 
@@ -162,6 +166,16 @@ impl Ledger {
     /// The folder of the store.
     pub fn folder(&self) -> &Path {
         &self.store.folder
+    }
+
+    /// Says who keeps the transparency log up with this store. The first one said stays.
+    pub fn set_anchor(&self, anchor: Anchor) {
+        let _ = self.anchor.set(anchor);
+    }
+
+    /// Waits until a segment, which has an event, is in the published log. How long is up to the caller.
+    pub async fn logged(&self, segment: SegmentId) -> Result<(), NotAnchored> {
+        self.anchor.get().ok_or(NotAnchored)?.opened(segment).await
     }
 
     /// What recovery found when the store was opened.

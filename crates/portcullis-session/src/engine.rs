@@ -305,6 +305,18 @@ impl Engine {
         batch.push(Actor::gate(), Some(expired), body);
     }
 
+    /// Whether what is proposed may have an effect: what is not known to have none may.
+    pub(crate) fn may_have_effect(&self, proposal: &Proposal) -> bool {
+        self.is_side_effecting(proposal.tool.as_deref())
+    }
+
+    fn is_side_effecting(&self, tool: Option<&str>) -> bool {
+        tool.is_some_and(|name| match self.context() {
+            Some(context) => context.is_side_effecting(name),
+            None => true,
+        })
+    }
+
     fn judge_new(
         &self,
         batch: &mut BatchBuilder<'_>,
@@ -315,10 +327,7 @@ impl Engine {
         sources: &dyn Sources,
     ) -> Judgement {
         let step = self.state.steps().saturating_add(1);
-        let side_effecting = action.tool.as_deref().is_some_and(|name| match self.context() {
-            Some(context) => context.is_side_effecting(name),
-            None => true,
-        });
+        let side_effecting = self.is_side_effecting(action.tool.as_deref());
         let proposed = Proposed {
             directory: action.directory.clone(),
             action: action.id,

@@ -22,6 +22,11 @@ pub enum SessionError {
     /// No random bytes.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
+    /// The transparency log does not have the run, and the bundle asks for that.
+    #[error(
+        "run {0} is not in the transparency log yet, and the bundle lets nothing with an effect go ahead before it is (`[ledger] anchor`); `portcullis log status` and the daemon's log say what keeps the log from going on"
+    )]
+    NotLogged(RunId),
     /// The run has ended.
     #[error("run {0} is closed; open a new run")]
     Closed(RunId),

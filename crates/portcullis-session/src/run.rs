@@ -4,9 +4,10 @@
 //! then let the state move. A lock serialises them; what waits for a person waits outside the lock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use portcullis_contracts::verify::Document;
-use portcullis_core::bundle::Bundle;
+use portcullis_core::bundle::{AnchorTime, Bundle};
 use portcullis_core::event::{
     ApprovalDecision, ClosedState, Control, Event, EventBody, GrantScope, GrantedEffects, ListedTool,
     OutcomeStatus,
@@ -31,6 +32,9 @@ use crate::facts::NoSources;
 use crate::permit::Permit;
 use crate::principals::{Account, Principals, Uncounted, at_most};
 
+/// How long an action waits for its run to be in the transparency log, where the bundle asks for that.
+const LOG_WAIT: Duration = Duration::from_secs(10);
+
 /// A run that this process writes.
 #[derive(Debug)]
 pub struct Run {
@@ -52,6 +56,8 @@ struct Live {
     /// A failed append leaves open whether it was stored; the head is compared before the next one.
     in_doubt: bool,
     closed: bool,
+    /// The transparency log is known to have this segment.
+    logged: bool,
 }
 
 impl Run {
@@ -65,7 +71,8 @@ impl Run {
         principal: Principal,
     ) -> Self {
         let id = engine.run();
-        let live = Live { engine, env, ledger, principals, head, in_doubt: false, closed: false };
+        let live =
+            Live { engine, env, ledger, principals, head, in_doubt: false, closed: false, logged: false };
         Self { id, segment: head.segment, principal, live: Mutex::new(live), changed: Notify::new() }
     }
 
@@ -107,6 +114,7 @@ impl Run {
     pub async fn propose(&self, proposal: Proposal) -> Result<(Judgement, Option<Permit>), SessionError> {
         let mut live = self.live.lock().await;
         live.check_open()?;
+        live.wait_for_log(&proposal).await?;
         let (batch, judgement, charged) = match live.principal_counted().await {
             None => {
                 let Live { engine, env, .. } = &mut *live;
@@ -301,6 +309,17 @@ impl Live {
             return Err(SessionError::Closed(self.engine.run()));
         }
         Ok(())
+    }
+
+    /// Where the bundle asks for it, waits until the log has this segment before its first action with an effect.
+    async fn wait_for_log(&mut self, proposal: &Proposal) -> Result<(), SessionError> {
+        let asked = self.engine.bundle().ledger.anchor == AnchorTime::BeforeEffects;
+        if self.logged || !asked || !self.engine.may_have_effect(proposal) {
+            return Ok(());
+        }
+        let logged = tokio::time::timeout(LOG_WAIT, self.ledger.logged(self.head.segment)).await;
+        self.logged = matches!(logged, Ok(Ok(())));
+        if self.logged { Ok(()) } else { Err(SessionError::NotLogged(self.engine.run())) }
     }
 
     /// The counts of the principal, or why there are none, where the policy has a budget for all its runs.

@@ -39,7 +39,7 @@ pub use activities::{Activities, Activity, ActivityScope, WordRole};
 pub use contracts::ContractModel;
 pub use diagnostic::{Diagnostic, nearest};
 pub use flow::FlowSettings;
-pub use ledger::LedgerSettings;
+pub use ledger::{AnchorTime, LedgerSettings};
 pub use lint::Lint;
 pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};

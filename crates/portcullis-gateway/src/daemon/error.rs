@@ -106,6 +106,7 @@ impl From<SessionError> for Failure {
             SessionError::NotYours(_) | SessionError::Bound { .. } | SessionError::ForeignBundle => {
                 (StatusCode::FORBIDDEN, code::FORBIDDEN)
             }
+            SessionError::NotLogged(_) => (StatusCode::SERVICE_UNAVAILABLE, "not_logged"),
             SessionError::OutOfStep(_) => (StatusCode::INTERNAL_SERVER_ERROR, "out_of_step"),
             SessionError::TooManyRuns { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs"),
             SessionError::Randomness(_) | SessionError::CutShort => {

@@ -48,6 +48,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
     }
     let log = log_thread(&folder)?;
+    ledger.set_anchor(log.anchor());
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let shared = Shared {
         gate: Arc::clone(&gate),

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_contracts::verify::Status;
+use portcullis_core::bundle::AnchorTime;
 use portcullis_governance::trace;
 use portcullis_governance::verification::VerificationRow;
+use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round};
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::gate::Gate;
@@ -80,6 +82,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let tools = args.tools.clone().unwrap_or_else(|| scratch.path().join("tools"));
     let home = global.home()?;
     let ledger = Ledger::open(&home.ledger(), OpenOptions::default()).map_err(Failure::unreadable)?;
+    let _log = keep_log(&opened, &ledger)?;
     let bundles = Bundles::new(None, &opened.files).map_err(Failure::unreadable)?;
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let options = Options { go_on: args.go_on, approve: args.approve };
@@ -101,6 +104,22 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Some(stopped) if stopped.held => exit::INCOMPLETE,
         Some(_) => exit::NO,
     })
+}
+
+/// Keeps the transparency log up with the run where the bundle lets nothing happen before the log has it.
+fn keep_log(opened: &Opened, ledger: &Ledger) -> Result<Option<LogThread>, Failure> {
+    if opened.bundle.ledger.anchor != AnchorTime::BeforeEffects {
+        return Ok(None);
+    }
+    let told = |round: Result<Round, &LogError>| {
+        if let Err(error) = round {
+            tracing::warn!(%error, "the log does not go on");
+        }
+    };
+    let thread = LogThread::start(LogPlaces::beside(ledger.folder()), told, |_| Ok(()));
+    let thread = thread.map_err(Failure::unreadable)?;
+    ledger.set_anchor(thread.anchor());
+    Ok(Some(thread))
 }
 
 fn check_plan(opened: &Opened, name: &str) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use crate::command::{Ran, project, run};
+use crate::command::{Ran, bundle_copy, project, run};
 
 struct Home {
     folder: TempDir,
@@ -281,6 +281,25 @@ fn a_check_of_the_store_names_what_was_changed() {
     let ran = nothing.run(&["fsck"]);
     assert_eq!(ran.code, 3, "{}", ran.stdout);
     assert!(ran.stderr.contains("help:"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_bundle_can_have_every_effect_wait_for_the_log() {
+    let home = Home::new();
+    let bundle = bundle_copy();
+    let main = bundle.path().join("portcullis.toml");
+    let text = std::fs::read_to_string(&main).unwrap();
+    std::fs::write(&main, format!("{text}\n[ledger]\nanchor = \"before-effects\"\n")).unwrap();
+    let plan = ["simulate", "--plan", "Calculation Task", "--bundle", bundle.path().to_str().unwrap()];
+    home.ok(&plan);
+    // Nobody exported anything and no daemon ran: the run is in the log all the same.
+    let [status] = home.ok(&["log", "status", "--json"]).json().try_into().unwrap();
+    assert!(status["size"].as_u64() >= Some(2), "{status}");
+
+    std::fs::remove_file(home.path("state/keys/log.key")).unwrap();
+    let stopped = home.run(&plan);
+    assert_eq!(stopped.code, 3, "{}", stopped.stdout);
+    assert!(stopped.stderr.contains("not in the transparency log yet"), "{}", stopped.stderr);
 }
 
 #[test]
