@@ -221,7 +221,15 @@ fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Res
     }
     let origin = ledger.origin().to_owned();
     drop(ledger);
-    let (log, _) = freeze(places, reason)?;
+    // A log that must not sign any more is put aside as it is.
+    let (log, unfrozen) = match Log::open(places) {
+        Ok(log) => {
+            drop(log);
+            (Some(freeze(places, reason)?.0), None)
+        }
+        Err(error @ LogError::Busy { .. }) => return Err(failed(error)),
+        Err(error) => (None, Some(error.to_string())),
+    };
     let name: String = origin.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     let archive = home.path().join("archive").join(name);
     let moved = |from: &PathBuf| -> Result<(), Failure> {
@@ -235,7 +243,8 @@ fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Res
         .map_err(|error| Failure::unreadable(format!("cannot make `{}`: {error}", archive.display())))?;
     // The store last: as long as it is there, nobody begins a new one beside half of the old.
     let witnesses = fs::read(places.witnesses()).ok();
-    for folder in [&places.public, &places.keys, &places.ledger] {
+    for folder in [&places.public, &places.keys, &places.ledger].into_iter().filter(|folder| folder.exists())
+    {
         moved(folder)?;
     }
     // The new log asks the same witnesses; until they know its key, each says so.
@@ -243,10 +252,18 @@ fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Res
         put(&places.witnesses(), &policy, 0o644).map_err(failed)?;
     }
     drop(log);
+    let became = match &unfrozen {
+        None => "is frozen".to_owned(),
+        Some(why) => format!("was put aside as it is, since it could not go on ({})", clean_line(why)),
+    };
     let text = format!(
-        "the log of {} is frozen; its store is in `{}`, which `--home` opens",
+        "the log of {} {became}; its store is in `{}`, which `--home` opens",
         clean_line(&origin),
         archive.display()
     );
-    told(global, &json!({"record": "rotated", "origin": origin, "archive": archive}), &text)
+    told(
+        global,
+        &json!({"record": "rotated", "origin": origin, "archive": archive, "not_frozen": unfrozen}),
+        &text,
+    )
 }

@@ -290,8 +290,11 @@ fn a_bundle_can_have_every_effect_wait_for_the_log() {
     let main = bundle.path().join("portcullis.toml");
     let text = std::fs::read_to_string(&main).unwrap();
     std::fs::write(&main, format!("{text}\n[ledger]\nanchor = \"before-effects\"\n")).unwrap();
-    let plan = ["simulate", "--plan", "Calculation Task", "--bundle", bundle.path().to_str().unwrap()];
-    home.ok(&plan);
+    let bundle = bundle.path().to_str().unwrap();
+    let (plan, policy) = ("Email Policy Update", "Permissive Exploration Policy");
+    let plan = ["simulate", "--plan", plan, "--policy", policy, "--continue", "--bundle", bundle];
+    let went = home.run(&plan);
+    assert_ne!(went.code, 3, "{}{}", went.stdout, went.stderr);
     // Nobody exported anything and no daemon ran: the run is in the log all the same.
     let [status] = home.ok(&["log", "status", "--json"]).json().try_into().unwrap();
     assert!(status["size"].as_u64() >= Some(2), "{status}");
@@ -325,4 +328,8 @@ fn a_restored_copy_refuses_to_sign() {
     assert!(refused.stderr.contains("restored from an old copy"), "{}", refused.stderr);
     // Without the log's word there is an export all the same.
     home.ok(&["export", &run_id, "-o", &home.file("run.export")]);
+    // Is there no newer copy, the store is put aside, and the next run begins another one.
+    let rotated = home.ok(&["log", "rotate"]);
+    assert!(rotated.stdout.contains("was put aside as it is"), "{}", rotated.stdout);
+    home.ok(&["export", &home.simulate(), "-o", &home.file("new.zip")]);
 }
