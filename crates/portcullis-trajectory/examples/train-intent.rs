@@ -21,7 +21,7 @@ const PASSES: usize = 60;
 /// Rarity in these units, so that shares stay about as long as they were.
 const RARITY: f32 = 5.0;
 /// Where the thresholds lie; chosen on authors that were left out, see the card.
-const SOME: f32 = 0.1;
+const SOME: f32 = 0.055;
 const MUCH: f32 = 0.41;
 const GRAVE: f32 = 0.0;
 
