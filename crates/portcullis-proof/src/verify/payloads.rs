@@ -1,0 +1,64 @@
+//! The payloads of a run, given or erased, in the order of their commitments.
+
+use super::{Expect, Stop, Verifier, parse};
+use crate::chain::{Digest, payload_commitment};
+use crate::diagnose::Place;
+use crate::export::{ErasedRecord, PayloadRecord};
+use crate::report::Attack;
+
+impl Verifier<'_> {
+    pub(super) fn payload(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
+        let record: PayloadRecord<'_> = parse(place, line)?;
+        let bytes = match record.bytes() {
+            Ok(bytes) => bytes,
+            Err(message) => return place.fail(Attack::LineMalformed, None, message),
+        };
+        let seq = self.named.get(&record.commitment).map(|named| named.seq);
+        if payload_commitment(&record.salt.0, &record.media_type, &bytes) != record.commitment {
+            let message = format!("salt, media type or bytes do not open commitment `{}`", record.commitment);
+            return place.fail(Attack::PayloadAltered, seq, message);
+        }
+        let Some(named) = self.named.get(&record.commitment) else {
+            let message = format!("no event of the run names commitment `{}`", record.commitment);
+            return place.fail(Attack::PayloadUnknown, None, message);
+        };
+        if named.bytes != bytes.len() as u64 || *named.media_type != *record.media_type {
+            let message = format!(
+                "{} bytes of `{}`, the event says {} of `{}`",
+                bytes.len(),
+                record.media_type.escape_debug(),
+                named.bytes,
+                named.media_type.escape_debug()
+            );
+            return place.fail(Attack::PayloadAltered, seq, message);
+        }
+        self.in_order(place, record.commitment, seq)?;
+        self.payloads += 1;
+        Ok(())
+    }
+
+    pub(super) fn erased(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
+        let ErasedRecord { commitment } = parse(place, line)?;
+        let Some(seq) = self.named.get(&commitment).map(|named| named.seq) else {
+            let message = format!("no event of the run names commitment `{commitment}`");
+            return place.fail(Attack::PayloadUnknown, None, message);
+        };
+        self.in_order(place, commitment, Some(seq))?;
+        self.erased = self.erased.map(|erased| erased + 1);
+        Ok(())
+    }
+
+    /// Payloads given and erased stand in one order, so that none is given twice, or given and erased.
+    fn in_order(&mut self, place: Place, commitment: Digest, seq: Option<u64>) -> Result<(), Stop> {
+        if self.last_payload.is_some_and(|last| last >= commitment) {
+            return place.fail(
+                Attack::RecordOutOfOrder,
+                seq,
+                "payloads are not in ascending order of commitment",
+            );
+        }
+        self.last_payload = Some(commitment);
+        self.expect = Expect::PayloadOrEnd;
+        Ok(())
+    }
+}
