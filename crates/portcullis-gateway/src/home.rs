@@ -4,7 +4,10 @@
 //! gate.sock                    the socket
 //! daemon.lock                  held by the daemon while it lives
 //! daemon.pid  daemon.log       for people
-//! ledger/                      the store
+//! ledger/                      the store, and what its transparency log remembers
+//! log/                         the log as it is published
+//! keys/                        what the log and its writers sign with
+//! archive/                     stores that were rotated out, each a state folder
 //! listings/                    what servers' tools were when a person accepted them
 //! credentials/agent.token      opens runs, proposes, reports
 //! credentials/approver.token   decides on approvals, takes hold of runs
