@@ -31,6 +31,8 @@ pub mod log;
 mod queue;
 mod read;
 mod recovery;
+mod room;
+
 mod schema;
 mod writer;
 

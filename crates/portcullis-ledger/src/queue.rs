@@ -76,6 +76,11 @@ impl<T: Queued> Queue<T> {
         !batch.is_empty()
     }
 
+    /// Whether nothing waits at this moment.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().waiting.is_empty()
+    }
+
     /// Lets nothing more in; what waits is still taken.
     pub(crate) fn close(&self) {
         self.lock().closed = true;

@@ -25,6 +25,7 @@ use crate::ledger::{NewSegment, OpenedSegment};
 use crate::queue::{Queue, Queued};
 use crate::read::{LastSegment, last_segment, run_number, segment_state};
 use crate::recovery::{self, RecoveryReport};
+use crate::room;
 use crate::schema::{EVENTS_PER_RUN_MAX, RUNS_MAX, Store, event_key, signed};
 
 /// A transaction takes no further request once it has this many events.
@@ -134,6 +135,7 @@ pub(crate) struct Writer {
     pub(crate) id: String,
     connection: Connection,
     books: Books,
+    has_room: bool,
     counters: Arc<Counters>,
 }
 
@@ -176,7 +178,7 @@ impl Writer {
         connection: Connection,
         counters: Arc<Counters>,
     ) -> Writer {
-        Writer { store, origin, id, connection, books: Books::default(), counters }
+        Writer { store, origin, id, connection, books: Books::default(), has_room: false, counters }
     }
 
     /// Serves the queue until it is closed; whether segments of this process are then still open.
@@ -194,6 +196,7 @@ impl Writer {
                 }
             }
             self.commit(together);
+            self.make_room(queue);
         }
         !self.books.owned.is_empty()
     }
@@ -202,6 +205,15 @@ impl Writer {
     pub(crate) fn recover(&mut self) -> Result<RecoveryReport, LedgerError> {
         let pen = Pen { store: &self.store, origin: &self.origin, id: &self.id };
         recovery::recover(&pen, &mut self.connection)
+    }
+
+    /// Once, and while nobody waits.
+    fn make_room(&mut self, queue: &Queue<Request>) {
+        if !self.has_room && self.counters.read().transactions >= room::WORTH_AFTER && queue.is_empty() {
+            self.has_room = true;
+            // Without it commits are slower, and all else is the same.
+            let _ = room::make(&mut self.connection);
+        }
     }
 
     fn commit(&mut self, requests: Vec<Request>) {

@@ -329,3 +329,29 @@ fn submissions_are_written_in_order_and_awaited_without_a_thread() {
     });
     assert_eq!(verified(folder.path(), run.head.run).status, Status::Valid);
 }
+
+#[test]
+fn who_writes_for_long_has_room_in_the_log_and_nothing_else_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let ledger = open(&store);
+    let mut run = Run::start(&ledger);
+    run.commit(&ledger).unwrap();
+    let length = || std::fs::metadata(store.join("ledger.db-wal")).unwrap().len();
+    let mut before = 0;
+    for actions in 0..100 {
+        run.act();
+        run.commit(&ledger).unwrap();
+        if actions == 30 {
+            before = length();
+        }
+    }
+    assert!(before < 4 << 20 && length() >= 16 << 20, "{before} {}", length());
+    let database = rusqlite::Connection::open(store.join("ledger.db")).unwrap();
+    let pages: i64 = database.pragma_query_value(None, "page_count", |row| row.get(0)).unwrap();
+    let free: i64 = database.pragma_query_value(None, "freelist_count", |row| row.get(0)).unwrap();
+    assert!(pages < 200 && free == 0, "{pages} {free}");
+    drop(database);
+    let integrity = ledger.read(Reader::integrity_check).unwrap();
+    assert_eq!((integrity.events, integrity.problems), (301, Vec::new()));
+}
