@@ -32,7 +32,6 @@ mod queue;
 mod read;
 mod recovery;
 mod room;
-
 mod schema;
 mod writer;
 
