@@ -6,9 +6,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 /// Text that is not an id or a digest of the wanted length.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -121,29 +121,37 @@ hex_newtype!(/// A salted commitment to a payload: binds the bytes without revea
 
 /// Builds a [`Digest`] from a domain label and length-prefixed parts, so that no two inputs collide by
 /// concatenation.
-#[derive(Debug, Clone)]
-pub struct DigestBuilder(Sha256);
+#[derive(Clone)]
+pub struct DigestBuilder(Context);
+
+impl fmt::Debug for DigestBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DigestBuilder").finish_non_exhaustive()
+    }
+}
 
 impl DigestBuilder {
     /// Starts a digest. `label` names what is hashed and its version, e.g. `portcullis/action/v1`.
     pub fn new(label: &str) -> Self {
-        let mut hasher = Sha256::new();
+        let mut hasher = Context::new(&SHA256);
         hasher.update(label.as_bytes());
-        hasher.update([0]);
+        hasher.update(&[0]);
         Self(hasher)
     }
 
     /// Adds one part, prefixed with its length as eight big-endian bytes.
     #[must_use]
     pub fn part(mut self, bytes: &[u8]) -> Self {
-        self.0.update((bytes.len() as u64).to_be_bytes());
+        self.0.update(&(bytes.len() as u64).to_be_bytes());
         self.0.update(bytes);
         self
     }
 
     /// The digest of the label and all parts.
     pub fn finish(self) -> Digest {
-        Digest(self.0.finalize().into())
+        let mut bytes = [0; 32];
+        bytes.copy_from_slice(self.0.finish().as_ref());
+        Digest(bytes)
     }
 }
 

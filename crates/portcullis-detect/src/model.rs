@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::{SHA256, digest};
 
 use crate::features::features;
 
@@ -183,8 +183,8 @@ impl Model {
         }
         out.extend_from_slice(&self.recipe);
         out.extend(self.weights.iter().flat_map(|weight| weight.to_le_bytes()));
-        let checksum = Sha256::digest(&out);
-        out.extend_from_slice(&checksum);
+        let checksum = digest(&SHA256, &out);
+        out.extend_from_slice(checksum.as_ref());
         out
     }
 
@@ -212,7 +212,7 @@ impl Model {
             return Err(ModelError::Length { expected, found: bytes.len() });
         }
         let (content, checksum) = bytes.split_at_checked(expected - CHECKSUM).ok_or(ModelError::Checksum)?;
-        if Sha256::digest(content).as_slice() != checksum {
+        if digest(&SHA256, content).as_ref() != checksum {
             return Err(ModelError::Checksum);
         }
         let mut body = body;

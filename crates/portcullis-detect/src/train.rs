@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use sha2::{Digest as _, Sha256};
+use ring::digest::{Context, SHA256};
 
 use crate::features::features;
 use crate::leaves::leaves;
@@ -90,14 +90,15 @@ pub fn train(
     if examples.len() > EXAMPLES {
         return Err(TrainError::TooMany);
     }
-    let mut recipe = Sha256::new();
-    recipe.update(format!("portcullis detect 1 {head} {TRAINED_BITS} {EPOCHS} {RATE} {SHRINK} {SEED}\n"));
+    let mut recipe = Context::new(&SHA256);
+    let settings = format!("portcullis detect 1 {head} {TRAINED_BITS} {EPOCHS} {RATE} {SHRINK} {SEED}\n");
+    recipe.update(settings.as_bytes());
     let mut samples = Vec::new();
     let mut seen = BTreeSet::new();
     for example in examples {
-        recipe.update([u8::from(example.label)]);
-        recipe.update(u64::try_from(example.text.len()).unwrap_or(u64::MAX).to_le_bytes());
-        recipe.update(&example.text);
+        recipe.update(&[u8::from(example.label)]);
+        recipe.update(&u64::try_from(example.text.len()).unwrap_or(u64::MAX).to_le_bytes());
+        recipe.update(example.text.as_bytes());
         for normal in units(&example.text) {
             let mut buckets = Vec::new();
             features(&normal, |hash| buckets.push(hash >> (32 - u32::from(TRAINED_BITS))));
@@ -128,7 +129,9 @@ pub fn train(
         progress(epoch + 1, EPOCHS);
     }
     let (bias, weights) = state.average();
-    Ok(Model::quantised(head, TRAINED_BITS, bias, &weights, recipe.finalize().into()))
+    let mut hash = [0; 32];
+    hash.copy_from_slice(recipe.finish().as_ref());
+    Ok(Model::quantised(head, TRAINED_BITS, bias, &weights, hash))
 }
 
 /// The weights while they descend, and the sum of what they were at the ends of the later epochs.

@@ -21,8 +21,8 @@ use portcullis_proof::Hex;
 use portcullis_proof::export::SegmentState;
 use portcullis_proof::log::note::{SignError, sign_note};
 use portcullis_proof::log::{NoteSigner, TlogProof};
+use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::audit::AuditRow;
 use crate::pack::PackInput;
@@ -40,7 +40,9 @@ pub type Sha = Hex<32>;
 /// The hash of bytes.
 #[must_use]
 pub fn sha256(bytes: &[u8]) -> Sha {
-    Hex(Sha256::digest(bytes).into())
+    let mut hash = Hex([0; 32]);
+    hash.0.copy_from_slice(digest(&SHA256, bytes).as_ref());
+    hash
 }
 
 /// The manifest.

@@ -19,7 +19,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use sha2::{Digest as _, Sha256};
+
+use crate::hash::Sha256;
 
 const EVENT_LABEL: &[u8] = b"portcullis/event/v1\0";
 const SEGMENT_LABEL: &[u8] = b"portcullis/segment/v1\0";
@@ -181,7 +182,7 @@ pub fn event_hash(line: &[u8]) -> Digest {
     let mut hash = Sha256::new();
     hash.update(EVENT_LABEL);
     part(&mut hash, line);
-    Hex(hash.finalize().into())
+    Hex(hash.finish())
 }
 
 /// `link_0`: the link from which the first event of a segment follows.
@@ -197,7 +198,7 @@ pub fn segment_link(start: &SegmentStart<'_>) -> Digest {
     hash.update(start.after.to_be_bytes());
     hash.update(start.parent.map_or([0; 16], |parent| parent.segment.0));
     hash.update(start.parent.map_or([0; 32], |parent| parent.link.0));
-    Hex(hash.finalize().into())
+    Hex(hash.finish())
 }
 
 /// `link_n`: the link of event `seq`, which follows from the link before it.
@@ -210,7 +211,7 @@ pub fn event_link(run: Id, segment: Id, seq: u64, before: Digest, event_hash: Di
     hash.update(seq.to_be_bytes());
     hash.update(before.0);
     hash.update(event_hash.0);
-    Hex(hash.finalize().into())
+    Hex(hash.finish())
 }
 
 /// What stands in an event for a payload. The random salt keeps a short payload from being guessed; deleting salt
@@ -222,7 +223,7 @@ pub fn payload_commitment(salt: &[u8; 32], media_type: &str, bytes: &[u8]) -> Di
     hash.update(salt);
     part(&mut hash, media_type.as_bytes());
     part(&mut hash, bytes);
-    Hex(hash.finalize().into())
+    Hex(hash.finish())
 }
 
 /// Hashes `lp(bytes)`. The limits of the format keep every part far below the 4 GiB that a `u32` can state.

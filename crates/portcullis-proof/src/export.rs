@@ -17,12 +17,16 @@
 //! A record has exactly one spelling: the reader writes it again and compares the bytes, so white space, key
 //! order, duplicate keys, number formats and escapes leave no room in which a file could be changed unnoticed.
 
+mod lines;
+
 use std::borrow::Cow;
-use std::io::{self, BufRead, Read as _, Write};
+use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
 use crate::chain::{Digest, Id, Parent, hex_bytes, hex_text};
+
+pub use lines::{LineError, Lines};
 
 /// The name and version of the format, for a run of which nothing was erased.
 pub const EXPORT_FORMAT: &str = "portcullis-export/v1";
@@ -253,61 +257,6 @@ pub fn event_parts(line: &[u8]) -> Option<(Digest, &[u8])> {
     Some((Digest::from_digits(link).ok()?, rest.strip_prefix(b" ")?))
 }
 
-/// The lines of a file, one at a time in one buffer, each with its place.
-#[derive(Debug)]
-pub struct Lines<R> {
-    reader: R,
-    buffer: Vec<u8>,
-    /// The number of the current line, from 1; 0 before the first.
-    pub number: u64,
-    /// The offset of the current line's first byte.
-    pub byte: u64,
-    next_byte: u64,
-}
-
-/// Why there is no next line.
-#[derive(Debug)]
-pub enum LineError {
-    /// The reader failed.
-    Read(io::Error),
-    /// The file ends within the line.
-    Unfinished,
-    /// The line is longer than the limit that held for it.
-    TooLong(usize),
-}
-
-impl<R: BufRead> Lines<R> {
-    /// Lines of `reader`, from its current position.
-    pub fn new(reader: R) -> Lines<R> {
-        Lines { reader, buffer: Vec::new(), number: 0, byte: 0, next_byte: 0 }
-    }
-
-    /// Goes to the next line; false at the end of the file.
-    ///
-    /// # Errors
-    /// See [`LineError`].
-    pub fn advance(&mut self, bytes_max: usize) -> Result<bool, LineError> {
-        self.buffer.clear();
-        self.number += 1;
-        self.byte = self.next_byte;
-        let mut limited = (&mut self.reader).take(bytes_max as u64 + 1);
-        let read = limited.read_until(b'\n', &mut self.buffer).map_err(LineError::Read)?;
-        self.next_byte += read as u64;
-        match self.buffer.pop() {
-            None => Ok(false),
-            Some(b'\n') => Ok(true),
-            Some(_) if read > bytes_max => Err(LineError::TooLong(bytes_max)),
-            Some(_) => Err(LineError::Unfinished),
-        }
-    }
-
-    /// The current line without its newline.
-    #[must_use]
-    pub fn line(&self) -> &[u8] {
-        &self.buffer
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -349,20 +298,5 @@ mod tests {
             ..PayloadRecord::new(zero, zero, "text/plain", b"")
         };
         assert!(as_hex.bytes().unwrap_err().contains("belongs in `text`"));
-    }
-
-    #[test]
-    fn lines_know_their_place() {
-        let mut lines = Lines::new(&b"ab\n\nabcd\nxy"[..]);
-        assert!(lines.advance(3).unwrap());
-        assert_eq!(lines.line(), b"ab");
-        assert!(lines.advance(3).unwrap());
-        assert_eq!((lines.line(), lines.number, lines.byte), (&b""[..], 2, 3));
-        assert!(matches!(lines.advance(3), Err(LineError::TooLong(3))));
-        assert_eq!((lines.number, lines.byte), (3, 4));
-        let mut lines = Lines::new(&b"abc\nxy"[..]);
-        assert!(lines.advance(3).unwrap());
-        assert!(matches!(lines.advance(3), Err(LineError::Unfinished)));
-        assert!(!lines.advance(3).unwrap());
     }
 }

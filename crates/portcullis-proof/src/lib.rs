@@ -14,6 +14,7 @@ pub mod chain;
 mod diagnose;
 pub mod event;
 pub mod export;
+mod hash;
 pub mod log;
 pub mod logged;
 pub mod report;

@@ -8,10 +8,13 @@
 //! so that the verifier can say *which* event was touched. Who recomputes the links after touching one changes
 //! the head, and meets the trust file.
 
+mod ahead;
 mod payloads;
 
 use std::collections::HashMap;
 use std::io::{self, BufRead};
+
+use ahead::{AHEAD_BYTES, After, Line, Read};
 
 use crate::chain::{Digest, Id, Parent, SegmentStart, event_hash, event_link, segment_link};
 use crate::diagnose::{Broken, Chain, Place, diagnose};
@@ -174,6 +177,7 @@ impl<'t> Verifier<'t> {
 
     fn read<R: BufRead>(&mut self, lines: &mut Lines<R>) -> Result<(), Stop> {
         loop {
+            while self.expect == Expect::EventOrHead && self.events(lines)? {}
             let bytes_max = match self.expect {
                 Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd => PAYLOAD_RECORD_BYTES_MAX,
                 _ => LINE_BYTES_MAX,
@@ -218,7 +222,12 @@ impl<'t> Verifier<'t> {
         }
         let Some(kind) = record_kind(line) else {
             return match event_parts(line) {
-                Some((link, bytes)) if self.expect == Expect::EventOrHead => self.event(place, link, bytes),
+                Some((link, text)) if self.expect == Expect::EventOrHead => {
+                    let line = Line { bytes: line.len() + 1, link, text };
+                    ahead::read(self.after(), &[line])
+                        .into_iter()
+                        .try_for_each(|read| self.event(place, &line, read))
+                }
                 Some(_) => self.out_of_order(place, "an event"),
                 None => place.fail(Attack::LineMalformed, None, "neither a record nor a link with an event"),
             };
@@ -318,20 +327,48 @@ impl<'t> Verifier<'t> {
         Ok(())
     }
 
-    fn event(&mut self, place: Place, link: Digest, line: &[u8]) -> Result<(), Stop> {
-        let parsed = Event::from_line(line);
-        let expected = self.seq.saturating_add(1);
-        let stated = parsed.as_ref().ok().map(|event| event.seq);
-        let seq = stated.unwrap_or(expected);
-        if event_link(self.run(), self.segment, seq, self.link, event_hash(line)) != link {
-            return Err(Stop::Broken(Broken { place, seq: stated, link }));
+    /// Takes the event lines that are read ahead; false where there is none.
+    fn events<R: BufRead>(&mut self, lines: &mut Lines<R>) -> Result<bool, Stop> {
+        lines.fill(AHEAD_BYTES);
+        let events = ahead::lines(lines.ahead());
+        let mut place = Place { line: lines.number, byte: lines.next_byte() };
+        let (mut taken, mut bytes) = (0, 0);
+        let mut result = Ok(true);
+        for (line, read) in events.iter().zip(ahead::read(self.after(), &events)) {
+            place.line += 1;
+            (taken, bytes) = (taken + 1, bytes + line.bytes);
+            if let Err(stop) = self.event(place, line, read) {
+                result = Err(stop);
+                break;
+            }
+            place.byte += line.bytes as u64;
         }
-        let event = match parsed {
-            Ok(event) => event,
-            Err(message) => return place.fail(Attack::EventMalformed, Some(expected), message),
+        lines.skip(taken, bytes);
+        if taken == 0 { Ok(false) } else { result }
+    }
+
+    fn after(&self) -> After {
+        After { run: self.run(), segment: self.segment, link: self.link }
+    }
+
+    /// Takes an event line, which was read as the one that follows this chain's last link.
+    fn event(&mut self, place: Place, line: &Line<'_>, read: Read<'_>) -> Result<(), Stop> {
+        let link = line.link;
+        let expected = self.seq.saturating_add(1);
+        let (event, follows) = match read {
+            Ok(read) => read,
+            // A line that cannot be read is altered, unless it was written like this.
+            Err(message) => {
+                let hash = event_hash(line.text);
+                if event_link(self.run(), self.segment, expected, self.link, hash) != link {
+                    return Err(Stop::Broken(Broken { place, seq: None, link }));
+                }
+                return place.fail(Attack::EventMalformed, Some(expected), message);
+            }
         };
-        if seq != expected && !admits_gap(&event, expected) {
-            return Err(Stop::Broken(Broken { place, seq: stated, link }));
+        let seq = event.seq;
+        if follows != link || (seq != expected && !admits_gap(&event, expected)) {
+            return Err(Stop::Broken(Broken { place, seq: Some(seq), link }));
         }
         self.trusted(place, Head { count: seq, link })?;
         self.follow(place, &event)?;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::principal::{CredentialKind, Principal};
-use sha2::{Digest as _, Sha256};
+use ring::digest::{SHA256, digest};
 
 /// File of the agent's token within the credentials folder.
 pub const AGENT_FILE: &str = "agent.token";
@@ -166,7 +166,7 @@ fn read_or_create(path: &Path, prefix: &str) -> Result<String, CredentialError> 
 
 /// SHA-256 of a token in hex, as it stands in a bundle.
 pub fn sha256_hex(token: &str) -> String {
-    hex(&Sha256::digest(token.as_bytes()))
+    hex(digest(&SHA256, token.as_bytes()).as_ref())
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -13,9 +13,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
-use sha2::{Digest as _, Sha256};
 
 use crate::chain::Hex;
+use crate::hash::Sha256;
 use crate::log::text::{base64_bytes, base64_text};
 
 /// The longest key name in bytes.
@@ -115,8 +115,7 @@ impl VerifierKey {
         hash.update(name.as_bytes());
         hash.update([b'\n', kind.byte()]);
         hash.update(public.as_bytes());
-        let digest: [u8; 32] = hash.finalize().into();
-        let [a, b, c, d, ..] = digest;
+        let [a, b, c, d, ..] = hash.finish();
         Ok(VerifierKey { name: name.to_owned(), id: u32::from_be_bytes([a, b, c, d]), kind, public })
     }
 

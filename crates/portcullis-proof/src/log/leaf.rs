@@ -15,9 +15,9 @@
 //! hole; a new epoch, which starts the count anew, is a leaf itself. A head names the head before it of its segment.
 
 use ed25519_dalek::{Signer as _, SigningKey};
-use sha2::{Digest as _, Sha256};
 
 use crate::chain::{Digest, Hex, Id, Parent};
+use crate::hash::Sha256;
 use crate::log::key::{SignatureInvalid, check_signature, public_key};
 use crate::log::tile::ENTRY_BYTES_MAX;
 use crate::log::tree::leaf_hash;
@@ -48,7 +48,7 @@ pub fn key_id(public: &[u8; 32]) -> KeyId {
     hash.update(KEY_LABEL);
     hash.update([ED25519]);
     hash.update(public);
-    Hex(hash.finalize().into())
+    Hex(hash.finish())
 }
 
 /// How a segment of a run stands, as its head says.

@@ -11,9 +11,8 @@
 //! A *complete* node `(level, index)` covers the leaves `index * 2^level` up to the next multiple. Complete nodes
 //! never change while the tree grows; everything else is computed from them.
 
-use sha2::{Digest as _, Sha256};
-
 use crate::chain::{Digest, Hex};
+use crate::hash::Sha256;
 
 /// The most leaves of a tree.
 pub const TREE_SIZE_MAX: u64 = i64::MAX as u64;
@@ -27,7 +26,7 @@ pub fn leaf_hash(entry: &[u8]) -> Digest {
     let mut hash = Sha256::new();
     hash.update([0]);
     hash.update(entry);
-    Hex(hash.finalize().into())
+    Hex(hash.finish())
 }
 
 /// The hash of a node over two children.
@@ -37,13 +36,13 @@ pub fn node_hash(left: Digest, right: Digest) -> Digest {
     hash.update([1]);
     hash.update(left.0);
     hash.update(right.0);
-    Hex(hash.finalize().into())
+    Hex(hash.finish())
 }
 
 /// The root of the tree without leaves.
 #[must_use]
 pub fn empty_root() -> Digest {
-    Hex(Sha256::digest([]).into())
+    Hex(Sha256::new().finish())
 }
 
 /// Why a proof does not prove what it should.

@@ -1,6 +1,7 @@
 //! The total tamper test: every small change to an export is found. There is no list of survivors, because with
 //! a trust file no byte of an export is free.
 
+use portcullis_proof::export::SegmentState;
 use portcullis_proof::{Attack, Report, Status, Trust, verify};
 
 use crate::sample::{Builder, Export, action, check, closed, erased, resumed};
@@ -180,4 +181,34 @@ fn events_after_the_last_trusted_head_are_not_vouched_for() {
     let trust = build("{}").trust_at(2);
     let report = check(&build(r#"{"name":"forged"}"#).text, Some(&trust));
     assert_eq!((report.status, report.anchored), (Status::Incomplete, Some(2)));
+}
+
+/// Longer than what is read ahead at a time, so that its lines are read on several threads and in several goes.
+#[test]
+fn a_long_run_is_judged_where_it_was_touched() {
+    let mut run = Builder::new(0x0f);
+    run.segment(1, "writer");
+    run.event("run-opened", "{}");
+    for number in 0..9_000 {
+        run.event("observation", &format!(r#"{{"text":"{number:0100}"}}"#));
+    }
+    run.close(SegmentState::Closed);
+    let export = run.finish();
+    assert!(export.text.len() > 2 << 20);
+    let trust = Trust::parse(&export.trust_text()).unwrap();
+    assert_eq!(verify(&*export.text, Some(&trust)).unwrap().status, Status::Valid);
+    let lines = export.lines();
+    for number in [2, 3, 1_000, 3_500, 4_001, 6_000, 9_001] {
+        let byte: usize = lines[..number].iter().map(Vec::len).sum();
+        let place = |text: &[u8]| {
+            let failure = verify(text, Some(&trust)).unwrap().failure.unwrap();
+            (failure.attack, failure.line, failure.byte)
+        };
+        let mut touched = export.text.clone();
+        touched[byte + lines[number].len() - 5] ^= 1;
+        assert_eq!(place(&touched), (Attack::EventAltered, number as u64 + 1, byte as u64));
+        let mut without = lines.clone();
+        without.remove(number);
+        assert_eq!(place(&without.concat()), (Attack::EventMissing, number as u64 + 1, byte as u64));
+    }
 }
