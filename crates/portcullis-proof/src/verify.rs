@@ -14,7 +14,7 @@ mod payloads;
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-use ahead::{AHEAD_BYTES, After, Line, Read};
+use ahead::{EventLine, PayloadLine, ReadEvent};
 
 use crate::chain::{Digest, Id, Parent, SegmentStart, event_hash, event_link, segment_link};
 use crate::diagnose::{Broken, Chain, Place, diagnose};
@@ -177,7 +177,7 @@ impl<'t> Verifier<'t> {
 
     fn read<R: BufRead>(&mut self, lines: &mut Lines<R>) -> Result<(), Stop> {
         loop {
-            while self.expect == Expect::EventOrHead && self.events(lines)? {}
+            while self.ahead(lines)? {}
             let bytes_max = match self.expect {
                 Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd => PAYLOAD_RECORD_BYTES_MAX,
                 _ => LINE_BYTES_MAX,
@@ -223,10 +223,8 @@ impl<'t> Verifier<'t> {
         let Some(kind) = record_kind(line) else {
             return match event_parts(line) {
                 Some((link, text)) if self.expect == Expect::EventOrHead => {
-                    let line = Line { bytes: line.len() + 1, link, text };
-                    ahead::read(self.after(), &[line])
-                        .into_iter()
-                        .try_for_each(|read| self.event(place, &line, read))
+                    let line = EventLine { before: self.link, link, text };
+                    self.event(place, &line, line.read(self.run(), self.segment))
                 }
                 Some(_) => self.out_of_order(place, "an event"),
                 None => place.fail(Attack::LineMalformed, None, "neither a record nor a link with an event"),
@@ -235,7 +233,9 @@ impl<'t> Verifier<'t> {
         match (kind, self.expect) {
             ("segment", Expect::Segment | Expect::SegmentOrPayloadOrEnd) => self.start(place, line),
             ("head", Expect::EventOrHead) => self.head(place, line),
-            ("payload", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => self.payload(place, line),
+            ("payload", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => {
+                self.payload(place, PayloadLine(line).read())
+            }
             ("end", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => self.end(place, line),
             ("erased", _) if self.erased.is_none() => {
                 let message = format!("a record `erased`, which `{EXPORT_FORMAT}` does not have");
@@ -327,32 +327,8 @@ impl<'t> Verifier<'t> {
         Ok(())
     }
 
-    /// Takes the event lines that are read ahead; false where there is none.
-    fn events<R: BufRead>(&mut self, lines: &mut Lines<R>) -> Result<bool, Stop> {
-        lines.fill(AHEAD_BYTES);
-        let events = ahead::lines(lines.ahead());
-        let mut place = Place { line: lines.number, byte: lines.next_byte() };
-        let (mut taken, mut bytes) = (0, 0);
-        let mut result = Ok(true);
-        for (line, read) in events.iter().zip(ahead::read(self.after(), &events)) {
-            place.line += 1;
-            (taken, bytes) = (taken + 1, bytes + line.bytes);
-            if let Err(stop) = self.event(place, line, read) {
-                result = Err(stop);
-                break;
-            }
-            place.byte += line.bytes as u64;
-        }
-        lines.skip(taken, bytes);
-        if taken == 0 { Ok(false) } else { result }
-    }
-
-    fn after(&self) -> After {
-        After { run: self.run(), segment: self.segment, link: self.link }
-    }
-
     /// Takes an event line, which was read as the one that follows this chain's last link.
-    fn event(&mut self, place: Place, line: &Line<'_>, read: Read<'_>) -> Result<(), Stop> {
+    fn event(&mut self, place: Place, line: &EventLine<'_>, read: ReadEvent<'_>) -> Result<(), Stop> {
         let link = line.link;
         let expected = self.seq.saturating_add(1);
         let (event, follows) = match read {
@@ -360,7 +336,7 @@ impl<'t> Verifier<'t> {
             // A line that cannot be read is altered, unless it was written like this.
             Err(message) => {
                 let hash = event_hash(line.text);
-                if event_link(self.run(), self.segment, expected, self.link, hash) != link {
+                if event_link(self.run(), self.segment, expected, line.before, hash) != link {
                     return Err(Stop::Broken(Broken { place, seq: None, link }));
                 }
                 return place.fail(Attack::EventMalformed, Some(expected), message);

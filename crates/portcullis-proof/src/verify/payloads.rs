@@ -1,20 +1,20 @@
 //! The payloads of a run, given or erased, in the order of their commitments.
 
+use super::ahead::ReadPayload;
 use super::{Expect, Stop, Verifier, parse};
-use crate::chain::{Digest, payload_commitment};
+use crate::chain::Digest;
 use crate::diagnose::Place;
-use crate::export::{ErasedRecord, PayloadRecord};
+use crate::export::ErasedRecord;
 use crate::report::Attack;
 
 impl Verifier<'_> {
-    pub(super) fn payload(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
-        let record: PayloadRecord<'_> = parse(place, line)?;
-        let bytes = match record.bytes() {
-            Ok(bytes) => bytes,
+    pub(super) fn payload(&mut self, place: Place, read: ReadPayload<'_>) -> Result<(), Stop> {
+        let (record, bytes, commitment) = match read {
+            Ok(read) => read,
             Err(message) => return place.fail(Attack::LineMalformed, None, message),
         };
         let seq = self.named.get(&record.commitment).map(|named| named.seq);
-        if payload_commitment(&record.salt.0, &record.media_type, &bytes) != record.commitment {
+        if commitment != record.commitment {
             let message = format!("salt, media type or bytes do not open commitment `{}`", record.commitment);
             return place.fail(Attack::PayloadAltered, seq, message);
         }
@@ -22,10 +22,9 @@ impl Verifier<'_> {
             let message = format!("no event of the run names commitment `{}`", record.commitment);
             return place.fail(Attack::PayloadUnknown, None, message);
         };
-        if named.bytes != bytes.len() as u64 || *named.media_type != *record.media_type {
+        if named.bytes != bytes || *named.media_type != *record.media_type {
             let message = format!(
-                "{} bytes of `{}`, the event says {} of `{}`",
-                bytes.len(),
+                "{bytes} bytes of `{}`, the event says {} of `{}`",
                 record.media_type.escape_debug(),
                 named.bytes,
                 named.media_type.escape_debug()
