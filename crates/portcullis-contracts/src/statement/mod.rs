@@ -230,7 +230,8 @@ fn left_over(reading: &Reading, found: &Found) -> LeftOver {
                 left.strong = true;
                 left.words.push(token.raw.clone());
             }
-            Kind::Word if token.is(found.vocabulary) || is_filler(token) || quantity::is_negation(token) => {}
+            Kind::Word if token.is(found.vocabulary) || token.is(found.listed) => {}
+            Kind::Word if is_filler(token) || quantity::is_negation(token) => {}
             Kind::Word => {
                 let number =
                     reading.quantities.iter().any(|quantity| (quantity.start..quantity.end).contains(&at));

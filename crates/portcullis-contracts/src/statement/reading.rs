@@ -21,6 +21,8 @@ pub(super) struct Found {
     pub(super) family: Family,
     /// Words that the family explains.
     pub(super) vocabulary: &'static [&'static str],
+    /// More of them, from a list that has another use too.
+    pub(super) listed: &'static [&'static str],
     /// Tokens that became parameters.
     pub(super) used: Vec<usize>,
     /// What had to be decided.
@@ -33,7 +35,21 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) fn new(family: Family, vocabulary: &'static [&'static str]) -> Self {
-        Self { family, vocabulary, used: Vec::new(), notes: Vec::new(), obstacle: None, is_strict: false }
+        Self {
+            family,
+            vocabulary,
+            listed: &[],
+            used: Vec::new(),
+            notes: Vec::new(),
+            obstacle: None,
+            is_strict: false,
+        }
+    }
+
+    /// Explains the words of a list besides.
+    pub(super) fn explaining(mut self, listed: &'static [&'static str]) -> Self {
+        self.listed = listed;
+        self
     }
 
     pub(super) fn using(mut self, tokens: impl IntoIterator<Item = usize>) -> Self {
