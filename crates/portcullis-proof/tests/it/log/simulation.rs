@@ -220,12 +220,14 @@ impl World {
                 if fails || unheard { Sequencer::Starts } else { Sequencer::Publishes }
             }
             Sequencer::Publishes => {
-                let until = if crashes {
-                    self.tiles.len() + self.lot.draw(self.store.placed.len() - self.tiles.len() + 1)
-                } else {
-                    self.store.placed.len()
-                };
-                self.tiles.extend_from_slice(&self.store.placed[self.tiles.len()..until]);
+                // Beyond what is published may lie tiles of a tree that was signed, and lost when a copy came back
+                // before its checkpoint was out. They are written over, as the files of unfinished tiles are.
+                let placed = &self.store.placed;
+                let there = self.tiles.iter().zip(placed).take_while(|(tile, leaf)| tile == leaf).count();
+                let until =
+                    if crashes { there + self.lot.draw(placed.len() - there + 1) } else { placed.len() };
+                let over = until.min(self.tiles.len());
+                self.tiles.splice(there..over, placed[there..until].iter().cloned());
                 if crashes {
                     return;
                 }
