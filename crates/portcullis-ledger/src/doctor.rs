@@ -42,7 +42,8 @@ impl Reader {
         if self.has_erasures()? {
             let undead: i64 = self.query(|connection| {
                 connection.query_row(
-                    "SELECT count(*) FROM erasures e JOIN payloads p ON p.run = e.run AND p.commitment = e.commitment",
+                    "SELECT count(*) FROM erasures e JOIN payloads p ON p.run = e.run AND p.commitment = e.commitment
+                     WHERE p.salt <> zeroblob(32) OR length(p.bytes) > 0",
                     [],
                     |row| row.get(0),
                 )

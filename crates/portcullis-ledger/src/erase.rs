@@ -3,14 +3,17 @@
 //! A commitment without its salt says nothing of what it commits to: it can be neither opened nor tried out. So the
 //! chain and every proof over it stay as they are, and the text is gone. Events are never erased.
 //!
-//! Deleting a row leaves its bytes in free pages, in the write-ahead log, and in copies that were made when pages were
-//! split. So after the deletion the database is built anew from what is left (`VACUUM`), and the log is copied and cut
-//! to nothing. What was erased is then in no file of the store; blocks that a file system or a disk gave back, and
+//! A row that is deleted lets SQLite move its neighbours from page to page, and copies of them stay behind, to be found
+//! after they were erased themselves. So a row is never deleted here while others are in use: its salt and bytes are
+//! overwritten where they lie, which moves nothing, in steps so small that writers get their turn between them.
+//! [`crate::purge`] does the rest: the write-ahead log is copied and cut to nothing, and a store that is small enough
+//! is built anew. What was erased is then in no file of the store; blocks that a file system or a disk gave back, and
 //! backups, are beyond its reach.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use portcullis_core::event::Event;
 use portcullis_core::id::{Commitment, RunId};
@@ -28,6 +31,12 @@ use crate::schema::{Store, event_key, key_seq, unsigned};
 pub const TOMBSTONE_TEXT_BYTES_MAX: usize = 1_024;
 /// The shortest text that payloads can be chosen by, in bytes: a shorter one would be found everywhere.
 pub const CONTAINS_BYTES_MIN: usize = 3;
+/// A step overwrites at most so many payloads,
+const STEP_PAYLOADS_MAX: usize = 256;
+/// or, but for the first of them, so many bytes.
+const STEP_BYTES_MAX: u64 = 2 << 20;
+/// The shortest pause after a step. The pause is at least as long as the step, so that whoever waits gets in.
+const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// Erasures of one run that are listed.
 const ERASURES_LISTED_MAX: i64 = 1_000;
 
@@ -75,9 +84,14 @@ pub struct Erased {
     pub in_progress: Vec<RunId>,
     /// Events of the runs that were looked at whose lines hold the text that was asked for. They stay.
     pub lines_with_text: u64,
-    /// Whether the files were rid of the bytes. False after a dry run, and while another program reads or writes the
-    /// store for longer than the busy timeout; erasing again tries again.
+    /// Whether the files were rid of the bytes. False after a dry run, while another program reads or writes the
+    /// store for longer than the busy timeout (erasing again tries again), and where only compaction helps.
     pub purged: bool,
+    /// Whether copies of what was erased may be left in pages of the store, so that it has to be compacted:
+    /// [`Eraser::compact`].
+    pub needs_compaction: bool,
+    /// Bytes of the database that hold nothing. What is written next fills them; compaction gives them back.
+    pub free_bytes: u64,
 }
 
 /// Payloads of a run that were erased together.
@@ -96,8 +110,8 @@ pub struct ErasureRow {
 /// A hand on the store that erases, beside its writers.
 #[derive(Debug)]
 pub struct Eraser {
-    store: Arc<Store>,
-    connection: Connection,
+    pub(crate) store: Arc<Store>,
+    pub(crate) connection: Connection,
 }
 
 impl Selection {
@@ -133,8 +147,8 @@ impl Eraser {
     }
 
     /// Erases payloads. Of a run that is named and in progress nothing is erased, and that is refused; where runs are
-    /// chosen otherwise, those in progress are left out and reported. Runs are erased one by one, each in one
-    /// transaction.
+    /// chosen otherwise, those in progress are left out and reported. Runs are erased one by one, each in steps of a
+    /// transaction: a payload and its tombstone are in one.
     pub fn erase(&mut self, selection: &Selection, tombstone: &Tombstone) -> Result<Erased, LedgerError> {
         selection.check()?;
         for (what, text) in [("name", Some(&tombstone.by)), ("reason", tombstone.reason.as_ref())] {
@@ -144,10 +158,11 @@ impl Eraser {
             }
         }
         let mut erased = Erased::default();
+        let mut shown = 0;
         for run in self.candidates(selection)? {
-            self.erase_run(run, selection, Some(tombstone), &mut erased)?;
+            shown += self.erase_run(run, selection, Some(tombstone), &mut erased)?;
         }
-        erased.purged = self.purge()?;
+        self.purge(shown > 0, &mut erased)?;
         Ok(erased)
     }
 
@@ -176,7 +191,7 @@ impl Eraser {
             self.connection
                 .prepare(
                     "SELECT run FROM runs r WHERE (?1 IS NULL OR principal = ?1) AND (?2 IS NULL OR opened < ?2)
-                     AND EXISTS (SELECT 1 FROM payloads p WHERE p.run = r.number
+                     AND EXISTS (SELECT 1 FROM payloads p WHERE p.run = r.number AND p.salt <> zeroblob(32)
                          AND (?3 IS NULL OR p.commitment = ?3))
                      ORDER BY number",
                 )?
@@ -193,116 +208,136 @@ impl Eraser {
         .map_err(|error| self.store.error(&error))
     }
 
-    /// Erases what fits of one run; counts it only, without a tombstone.
+    /// Erases what fits of one run; counts it only, without a tombstone. How many rows of the index of approvals
+    /// were changed.
     fn erase_run(
         &mut self,
         run: RunId,
         selection: &Selection,
         tombstone: Option<&Tombstone>,
         erased: &mut Erased,
-    ) -> Result<(), LedgerError> {
+    ) -> Result<usize, LedgerError> {
         let store = Arc::clone(&self.store);
         let sqlite = |error: rusqlite::Error| store.error(&error);
-        let behavior = match tombstone {
-            Some(_) => TransactionBehavior::Immediate,
-            None => TransactionBehavior::Deferred,
-        };
-        let transaction = self.connection.transaction_with_behavior(behavior).map_err(sqlite)?;
-        let Some((number, _)) = run_number(&transaction, run).map_err(sqlite)? else { return Ok(()) };
-        let chosen = Chosen::of(&transaction, number, selection, erased).map_err(sqlite)?;
-        if chosen.payloads.is_empty() {
-            return Ok(());
-        }
-        let last = last_segment(&transaction, number).map_err(sqlite)?;
-        if last.is_some_and(|last| last.state == SegmentState::Open) {
-            if selection.run.is_some() {
-                return Err(Refusal::RunInProgress(run).into());
+        let transaction = self.connection.transaction().map_err(sqlite)?;
+        let Some((number, _)) = run_number(&transaction, run).map_err(sqlite)? else { return Ok(0) };
+        let chosen = chosen(&transaction, number, selection, erased).map_err(sqlite)?;
+        drop(transaction);
+        let mut shown = 0;
+        for (place, step) in steps(&chosen).enumerate() {
+            let start = Instant::now();
+            let behavior = match tombstone {
+                Some(_) => TransactionBehavior::Immediate,
+                None => TransactionBehavior::Deferred,
+            };
+            let transaction = self.connection.transaction_with_behavior(behavior).map_err(sqlite)?;
+            // Between two steps it may have been taken up again.
+            let last = last_segment(&transaction, number).map_err(sqlite)?;
+            if last.is_some_and(|last| last.state == SegmentState::Open) {
+                if selection.run.is_some() {
+                    return Err(Refusal::RunInProgress(run).into());
+                }
+                erased.in_progress.push(run);
+                return Ok(shown);
             }
-            erased.in_progress.push(run);
-            return Ok(());
+            if let Some(tombstone) = tombstone {
+                shown += bury(step, &transaction, number, tombstone).map_err(sqlite)?;
+                transaction.commit().map_err(sqlite)?;
+                std::thread::sleep(start.elapsed().max(PAUSE_MIN));
+            }
+            if place == 0 {
+                erased.runs.push(run);
+            }
+            erased.payloads += step.len() as u64;
+            erased.bytes += step.iter().map(|payload| payload.bytes).sum::<u64>();
         }
-        erased.payloads += chosen.payloads.len() as u64;
-        erased.bytes += chosen.bytes;
-        erased.runs.push(run);
-        if let Some(tombstone) = tombstone {
-            chosen.bury(&transaction, number, tombstone).map_err(sqlite)?;
-            transaction.commit().map_err(sqlite)?;
-        }
-        Ok(())
-    }
-
-    /// Rids the files of what was deleted; whether it could.
-    fn purge(&self) -> Result<bool, LedgerError> {
-        let purged = self.connection.execute_batch("VACUUM").and_then(|()| {
-            // The first column says whether a reader or writer was in the way.
-            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))
-        });
-        match purged.map_err(|error| self.store.error(&error)) {
-            Ok(busy) => Ok(busy == 0),
-            // The rows are deleted, durably; only the rest is still to be done.
-            Err(LedgerError::Locked { .. } | LedgerError::DiskFull { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        Ok(shown)
     }
 }
 
-/// The payloads of one run that fit.
-#[derive(Default)]
+/// A payload that fits.
 struct Chosen {
-    /// Their numbers in the store, by commitment.
-    payloads: BTreeMap<[u8; 32], i64>,
+    /// Its number in the store.
+    number: i64,
+    commitment: [u8; 32],
     bytes: u64,
-    /// The events that name them.
-    named_by: BTreeSet<u64>,
+    /// The events that name it.
+    named_by: Vec<u64>,
 }
 
-impl Chosen {
-    fn of(
-        transaction: &Transaction<'_>,
-        run: i64,
-        selection: &Selection,
-        erased: &mut Erased,
-    ) -> rusqlite::Result<Chosen> {
-        let wanted = Wanted::new(selection);
-        let named = wanted.events(transaction, run, erased)?;
-        let mut statement =
-            transaction.prepare("SELECT number, commitment, bytes FROM payloads WHERE run = ?1")?;
-        let mut rows = statement.query([run])?;
-        let mut chosen = Chosen::default();
-        while let Some(row) = rows.next()? {
-            let commitment: [u8; 32] = row.get(1)?;
-            let Some(events) = named.get(&commitment) else { continue };
-            let bytes = row.get_ref(2)?.as_blob()?;
-            if !wanted.text_in(bytes) {
-                continue;
-            }
-            chosen.payloads.insert(commitment, row.get(0)?);
-            chosen.bytes += bytes.len() as u64;
-            chosen.named_by.extend(events);
+/// The payloads of one run that fit, in the order in which they lie in the database.
+fn chosen(
+    transaction: &Transaction<'_>,
+    run: i64,
+    selection: &Selection,
+    erased: &mut Erased,
+) -> rusqlite::Result<Vec<Chosen>> {
+    let wanted = Wanted::new(selection);
+    let mut named = wanted.events(transaction, run, erased)?;
+    let mut statement = transaction.prepare(
+        "SELECT number, commitment, bytes FROM payloads WHERE run = ?1 AND salt <> zeroblob(32) ORDER BY number",
+    )?;
+    let mut rows = statement.query([run])?;
+    let mut chosen = Vec::new();
+    while let Some(row) = rows.next()? {
+        let commitment: [u8; 32] = row.get(1)?;
+        let bytes = row.get_ref(2)?.as_blob()?;
+        if !named.contains_key(&commitment) || !wanted.text_in(bytes) {
+            continue;
         }
-        Ok(chosen)
+        let named_by = named.remove(&commitment).unwrap_or_default();
+        chosen.push(Chosen { number: row.get(0)?, commitment, bytes: bytes.len() as u64, named_by });
     }
+    Ok(chosen)
+}
 
-    /// Deletes the payloads, and what the index of approvals took from them, and writes the tombstones.
-    fn bury(&self, transaction: &Transaction<'_>, run: i64, tombstone: &Tombstone) -> rusqlite::Result<()> {
-        let mut delete = transaction.prepare_cached("DELETE FROM payloads WHERE number = ?1")?;
-        let mut insert = transaction.prepare_cached(
-            "INSERT INTO erasures (run, commitment, at, erased_by, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
-        )?;
-        for (commitment, number) in &self.payloads {
-            delete.execute([number])?;
-            let Tombstone { at, by, reason } = tombstone;
-            insert.execute(params![run, commitment, at.as_micros(), by, reason])?;
+/// What is overwritten in one transaction each.
+fn steps(chosen: &[Chosen]) -> impl Iterator<Item = &[Chosen]> {
+    let mut rest = chosen;
+    std::iter::from_fn(move || {
+        let (mut length, mut bytes) = (0, 0);
+        for payload in rest.iter().take(STEP_PAYLOADS_MAX) {
+            bytes += payload.bytes;
+            if length > 0 && bytes > STEP_BYTES_MAX {
+                break;
+            }
+            length += 1;
         }
-        let mut approvals = transaction.prepare_cached(
-            "UPDATE approvals SET detail = json_remove(detail, '$.effects')
-             WHERE run = ?1 AND json_valid(detail) AND json_extract(detail, '$.proposed') = ?2",
-        )?;
-        for seq in &self.named_by {
-            approvals.execute(params![run, i64::try_from(*seq).unwrap_or(i64::MAX)])?;
+        let (step, after) = rest.split_at_checked(length)?;
+        rest = after;
+        (!step.is_empty()).then_some(step)
+    })
+}
+
+/// Overwrites payloads, deletes what the index of approvals took from them, and writes the tombstones. How many rows
+/// of that index were changed.
+fn bury(
+    step: &[Chosen],
+    transaction: &Transaction<'_>,
+    run: i64,
+    tombstone: &Tombstone,
+) -> rusqlite::Result<usize> {
+    // A row that becomes shorter stays in its place, and so do its neighbours.
+    let mut overwrite = transaction.prepare_cached(
+        "UPDATE payloads SET salt = zeroblob(32), media_type = '', bytes = zeroblob(0) WHERE number = ?1",
+    )?;
+    let mut insert = transaction.prepare_cached(
+        "INSERT INTO erasures (run, commitment, at, erased_by, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
+    )?;
+    let mut approvals = transaction.prepare_cached(
+        "UPDATE approvals SET detail = json_remove(detail, '$.effects')
+         WHERE run = ?1 AND json_valid(detail) AND json_extract(detail, '$.proposed') = ?2",
+    )?;
+    let Tombstone { at, by, reason } = tombstone;
+    let mut changed = 0;
+    for payload in step {
+        overwrite.execute([payload.number])?;
+        insert.execute(params![run, payload.commitment, at.as_micros(), by, reason])?;
+        for seq in &payload.named_by {
+            changed += approvals.execute(params![run, i64::try_from(*seq).unwrap_or(i64::MAX)])?;
         }
-        Ok(())
     }
+    Ok(changed)
 }
 
 /// A selection, made ready for comparing.

@@ -167,6 +167,14 @@ pub enum Refusal {
          opened for writing"
     )]
     RunInProgress(RunId),
+    /// Compaction of a large store.
+    #[error(
+        "{writers} processes write this store, and could not while it is compacted; stop the daemon first"
+    )]
+    WritersAtWork {
+        /// How many.
+        writers: usize,
+    },
     /// What to erase was not said, or says too much.
     #[error("{0}")]
     Selection(String),

@@ -203,7 +203,8 @@ impl<W: Write> Export<'_, W> {
             .reader
             .connection
             .prepare_cached(
-                "SELECT commitment, salt, media_type, bytes FROM payloads WHERE run = ?1 ORDER BY commitment",
+                "SELECT commitment, salt, media_type, bytes FROM payloads
+                 WHERE run = ?1 AND salt <> zeroblob(32) ORDER BY commitment",
             )
             .map_err(sqlite)?;
         let mut rows = statement.query([self.number]).map_err(sqlite)?;

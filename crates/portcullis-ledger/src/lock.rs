@@ -62,6 +62,16 @@ fn lock_path(folder: &Path, writer: &str) -> PathBuf {
     folder.join(format!("{writer}.lock"))
 }
 
+/// How many processes write: those that hold their lock.
+pub(crate) fn living(folder: &Path) -> Result<usize, LedgerError> {
+    let entries = fs::read_dir(folder).map_err(|error| LedgerError::io(folder, "list", &error))?;
+    let held = |path: PathBuf| {
+        path.extension().is_some_and(|ending| ending == "lock")
+            && File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    };
+    Ok(entries.filter_map(Result::ok).filter(|entry| held(entry.path())).count())
+}
+
 /// Removes the lock files of dead writers; `keep` says which still have an open segment.
 pub(crate) fn remove_stale(folder: &Path, keep: impl Fn(&str) -> bool) -> Result<(), LedgerError> {
     let entries = fs::read_dir(folder).map_err(|error| LedgerError::io(folder, "list", &error))?;

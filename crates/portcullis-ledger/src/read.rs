@@ -272,7 +272,8 @@ impl Reader {
             connection
                 .prepare_cached(
                     "SELECT p.commitment, p.salt, p.media_type, p.bytes FROM payloads p
-                     JOIN runs r ON r.number = p.run WHERE r.run = ?1 AND p.commitment = ?2",
+                     JOIN runs r ON r.number = p.run
+                     WHERE r.run = ?1 AND p.commitment = ?2 AND p.salt <> zeroblob(32)",
                 )?
                 .query_row(params![run.as_bytes(), commitment.as_bytes()], stored_payload)
                 .optional()

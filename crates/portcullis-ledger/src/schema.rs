@@ -12,7 +12,7 @@ use crate::error::LedgerError;
 /// Written into the file, so that another database is never taken for a ledger: `PCUL` in ASCII.
 const APPLICATION_ID: i64 = 0x5043_554c;
 /// The format of the tables below.
-const SCHEMA_VERSION: i64 = 2;
+const SCHEMA_VERSION: i64 = 3;
 /// Pages of the write-ahead log at which the writer itself copies it into the database: 64 MiB of 4 KiB pages.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// Prepared statements kept by a connection.
@@ -99,6 +99,10 @@ CREATE TABLE erasures (
 ) STRICT;
 ";
 
+/// The row of `meta` that is there while no page can hold a copy of a row that was moved away from it: since the store
+/// was made, or was last built anew. Version 3 added it, and payloads whose salt is all zeros: they are erased.
+pub(crate) const NO_COPIES: &str = "no copies since";
+
 /// Where the store is, and how its database is opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
@@ -153,6 +157,7 @@ impl Store {
             connection.pragma_update(None, "journal_mode", "wal")?;
             connection.pragma_update(None, "synchronous", "full")?;
             connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+            overwrite(&connection)?;
             if let Some(bytes) = self.bytes_max {
                 let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
                 let pages = i64::try_from(bytes).unwrap_or(i64::MAX) / page.max(1);
@@ -162,6 +167,8 @@ impl Store {
             if version(&transaction)? == 0 {
                 transaction.execute_batch(SCHEMA)?;
                 transaction.execute("INSERT INTO meta (key, value) VALUES ('origin', ?1)", [origin])?;
+                transaction
+                    .execute("INSERT INTO meta (key, value) VALUES (?1, 'it was made')", [NO_COPIES])?;
                 transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
             }
             migrate(&transaction)?;
@@ -179,8 +186,7 @@ impl Store {
         }
         (|| {
             connection.pragma_update(None, "synchronous", "full")?;
-            // The answer is a row, the setting as it is now.
-            connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))?;
+            overwrite(&connection)?;
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             migrate(&transaction)?;
             transaction.commit()
@@ -241,10 +247,19 @@ impl Store {
     }
 }
 
+/// Makes a connection overwrite what it deletes, and what it moves from a page that it empties.
+fn overwrite(connection: &Connection) -> rusqlite::Result<()> {
+    // The answer is a row, the setting as it is now.
+    connection.query_row("PRAGMA secure_delete = ON", [], |_| Ok(()))
+}
+
 /// Brings the tables to the present version, from whichever they have.
 fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    if version(transaction)? < SCHEMA_VERSION {
+    let found = version(transaction)?;
+    if found < 2 {
         transaction.execute_batch(SCHEMA_2)?;
+    }
+    if found < SCHEMA_VERSION {
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     }
     Ok(())

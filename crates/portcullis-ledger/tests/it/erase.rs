@@ -284,12 +284,12 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
         assert_eq!(export(old, run, true), export(&today, run, true));
     }
     let ledger = Ledger::open(&written, OpenOptions::default()).unwrap();
-    assert_eq!(version(&written), 2);
+    assert_eq!(version(&written), 3);
     let next = spoken(&ledger, &[b"of the second"]);
     assert_eq!(counts(&verified(&written, next)), (Status::Valid, 2, 0, 0));
     assert_eq!(counts(&verified(&written, run)), (Status::Valid, 2, 0, 0));
     assert!(erase(&erased, &of_run(run)).unwrap().purged);
-    assert_eq!(version(&erased), 2);
+    assert_eq!(version(&erased), 3);
     assert_eq!(counts(&verified(&erased, run)), (Status::Valid, 0, 0, 2));
     assert_eq!(files_with(&erased, b"of the first version"), Vec::<PathBuf>::new());
     // Made anew or migrated, the tables are the same.
@@ -300,6 +300,6 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert_eq!(tables(&written), tables(&today));
-    database(&today).pragma_update(None, "user_version", 3).unwrap();
-    assert!(matches!(Reader::open(&today), Err(LedgerError::NewerVersion { found: 3, known: 2, .. })));
+    database(&today).pragma_update(None, "user_version", 4).unwrap();
+    assert!(matches!(Reader::open(&today), Err(LedgerError::NewerVersion { found: 4, known: 3, .. })));
 }

@@ -15,6 +15,8 @@ mod hammer;
 #[cfg(test)]
 mod injected;
 #[cfg(test)]
+mod large;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 mod oracle;

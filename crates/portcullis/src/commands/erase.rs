@@ -19,16 +19,19 @@ Examples:
   portcullis erase 0199ab3c --reason \"request 17\"
   portcullis erase 0199ab3c --event 12 --name arguments
   portcullis erase --principal alice --contains alice@example.org --dry-run
+  portcullis erase --before 2026-01-01 --compact
 
 Exit codes: 0 done (or, with --dry-run, counted), 1 refused, 2 not all of it: runs in progress were left out, or the \
 bytes could not be cut out of the files yet; erase again.
 Verdicts and events stay, and what they say; exports and backups made before still hold what is erased here.";
 
+/// From how many free bytes on they are worth a word.
+const FREE_BYTES_SAID: u64 = 16 << 20;
+
 /// Erase payloads: arguments, results, texts
 ///
-/// Deletes their bytes and salts and rewrites the files of the store without them, which takes as long as writing
-/// the store once; agents may be refused meanwhile. Every proof stays valid, and exports say that they were erased.
-/// Payloads are chosen by all that is given.
+/// Overwrites their bytes and salts in all files of the store; agents go on meanwhile. Every proof stays valid, and
+/// exports say that they were erased. Payloads are chosen by all that is given.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -56,9 +59,33 @@ pub(crate) struct Args {
     /// Say what would be erased, and erase nothing
     #[arg(long)]
     dry_run: bool,
+    /// Give the space back to the disk, by writing the database anew; stop the daemon first
+    #[arg(long, conflicts_with = "dry_run")]
+    compact: bool,
     /// Why, for the tombstones
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Deed {
+    /// Count.
+    Rehearse,
+    /// Erase.
+    Erase,
+    /// Erase, and write the database anew.
+    EraseAndCompact,
+}
+
+impl Deed {
+    pub(super) fn of(dry_run: bool, compact: bool) -> Deed {
+        match (dry_run, compact) {
+            (true, _) => Deed::Rehearse,
+            (false, false) => Deed::Erase,
+            (false, true) => Deed::EraseAndCompact,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -78,23 +105,27 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         principal: args.principal.clone(),
         before: args.before,
     };
-    carry_out(&selection, args.reason.clone(), args.dry_run, global)
+    carry_out(&selection, args.reason.clone(), Deed::of(args.dry_run, args.compact), global)
 }
 
 /// Erases, or counts, and says what came of it.
 pub(super) fn carry_out(
     selection: &Selection,
     reason: Option<String>,
-    dry_run: bool,
+    deed: Deed,
     global: &Global,
 ) -> Result<u8, Failure> {
+    let dry_run = deed == Deed::Rehearse;
     let mut eraser = Eraser::open(&global.home()?.ledger()).map_err(|error| failed(&error))?;
-    let erased = if dry_run {
+    let mut erased = if dry_run {
         eraser.rehearse(selection)
     } else {
         eraser.erase(selection, &Tombstone { at: now(), by: user(), reason })
     }
     .map_err(|error| failed(&error))?;
+    if deed == Deed::EraseAndCompact {
+        eraser.compact(&mut erased).map_err(|error| failed(&error))?;
+    }
     tell(&erased, selection, dry_run, global)?;
     let whole = erased.in_progress.is_empty() && (dry_run || erased.purged);
     Ok(if whole { exit::YES } else { exit::INCOMPLETE })
@@ -105,6 +136,8 @@ fn failed(error: &LedgerError) -> Failure {
         LedgerError::Refused(Refusal::RunUnknown(_) | Refusal::RunAmbiguous { .. }) => {
             Failure::no(error).help("`portcullis runs list` lists the runs")
         }
+        LedgerError::Refused(Refusal::WritersAtWork { .. }) => Failure::no(error)
+            .help("what was asked for is erased; compact with the same command once it is stopped"),
         LedgerError::Refused(_) => Failure::no(error),
         LedgerError::Locked { .. } => {
             Failure::unreadable(error).help("what was erased before stays erased; erase again for the rest")
@@ -123,6 +156,7 @@ fn tell(erased: &Erased, selection: &Selection, dry_run: bool, global: &Global) 
             "record": "erased", "dry_run": dry_run, "payloads": erased.payloads, "bytes": erased.bytes,
             "runs": ids(&erased.runs), "in_progress": ids(&erased.in_progress),
             "lines_with_text": erased.lines_with_text, "purged": erased.purged,
+            "needs_compaction": erased.needs_compaction, "free_bytes": erased.free_bytes,
         }))?;
         return out.finish();
     }
@@ -136,9 +170,19 @@ fn tell(erased: &Erased, selection: &Selection, dry_run: bool, global: &Global) 
     ))?;
     if !dry_run && erased.purged {
         out.line(format_args!("  no file of the store holds them; exports and backups made before may"))?;
+    } else if erased.needs_compaction {
+        out.line(format_args!(
+            "  pages of the database may still hold copies of them: stop the daemon, then erase again with --compact"
+        ))?;
     } else if !dry_run {
         out.line(format_args!(
             "  files of the store still hold their bytes: something else uses it, or the disk is full; erase again"
+        ))?;
+    }
+    if erased.free_bytes >= FREE_BYTES_SAID {
+        out.line(format_args!(
+            "  {} MiB of the database are free and will be filled again; --compact gives them back",
+            erased.free_bytes >> 20,
         ))?;
     }
     if !erased.in_progress.is_empty() {

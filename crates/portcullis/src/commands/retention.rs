@@ -4,7 +4,7 @@ use portcullis_core::time::Timestamp;
 use portcullis_ledger::Selection;
 
 use crate::cli::Global;
-use crate::commands::erase;
+use crate::commands::erase::{self, Deed};
 use crate::failure::Failure;
 
 const MICROS_PER_DAY: i64 = 86_400_000_000;
@@ -17,7 +17,7 @@ Examples:
   portcullis retention --payloads-older-than 180d
   portcullis retention --payloads-older-than 30d --runs-of alice
 
-Exit codes are those of `portcullis erase`. Run it daily, when agents are idle. Events, verdicts and proofs stay for \
+Exit codes are those of `portcullis erase`. Run it daily; agents go on meanwhile. Events, verdicts and proofs stay for \
 ever; laws ask for logs to be kept (the EU AI Act, art. 19 and 26: at least six months), payloads are yours to judge.";
 
 /// Erase payloads that are older than a number of days
@@ -35,6 +35,9 @@ pub(crate) struct Args {
     /// Say what would be erased, and erase nothing
     #[arg(long)]
     dry_run: bool,
+    /// Give the space back to the disk, by writing the database anew; stop the daemon first
+    #[arg(long, conflicts_with = "dry_run")]
+    compact: bool,
 }
 
 fn days(text: &str) -> Result<u32, String> {
@@ -53,5 +56,5 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         ..Selection::default()
     };
     let reason = format!("retention: older than {days} days");
-    erase::carry_out(&selection, Some(reason), args.dry_run, global)
+    erase::carry_out(&selection, Some(reason), Deed::of(args.dry_run, args.compact), global)
 }
