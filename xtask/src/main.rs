@@ -10,6 +10,7 @@ mod docs;
 mod fuzz;
 mod peers;
 mod process;
+mod programs;
 mod suite;
 mod tidy;
 mod timings;
@@ -29,6 +30,8 @@ usage: cargo xtask COMMAND
   tidy            the rules that no compiler knows: lengths, crate edges, guards' tests, licences, wording
   docs [--check]  write the manual's pages about guards; --check holds them to the code and runs the manual's commands
   peers           install the MCP servers and the client that the integration tests talk to, into .peers/
+  programs        install strace and Go, which some tests want, on a Debian machine of continuous integration (root,
+                  CI=true); elsewhere say which tests will be skipped
   fuzz [TARGET]   ten million inputs for every parser, or for one; --smoke for the short run of the suite
   detector SETS [--without NAMES]
                   train the shipped models of the detector from the sets that docs/models/ names; without some of
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
         ["peers"] => peers::install(),
+        ["programs"] => programs::install(),
         ["fuzz"] => fuzz::long(None),
         ["fuzz", "--smoke"] => fuzz::smoke(),
         ["fuzz", target] => fuzz::long(Some(target)),

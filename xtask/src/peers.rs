@@ -9,7 +9,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::process::{Failure, Program, Result, doing, root};
+use crate::process::{self, Failure, Program, Result, doing, root};
 
 const NODE_MAJOR_MIN: u32 = 18;
 const PYTHON_MINOR_MIN: u32 = 10;
@@ -96,25 +96,12 @@ fn require() -> Result<()> {
     if missing.is_empty() {
         return Ok(());
     }
-    if may_install() {
+    if process::may_install() {
         println!(
             "peers: installing Debian's nodejs, npm, python3 and python3-venv, for want of {}",
             missing.join(", ")
         );
-        Program::new("apt-get").args(["update", "-q"]).run()?;
-        Program::new("apt-get")
-            .args([
-                "install",
-                "-q",
-                "-y",
-                "--no-install-recommends",
-                "nodejs",
-                "npm",
-                "python3",
-                "python3-venv",
-            ])
-            .env("DEBIAN_FRONTEND", "noninteractive")
-            .run()?;
+        process::install(&["nodejs", "npm", "python3", "python3-venv"])?;
     }
     let missing = self::missing();
     if missing.is_empty() {
@@ -148,12 +135,6 @@ fn missing() -> Vec<String> {
 /// The number that follows `prefix` in `version`.
 fn number(version: &str, prefix: &str) -> Option<u32> {
     version.strip_prefix(prefix)?.split('.').next()?.parse().ok()
-}
-
-fn may_install() -> bool {
-    std::env::var("CI").is_ok_and(|value| value == "true")
-        && Path::new("/etc/debian_version").exists()
-        && Program::new("id").args(["-u"]).answer().is_some_and(|user| user == "0")
 }
 
 #[cfg(test)]

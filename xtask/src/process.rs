@@ -42,6 +42,23 @@ pub(crate) fn doing<T, E: fmt::Display>(what: &str, outcome: std::result::Result
     outcome.map_err(|error| Failure::new(format!("cannot {what}: {error}")))
 }
 
+/// Whether missing programs may be installed: as root, on Debian, where continuous integration runs.
+pub(crate) fn may_install() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+        && Path::new("/etc/debian_version").exists()
+        && Program::new("id").args(["-u"]).answer().is_some_and(|user| user == "0")
+}
+
+/// Installs Debian packages.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
+    Program::new("apt-get").args(["update", "-q"]).run()?;
+    Program::new("apt-get")
+        .args(["install", "-q", "-y", "--no-install-recommends"])
+        .args(packages)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .run()
+}
+
 /// A program to run in the top folder.
 #[derive(Debug)]
 pub(crate) struct Program {

@@ -10,6 +10,7 @@ use crate::docs;
 use crate::fuzz;
 use crate::peers;
 use crate::process::{Failure, Program, Result};
+use crate::programs;
 use crate::tidy;
 
 /// What the whole suite may take from nothing on two cores; a run that takes longer says so.
@@ -75,6 +76,7 @@ fn steps(long: bool) -> Vec<Step> {
         program("clippy", clippy),
         one("peers", "cargo xtask peers", peers::install),
         program("peer scripts", peers::self_test),
+        one("programs", "cargo xtask programs", programs::install),
         Step {
             name: "tests",
             repeat: typed(&cargo_test(long), long),

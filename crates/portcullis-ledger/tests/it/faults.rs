@@ -260,7 +260,7 @@ fn other_files_and_newer_stores_are_not_touched() {
     foreign.pragma_update(None, "user_version", 99).unwrap();
     drop(foreign);
     let error = Ledger::open(folder.path(), options()).unwrap_err();
-    assert!(matches!(error, LedgerError::NewerVersion { found: 99, known: 2, .. }));
+    assert!(matches!(error, LedgerError::NewerVersion { found: 99, known: 3, .. }));
     assert!(error.to_string().contains("use the release that wrote it"), "{error}");
     assert!(matches!(Reader::open(&folder.path().join("nowhere")), Err(LedgerError::Io { .. })));
     assert!(matches!(Ledger::open(Path::new("/dev/null/store"), options()), Err(LedgerError::Io { .. })));

@@ -105,4 +105,11 @@ fn text_is_found_in_all_runs_and_retention_goes_by_age() {
     let tomorrow = home.run(&["erase", "--before", "2999-01-01", "--json"]);
     assert_eq!(tomorrow.code, 0);
     assert_eq!(home.payloads(&run)["verified"].as_u64(), Some(0));
+    let compacted = home.run(&["retention", "--payloads-older-than", "1d", "--compact", "--json"]);
+    let [said] = compacted.json().try_into().unwrap();
+    assert_eq!(
+        (compacted.code, &said["purged"], &said["needs_compaction"], &said["free_bytes"]),
+        (0, &true.into(), &false.into(), &0.into())
+    );
+    assert_ne!(home.run(&["erase", "--before", "2999-01-01", "--compact", "--dry-run"]).code, 0);
 }

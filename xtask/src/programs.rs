@@ -1,0 +1,73 @@
+//! `cargo xtask programs`: what some tests want of the machine, and say `SKIPPED` without.
+//!
+//! `strace` makes system calls fail or be the last one. Go and its library of transparent logs
+//! (`golang.org/x/mod/sumdb/tlog`) read what we publish. A Debian machine that runs us as root with `CI=true` gets what
+//! it lacks of them from its own packages: 83 MB to download, 457 MB on the disk, nearly all of it Go. Everywhere else
+//! nothing is installed, and it is said which tests will be skipped.
+
+use std::path::Path;
+
+use crate::process::{self, Failure, Program, Result};
+
+/// What a test wants.
+struct Wanted {
+    what: &'static str,
+    /// The Debian packages that have it.
+    packages: &'static [&'static str],
+    is_there: fn() -> bool,
+    tests: &'static str,
+}
+
+const WANTED: [Wanted; 2] = [
+    Wanted {
+        what: "strace",
+        packages: &["strace"],
+        is_there: strace,
+        tests: "`injected` of portcullis-ledger, `strace` of portcullis-effects",
+    },
+    Wanted {
+        what: "Go with golang.org/x/mod/sumdb/tlog",
+        packages: &["golang-go", "golang-golang-x-mod-dev"],
+        is_there: go,
+        tests: "`go` of portcullis-ledger",
+    },
+];
+
+/// Where Debian puts the library; the test looks there.
+const TLOG: &str = "/usr/share/gocode/src/golang.org/x/mod/sumdb/tlog";
+
+fn strace() -> bool {
+    Program::new("strace").args(["-V"]).answer().is_some()
+}
+
+fn go() -> bool {
+    Program::new("go").args(["version"]).answer().is_some() && Path::new(TLOG).is_dir()
+}
+
+/// Installs what is missing where that is ours to do, and says what will be skipped elsewhere.
+///
+/// # Errors
+/// When the installation fails, or what was installed does not run.
+pub(crate) fn install() -> Result<()> {
+    let missing = || WANTED.iter().filter(|wanted| !(wanted.is_there)());
+    if missing().next().is_some() && process::may_install() {
+        let packages: Vec<&str> = missing().flat_map(|wanted| wanted.packages).copied().collect();
+        println!("programs: installing Debian's {}", packages.join(", "));
+        process::install(&packages)?;
+        if let Some(wanted) = missing().next() {
+            return Err(Failure::new(format!("{} is installed and does not run", wanted.what)));
+        }
+    }
+    for wanted in missing() {
+        println!(
+            "programs: SKIPPED will be {}, for want of {} (on Debian: `apt-get install {}`)",
+            wanted.tests,
+            wanted.what,
+            wanted.packages.join(" ")
+        );
+    }
+    if missing().next().is_none() {
+        println!("programs: everything that the tests want is there");
+    }
+    Ok(())
+}
