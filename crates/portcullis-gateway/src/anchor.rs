@@ -38,6 +38,8 @@ fn settle(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogErro
                 Ok(_) => ask_witnesses(&mut log),
                 // What was logged before it was frozen is still proved.
                 Err(LogError::Frozen { .. }) => Ok(()),
+                // So is what was logged before it began to wait.
+                Err(LogError::Unconfirmed(_)) if is_settled(reader, places, run)? => Ok(()),
                 Err(error) => Err(error),
             }
         }
@@ -50,15 +52,20 @@ fn settle(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogErro
 fn wait(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
     let until = Instant::now() + WAIT_MAX;
     while Instant::now() < until {
-        let segments: Vec<_> = reader
-            .segments(run)?
-            .iter()
-            .map(|segment| (segment.segment, segment.state != SegmentState::Open))
-            .collect();
-        if LogReader::open(places)?.is_settled(run, &segments)? {
+        if is_settled(reader, places, run)? {
             break;
         }
         thread::sleep(LOOK_EVERY);
     }
     Ok(())
+}
+
+/// Whether the log has all that it will have of a run.
+fn is_settled(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<bool, LogError> {
+    let segments: Vec<_> = reader
+        .segments(run)?
+        .iter()
+        .map(|segment| (segment.segment, segment.state != SegmentState::Open))
+        .collect();
+    LogReader::open(places)?.is_settled(run, &segments)
 }

@@ -466,9 +466,17 @@ pub struct Health {
     pub runs_live: u64,
     /// `ok`, or what is wrong with the store.
     pub store: String,
+    /// `ok`, or what the transparency log waits for, since when, before it signs anything new.
+    #[serde(default = "ok")]
+    pub log: String,
     /// Why the last reload was refused; the bundle before it is in force.
     #[serde(default)]
     pub reload_error: Option<String>,
+}
+
+/// What is not said is well.
+fn ok() -> String {
+    "ok".to_owned()
 }
 
 #[cfg(test)]

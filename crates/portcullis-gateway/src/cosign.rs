@@ -17,7 +17,7 @@ use crate::fetch::Fetcher;
 /// How long a witness may take.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// What asks the witnesses of a log after each of its rounds; see [`portcullis_ledger::log::LogThread::start`].
+/// What asks the witnesses of a log when it is opened, while it waits for them, and after each of its rounds; see [`portcullis_ledger::log::LogThread::start`].
 pub fn after_round() -> impl FnMut(&mut Log) -> Result<(), LogError> + Send + 'static {
     let mut cosigner = Cosigner::new();
     let mut witnesses = Witnesses::default();

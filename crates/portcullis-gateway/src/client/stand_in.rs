@@ -64,7 +64,7 @@ pub(crate) fn usual(path: &str) -> Option<Answer> {
         "GET /v1/health" => Some(now(
             200,
             json!({"status": "ok", "version": "0", "pid": 1, "home": "/", "bundle": digest, "runs_live": 0,
-                   "store": "ok", "reload_error": null}),
+                   "store": "ok", "log": "ok", "reload_error": null}),
         )),
         "POST /v1/runs" => Some(now(
             200,

@@ -12,6 +12,7 @@ use portcullis_core::label::LabelSet;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::state::{Phase, RunState};
 use portcullis_core::time::Timestamp;
+use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
 use portcullis_ledger::{
     ApprovalFilter, ApprovalRow, ApprovalState, ErasureRow, ExportOptions, LedgerError, Reader, RunFilter,
     RunSummary,
@@ -108,6 +109,9 @@ pub(super) async fn health(
         Ok(_) => "ok".to_owned(),
         Err(_) => "the store cannot be read; see `portcullis doctor`".to_owned(),
     };
+    let places = LogPlaces::beside(&shared.home.ledger());
+    let log = tokio::task::spawn_blocking(move || log_standing(&places)).await;
+    let log = log.unwrap_or_else(|_| "the log was not looked at".to_owned());
     let (_, bundle) =
         shared.gate.bundles().get(None).map_err(|error| {
             Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
@@ -121,8 +125,19 @@ pub(super) async fn health(
         configuration: Some(portcullis_session::configuration::digest(bundle.digest())),
         runs_live: shared.gate.live() as u64,
         store,
+        log,
         reload_error: shared.gate.bundles().refusals().into_iter().next(),
     }))
+}
+
+/// What the log waits for, where it does.
+fn log_standing(places: &LogPlaces) -> String {
+    match LogReader::open(places).and_then(|log| log.waits()) {
+        Ok(Some(wait)) => wait.to_string(),
+        // The first run makes it.
+        Ok(None) | Err(LogError::NoLog { .. }) => "ok".to_owned(),
+        Err(_) => "the log cannot be read; see `portcullis log status`".to_owned(),
+    }
 }
 
 /// Agents see their own principal's runs, approvers all.

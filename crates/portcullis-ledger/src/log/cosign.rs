@@ -3,7 +3,8 @@
 //! Whom to ask stands in `log/witnesses.policy` beside the store, a plain C2SP policy whose witnesses have addresses. It
 //! is read again when it changes. A witness that does not answer costs its cosignature and nothing else: it is told of
 //! once and asked again after a while. One that has seen *more* of this log than the log remembers stops it: the log
-//! was restored from an old copy, and whatever it signed next would be a second history.
+//! was restored from an old copy, and whatever it signed next would be a second history. After a start it signs nothing
+//! before enough of them were heard; `confirm` says how many are enough.
 //!
 //! There is no network in here. A round makes the questions, hands them all to `ask`, which may put them at once, and
 //! judges the answers. No cosignature is stored or published before the key that the policy names has verified it.
@@ -31,6 +32,12 @@ pub const COSIGN_AGAIN_EVERY: Duration = Duration::from_secs(600);
 const BACK_OFF_FIRST: Duration = Duration::from_secs(10);
 /// How long it is left alone at most.
 const BACK_OFF_MAX: Duration = Duration::from_secs(600);
+/// How long it is left alone at most while the log waits for it.
+pub const CONFIRM_EVERY: Duration = Duration::from_secs(5);
+/// How long it is left alone at first then.
+const CONFIRM_FIRST: Duration = Duration::from_secs(1);
+/// How many witnesses are named to say why the log waits; of more there is the number.
+const WITNESSES_NAMED_MAX: usize = 8;
 /// How much of what a witness says is repeated, in characters.
 const SAID_CHARS_MAX: usize = 200;
 
@@ -78,12 +85,24 @@ struct Watched {
     seen: u64,
     /// That size, where it is past ours.
     ahead: Option<u64>,
+    /// Whether it said last that it saw another history.
+    contradicts: bool,
     /// Its signature line, the tree that it is of, and since when.
     line: Option<(TreeHead, String, Instant)>,
     /// When to ask again, and how long the wait was.
     wait: Option<(Instant, Duration)>,
     /// What was told of it last; none before anything was.
     told: Option<Option<String>>,
+}
+
+/// What an answer came to.
+enum Taken {
+    /// Its signature holds.
+    Cosigned,
+    /// It is to be asked again, from the size that it stated.
+    Again,
+    /// There is no signature, and why.
+    Failed(String),
 }
 
 /// Gets cosignatures for one log.
@@ -135,6 +154,8 @@ impl Cosigner {
     }
 
     /// Asks every witness that is due about the tree that the log signed last, and stores and publishes what they sign.
+    /// Where the log waits for them and enough have confirmed, it waits no longer.
+    ///
     /// `ask` answers each question, in order; what it leaves out counts as no answer.
     ///
     /// # Errors
@@ -148,15 +169,19 @@ impl Cosigner {
     ) -> Result<Vec<WitnessNews>, LogError> {
         self.reload(log)?;
         if self.witnesses.is_empty() {
+            log.confirmed()?;
             return Ok(Vec::new());
         }
+        self.begin(log);
         let tree = log.database.tree()?;
         let before: Vec<_> = self.witnesses.iter().map(|witness| witness.line.clone()).collect();
+        let back_off = if log.waits().is_some() {
+            (CONFIRM_FIRST, CONFIRM_EVERY)
+        } else {
+            (BACK_OFF_FIRST, BACK_OFF_MAX)
+        };
         let mut due: Vec<&mut Watched> =
             self.witnesses.iter_mut().filter(|witness| witness.is_due(tree.head, now)).collect();
-        if due.is_empty() {
-            return Ok(Vec::new());
-        }
         let mut news = Vec::new();
         // Once with the size that is believed, and once more with the size that the witness then states.
         for last in [false, true] {
@@ -172,24 +197,76 @@ impl Cosigner {
                 .into_iter()
                 .filter_map(|witness| {
                     let none = || WitnessAnswer::Unreachable("nobody asked it".to_owned());
-                    let again =
-                        witness.take(answers.next().unwrap_or_else(none), &tree, now, last, &mut news);
-                    again.then_some(witness)
+                    let answer = answers.next().unwrap_or_else(none);
+                    match witness.take(answer, &tree, now, last) {
+                        Taken::Again => return Some(witness),
+                        Taken::Cosigned => witness.tell(None, &mut news),
+                        Taken::Failed(failure) => {
+                            witness.leave_alone(now, back_off);
+                            witness.tell(Some(failure), &mut news);
+                        }
+                    }
+                    None
                 })
                 .collect();
         }
         if self.witnesses.iter().zip(&before).any(|(witness, before)| witness.line != *before) {
             self.store(log, &tree)?;
         }
-        let ahead = self.witnesses.iter().find_map(|witness| Some((witness.ahead?, &witness.name)));
-        match ahead {
-            Some((seen, name)) => Err(LogError::RolledBack {
-                known: tree.head.size,
-                seen,
-                seen_by: format!("the witness `{name}`"),
-            }),
-            None => Ok(news),
+        self.judge(log, tree.head)?;
+        Ok(news)
+    }
+
+    /// A log that has begun to wait is asked for anew: what was cosigned before may be of a time before it was restored.
+    fn begin(&mut self, log: &mut Log) {
+        if let Some(waiting) = log.waiting.as_mut().filter(|waiting| !waiting.begun) {
+            waiting.begun = true;
+            for witness in &mut self.witnesses {
+                (witness.line, witness.wait) = (None, None);
+            }
         }
+    }
+
+    /// What the witnesses have said so far means for the log.
+    fn judge(&self, log: &mut Log, head: TreeHead) -> Result<(), LogError> {
+        if log.waits().is_some() {
+            match self.unconfirmed(head) {
+                Some(why) => log.wait_on(why)?,
+                None => log.confirmed()?,
+            }
+        }
+        match self.witnesses.iter().find_map(|witness| Some((witness.ahead?, &witness.name))) {
+            Some((seen, name)) => {
+                let seen_by = format!("the witness `{name}`");
+                Err(LogError::RolledBack { known: head.size, seen, seen_by })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// What is lacking until the log is known to be no old copy; none when it is.
+    fn unconfirmed(&self, head: TreeHead) -> Option<String> {
+        let confirms = |witness: &Watched| witness.line.as_ref().is_some_and(|(of, ..)| *of == head);
+        let yes: Vec<bool> = self.witnesses.iter().map(confirms).collect();
+        let no: Vec<bool> = yes.iter().map(|yes| !yes).collect();
+        let contradicted =
+            self.witnesses.iter().any(|witness| witness.contradicts || witness.ahead.is_some());
+        let enough =
+            self.policy.as_ref().is_some_and(|policy| policy.is_quorum(&yes) || !policy.is_quorum(&no));
+        if enough && yes.contains(&true) && !contradicted {
+            return None;
+        }
+        let silent: Vec<&Watched> =
+            self.witnesses.iter().zip(&yes).filter(|(_, yes)| !**yes).map(|(witness, _)| witness).collect();
+        let said = |witness: &&Watched| {
+            let failure = witness.told.as_ref().and_then(Option::as_deref);
+            format!("witness `{}`: {}", witness.name, failure.unwrap_or("it was not asked yet"))
+        };
+        let mut why: Vec<String> = silent.iter().take(WITNESSES_NAMED_MAX).map(said).collect();
+        if silent.len() > WITNESSES_NAMED_MAX {
+            why.push(format!("and {} more witnesses", silent.len() - WITNESSES_NAMED_MAX));
+        }
+        Some(why.join("; "))
     }
 
     /// Reads the policy where it changed.
@@ -260,7 +337,17 @@ fn policy_of(text: &[u8], own: &VerifierKey) -> Result<Policy, String> {
 
 impl Watched {
     fn new(name: String, url: String, key: VerifierKey) -> Watched {
-        Watched { name, url, key, seen: 0, ahead: None, line: None, wait: None, told: None }
+        Watched {
+            name,
+            url,
+            key,
+            seen: 0,
+            ahead: None,
+            contradicts: false,
+            line: None,
+            wait: None,
+            told: None,
+        }
     }
 
     fn is_due(&self, head: TreeHead, now: Instant) -> bool {
@@ -287,23 +374,16 @@ impl Watched {
         })
     }
 
-    /// Takes an answer. The answer here is whether to ask again, with another size.
-    fn take(
-        &mut self,
-        answer: WitnessAnswer,
-        tree: &SignedTree,
-        now: Instant,
-        last: bool,
-        news: &mut Vec<WitnessNews>,
-    ) -> bool {
+    /// Takes an answer.
+    fn take(&mut self, answer: WitnessAnswer, tree: &SignedTree, now: Instant, last: bool) -> Taken {
         let asked = self.seen.min(tree.head.size);
         let failure = match answer {
             WitnessAnswer::Answered { status: 200, body } => match self.signature(&body, &tree.note) {
                 Ok(line) => {
                     (self.seen, self.ahead, self.wait) = (tree.head.size, None, None);
+                    self.contradicts = false;
                     self.line = Some((tree.head, line, now));
-                    self.tell(None, news);
-                    return false;
+                    return Taken::Cosigned;
                 }
                 Err(message) => format!("its signature was not taken: {message}"),
             },
@@ -316,23 +396,29 @@ impl Watched {
                     self.ahead = None;
                     self.seen = size;
                     if !last && size != asked {
-                        return true;
+                        return Taken::Again;
                     }
                     format!("it says that it saw {size} leaves last, and takes no proof from there")
                 }
                 Err(error) => format!("it answers 409 without a size: {error}"),
             },
-            WitnessAnswer::Answered { status: 422, body } => format!(
-                "it saw another history of this log (422): {}; two trees were signed, or its state is wrong",
-                said(&body)
-            ),
+            WitnessAnswer::Answered { status: 422, body } => {
+                self.contradicts = true;
+                format!(
+                    "it saw another history of this log (422): {}; two trees were signed, or its state is wrong",
+                    said(&body)
+                )
+            }
             WitnessAnswer::Answered { status, body } => format!("it answers {status}: {}", said(&body)),
             WitnessAnswer::Unreachable(why) => format!("it gives no answer: {why}"),
         };
-        let waited = self.wait.map_or(BACK_OFF_FIRST, |(_, waited)| (waited * 2).min(BACK_OFF_MAX));
+        Taken::Failed(failure)
+    }
+
+    /// Asks it again after a while; after twice as long each time, from the first to the longest.
+    fn leave_alone(&mut self, now: Instant, (first, longest): (Duration, Duration)) {
+        let waited = self.wait.map_or(first, |(_, waited)| (waited * 2).min(longest));
         self.wait = Some((now + waited, waited));
-        self.tell(Some(failure), news);
-        false
     }
 
     /// The signature line of this witness in its answer, verified.

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use portcullis_core::time::Timestamp;
 use portcullis_proof::Hex;
 use portcullis_proof::log::leaf::SignedLeaf;
 use portcullis_proof::log::{KeyId, RunState, TreeHead};
@@ -16,6 +17,7 @@ use rusqlite::{
     Connection, OpenFlags, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
 };
 
+use super::confirm::LogWait;
 use super::error::LogError;
 use super::folder::LogPlaces;
 use crate::schema::{signed, unsigned};
@@ -68,6 +70,15 @@ CREATE INDEX segments_of_run ON segments (run);
 CREATE UNIQUE INDEX segments_by_number ON segments (writer, epoch, run_no);
 CREATE INDEX segments_open ON segments (segment) WHERE state < 2;
 CREATE TABLE staged (path TEXT PRIMARY KEY, bytes BLOB NOT NULL) STRICT, WITHOUT ROWID;
+";
+
+/// What the log waits for. Made when it waits first, so that logs of before have it as well.
+const WAITS: &str = "
+CREATE TABLE IF NOT EXISTS waits (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    since INTEGER NOT NULL,
+    why TEXT NOT NULL
+) STRICT;
 ";
 
 /// The tree that was signed last.
@@ -388,6 +399,38 @@ impl Database {
                 .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
                 .collect()
         })
+    }
+
+    /// What the log waits for before it signs, as the process that had it last wrote.
+    pub(super) fn wait(&self) -> Result<Option<LogWait>, LogError> {
+        self.query(|connection| {
+            if !connection.table_exists(None, "waits")? {
+                return Ok(None);
+            }
+            connection
+                .prepare_cached("SELECT since, why FROM waits")?
+                .query_row([], |row| {
+                    Ok(LogWait { since: Timestamp::from_micros(row.get(0)?), why: row.get(1)? })
+                })
+                .optional()
+        })
+    }
+
+    /// Writes what the log waits for.
+    pub(super) fn put_wait(&mut self, wait: Option<&LogWait>) -> Result<(), LogError> {
+        match wait {
+            Some(wait) => self.write(|transaction| {
+                transaction.execute_batch(WAITS)?;
+                transaction
+                    .execute(
+                        "INSERT OR REPLACE INTO waits (one, since, why) VALUES (1, ?1, ?2)",
+                        params![wait.since.as_micros(), wait.why],
+                    )
+                    .map(drop)
+            }),
+            None if self.wait()?.is_none() => Ok(()),
+            None => self.write(|transaction| transaction.execute("DELETE FROM waits", []).map(drop)),
+        }
     }
 
     /// How many leaves wait.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use portcullis_core::id::RunId;
 use portcullis_proof::log::KeyId;
 
+use super::confirm::LogWait;
 use crate::error::LedgerError;
 
 /// Why the log did not do what it was asked. What was signed before stays as it is.
@@ -79,6 +80,9 @@ pub enum LogError {
         /// The leaves of both.
         size: u64,
     },
+    /// Its witnesses have not confirmed yet that it is no old copy.
+    #[error("{0}")]
+    Unconfirmed(LogWait),
     /// Somebody else signed since this process looked.
     #[error("another sequencer signed a checkpoint meanwhile; nothing was published by this one")]
     LockMoved,
@@ -167,9 +171,11 @@ impl LogError {
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
-            LogError::Io { .. } | LogError::Database { .. } | LogError::LockMoved | LogError::Busy { .. } => {
-                true
-            }
+            LogError::Io { .. }
+            | LogError::Database { .. }
+            | LogError::LockMoved
+            | LogError::Busy { .. }
+            | LogError::Unconfirmed(_) => true,
             LogError::Ledger(error) => {
                 !matches!(error, LedgerError::Corrupt { .. } | LedgerError::NotALedger { .. })
             }

@@ -12,6 +12,7 @@ use portcullis_proof::log::witness::add_checkpoint;
 use portcullis_proof::log::{Checkpoint, Leaf, RunState, TileReader, TreeHead, TrustPolicy};
 use portcullis_proof::{Hex, Id};
 
+use super::confirm::LogWait;
 use super::cosign::witness_policy;
 use super::database::{Database, SignedTree};
 use super::error::LogError;
@@ -50,6 +51,9 @@ pub struct LogStatus {
     pub open_segments: u64,
     /// Why it takes nothing more, where that is so.
     pub frozen: Option<String>,
+    /// What it waits for before it signs, where it does: what the process that had it last wrote, and which the next
+    /// one will wait for.
+    pub waits: Option<LogWait>,
     /// The writers that it enrolled.
     pub writers: Vec<LogWriter>,
 }
@@ -93,6 +97,7 @@ impl LogReader {
             waiting: self.database.waiting_count()?,
             open_segments: self.database.open_segments()?.len() as u64,
             frozen: tree.frozen,
+            waits: self.waits()?,
             writers: writers
                 .iter()
                 .map(|row| LogWriter {
@@ -104,6 +109,18 @@ impl LogReader {
                 .collect(),
             origin: tree.origin,
         })
+    }
+
+    /// What the log waits for before it signs; none where it does not, or nobody is left whom it could wait for.
+    ///
+    /// # Errors
+    /// When its database cannot be read.
+    pub fn waits(&self) -> Result<Option<LogWait>, LogError> {
+        let somebody = || {
+            let policy = witness_policy(&self.places).ok();
+            policy.is_none_or(|policy| policy.is_some_and(|policy| !policy.witnesses().is_empty()))
+        };
+        Ok(self.database.wait()?.filter(|_| somebody()))
     }
 
     /// The checkpoint that was signed last, with cosignatures where there are any of it.

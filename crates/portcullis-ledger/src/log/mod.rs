@@ -11,9 +11,11 @@
 //! and catches up once it can.
 //!
 //! Formats: `specs/transparency-log.md`, `specs/run-heads.md`. Read `database` (what is trusted), `heads` (what is
-//! logged), `sequencer` (how), `cosign` (who vouches); `folder` and `keys` are files.
+//! logged), `sequencer` (how), `cosign` (who vouches), `confirm` (when nothing is signed); `folder` and `keys` are
+//! files.
 
 mod admin;
+mod confirm;
 mod cosign;
 mod database;
 mod error;
@@ -34,13 +36,17 @@ use portcullis_proof::log::tree::empty_root;
 use portcullis_proof::log::{KeyId, Leaf, RunHead, TreeHead, VerifierKey};
 use rusqlite::params;
 
+use self::confirm::Waiting;
 use self::database::{Database, LoggedSegment, WriterRow, insert_leaf, put_segment, put_writer};
 use self::folder::make_folder;
 use self::heads::{DueHead, Follower};
 use self::keys::LogKey;
 use crate::read::Reader;
 
-pub use self::cosign::{Ask, COSIGN_AGAIN_EVERY, Cosigner, WitnessAnswer, WitnessNews, witness_policy};
+pub use self::confirm::LogWait;
+pub use self::cosign::{
+    Ask, CONFIRM_EVERY, COSIGN_AGAIN_EVERY, Cosigner, WitnessAnswer, WitnessNews, witness_policy,
+};
 pub use self::database::WriterState;
 pub use self::error::LogError;
 pub use self::evidence::{EvidenceFile, LogReader, LogStatus, LogWriter};
@@ -67,13 +73,15 @@ pub struct Log {
     signers: Vec<LeafSigner>,
     follower: Follower,
     reader: Reader,
+    /// Why nothing may be signed yet.
+    waiting: Option<Waiting>,
     /// Holding the file is holding the log.
     _lock: File,
 }
 
 impl Log {
     /// Opens the log of a store, making it and its keys where there is none, and finishes what a process that died
-    /// had begun.
+    /// had begun. One that was there and names witnesses waits for them ([`Log::waits`]).
     ///
     /// # Errors
     /// [`LogError::Busy`] when another process has it; else what speaks against signing anything.
@@ -81,12 +89,15 @@ impl Log {
         let reader = Reader::open(&places.ledger)?;
         let lock = take_lock(places)?;
         let origin = reader.origin()?;
-        let (database, key) = match Database::open(places, true)? {
+        let (database, key, found) = match Database::open(places, true)? {
             Some(database) => {
                 let key = keys::load_log_key(places, &origin)?;
-                (database, key)
+                (database, key, true)
             }
-            None => create(places, &origin)?,
+            None => {
+                let (database, key) = create(places, &origin)?;
+                (database, key, false)
+            }
         };
         let settled = database.tree()?.settled;
         let mut log = Log {
@@ -96,8 +107,12 @@ impl Log {
             signers: Vec::new(),
             follower: Follower::new(settled),
             reader,
+            waiting: None,
             _lock: lock,
         };
+        if found {
+            log.begin_to_wait()?;
+        }
         log.check_published()?;
         log.publish()?;
         log.check_ledger()?;
@@ -114,13 +129,15 @@ impl Log {
     /// Makes the heads that are due and gives every leaf that waits its place.
     ///
     /// # Errors
-    /// What keeps the log from going on; what was signed before stays as it is.
+    /// What keeps the log from going on, [`LogError::Unconfirmed`] while it waits for its witnesses; what was signed
+    /// before stays as it is.
     pub fn round(&mut self) -> Result<Round, LogError> {
         self.publish()?;
         let tree = self.database.tree()?;
         if let Some(reason) = tree.frozen {
             return Err(LogError::Frozen { reason });
         }
+        self.check_confirmed()?;
         self.make_heads()?;
         let mut all = Round::default();
         loop {

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use portcullis_core::id::SegmentId;
+use portcullis_proof::log::TreeHead;
 use tokio::sync::oneshot;
 
 use super::Log;
@@ -69,7 +70,7 @@ impl Anchor {
 impl LogThread {
     /// Starts the thread. `told` hears what each round that did something did, and each failure once until it passes;
     /// after each round `after` may go on with the log, for example ask witnesses. It is also run on a log that was just
-    /// opened, before anything is signed: what it then refuses is not signed.
+    /// opened, before anything is signed, and as long as the log waits: what it then refuses is not signed.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -112,12 +113,14 @@ fn run(
     heard: &Receiver<Message>,
 ) {
     let mut log: Option<Log> = None;
+    // How this process left the log when it had to open it again.
+    let mut left = None;
     let mut failure: Option<LogError> = None;
     let mut wanted = Vec::new();
     let mut wait = ROUND_EVERY;
     loop {
         let last = listen(heard, wait, &mut wanted);
-        let stepped = step(places, &mut log, &mut after);
+        let stepped = step(places, &mut log, left, &mut after);
         // Whoever waits for the log does not wait for what comes after it.
         answer(places, &mut wanted);
         let stepped = stepped.and_then(|round| log.as_mut().map_or(Ok(()), &mut after).map(|()| round));
@@ -129,13 +132,19 @@ fn run(
                 wait = ROUND_EVERY;
             }
             Err(error) => {
-                // Opening again is recovery, whatever went wrong.
-                log = None;
+                // Opening again is recovery, whatever went wrong; waiting for witnesses is not wrong.
+                if !matches!(error, LogError::Unconfirmed(_)) {
+                    left = log.take().map_or(left, |log| log.vouched());
+                }
                 if failure.as_ref() != Some(&error) {
                     told(Err(&error));
                 }
-                let again = if error.is_passing() { wait * 2 } else { BACK_OFF_MAX };
-                wait = again.min(BACK_OFF_MAX);
+                wait = match &error {
+                    // Whom to ask when, the witnesses' own back-off says.
+                    LogError::Unconfirmed(_) => ROUND_EVERY,
+                    error if error.is_passing() => (wait * 2).min(BACK_OFF_MAX),
+                    _ => BACK_OFF_MAX,
+                };
                 failure = Some(error);
             }
         }
@@ -179,15 +188,21 @@ fn answer(places: &LogPlaces, wanted: &mut Vec<Wanted>) {
 fn step(
     places: &LogPlaces,
     log: &mut Option<Log>,
+    left: Option<TreeHead>,
     after: &mut impl FnMut(&mut Log) -> Result<(), LogError>,
 ) -> Result<Round, LogError> {
-    let open = match log {
-        Some(open) => open,
+    let (open, found) = match log {
+        Some(open) => (open, false),
         None => {
             let open = log.insert(Log::open(places)?);
-            after(open)?;
-            open
+            if let Some(left) = left {
+                open.resume(left)?;
+            }
+            (open, true)
         }
     };
+    if found || open.waits().is_some() {
+        after(open)?;
+    }
     open.round()
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use portcullis_ledger::log::{
-    Ask, COSIGN_AGAIN_EVERY, Cosigner, Log, LogError, LogReader, WitnessAnswer, WitnessNews, verifier_key,
+    Ask, CONFIRM_EVERY, COSIGN_AGAIN_EVERY, Cosigner, Log, LogError, LogReader, WitnessAnswer, WitnessNews,
+    verifier_key,
 };
 use portcullis_proof::Status;
 use portcullis_proof::log::witness::answer;
@@ -210,6 +211,7 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
     let saved = fs::read(places.database()).unwrap();
     let checkpoint = fs::read(places.checkpoint()).unwrap();
     let mut log = Log::open(&places).unwrap();
+    world.round(&mut log).unwrap();
     let mut open_run = Run::start(&ledger);
     let action = open_run.act();
     open_run.commit(&ledger).unwrap();
@@ -238,15 +240,157 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
     assert_eq!(fs::read(places.checkpoint()).unwrap(), checkpoint);
     world.alive.insert("http://w1".to_owned(), witness);
 
-    // It signs all the same, past what the witness saw: the witness says that this is another history.
     open_run.outcome(action);
     open_run.close();
     open_run.commit(&ledger).unwrap();
+    assert!(matches!(log.round(), Err(LogError::Unconfirmed(_))));
+    // Its owner takes the witness away and has it sign all the same, past what the witness saw: the witness says that
+    // this is another history.
+    let policy = fs::read(places.witnesses()).unwrap();
+    fs::remove_file(places.witnesses()).unwrap();
+    world.round(&mut log).unwrap();
     log.round().unwrap();
+    fs::write(places.witnesses(), &policy).unwrap();
     let news = world.round(&mut log).unwrap();
     let [WitnessNews { failure: Some(failure), .. }] = news.as_slice() else { panic!("{news:?}") };
     assert!(failure.starts_with("it saw another history of this log (422)"), "{failure}");
     assert!(world.published("quorum w1\n").is_err());
+
+    // The next process does not go on from there.
+    drop(log);
+    let mut log = Log::open(&places).unwrap();
+    world.cosigner = Cosigner::new();
+    world.round(&mut log).unwrap();
+    let Err(LogError::Unconfirmed(wait)) = log.round() else { panic!("it signs") };
+    assert!(wait.why.starts_with("witness `w1`: it saw another history of this log (422)"), "{wait}");
+}
+
+/// The rounds that a log is asked for until it signs, by which witnesses are alive in each.
+fn confirmed_by(count: u8, quorum: &str, alive: &[&[&str]]) -> Vec<bool> {
+    let (mut world, mut log) = World::new(count, quorum);
+    let ledger = open(&world.place.ledger());
+    closed(&ledger);
+    log.round().unwrap();
+    world.round(&mut log).unwrap();
+    drop(log);
+    let places = world.place.places();
+    let published = fs::read(places.checkpoint()).unwrap();
+    let mut log = Log::open(&places).unwrap();
+    world.cosigner = Cosigner::new();
+    closed(&ledger);
+    let mut all = std::mem::take(&mut world.alive);
+    alive
+        .iter()
+        .map(|names| {
+            let here = |url: &String| names.iter().any(|name| url.ends_with(name));
+            world.alive = all.extract_if(.., |url, _| here(url)).collect();
+            world.now += CONFIRM_EVERY;
+            world.round(&mut log).unwrap();
+            all.append(&mut world.alive);
+            let status = LogReader::open(&places).unwrap().status().unwrap();
+            match log.round() {
+                Ok(round) => {
+                    assert_eq!((round.size, &status.waits), (5, &None));
+                    true
+                }
+                Err(LogError::Unconfirmed(wait)) => {
+                    assert_eq!(status.waits, Some(wait), "as others see it");
+                    assert_eq!(status.size, 3);
+                    let text =
+                        |bytes: &[u8]| String::from_utf8_lossy(bytes).lines().take(3).collect::<String>();
+                    assert_eq!(text(&fs::read(places.checkpoint()).unwrap()), text(&published));
+                    false
+                }
+                Err(error) => panic!("{error}"),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn a_process_signs_once_as_many_have_confirmed_as_no_quorum_can_do_without() {
+    let two_of_three = "group two 2 w1 w2 w3\nquorum two\n";
+    for (count, quorum, alive, signs) in [
+        (1, "quorum w1\n", [&[][..], &["w1"]], [false, true]),
+        (1, "quorum none\n", [&[], &["w1"]], [false, true]),
+        // Nobody's word is no word; but one is enough where the policy asks for nobody, or for any.
+        (2, "quorum none\n", [&[], &["w2"]], [false, true]),
+        (2, "group one any w1 w2\nquorum one\n", [&[], &["w2"]], [false, true]),
+        // Every quorum has w2 in it.
+        (2, BOTH, [&[], &["w2"]], [false, true]),
+        // A witness that no quorum needs does not speak for those that it needs.
+        (2, "quorum w1\n", [&["w2"], &["w1"]], [false, true]),
+        // Without w1, the two others could have seen more.
+        (3, two_of_three, [&["w1"], &["w3"]], [false, true]),
+        (3, two_of_three, [&["w1"], &[]], [false, false]),
+        (3, two_of_three, [&["w1", "w2"], &[]], [true, true]),
+    ] {
+        assert_eq!(confirmed_by(count, quorum, &alive), signs, "{quorum} {alive:?}");
+    }
+}
+
+#[test]
+fn a_log_of_this_process_waits_for_nobody_and_a_foreign_hand_makes_it_wait() {
+    let (mut world, mut log) = World::new(1, "quorum w1\n");
+    let ledger = open(&world.place.ledger());
+    let places = world.place.places();
+    assert_eq!(log.waits(), None, "its key is new");
+    log.round().unwrap();
+    let witness = world.alive.remove("http://w1").unwrap();
+    closed(&ledger);
+    log.round().unwrap();
+    world.round(&mut log).unwrap();
+    let left = log.vouched().unwrap();
+    drop(log);
+    // Opened again by the same process, as it was left.
+    let mut log = Log::open(&places).unwrap();
+    assert!(log.waits().is_some() && log.vouched().is_none());
+    log.resume(left).unwrap();
+    assert_eq!(log.waits(), None);
+    closed(&ledger);
+    log.round().unwrap();
+    drop(log);
+    // Somebody else signed meanwhile.
+    let mut log = Log::open(&places).unwrap();
+    log.resume(left).unwrap();
+    world.round(&mut log).unwrap();
+    let error = log.round().unwrap_err();
+    assert!(error.to_string().contains("witness `w1`: it gives no answer: connection refused"), "{error}");
+    let frozen = log.freeze("the end").unwrap_err();
+    assert!(matches!(frozen, LogError::Unconfirmed(_)), "{frozen}");
+    assert!(matches!(log.rotate_writer("other"), Err(LogError::Unconfirmed(_))));
+    let writers = LogReader::open(&places).unwrap().status().unwrap().writers;
+    assert!(matches!(log.revoke(writers[0].key, "stolen"), Err(LogError::Unconfirmed(_))));
+    assert_eq!(LogReader::open(&places).unwrap().status().unwrap().writers, writers);
+    // It is asked again within seconds, not within minutes.
+    world.alive.insert("http://w1".to_owned(), witness);
+    world.now += CONFIRM_EVERY;
+    world.round(&mut log).unwrap();
+    log.round().unwrap();
+
+    // What was cosigned before a restart says nothing after it, though the tree is the same.
+    world.round(&mut log).unwrap();
+    drop(log);
+    let witness = world.alive.remove("http://w1").unwrap();
+    let mut log = Log::open(&places).unwrap();
+    world.round(&mut log).unwrap();
+    assert!(log.waits().is_some());
+    // Whoever takes the witnesses away goes on without.
+    let policy = fs::read_to_string(places.witnesses()).unwrap();
+    fs::remove_file(places.witnesses()).unwrap();
+    assert_eq!(LogReader::open(&places).unwrap().status().unwrap().waits, None);
+    world.round(&mut log).unwrap();
+    assert_eq!(log.waits(), None);
+    drop(log);
+    // A policy that cannot be read is not one without witnesses.
+    fs::write(places.witnesses(), "quorum some\n").unwrap();
+    let mut log = Log::open(&places).unwrap();
+    assert!(log.waits().unwrap().why.contains("`some` is not the name"));
+    assert!(matches!(world.round(&mut log), Err(LogError::WitnessPolicy { .. })));
+    fs::write(places.witnesses(), policy).unwrap();
+    world.alive.insert("http://w1".to_owned(), witness);
+    world.round(&mut log).unwrap();
+    log.round().unwrap();
 }
 
 #[test]

@@ -159,6 +159,13 @@ impl Policy {
         self.quorum.is_some()
     }
 
+    /// Whether these witnesses are enough: for each, in the order of [`Policy::witnesses`], whether it counts. Nobody is
+    /// enough for `quorum none`.
+    #[must_use]
+    pub fn is_quorum(&self, counts: &[bool]) -> bool {
+        self.quorum.is_none_or(|quorum| self.reached(quorum, counts))
+    }
+
     /// Checks a signed checkpoint.
     ///
     /// # Errors
@@ -181,6 +188,7 @@ impl Policy {
             signed.iter().find(|signed| *signed.key == witness.key).and_then(|signed| signed.time)
         };
         let times: Vec<Option<u64>> = self.witnesses.iter().map(time).collect();
+        let counts: Vec<bool> = times.iter().map(Option::is_some).collect();
         let cosigned: Vec<_> = self
             .witnesses
             .iter()
@@ -190,7 +198,7 @@ impl Policy {
         let Some(quorum) = self.quorum else {
             return Ok(Endorsed { checkpoint, cosigned, quorum: false });
         };
-        if !self.reached(quorum, &times) {
+        if !self.reached(quorum, &counts) {
             return Err(PolicyError::Quorum {
                 quorum: String::from_utf8_lossy(self.name(quorum)).into_owned(),
                 cosigned: cosigned.len(),
@@ -201,10 +209,10 @@ impl Policy {
     }
 
     /// Whether enough witnesses cosigned. Groups name only what stands before them, so one pass decides them all.
-    fn reached(&self, quorum: Member, times: &[Option<u64>]) -> bool {
+    fn reached(&self, quorum: Member, counts: &[bool]) -> bool {
         let mut groups: Vec<bool> = Vec::with_capacity(self.groups.len());
         let holds = |member: &Member, groups: &[bool]| match member {
-            Member::Witness(place) => times.get(*place).is_some_and(Option::is_some),
+            Member::Witness(place) => counts.get(*place).copied().unwrap_or(false),
             Member::Group(place) => groups.get(*place).copied().unwrap_or(false),
         };
         for group in &self.groups {

@@ -10,6 +10,7 @@ use portcullis_core::principal::CredentialKind;
 use portcullis_core::time::Timestamp;
 use portcullis_gateway::client::{Client, ClientError};
 use portcullis_gateway::home::Home;
+use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
 use portcullis_ledger::{LedgerError, Reader, RunFilter};
 use portcullis_session::configuration;
 use portcullis_session::credentials::{CredentialError, read_token};
@@ -99,6 +100,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             tell(daemon(&home)?)?;
             let (store, last) = store(&home);
             store.into_iter().try_for_each(&mut tell)?;
+            log(&home).into_iter().try_for_each(&mut tell)?;
             tell(clock(now(), last))?;
         }
     }
@@ -213,6 +215,8 @@ fn daemon(home: &Home) -> Result<Check, Failure> {
     let check = |result, detail: String| Check::new("daemon", result, format!("{who}: {detail}"));
     Ok(if health.store != "ok" {
         check(Health::Fail, health.store)
+    } else if health.log != "ok" {
+        check(Health::Warn, "the log waits".to_owned()).remedy("`log` below says for what")
     } else if let Some(error) = health.reload_error {
         check(Health::Warn, format!("the bundle before stays in force, because {error}"))
             .remedy("mend the bundle; it is read again by itself")
@@ -240,6 +244,27 @@ fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
             (vec![check.remedy("keep a copy of the folder before anything else is tried")], None)
         }
     }
+}
+
+/// What the transparency log waits for; nothing where there is none yet.
+fn log(home: &Home) -> Option<Check> {
+    let status = match LogReader::open(&LogPlaces::beside(&home.ledger())).and_then(|log| log.status()) {
+        Ok(status) => status,
+        Err(LogError::NoLog { .. }) => return None,
+        Err(error) => {
+            let check = Check::new("log", Health::Fail, error);
+            return Some(check.remedy("docs/transparency-log.md says what to do when it does not go on"));
+        }
+    };
+    let leaves = count(usize::try_from(status.size).unwrap_or(usize::MAX), "leaf", "leaves");
+    Some(match (status.waits, status.frozen) {
+        (None, None) => Check::new("log", Health::Ok, leaves),
+        (_, Some(reason)) => Check::new("log", Health::Warn, format!("{leaves}, frozen: {reason}"))
+            .remedy("`portcullis log rotate` begins a new one"),
+        (Some(wait), None) => Check::new("log", Health::Warn, format!("{leaves}; {wait}")).remedy(
+            "it goes on by itself; take witnesses that are gone for good out of `log/witnesses.policy`",
+        ),
+    })
 }
 
 fn look_into(folder: &Path) -> Result<(Vec<Check>, Option<Timestamp>), LedgerError> {

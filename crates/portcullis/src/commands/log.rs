@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use portcullis_gateway::cosign;
 use portcullis_gateway::home::Home;
-use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogStatus, put, verifier_key};
+use portcullis_ledger::log::{
+    Log, LogError, LogPlaces, LogReader, LogStatus, put, verifier_key, witness_policy,
+};
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_proof::log::KeyId;
 use serde_json::json;
@@ -100,18 +102,34 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             told(global, &json!({"record": "revoked", "key": key}), &format!("writer {key} counts no more"))
         }
         Command::Freeze { reason } => {
-            let size = freeze(&places, reason)?.1;
-            let text = format!("the log is frozen with {size} leaves");
-            told(global, &json!({"record": "frozen", "size": size}), &text)
+            let Frozen { size, cosigned, .. } = freeze(&places, reason)?;
+            let text = match cosigned {
+                Some(false) => format!(
+                    "the log is frozen with {size} leaves\n\
+                     its witnesses have not cosigned the last tree; run `portcullis log freeze` again when they answer"
+                ),
+                _ => format!("the log is frozen with {size} leaves"),
+            };
+            told(global, &json!({"record": "frozen", "size": size, "cosigned": cosigned}), &text)
         }
         Command::Rotate { reason } => rotate(&home, &places, reason, global),
     }
 }
 
 fn failed(error: LogError) -> Failure {
-    let busy = matches!(error, LogError::Busy { .. });
+    let help = match error {
+        LogError::Busy { .. } => Some("stop the daemon first: it has the log while it runs"),
+        LogError::Unconfirmed(_) => Some(
+            "nothing was done: try again when they answer, or take those who are gone for good out of \
+             `log/witnesses.policy`",
+        ),
+        _ => None,
+    };
     let failure = Failure::unreadable(error);
-    if busy { failure.help("stop the daemon first: it has the log while it runs") } else { failure }
+    match help {
+        Some(help) => failure.help(help),
+        None => failure,
+    }
 }
 
 fn open(places: &LogPlaces) -> Result<Log, Failure> {
@@ -146,6 +164,7 @@ fn status(places: &LogPlaces, global: &Global) -> Result<u8, Failure> {
             "record": "log", "origin": status.origin, "key": key.as_ref().ok(), "size": status.size,
             "root": status.root, "witnessed": status.witnessed, "waiting": status.waiting,
             "open_segments": status.open_segments, "frozen": status.frozen, "writers": writers,
+            "waits": status.waits.as_ref().map(|wait| json!({"since": wait.since, "why": wait.why})),
         }))?;
     } else {
         show(&status, key.as_deref().ok(), &mut out)?;
@@ -176,6 +195,9 @@ fn show(status: &LogStatus, key: Option<&str>, out: &mut Out) -> Result<(), Fail
             writer.segments
         ))?;
     }
+    if let Some(wait) = &status.waits {
+        out.line(format_args!("{NOTICE}waits{NOTICE:#}     {}", clean_line(&wait.to_string())))?;
+    }
     if let Some(reason) = &status.frozen {
         out.line(format_args!("{NOTICE}frozen    {}{NOTICE:#}", clean_line(reason)))?;
     }
@@ -201,21 +223,40 @@ fn find_writer(places: &LogPlaces, start: &str) -> Result<KeyId, Failure> {
     }
 }
 
-/// Ends the log; its leaves. What is due is logged, unless a witness has seen more than the log remembers: such a log
+/// A log that has ended.
+struct Frozen {
+    size: u64,
+    /// Whether its witnesses have cosigned the last tree, as many as its policy asks for; none where it has none, or
+    /// they contradict it.
+    cosigned: Option<bool>,
+    /// Nobody else has it.
+    _log: Log,
+}
+
+/// Ends the log. What is due is logged and cosigned, unless a witness has seen more than the log remembers: such a log
 /// signs nothing any more.
-fn freeze(places: &LogPlaces, reason: &str) -> Result<(Log, u64), Failure> {
+fn freeze(places: &LogPlaces, reason: &str) -> Result<Frozen, Failure> {
     let mut log = Log::open(places).map_err(failed)?;
-    let frozen = match cosign::after_round()(&mut log) {
-        Ok(()) => log.freeze(reason).map(drop),
-        Err(LogError::RolledBack { .. }) => log.freeze_as_it_is(reason),
+    let mut ask_witnesses = cosign::after_round();
+    let mut contradicted = false;
+    let frozen = match ask_witnesses(&mut log) {
+        Ok(()) => log.freeze(reason).and_then(|_| ask_witnesses(&mut log)),
+        Err(LogError::RolledBack { .. }) => {
+            contradicted = true;
+            log.freeze_as_it_is(reason)
+        }
         Err(error) => Err(error),
     };
     match frozen {
         Ok(()) | Err(LogError::Frozen { .. }) => {}
         Err(error) => return Err(failed(error)),
     }
-    let size = LogReader::open(places).and_then(|log| log.status()).map_err(failed)?.size;
-    Ok((log, size))
+    let status = LogReader::open(places).and_then(|log| log.status()).map_err(failed)?;
+    let witnesses = witness_policy(places).map_err(failed)?;
+    let cosigned = witnesses
+        .filter(|policy| !contradicted && !policy.witnesses().is_empty())
+        .map(|_| status.witnessed == Some(status.size));
+    Ok(Frozen { size: status.size, cosigned, _log: log })
 }
 
 /// Ends the log and moves store, log and keys into a folder that is a state folder of its own.
@@ -228,10 +269,10 @@ fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Res
     let origin = ledger.origin().to_owned();
     drop(ledger);
     // A log that must not sign any more is put aside as it is.
-    let (log, unfrozen) = match Log::open(places) {
+    let (frozen, unfrozen) = match Log::open(places) {
         Ok(log) => {
             drop(log);
-            (Some(freeze(places, reason)?.0), None)
+            (Some(freeze(places, reason)?), None)
         }
         Err(error @ LogError::Busy { .. }) => return Err(failed(error)),
         Err(error) => (None, Some(error.to_string())),
@@ -257,19 +298,26 @@ fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Res
     if let Some(policy) = witnesses {
         put(&places.witnesses(), &policy, 0o644).map_err(failed)?;
     }
-    drop(log);
+    let cosigned = frozen.and_then(|frozen| frozen.cosigned);
     let became = match &unfrozen {
         None => "is frozen".to_owned(),
         Some(why) => format!("was put aside as it is, since it could not go on ({})", clean_line(why)),
     };
-    let text = format!(
+    let mut text = format!(
         "the log of {} {became}; its store is in `{}`, which `--home` opens",
         clean_line(&origin),
         archive.display()
     );
+    if cosigned == Some(false) {
+        let ask = format!("portcullis log freeze --reason again --home {}", archive.display());
+        text.push_str(&format!(
+            "\nits witnesses have not cosigned the last tree; run `{ask}` when they answer"
+        ));
+    }
     told(
         global,
-        &json!({"record": "rotated", "origin": origin, "archive": archive, "not_frozen": unfrozen}),
+        &json!({"record": "rotated", "origin": origin, "archive": archive, "not_frozen": unfrozen,
+            "cosigned": cosigned}),
         &text,
     )
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use portcullis_contracts::verify::Status;
 use portcullis_core::bundle::AnchorTime;
+use portcullis_gateway::cosign;
 use portcullis_governance::trace;
 use portcullis_governance::verification::VerificationRow;
 use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round};
@@ -116,7 +117,7 @@ fn keep_log(opened: &Opened, ledger: &Ledger) -> Result<Option<LogThread>, Failu
             tracing::warn!(%error, "the log does not go on");
         }
     };
-    let thread = LogThread::start(LogPlaces::beside(ledger.folder()), told, |_| Ok(()));
+    let thread = LogThread::start(LogPlaces::beside(ledger.folder()), told, cosign::after_round());
     let thread = thread.map_err(Failure::unreadable)?;
     ledger.set_anchor(thread.anchor());
     Ok(Some(thread))

@@ -1,0 +1,121 @@
+//! Whether this process may sign, or its log may be an old copy.
+//!
+//! A log that was restored from a backup looks like one that was merely stopped: nothing on this machine tells them
+//! apart. Those who cosigned what came after the backup can. So a process that finds a log which names witnesses signs
+//! no tree before they have confirmed the one that it found. It records runs meanwhile, asks again every few seconds,
+//! and goes on by itself. What was signed before and not yet put out is put out all the same: it is no other history.
+//!
+//! *What confirms:* a cosignature, made for this process, over the very tree that the log remembers. A witness gives none
+//! when it knows a larger tree or another root. No other answer says as much: a witness may not watch the log, or a
+//! proxy may answer in its place. A witness that contradicts keeps the log waiting, whoever else confirms.
+//!
+//! *How many:* those who confirm are a quorum of `log/witnesses.policy`, or no quorum can do without them; one at least.
+//! Where any two quorums have a witness in common, somebody who confirms was then part of every quorum that ever
+//! cosigned, so no tree which a reader of that policy accepted is contradicted. That is one of *all*, two of *two of
+//! three*, and no more than what an export needs anyway. Quorums that have nobody in common (*any of two*, `none`) do not
+//! keep their readers from being shown two histories by the log itself; more than one answer would only stop it longer.
+//!
+//! A log that this process made needs nobody's word, since its key is new. Neither does one that this process left
+//! as it finds it ([`Log::resume`]).
+
+use std::fmt;
+use std::time::SystemTime;
+
+use portcullis_core::time::Timestamp;
+use portcullis_proof::log::TreeHead;
+
+use super::Log;
+use super::cosign::witness_policy;
+use super::error::LogError;
+
+/// What a log waits for before it signs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogWait {
+    /// Since when.
+    pub since: Timestamp,
+    /// What each witness that did not confirm said, in one line.
+    pub why: String,
+}
+
+impl fmt::Display for LogWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the log waits since {} for its witnesses to confirm that it is no old copy, and signs nothing new until \
+             then: {}",
+            self.since, self.why
+        )
+    }
+}
+
+/// How the log of a process stands with its witnesses.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) wait: LogWait,
+    /// Whether anybody was asked on behalf of this process.
+    pub(super) begun: bool,
+}
+
+impl Log {
+    /// What the log waits for before it signs; none when it signs.
+    #[must_use]
+    pub fn waits(&self) -> Option<&LogWait> {
+        self.waiting.as_ref().map(|waiting| &waiting.wait)
+    }
+
+    /// The tree that the log signed last, where it needs nobody's word for it: what to [`Log::resume`] from. None where
+    /// it waits, or where its database cannot be read any more.
+    #[must_use]
+    pub fn vouched(&self) -> Option<TreeHead> {
+        if self.waiting.is_some() {
+            return None;
+        }
+        self.database.tree().ok().map(|tree| tree.head)
+    }
+
+    /// Goes on without asking where the log still is as this process left it.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub fn resume(&mut self, left: TreeHead) -> Result<(), LogError> {
+        if self.database.tree()?.head == left { self.confirmed() } else { Ok(()) }
+    }
+
+    /// Waits from now on, where there are witnesses who could know more.
+    pub(super) fn begin_to_wait(&mut self) -> Result<(), LogError> {
+        let why = match witness_policy(&self.places) {
+            Ok(policy) if policy.as_ref().is_none_or(|policy| policy.witnesses().is_empty()) => {
+                return self.confirmed();
+            }
+            Ok(_) => "nobody was asked yet".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since = Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+        let wait = LogWait { since, why };
+        self.database.put_wait(Some(&wait))?;
+        self.waiting = Some(Waiting { wait, begun: false });
+        Ok(())
+    }
+
+    /// The log is no old copy, as far as can be known.
+    pub(super) fn confirmed(&mut self) -> Result<(), LogError> {
+        self.database.put_wait(None)?;
+        self.waiting = None;
+        Ok(())
+    }
+
+    /// Goes on to wait, for this reason.
+    pub(super) fn wait_on(&mut self, why: String) -> Result<(), LogError> {
+        let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.wait.why != why) else {
+            return Ok(());
+        };
+        waiting.wait.why = why;
+        self.database.put_wait(Some(&waiting.wait))
+    }
+
+    /// Nothing new is signed by a log that waits.
+    pub(super) fn check_confirmed(&self) -> Result<(), LogError> {
+        self.waits().map_or(Ok(()), |wait| Err(LogError::Unconfirmed(wait.clone())))
+    }
+}
