@@ -33,6 +33,9 @@ pub enum KeptError {
     Put(#[from] LogError),
 }
 
+/// The most states that are set aside beside one.
+const ASIDE_MAX: usize = 16;
+
 /// A file of state, held until this is dropped or the process dies.
 #[derive(Debug)]
 pub(crate) struct Kept {
@@ -43,7 +46,13 @@ pub(crate) struct Kept {
 impl Kept {
     /// Takes hold of a state and reads it; none where there is no file yet.
     pub(crate) fn open(path: &Path, bytes_max: u64) -> Result<(Self, Option<Vec<u8>>), KeptError> {
-        let failed = |path: &Path, source| KeptError::Io { path: path.to_owned(), source };
+        let kept = Self::hold(path)?;
+        let bytes = kept.read(bytes_max)?;
+        Ok((kept, bytes))
+    }
+
+    /// Takes hold of a state.
+    pub(crate) fn hold(path: &Path) -> Result<Self, KeptError> {
         // Beside the file, which is replaced whenever it changes.
         let lock_path = beside(path, ".lock");
         let lock = File::options()
@@ -57,16 +66,34 @@ impl Kept {
             Err(TryLockError::WouldBlock) => return Err(KeptError::Busy(path.to_owned())),
             Err(TryLockError::Error(error)) => return Err(failed(&lock_path, error)),
         }
-        let kept = Self { path: path.to_owned(), _lock: lock };
-        let bytes = match fs::metadata(path) {
+        Ok(Self { path: path.to_owned(), _lock: lock })
+    }
+
+    /// Reads the state; none where there is no file yet.
+    pub(crate) fn read(&self, bytes_max: u64) -> Result<Option<Vec<u8>>, KeptError> {
+        match fs::metadata(&self.path) {
             Ok(meta) if meta.len() > bytes_max => {
-                return Err(kept.malformed(format!("it has more than {bytes_max} bytes")));
+                Err(self.malformed(format!("it has more than {bytes_max} bytes")))
             }
-            Ok(_) => Some(fs::read(path).map_err(|error| failed(path, error))?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(path, error)),
+            Ok(_) => Ok(Some(fs::read(&self.path).map_err(|error| failed(&self.path, error))?)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(&self.path, error)),
+        }
+    }
+
+    /// Moves a state that cannot be used out of the way, to a name that is free.
+    pub(crate) fn set_aside(&self) -> Result<(), KeptError> {
+        let free = (1..=ASIDE_MAX).map(|number| beside(&self.path, &format!(".unusable-{number}")));
+        let Some(aside) = free.into_iter().find(|path| !path.exists()) else {
+            let why = format!(
+                "it cannot be used, and {ASIDE_MAX} like it lie beside it; look into them, and remove them"
+            );
+            return Err(self.malformed(why));
         };
-        Ok((kept, bytes))
+        match fs::rename(&self.path, &aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&self.path, error)),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn malformed(&self, message: String) -> KeptError {
@@ -81,6 +108,10 @@ impl Kept {
     pub(crate) fn put(&self, bytes: &[u8]) -> Result<(), LogError> {
         put(&self.path, bytes, 0o600)
     }
+}
+
+fn failed(path: &Path, source: io::Error) -> KeptError {
+    KeptError::Io { path: path.to_owned(), source }
 }
 
 /// A file beside another.

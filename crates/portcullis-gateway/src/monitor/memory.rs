@@ -1,7 +1,7 @@
 //! What a monitor remembers of a log between two looks, in one JSON file.
 //!
 //! It is little: the newest checkpoint, how many leaves were reported on, and when the log had how many. What the
-//! leaves say is read again at every start, from the tree that is remembered.
+//! leaves say is in a file of its own (`leaves`), which may be behind.
 
 use std::path::Path;
 
@@ -50,14 +50,23 @@ impl Memory {
         }
     }
 
-    /// Takes hold of a state and reads it.
-    pub(super) fn open(path: &Path, origin: &str, trust: &TrustPolicy) -> Result<(Kept, Self), KeptError> {
-        let (kept, bytes) = Kept::open(path, STATE_BYTES_MAX)?;
-        let memory = match bytes {
-            Some(bytes) => read(&bytes, origin, trust).map_err(|message| kept.malformed(message))?,
-            None => Self::new(origin),
+    /// Takes hold of a state and reads it. One that cannot be used is as good as none, and is told: why, at the end.
+    pub(super) fn open(
+        path: &Path,
+        origin: &str,
+        trust: &TrustPolicy,
+    ) -> Result<(Kept, Self, Option<String>), KeptError> {
+        let kept = Kept::hold(path)?;
+        let memory = match kept.read(STATE_BYTES_MAX) {
+            Ok(None) => Ok(Self::new(origin)),
+            Ok(Some(bytes)) => read(&bytes, origin, trust),
+            Err(KeptError::Malformed { message, .. }) => Err(message),
+            Err(error) => return Err(error),
         };
-        Ok((kept, memory))
+        Ok(match memory {
+            Ok(memory) => (kept, memory, None),
+            Err(message) => (kept, Self::new(origin), Some(message)),
+        })
     }
 
     pub(super) fn put(&self, kept: &Kept) -> Result<(), LogError> {

@@ -9,21 +9,25 @@
 //! Nothing that is read is believed before it was held against a signed tree, so it does not matter from where it
 //! comes. A *leaf* is reported on once. A *standing* alert (a log that forked, a number that does not come, a
 //! cosignature that is too old) is reported when it begins, and again when it begins anew.
+//!
+//! Between two starts it keeps what it remembers (`memory`) and what it has read (`leaves`). A state that cannot be used is
+//! an alert, is set aside, and everything begins anew: nothing of it is believed.
 
 mod fork;
+mod leaves;
 mod memory;
 mod source;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use portcullis_ledger::log::LogError;
+use portcullis_ledger::log::put;
 use portcullis_proof::Digest;
 use portcullis_proof::log::tile::{TILE_WIDTH, read_bundle};
 use portcullis_proof::log::tree::{root, verify_consistency};
 use portcullis_proof::log::{
-    Checkpoint, CompactRange, Monitor, Note, PolicyError, TileError, TileId, TileKind, TileReader,
-    TileSource as _, TreeHead, TrustPolicy, VerifierKey, leaf_hash,
+    Checkpoint, Note, PolicyError, TileError, TileId, TileKind, TileReader, TileSource as _, TreeHead,
+    TrustPolicy, VerifierKey, leaf_hash,
 };
 use serde::Serialize;
 
@@ -31,9 +35,14 @@ pub use self::fork::{FORK_BYTES_MAX, ForkError, ForkProof};
 pub use self::source::LogSource;
 pub use crate::kept::KeptError;
 
+use self::leaves::Read;
 use self::memory::Memory;
-use crate::kept::Kept;
+use crate::kept::{Kept, beside};
 
+/// The ending of the name of the file with what was read.
+const LEAVES_ENDING: &str = ".leaves";
+/// What was read is filed once this many leaves are new, and an eighth of it.
+const LEAVES_A_FILE_MIN: u64 = 256;
 /// The most alerts of one look that are told; of more there is the number.
 pub const ALERTS_MAX: usize = 1000;
 
@@ -96,9 +105,17 @@ pub struct Watch {
     options: WatchOptions,
     kept: Option<Kept>,
     memory: Memory,
-    /// The leaves that the monitor has read, as a tree.
-    range: CompactRange,
-    monitor: Monitor,
+    /// Whose enrolments count.
+    admins: Vec<VerifierKey>,
+    read: Read,
+    /// How many leaves the file has of what was read.
+    filed: u64,
+    /// Whether what was read is of an earlier process, and was not yet held against the log.
+    resumed: bool,
+    /// What is wrong with the state, until it is told.
+    unusable: Vec<WatchAlert>,
+    /// Whether the state is to be set aside before another takes its place.
+    aside: bool,
     standing: BTreeSet<(String, String)>,
 }
 
@@ -116,22 +133,61 @@ impl Watch {
     /// # Errors
     /// When the state cannot be used.
     pub fn open(options: WatchOptions, state: Option<&Path>) -> Result<Self, KeptError> {
-        let (kept, memory) = match state {
-            Some(path) => {
-                let (kept, memory) = Memory::open(path, &options.origin, &options.trust)?;
-                (Some(kept), memory)
-            }
-            None => (None, Memory::new(&options.origin)),
-        };
         let admins: Vec<VerifierKey> = options.trust.admins(&options.origin).cloned().collect();
-        let monitor = Monitor::new(&options.origin, admins);
-        let (range, standing) = (CompactRange::new(), BTreeSet::new());
-        Ok(Self { options, kept, memory, range, monitor, standing })
+        let mut watch = Self {
+            kept: None,
+            memory: Memory::new(&options.origin),
+            read: Read::nothing(&options.origin, &admins),
+            options,
+            admins,
+            filed: 0,
+            resumed: false,
+            unusable: Vec::new(),
+            aside: false,
+            standing: BTreeSet::new(),
+        };
+        if let Some(path) = state {
+            watch.take_up(path)?;
+        }
+        Ok(watch)
+    }
+
+    /// Goes on from a state.
+    fn take_up(&mut self, path: &Path) -> Result<(), KeptError> {
+        let (kept, memory, unusable) = Memory::open(path, &self.options.origin, &self.options.trust)?;
+        (self.kept, self.memory) = (Some(kept), memory);
+        if let Some(why) = unusable {
+            self.aside = true;
+            self.unusable.push(unusable_state(format!(
+                "the state `{}` cannot be used: {why}; it is set aside, and since nothing of it is believed, a log that \
+                 forked or went back meanwhile is not noticed",
+                path.display()
+            )));
+            return Ok(());
+        }
+        let newest = self.memory.newest().map(|(checkpoint, _)| checkpoint);
+        let leaves = beside(path, LEAVES_ENDING);
+        let (origin, told) = (&self.options.origin, self.memory.told);
+        match Read::from_file(&leaves, origin, &self.admins, told, newest.as_ref()) {
+            Ok(Some(read)) => {
+                (self.filed, self.resumed) = (read.range.size(), true);
+                self.read = read;
+            }
+            Ok(None) => {}
+            Err(why) => self.unusable.push(unusable_state(format!(
+                "`{}` cannot be used: {why}; all leaves are read again",
+                leaves.display()
+            ))),
+        }
+        Ok(())
     }
 
     /// Looks at the log. `now` is in seconds since 1970.
     pub fn look(&mut self, source: &LogSource, now: u64) -> Look {
         let mut look = Look::default();
+        for alert in std::mem::take(&mut self.unusable) {
+            look.add(alert);
+        }
         let mut standing = Vec::new();
         match self.follow(source, now, &mut look) {
             Ok(()) => {}
@@ -154,17 +210,43 @@ impl Watch {
         self.standing = holds;
         look.tree = self.memory.newest().map(|(checkpoint, _)| checkpoint.head());
         (look.missing, look.open) =
-            (self.monitor.missing().count() as u64, self.monitor.open().count() as u64);
+            (self.read.monitor.missing().count() as u64, self.read.monitor.open().count() as u64);
         look.cosigned = self.memory.cosigned;
         look
     }
 
-    /// Makes durable what was told. To be called once the alerts of a look are out: a crash before tells them again.
+    /// Makes durable what was told, and what was read where much of it is new. To be called once the alerts of a look are
+    /// out: a crash before tells them again.
     ///
     /// # Errors
     /// When the state could not be written.
-    pub fn remember(&mut self) -> Result<(), LogError> {
-        self.kept.as_ref().map_or(Ok(()), |kept| self.memory.put(kept))
+    pub fn remember(&mut self) -> Result<(), KeptError> {
+        let Some(kept) = &self.kept else { return Ok(()) };
+        if std::mem::take(&mut self.aside)
+            && let Err(error) = kept.set_aside()
+        {
+            self.aside = true;
+            return Err(error);
+        }
+        self.memory.put(kept)?;
+        let new = self.read.range.size().saturating_sub(self.filed);
+        if new >= LEAVES_A_FILE_MIN.max(self.filed / 8) { self.file_leaves().map(drop) } else { Ok(()) }
+    }
+
+    /// Makes durable what was read, so that the next start reads on from here. To be called after [`Watch::remember`].
+    /// The answer is whether it is: of a log that is too long for it, the beginning stays.
+    ///
+    /// # Errors
+    /// When the file could not be written.
+    pub fn file_leaves(&mut self) -> Result<bool, KeptError> {
+        let (size, told) = (self.read.range.size(), self.memory.told);
+        let Some(kept) = self.kept.as_ref().filter(|_| size != self.filed && size <= told) else {
+            return Ok(true);
+        };
+        let Some(bytes) = self.read.to_bytes(&self.options.origin, &self.admins) else { return Ok(false) };
+        put(&beside(kept.path(), LEAVES_ENDING), &bytes, 0o600)?;
+        self.filed = size;
+        Ok(true)
     }
 
     fn follow(&mut self, source: &LogSource, now: u64, look: &mut Look) -> Result<(), Stop> {
@@ -183,7 +265,8 @@ impl Watch {
             continues(source, (&known, Some(signed)), (&checkpoint, &note), &reader)?;
         }
         self.memory.advance(&checkpoint, note.to_string(), now);
-        while self.range.size() < head.size {
+        self.check_resumed(&reader, head, look)?;
+        while self.read.range.size() < head.size {
             self.read_bundle(source, &reader, head, look)?;
         }
         lacking.map_or(Ok(()), |why| Err(Stop::Unread(why)))
@@ -208,6 +291,35 @@ impl Watch {
         }
     }
 
+    /// Holds what an earlier process read against the tree that the log shows, which continues the one that was
+    /// remembered. What is not its beginning is not believed.
+    fn check_resumed(
+        &mut self,
+        reader: &TileReader<'_, LogSource>,
+        head: TreeHead,
+        look: &mut Look,
+    ) -> Result<(), Stop> {
+        let read = self.read.range.head();
+        if !self.resumed {
+            return Ok(());
+        }
+        let shown = match read.size {
+            0 => read.root,
+            size if size == head.size => head.root,
+            size => beginning(reader, size, head)?.0,
+        };
+        self.resumed = false;
+        if shown != read.root {
+            (self.read, self.filed) = (Read::nothing(&self.options.origin, &self.admins), 0);
+            look.add(unusable_state(format!(
+                "what was read of the leaves is not the beginning of the tree of {} leaves that the log signed: it is of \
+                 another history, or was changed; all leaves are read again",
+                head.size
+            )));
+        }
+        Ok(())
+    }
+
     /// Reads leaves up to the end of a bundle. The monitor gets them once they are known to be in the tree.
     fn read_bundle(
         &mut self,
@@ -216,7 +328,7 @@ impl Watch {
         head: TreeHead,
         look: &mut Look,
     ) -> Result<(), Stop> {
-        let (first, width) = (self.range.size(), u64::from(TILE_WIDTH));
+        let (first, width) = (self.read.range.size(), u64::from(TILE_WIDTH));
         let differ = |message: String| stop("leaves-differ", message);
         let tile = TileId::in_tree(TileKind::Entries, first / width, head.size)
             .ok_or_else(|| differ(format!("a tree of {} leaves has no leaf {first}", head.size)))?;
@@ -225,7 +337,7 @@ impl Watch {
         let entries =
             read_bundle(&bytes, tile.width()).map_err(|error| differ(format!("`{tile}`: {error}")))?;
         let fresh: Vec<&[u8]> = entries.into_iter().skip((first % width) as usize).collect();
-        let mut range = self.range.clone();
+        let mut range = self.read.range.clone();
         for entry in &fresh {
             range.push(leaf_hash(entry)).map_err(|error| differ(error.to_string()))?;
         }
@@ -235,8 +347,9 @@ impl Watch {
             differ(format!("the leaves {first} to {last} that are shown are not those of the tree: {error}"))
         })?;
         for (entry, index) in fresh.iter().zip(first..) {
-            let alerts = self.monitor.read(entry).map_err(|error| Stop::Unread(error.to_string()))?;
-            self.range.push(leaf_hash(entry)).map_err(|error| differ(error.to_string()))?;
+            let read = &mut self.read;
+            let alerts = read.monitor.read(entry).map_err(|error| Stop::Unread(error.to_string()))?;
+            read.range.push(leaf_hash(entry)).map_err(|error| differ(error.to_string()))?;
             if index < self.memory.told {
                 continue;
             }
@@ -262,13 +375,13 @@ impl Watch {
             message,
             fork: None,
         };
-        let missing = self.monitor.missing().filter(|run| overdue(run.since, self.options.missing_for));
+        let missing = self.read.monitor.missing().filter(|run| overdue(run.since, self.options.missing_for));
         standing.extend(missing.take(ALERTS_MAX).map(|run| {
             let (writer, epoch, number) = (run.writer, run.epoch, run.run_no);
             let message = format!("number {number} of epoch {epoch} of writer `{writer}` was passed over");
             alert("run-missing", Some(run.since), message)
         }));
-        let open = self.monitor.open().filter(|segment| overdue(segment.since, self.options.open_for));
+        let open = self.read.monitor.open().filter(|segment| overdue(segment.since, self.options.open_for));
         let mut open: Vec<_> = open.collect();
         open.sort_by_key(|segment| segment.since);
         standing.extend(open.into_iter().take(ALERTS_MAX).map(|segment| {
@@ -294,6 +407,10 @@ impl Look {
     fn add(&mut self, alert: WatchAlert) {
         if self.alerts.len() < ALERTS_MAX { self.alerts.push(alert) } else { self.more += 1 }
     }
+}
+
+fn unusable_state(message: String) -> WatchAlert {
+    WatchAlert { kind: "state-unusable".to_owned(), index: None, message, fork: None }
 }
 
 fn stop(kind: &str, message: String) -> Stop {

@@ -144,7 +144,14 @@ pub(crate) fn other_history(at: u64, runs: u64) -> Tree {
     tree
 }
 
-type Files = Arc<Mutex<BTreeMap<String, (u16, Vec<u8>)>>>;
+/// What is served, and what was asked for.
+#[derive(Default)]
+struct Shelf {
+    files: BTreeMap<String, (u16, Vec<u8>)>,
+    asked: Vec<String>,
+}
+
+type Files = Arc<Mutex<Shelf>>;
 
 /// What is served, and the server.
 pub(crate) struct Served {
@@ -155,7 +162,9 @@ pub(crate) struct Served {
 
 async fn serve(State(files): State<Files>, uri: Uri) -> (StatusCode, Vec<u8>) {
     let path = uri.path().strip_prefix("/log/").unwrap_or_default();
-    let found = files.lock().unwrap().get(path).cloned().unwrap_or((404, b"no such file".to_vec()));
+    let mut shelf = files.lock().unwrap();
+    shelf.asked.push(path.to_owned());
+    let found = shelf.files.get(path).cloned().unwrap_or((404, b"no such file".to_vec()));
     (StatusCode::from_u16(found.0).unwrap(), found.1)
 }
 
@@ -176,12 +185,18 @@ impl Served {
 
     /// Serves these files and no others.
     pub(crate) fn serve(&self, files: BTreeMap<String, Vec<u8>>) {
-        *self.files.lock().unwrap() = files.into_iter().map(|(path, bytes)| (path, (200, bytes))).collect();
+        self.files.lock().unwrap().files =
+            files.into_iter().map(|(path, bytes)| (path, (200, bytes))).collect();
     }
 
     /// Changes one file, which has to be there.
     pub(crate) fn change(&self, path: &str, change: impl FnOnce(&mut (u16, Vec<u8>))) {
-        change(self.files.lock().unwrap().get_mut(path).unwrap());
+        change(self.files.lock().unwrap().files.get_mut(path).unwrap());
+    }
+
+    /// What was asked for since this was called last.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.files.lock().unwrap().asked)
     }
 }
 

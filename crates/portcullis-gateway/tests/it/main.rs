@@ -8,4 +8,5 @@ mod log;
 mod lying;
 mod monitor;
 mod replies;
+mod resumed;
 mod witness;

@@ -15,20 +15,20 @@ use crate::lying::{ORIGIN, Served, Tree, Writer, honest, log_key, other_history}
 type Lie<'l> = dyn Fn(&mut BTreeMap<String, Vec<u8>>) + 'l;
 
 /// The hour that the clock of these tests begins at.
-const START: u64 = 1_800_000_000;
-const HOUR: u64 = 3600;
+pub(crate) const START: u64 = 1_800_000_000;
+pub(crate) const HOUR: u64 = 3600;
 
-fn trust(more: &str) -> TrustPolicy {
+pub(crate) fn trust(more: &str) -> TrustPolicy {
     let text = format!("log {}\n{more}", log_key().verifier());
     let text = if text.contains("quorum") { text } else { format!("{text}quorum none\n") };
     TrustPolicy::parse(text.as_bytes()).unwrap()
 }
 
-fn options(trust: TrustPolicy) -> WatchOptions {
+pub(crate) fn options(trust: TrustPolicy) -> WatchOptions {
     WatchOptions { trust, origin: ORIGIN.to_owned(), missing_for: HOUR, open_for: 24 * HOUR, stale: HOUR }
 }
 
-fn watch(state: Option<&Path>) -> Watch {
+pub(crate) fn watch(state: Option<&Path>) -> Watch {
     Watch::open(options(trust("")), state).unwrap()
 }
 
@@ -60,7 +60,7 @@ impl Followed {
     }
 }
 
-fn kinds(look: &Look) -> Vec<&str> {
+pub(crate) fn kinds(look: &Look) -> Vec<&str> {
     look.alerts.iter().map(|alert| alert.kind.as_str()).collect()
 }
 
@@ -414,9 +414,32 @@ fn states_and_proofs_are_read_strictly() {
     ] {
         assert_ne!(wrong, good);
         fs::write(&state, &wrong).unwrap();
-        let error = open().unwrap_err().to_string();
-        assert!(error.contains("cannot be read"), "{error}");
+        for _ in 0..2 {
+            // Told at each start until it was told to its end, and everything begins anew.
+            let mut watch = open().unwrap();
+            let look = watch.look(&source, START);
+            assert_eq!((kinds(&look).as_slice(), look.leaves), (&["state-unusable"][..], 7), "{look:?}");
+            assert_eq!(kinds(&watch.look(&source, START)), [""; 0]);
+        }
+        assert_eq!(fs::read_to_string(&state).unwrap(), wrong, "nothing is written over it");
+        let mut watch = open().unwrap();
+        watch.look(&source, START);
+        watch.remember().unwrap();
+        drop(watch);
+        assert_eq!(kinds(&open().unwrap().look(&source, START)), [""; 0]);
+        let aside = folder.path().join("audit.state.unusable-1");
+        assert_eq!(fs::read_to_string(&aside).unwrap(), wrong, "and it is kept");
+        fs::remove_file(aside).unwrap();
     }
+    fs::write(&state, "no").unwrap();
+    for number in 1..=16 {
+        fs::write(folder.path().join(format!("audit.state.unusable-{number}")), "no").unwrap();
+    }
+    let mut watch = open().unwrap();
+    watch.look(&source, START);
+    let error = watch.remember().unwrap_err().to_string();
+    assert!(error.contains("16 like it lie beside it"), "{error}");
+    assert_eq!(fs::read_to_string(&state).unwrap(), "no");
 
     let (one, other) = (honest(12), other_history(10, 12));
     let path = Vec::new();

@@ -65,7 +65,8 @@ pub enum RunState {
 }
 
 impl RunState {
-    const ALL: [RunState; 4] = [RunState::Open, RunState::Progress, RunState::Closed, RunState::Abandoned];
+    pub(super) const ALL: [RunState; 4] =
+        [RunState::Open, RunState::Progress, RunState::Closed, RunState::Abandoned];
 
     /// The word for people.
     #[must_use]

@@ -39,7 +39,7 @@ pub use files::ExportFiles;
 pub use history::{Fork, History, HistoryError};
 pub use key::{KeyError, KeyKind, NoteSigner, VerifierKey};
 pub use leaf::{KeyId, Leaf, LeafError, RunHead, RunState};
-pub use monitor::{Alert, AlertKind, Monitor};
+pub use monitor::{Alert, AlertKind, Monitor, MonitorState, StateError};
 pub use note::{Note, NoteError};
 pub use policy::{Endorsed, Policy, PolicyError, TrustPolicy};
 pub use proof::TlogProof;

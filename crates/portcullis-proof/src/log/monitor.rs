@@ -5,13 +5,18 @@
 //! kept: numbers that a writer has passed over ([`Monitor::missing`]) and segments without end ([`Monitor::open`]),
 //! each with the index since when, so that the caller can set deadlines.
 //!
-//! It takes the leaves for granted: whoever feeds it has read them from tiles of a checkpoint that it follows.
+//! It takes the leaves for granted: whoever feeds it has read them from tiles of a checkpoint that it follows. What it
+//! knows can be put aside and taken up again ([`Monitor::state`], [`Monitor::resume`]).
+
+mod state;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::chain::{Digest, Id};
 use crate::log::key::VerifierKey;
 use crate::log::leaf::{KeyId, Leaf, RunHead, RunState, SignedLeaf, key_id};
+
+pub use self::state::{MonitorState, StateError};
 
 /// The most heads of a log that one monitor follows.
 pub const MONITOR_HEADS_MAX: usize = 1 << 22;

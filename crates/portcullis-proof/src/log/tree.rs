@@ -332,6 +332,19 @@ impl CompactRange {
         Ok(CompactRange { size, peaks: peaks(nodes, 0, size)? })
     }
 
+    /// The tree that has these peaks, from left to right; none when a tree of that size has another number of them.
+    #[must_use]
+    pub fn from_peaks(size: u64, peaks: Vec<Digest>) -> Option<CompactRange> {
+        let fits = size <= TREE_SIZE_MAX && peaks.len() == size.count_ones() as usize;
+        fits.then_some(CompactRange { size, peaks })
+    }
+
+    /// The peaks, from left to right; one for every bit of the size.
+    #[must_use]
+    pub fn peaks(&self) -> &[Digest] {
+        &self.peaks
+    }
+
     /// Adds a leaf and tells of every complete node that it makes, the leaf first: level, index, hash.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! `portcullis monitor`: follows a log and says what no export can show.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -106,10 +106,23 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             tell(&origin, &look, &args.forks, global)?;
         }
         watch.remember().map_err(Failure::unreadable)?;
-        let Some(every) = args.every else { return Ok(exit_code(&look)) };
+        let Some(every) = args.every else {
+            file_leaves(&mut watch)?;
+            return Ok(exit_code(&look));
+        };
         incomplete = look.incomplete;
         thread::sleep(every);
     }
+}
+
+/// Keeps what was read for the next start.
+fn file_leaves(watch: &mut Watch) -> Result<(), Failure> {
+    if !watch.file_leaves().map_err(Failure::unreadable)? {
+        let note =
+            "note: the log is too long to keep all that was read of it; the next start reads the rest again";
+        let _unwritten = writeln!(anstream::stderr(), "{note}");
+    }
+    Ok(())
 }
 
 fn exit_code(look: &Look) -> u8 {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use portcullis_proof::export::SegmentState;
 use portcullis_proof::log::leaf::SignedLeaf;
 use portcullis_proof::log::monitor::MONITOR_MISSING_MAX;
-use portcullis_proof::log::{AlertKind, Leaf, Monitor, RunHead, RunState};
+use portcullis_proof::log::{AlertKind, CompactRange, Leaf, Monitor, RunHead, RunState, leaf_hash};
 use portcullis_proof::{Digest, Hex};
 
 use super::verdicts::cases::revoke;
@@ -65,10 +65,21 @@ impl Writer {
 
     /// Every alert, as index and kind.
     fn alerts(&self) -> (Monitor, Vec<(u64, AlertKind)>) {
-        let mut monitor = Monitor::new(ORIGIN, vec![log_key().verifier().clone()]);
+        let admins = || vec![log_key().verifier().clone()];
+        let mut monitor = Monitor::new(ORIGIN, admins());
         let alerts =
             self.leaves.iter().flat_map(|leaf| monitor.read(leaf.bytes()).unwrap()).collect::<Vec<_>>();
         assert_eq!(monitor.next_index(), self.leaves.len() as u64);
+        // One that is put aside and taken up again before every leaf says the same.
+        let mut resumed = Monitor::new(ORIGIN, admins());
+        let mut again = Vec::new();
+        for leaf in &self.leaves {
+            let text = serde_json::to_string(&resumed.state()).unwrap();
+            resumed = Monitor::resume(ORIGIN, admins(), serde_json::from_str(&text).unwrap()).unwrap();
+            again.extend(resumed.read(leaf.bytes()).unwrap());
+        }
+        assert_eq!(again, alerts);
+        assert_eq!(resumed.state(), monitor.state());
         (monitor, alerts.into_iter().map(|alert| (alert.index, alert.kind)).collect())
     }
 }
@@ -213,4 +224,50 @@ fn every_lie_is_named() {
         json.starts_with(r#"{"index":0,"kind":"leaf-malformed","message":"byte 0 of the leaf"#),
         "{json}"
     );
+}
+
+#[test]
+fn a_state_that_no_monitor_left_is_refused() {
+    let mut writer = Writer::new();
+    let a = writer.head(0x51, 0, RunState::Open, 0, None);
+    writer.head(0x51, 0, RunState::Progress, 4, Some(a));
+    writer.head(0x54, 3, RunState::Open, 0, None);
+    let state = serde_json::to_value(writer.alerts().0.state()).unwrap();
+    let resume = |state: &serde_json::Value| {
+        let state = serde_json::from_value(state.clone()).map_err(|error| error.to_string())?;
+        Monitor::resume(ORIGIN, Vec::new(), state).map(drop).map_err(|error| error.to_string())
+    };
+    assert_eq!(resume(&state), Ok(()));
+    assert_eq!(state["segments"].as_array().unwrap().len(), 2, "{state}");
+    type Change = fn(&mut serde_json::Value);
+    let changes: [(Change, &str); 7] = [
+        (|state| state["segments"][0][2] = 1.into(), "a writer that it does not have"),
+        (|state| state["missing"][0][0] = 1.into(), "a writer that it does not have"),
+        (|state| state["segments"][0][5] = 4.into(), "no such state"),
+        (|state| state["segments"][1] = state["segments"][0].clone(), "a segment twice"),
+        (
+            |state| state["writers"] = serde_json::json!([state["writers"][0], state["writers"][0]]),
+            "a writer twice",
+        ),
+        (|state| state["more"] = 1.into(), "unknown field"),
+        (|state| state["next"] = (-1).into(), "invalid value"),
+    ];
+    for (change, expected) in changes {
+        let mut changed = state.clone();
+        change(&mut changed);
+        let error = resume(&changed).unwrap_err();
+        assert!(error.contains(expected), "{expected} in {error}");
+    }
+}
+
+#[test]
+fn a_tree_goes_on_from_its_peaks() {
+    let mut range = CompactRange::new();
+    for number in 0..70u8 {
+        let resumed = CompactRange::from_peaks(range.size(), range.peaks().to_vec()).unwrap();
+        assert_eq!(resumed, range);
+        assert_eq!(CompactRange::from_peaks(range.size() ^ 64, range.peaks().to_vec()), None);
+        range.push(leaf_hash(&[number])).unwrap();
+    }
+    assert_eq!(CompactRange::from_peaks(1 << 63, vec![range.head().root]), None);
 }
