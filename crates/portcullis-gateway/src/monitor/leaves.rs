@@ -1,7 +1,7 @@
 //! What a monitor has read of the leaves, in a file beside its state, so that the next start reads only what is new.
 //!
 //! ```text
-//! portcullis-monitor-leaves/v1 SHA-256 of what follows
+//! portcullis-monitor-leaves/v1 sum of what follows
 //! {"origin", "admins", "size", "peaks": the tree of the leaves, "monitor": what they say}
 //! ```
 //!
@@ -13,10 +13,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use portcullis_core::id::DigestBuilder;
+use portcullis_proof::Digest;
 use portcullis_proof::log::{Checkpoint, CompactRange, Monitor, MonitorState, VerifierKey};
-use portcullis_proof::{Digest, Hex};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 /// The name of the format.
 const FORMAT: &str = "portcullis-monitor-leaves/v1";
@@ -111,8 +111,8 @@ fn names(admins: &[VerifierKey]) -> Vec<String> {
     names
 }
 
-fn sum(text: &[u8]) -> Digest {
-    Hex(Sha256::digest(text).into())
+fn sum(text: &[u8]) -> String {
+    DigestBuilder::new(FORMAT).part(text).finish().to_string()
 }
 
 fn parse(bytes: &[u8]) -> Result<Saved, String> {
@@ -123,7 +123,7 @@ fn parse(bytes: &[u8]) -> Result<Saved, String> {
     let stated = first
         .strip_prefix(FORMAT)
         .ok_or_else(|| format!("it does not begin with `{FORMAT}`: it is damaged, or of another release"))?;
-    if stated.trim() != sum(text).to_string() {
+    if stated.trim() != sum(text) {
         return Err(damaged());
     }
     serde_json::from_slice(text).map_err(|error| error.to_string())

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             tell(daemon(&home)?)?;
             let (store, last) = store(&home);
             store.into_iter().try_for_each(&mut tell)?;
-            log(&home).into_iter().try_for_each(&mut tell)?;
+            tell(log(&home))?;
             tell(clock(now(), last))?;
         }
     }
@@ -246,25 +246,27 @@ fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
     }
 }
 
-/// What the transparency log waits for; nothing where there is none yet.
-fn log(home: &Home) -> Option<Check> {
+/// What the transparency log waits for.
+fn log(home: &Home) -> Check {
     let status = match LogReader::open(&LogPlaces::beside(&home.ledger())).and_then(|log| log.status()) {
         Ok(status) => status,
-        Err(LogError::NoLog { .. }) => return None,
+        Err(LogError::NoLog { .. }) => {
+            return Check::new("log", Health::Ok, "none yet; the daemon makes it when it starts");
+        }
         Err(error) => {
             let check = Check::new("log", Health::Fail, error);
-            return Some(check.remedy("docs/transparency-log.md says what to do when it does not go on"));
+            return check.remedy("docs/transparency-log.md says what to do when it does not go on");
         }
     };
     let leaves = count(usize::try_from(status.size).unwrap_or(usize::MAX), "leaf", "leaves");
-    Some(match (status.waits, status.frozen) {
+    match (status.waits, status.frozen) {
         (None, None) => Check::new("log", Health::Ok, leaves),
         (_, Some(reason)) => Check::new("log", Health::Warn, format!("{leaves}, frozen: {reason}"))
             .remedy("`portcullis log rotate` begins a new one"),
         (Some(wait), None) => Check::new("log", Health::Warn, format!("{leaves}; {wait}")).remedy(
             "it goes on by itself; take witnesses that are gone for good out of `log/witnesses.policy`",
         ),
-    })
+    }
 }
 
 fn look_into(folder: &Path) -> Result<(Vec<Check>, Option<Timestamp>), LedgerError> {

@@ -89,7 +89,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Command::Status => status(&places, global),
         Command::Policy { remember } => policy(&places, *remember, global),
         Command::Enrol { label } => {
-            let key = open(&places)?.rotate_writer(label).map_err(failed)?;
+            let key = signing(&places, |log| log.rotate_writer(label))?;
             told(
                 global,
                 &json!({"record": "enrolled", "key": key}),
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         Command::Revoke { key, reason } => {
             let key = find_writer(&places, key)?;
-            open(&places)?.revoke(key, reason).map_err(failed)?;
+            signing(&places, |log| log.revoke(key, reason))?;
             told(global, &json!({"record": "revoked", "key": key}), &format!("writer {key} counts no more"))
         }
         Command::Freeze { reason } => {
@@ -132,11 +132,15 @@ fn failed(error: LogError) -> Failure {
     }
 }
 
-fn open(places: &LogPlaces) -> Result<Log, Failure> {
+/// Has the log do something. Its witnesses are asked before, so that nothing is signed that one of them has seen
+/// otherwise, and after.
+fn signing<T>(places: &LogPlaces, act: impl FnOnce(&mut Log) -> Result<T, LogError>) -> Result<T, Failure> {
     let mut log = Log::open(places).map_err(failed)?;
-    // Nothing is signed that a witness has seen otherwise.
-    cosign::after_round()(&mut log).map_err(failed)?;
-    Ok(log)
+    let mut ask_witnesses = cosign::after_round();
+    ask_witnesses(&mut log).map_err(failed)?;
+    let done = act(&mut log).map_err(failed)?;
+    ask_witnesses(&mut log).map_err(failed)?;
+    Ok(done)
 }
 
 fn told(global: &Global, value: &serde_json::Value, text: &str) -> Result<u8, Failure> {

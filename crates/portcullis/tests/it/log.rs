@@ -7,39 +7,39 @@ use tempfile::TempDir;
 
 use crate::command::{Ran, bundle_copy, project, run};
 
-struct Home {
+pub(crate) struct Home {
     folder: TempDir,
 }
 
 impl Home {
-    fn new() -> Home {
+    pub(crate) fn new() -> Home {
         Home { folder: tempfile::tempdir().unwrap() }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         let state = self.path("state");
         let mut all = vec!["--home", state.to_str().unwrap()];
         all.extend(args);
         run(&all)
     }
 
-    fn ok(&self, args: &[&str]) -> Ran {
+    pub(crate) fn ok(&self, args: &[&str]) -> Ran {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}\n{}{}", ran.stdout, ran.stderr);
         ran
     }
 
     /// Records a run of the simulator; its id.
-    fn simulate(&self) -> String {
+    pub(crate) fn simulate(&self) -> String {
         let ran = self.ok(&["simulate", "--plan", "Calculation Task"]);
         ran.stdout.lines().rev().find_map(|line| line.strip_prefix("run ")).unwrap().to_owned()
     }
 
-    fn file(&self, name: &str) -> String {
+    pub(crate) fn file(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
 

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod assisted;
 #[cfg(test)]
+mod auditor;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod command;
@@ -23,9 +25,13 @@ mod hook;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
+mod monitor;
+#[cfg(test)]
 mod peers;
 #[cfg(test)]
 mod policy;
+#[cfg(test)]
+mod restored;
 #[cfg(test)]
 mod stand_in;
 #[cfg(test)]
@@ -36,3 +42,5 @@ mod verify;
 mod verify_output;
 #[cfg(test)]
 mod verify_replay;
+#[cfg(test)]
+mod witness;
