@@ -158,7 +158,7 @@ pub(crate) fn wrapped() -> Option<Failure> {
 }
 
 /// The triple of this machine. Naming it keeps the flags away from build scripts and macros.
-fn host() -> Result<String> {
+pub(crate) fn host() -> Result<String> {
     let version = Program::new("rustc").args(["-vV"]).output()?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).ok_or_else(|| Failure::new("`rustc -vV` names no host"))

@@ -8,6 +8,7 @@
 mod detector;
 mod docs;
 mod fuzz;
+mod mutants;
 mod peers;
 mod process;
 mod programs;
@@ -33,6 +34,8 @@ usage: cargo xtask COMMAND
   programs        install strace and Go, which some tests want, on a Debian machine of continuous integration (root,
                   CI=true); elsewhere say which tests will be skipped
   fuzz [TARGET]   ten million inputs for every parser, or for one; --smoke for the short run of the suite
+  mutants [FILE] changes the verifier in one place at a time, all over or in one file (`log/tree.rs`), and asks for a
+                  test that fails; crates/portcullis-proof/mutants.toml lists those that nobody can tell
   detector SETS [--without NAMES]
                   train the shipped models of the detector from the sets that docs/models/ names; without some of
                   them into target/detector, to measure on those
@@ -49,6 +52,9 @@ fn main() -> ExitCode {
     if let Some(failure) = fuzz::wrapped() {
         return finish(Err(failure));
     }
+    if let Some(status) = mutants::runner() {
+        return status;
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
@@ -64,6 +70,8 @@ fn main() -> ExitCode {
         ["fuzz"] => fuzz::long(None),
         ["fuzz", "--smoke"] => fuzz::smoke(),
         ["fuzz", target] => fuzz::long(Some(target)),
+        ["mutants"] => mutants::run(None),
+        ["mutants", file] => mutants::run(Some(file)),
         ["detector", sets] => detector::run(Path::new(sets), None),
         ["detector", sets, "--without", names] => detector::run(Path::new(sets), Some(names)),
         ["timings"] => timings::run(),

@@ -125,6 +125,12 @@ impl Program {
         self.check(status)
     }
 
+    /// Runs it as [`Program::run`] does and returns how it ended, for a program that tells more than one thing so.
+    pub(crate) fn code(mut self) -> Result<i32> {
+        let status = doing(&format!("start `{}`", self.shown()), self.command.status())?;
+        status.code().ok_or_else(|| Failure::new(format!("`{}` was stopped: {status}", self.shown())))
+    }
+
     /// Runs it and hands each line it prints to `each`. Standard error stays ours.
     pub(crate) fn lines(mut self, mut each: impl FnMut(&str)) -> Result<()> {
         let shown = self.shown();

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::docs;
 use crate::fuzz;
+use crate::mutants;
 use crate::peers;
 use crate::process::{Failure, Program, Result};
 use crate::programs;
@@ -70,7 +71,7 @@ pub(crate) fn run(long: bool) -> bool {
 }
 
 fn steps(long: bool) -> Vec<Step> {
-    vec![
+    let mut steps = vec![
         program("format", || Program::cargo(["fmt", "--all", "--check"])),
         one("tidy", "cargo xtask tidy", tidy::run),
         program("clippy", clippy),
@@ -88,7 +89,11 @@ fn steps(long: bool) -> Vec<Step> {
         } else {
             one("fuzz", "cargo xtask fuzz --smoke", fuzz::smoke)
         },
-    ]
+    ];
+    if long {
+        steps.push(one("mutants", "cargo xtask mutants", || mutants::run(None)));
+    }
+    steps
 }
 
 fn one(name: &'static str, repeat: &str, work: fn() -> Result<()>) -> Step {
