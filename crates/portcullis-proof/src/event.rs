@@ -345,7 +345,37 @@ mod tests {
         );
         assert!(error(&line("5", "{}", "{}")).contains("not an event before 5"));
         assert!(error(&line("0", "{}", "{}")).contains("not an event before 5"));
+        assert!(error(&line("null", "[]", "{}")).contains("expected an object of payloads at"));
+        assert!(error(&line("null", "{}", "[]")).contains("expected an object at"));
         let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
         assert!(error(&line("null", "{}", &format!("{{\"a\":{deep}}}"))).contains("recursion"));
+    }
+
+    #[test]
+    fn keys_are_compared_however_many_there_are() {
+        let object = |last: usize| {
+            let members: Vec<_> = (0..40).chain([last]).map(|key| format!("\"k{key}\":1")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        assert!(Event::from_line(line("null", "{}", &object(40)).as_bytes()).is_ok());
+        for again in 0..40 {
+            let expected = format!("duplicate key `k{again}`");
+            assert!(error(&line("null", "{}", &object(again))).contains(&expected));
+            assert!(error(&line("null", "{}", &format!("{{\"a\":{}}}", object(again)))).contains(&expected));
+        }
+    }
+
+    #[test]
+    fn an_event_names_so_many_payloads() {
+        let payloads = |count: usize| {
+            let digest = "0".repeat(64);
+            let named = |name| format!(r#""{name}":{{"commitment":"{digest}","media_type":"a","bytes":1}}"#);
+            format!("{{{}}}", (0..count).map(named).collect::<Vec<_>>().join(","))
+        };
+        let most = line("null", &payloads(EVENT_PAYLOADS_MAX), "{}");
+        assert_eq!(Event::from_line(most.as_bytes()).unwrap().payloads.0.len(), EVENT_PAYLOADS_MAX);
+        assert!(
+            error(&line("null", &payloads(EVENT_PAYLOADS_MAX + 1), "{}")).contains("more than 256 payloads")
+        );
     }
 }

@@ -237,6 +237,7 @@ fn proceeds(verdict: &str) -> Result<bool, StateError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chain::Hex;
 
     /// Applies events written as `kind key=value ...`, where a value of one character stands for an id.
     fn run(events: &[&str]) -> Result<(), String> {
@@ -323,7 +324,7 @@ mod tests {
         let allowed = ["proposed action=a", "verdict action=a verdict=allow"];
         let executed = [allowed[0], allowed[1], "enforcement action=a enforced=executed"];
         let done = [executed[0], executed[1], executed[2], "outcome action=a status=ok"];
-        let cases: [(&[&str], &[&str], &str); 20] = [
+        let cases: [(&[&str], &[&str], &str); 22] = [
             (&[], &["verdict action=a verdict=allow"], "never proposed"),
             (&[], &["enforcement action=a enforced=executed"], "never proposed"),
             (&[], &["outcome action=a status=ok"], "never proposed"),
@@ -376,6 +377,8 @@ mod tests {
             ),
             (&allowed, &["verdict action=a verdict=permit"], "expected one of allow, warn"),
             (&allowed, &["proposed action=xyz"], "`body.action` is `xyz`"),
+            (&[], &["verdict verdict=permit"], "expected one of allow, warn"),
+            (&[], &["enforcement enforced=eaten"], "expected one of executed, withheld"),
         ];
         for (before, after, message) in cases {
             assert_eq!(run(before), Ok(()));
@@ -383,5 +386,28 @@ mod tests {
             assert!(error.contains(message), "{after:?} gave {error:?}");
             assert!(error.starts_with(&format!("{}:", before.len() + after.len())), "{error}");
         }
+    }
+
+    /// A trajectory of as many actions and approvals as are followed, ids counting from 0.
+    fn full() -> Trajectory {
+        let id = |number: usize| Hex((number as u128).to_be_bytes());
+        Trajectory {
+            actions: (0..ACTIONS_MAX).map(|number| (id(number), ActionState::Released)).collect(),
+            approvals: (0..APPROVALS_MAX).map(|number| (id(number), ApprovalState::Requested)).collect(),
+        }
+    }
+
+    #[test]
+    fn so_many_actions_and_approvals_are_followed() {
+        let mut trajectory = full();
+        let (known, more) = (Hex([0; 16]), Hex([0xff; 16]));
+        assert_eq!(trajectory.propose(more), Err(StateError::TooMany("actions", ACTIONS_MAX)));
+        assert_eq!(trajectory.request(known, more), Err(StateError::TooMany("approvals", APPROVALS_MAX)));
+        assert_eq!(trajectory.set_approval(known, ApprovalState::Closed), Ok(()));
+        // What is followed goes on.
+        assert_eq!(trajectory.without_outcome(), ACTIONS_MAX as u64);
+        assert_eq!(trajectory.conclude(known, "ok"), Ok(()));
+        assert_eq!(trajectory.conclude(Hex(1u128.to_be_bytes()), "unknown"), Ok(()));
+        assert_eq!(trajectory.without_outcome(), ACTIONS_MAX as u64 - 2);
     }
 }

@@ -45,6 +45,10 @@ impl Trust {
     /// # Errors
     /// The first line that is not as the format says.
     pub fn parse(text: &str) -> Result<Trust, TrustError> {
+        Trust::parse_within(text, TRUST_HEADS_MAX)
+    }
+
+    fn parse_within(text: &str, heads_max: usize) -> Result<Trust, TrustError> {
         let mut trust = Trust::default();
         let mut origin = None;
         let mut heads = 0usize;
@@ -66,8 +70,8 @@ impl Trust {
                 origin = Some(name.to_owned());
             } else if let Some(rest) = line.strip_prefix("head ") {
                 heads += 1;
-                if heads > TRUST_HEADS_MAX {
-                    return Err(fail(format!("more than {TRUST_HEADS_MAX} heads")));
+                if heads > heads_max {
+                    return Err(fail(format!("more than {heads_max} heads")));
                 }
                 let (run, head) = parse_head(rest).map_err(fail)?;
                 trust.heads.entry(run).or_default().push(head);
@@ -177,5 +181,16 @@ mod tests {
             assert_eq!(error.line, line, "{text}");
             assert!(error.message.contains(message), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn so_many_heads_are_read() {
+        let heads = |count: u64| {
+            let head = |count| head_line(Hex([1; 16]), Head { count, link: Hex([2; 32]) }) + "\n";
+            preamble("o") + &(1..=count).map(head).collect::<String>()
+        };
+        assert_eq!(Trust::parse_within(&heads(3), 3).unwrap().heads(Hex([1; 16])).len(), 3);
+        let error = Trust::parse_within(&heads(4), 3).unwrap_err();
+        assert_eq!((error.line, error.message.as_str()), (6, "more than 3 heads"));
     }
 }

@@ -224,13 +224,12 @@ pub fn inclusion_root(leaf: Digest, index: u64, size: u64, path: &[Digest]) -> R
     if path.len() != expected {
         return Err(ProofError::Length { expected, found: path.len() });
     }
+    // On the right edge, from where leaf and last leaf share a node, every sibling is on the left, so levels that have
+    // none need not be passed over; that there are as many hashes as levels with a sibling is known.
     let (mut place, mut last, mut hash) = (index, size - 1, leaf);
     for sibling in path {
         if place & 1 == 1 || place == last {
             hash = node_hash(*sibling, hash);
-            // On the right edge, levels without a sibling are passed over.
-            let skipped = if place == 0 { 0 } else { place.trailing_zeros() };
-            (place, last) = (place >> skipped, last >> skipped);
         } else {
             hash = node_hash(hash, *sibling);
         }
@@ -296,8 +295,6 @@ pub fn verify_consistency(old: TreeHead, new: TreeHead, path: &[Digest]) -> Resu
         if place & 1 == 1 || place == last {
             old_hash = node_hash(*sibling, old_hash);
             new_hash = node_hash(*sibling, new_hash);
-            let skipped = if place == 0 { 0 } else { place.trailing_zeros() };
-            (place, last) = (place >> skipped, last >> skipped);
         } else {
             new_hash = node_hash(new_hash, *sibling);
         }

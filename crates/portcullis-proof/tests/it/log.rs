@@ -1,5 +1,7 @@
 //! Tests of the transparency log.
 
+mod completeness;
+mod limits;
 mod logged;
 mod monitors;
 mod notes;

@@ -5,6 +5,8 @@ mod log;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod reports;
+#[cfg(test)]
 mod sample;
 #[cfg(test)]
 mod second;

@@ -110,6 +110,10 @@ fn all_heads(export: &Export) -> Vec<(usize, RunState, u64)> {
     heads.collect()
 }
 
+fn anchor_of(report: &LoggedReport) -> &str {
+    &report.export.checks.iter().find(|check| check.name == "anchor").unwrap().detail
+}
+
 #[test]
 fn a_logged_run_is_valid_without_a_trust_file() {
     for export in [closed(0x01, "what is due?"), resumed(0x02)] {
@@ -118,8 +122,15 @@ fn a_logged_run_is_valid_without_a_trust_file() {
         let report = check(&export.text, None, &scene);
         assert_eq!(report.status, Status::Valid, "{}{:?}", report.export, report.log);
         assert_eq!((report.export.status, report.export.exit_code()), (Status::Valid, 0));
-        assert_eq!(report.export.anchored, Some(export.heads.last().unwrap().count));
-        assert_eq!(check(&export.text, Some(&export.trust_text()), &scene).status, Status::Valid);
+        let events = export.heads.last().unwrap().count;
+        assert_eq!(report.export.anchored, Some(events));
+        assert_eq!(anchor_of(&report), format!("the log has the end of the run, after {events} events"));
+        // A trust file that covers the run, or a part of it, keeps its say.
+        let report = check(&export.text, Some(&export.trust_text()), &scene);
+        assert_eq!((report.status, report.export.anchored), (Status::Valid, Some(events)));
+        assert_eq!(anchor_of(&report), format!("a trusted head covers all {events} events"));
+        let report = check(&export.text, Some(&export.trust_at(2)), &scene);
+        assert_eq!((report.status, report.export.anchored), (Status::Valid, Some(events)));
         // The last head alone is enough: the chain leads from it to everything before.
         let last = *all_heads(&export).last().unwrap();
         assert_eq!(check(&export.text, None, &logged(&export, &[last])).status, Status::Valid);

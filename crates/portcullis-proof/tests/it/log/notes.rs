@@ -37,6 +37,9 @@ fn notes_and_cosignatures_of_others_verify() {
     assert_eq!(note.text(), "This is an example message.\n");
     assert_eq!(note.verify([&key]).unwrap().len(), 1);
     assert_eq!(note.to_string(), EXAMPLE);
+    let [signature] = note.signatures() else { panic!("{note:?}") };
+    assert_eq!((signature.name, signature.key_id, signature.signature.len()), (key.name(), key.id(), 64));
+    assert!(EXAMPLE.ends_with(&signature.line()));
 
     let witness: VerifierKey = PUBLIC_WITNESS.parse().unwrap();
     assert_eq!((witness.kind(), witness.to_string()), (KeyKind::Cosignature, PUBLIC_WITNESS.to_owned()));
@@ -199,6 +202,11 @@ fn malformed_notes_are_refused_with_their_place() {
         let signed = sign_note(text, &[&key]);
         assert_eq!(signed.is_ok(), text == "a\n\n", "{text:?}");
     }
+    let smuggled = sign_note(&format!("a\n\n{}", line.trim_end()), &[&key]).unwrap_err().to_string();
+    assert!(
+        smuggled.contains("does not end in one newline"),
+        "a signature of another in the text: {smuggled}"
+    );
     assert!(sign_note("text\n", &[&signer("a", KeyKind::Cosignature, 1)]).is_err(), "nobody signed");
 }
 

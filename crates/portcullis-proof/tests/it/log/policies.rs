@@ -69,9 +69,14 @@ fn other_quorums() {
         format!("log {} https://example.com/\nwitness w {}\n", log().verifier(), witness(1).verifier());
     let none = format!("{keys}quorum none\n");
     assert_eq!(satisfies(&none, &cosigned(&[])), Ok(None));
+    let policy = Policy::parse(none.as_bytes()).unwrap();
+    let [stated] = policy.logs() else { panic!("{policy:?}") };
+    assert_eq!((&stated.key, stated.url.as_deref()), (log().verifier(), Some(&b"https://example.com/"[..])));
+    assert!(!policy.has_quorum());
     let one = format!("{keys}quorum w\n");
     assert!(satisfies(&one, &cosigned(&[])).is_err());
     assert_eq!(satisfies(&one, &cosigned(&[1])), Ok(Some(1001)));
+    assert!(Policy::parse(one.as_bytes()).unwrap().has_quorum());
     assert!(satisfies(&one, &cosigned(&[2])).is_err(), "the cosignature of a witness that is not named");
     // The same witness twice is one witness.
     let two = format!("{keys}witness v {}\ngroup g 2 w v\nquorum g\n", witness(2).verifier());
@@ -140,13 +145,13 @@ fn policies_are_read_strictly() {
         (with(&format!("witness c {log}\nquorum a\n")), "is the key of a log; witnesses have type 0x04"),
         (with(&format!("log {w1}\nquorum a\n")), "is the key of a witness; logs and admins have type 0x01"),
         (with(&format!("admin {log}\nquorum a\n")), "expected `log VKEY"),
+        (with(&format!("log {log} url more\nquorum a\n")), "expected `log VKEY"),
+        (with(&format!("witness c {w1} url more\nquorum a\n")), "expected `log VKEY"),
     ] {
         let found = Policy::parse(policy.as_bytes()).unwrap_err().to_string();
         assert!(found.contains(error), "{policy}: {found}");
     }
     assert!(Policy::parse(&vec![b'#'; POLICY_BYTES_MAX + 1]).is_err());
-    let many = |count| (0..count).map(|number| format!("group g{number} 1 a{number}\n")).collect::<String>();
-    assert!(Policy::parse(many(POLICY_ITEMS_MAX + 1).as_bytes()).is_err());
     // Names are bytes; blanks are blanks; a quorum may stand before what it does not use.
     let odd = [
         b" \t log  ".as_slice(),
@@ -183,6 +188,10 @@ fn lines_of_our_own() {
     assert_eq!(trust.revoked, [(key.parse().unwrap(), 17)]);
     assert_eq!(trust.admins(LOG).map(|key| key.name()).collect::<Vec<_>>(), ["example.com/admin"]);
     assert_eq!(TrustPolicy::parse(&trust.to_bytes()), Ok(trust));
+    for other in [format!("remember {LOG} 6 {root}"), format!("remember {LOG}/2 5 {root}")] {
+        let more = TrustPolicy::parse(format!("{ours}{other}\n").as_bytes()).unwrap();
+        assert_eq!(more.remembered.len(), 2, "{other}");
+    }
     assert!(Policy::parse(ours.as_bytes()).is_err(), "a reader of plain policies refuses them");
     let plain = TrustPolicy::parse(two_levels().as_bytes()).unwrap();
     assert_eq!(plain.admins(LOG).map(|key| key.name()).collect::<Vec<_>>(), [LOG]);
@@ -199,4 +208,42 @@ fn lines_of_our_own() {
         let found = TrustPolicy::parse(format!("{ours}{line}\n").as_bytes()).unwrap_err();
         assert!(found.message.contains(error), "{line}: {found}");
     }
+}
+
+#[test]
+fn so_many_items_are_read() {
+    let key = |kind, number: usize| {
+        let mut seed = [0x77; 32];
+        seed[..8].copy_from_slice(&number.to_be_bytes());
+        NoteSigner::from_seed("k", kind, &seed).unwrap().verifier().to_string()
+    };
+    let log = |number| format!("log {}\n", key(KeyKind::Ed25519, number));
+    let witness = |number| format!("witness w{number} {}\n", key(KeyKind::Cosignature, number));
+    let group = |number| format!("group g{number} 1 w{number}\n");
+    let admin = |number| format!("admin {}\n", key(KeyKind::Ed25519, number));
+    let remember =
+        |number| format!("remember {LOG} {} CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I=\n", number + 1);
+    let revoked = |number: usize| format!("revoked {number:064x} 1\n");
+    let many = |line: &dyn Fn(usize) -> String, count| (0..count).map(line).collect::<String>();
+    let read = |text: String| TrustPolicy::parse((text + "quorum none\n").as_bytes());
+    let kinds: [(&dyn Fn(usize) -> String, &str); 5] = [
+        (&log, "logs"),
+        (&witness, "witnesses"),
+        (&admin, "admins"),
+        (&remember, "remembered checkpoints"),
+        (&revoked, "revoked keys"),
+    ];
+    for (line, what) in kinds {
+        assert!(read(many(line, POLICY_ITEMS_MAX)).is_ok(), "{what}");
+        let error = read(many(line, POLICY_ITEMS_MAX + 1)).unwrap_err();
+        assert_eq!((error.line, error.message), (257, format!("more than 256 {what}")));
+    }
+    let witnesses = many(&witness, POLICY_ITEMS_MAX);
+    let groups = witnesses.clone() + &many(&group, POLICY_ITEMS_MAX);
+    assert!(read(groups.clone()).is_ok());
+    assert_eq!(read(groups + "group h 1 g0\n").unwrap_err().message, "more than 256 groups");
+    let members = many(&|number| format!(" w{number}"), POLICY_ITEMS_MAX);
+    assert!(read(format!("{witnesses}group all 256{members}\n")).is_ok());
+    let error = read(format!("{witnesses}group all 256{members} w0\n")).unwrap_err();
+    assert_eq!(error.message, "more than 256 members of a group");
 }

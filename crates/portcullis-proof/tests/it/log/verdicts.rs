@@ -4,14 +4,17 @@ pub(crate) mod cases;
 
 use std::collections::BTreeSet;
 
+use expect_test::expect;
 use portcullis_proof::export::SegmentState;
-use portcullis_proof::log::leaf::LEAF_TEXT_BYTES_MAX;
+use portcullis_proof::log::leaf::{LEAF_TEXT_BYTES_MAX, SignedLeaf};
 use portcullis_proof::log::proof::tlog_proof;
-use portcullis_proof::log::verdict::{EVIDENCE_LEAVES_MAX, UNPROVEN};
-use portcullis_proof::log::{Leaf, RunState, TrustPolicy, judge};
+use portcullis_proof::log::tile::ENTRY_BYTES_MAX;
+use portcullis_proof::log::verdict::{EVIDENCE_CONSISTENCY_MAX, EVIDENCE_LEAVES_MAX, UNPROVEN};
+use portcullis_proof::log::{Leaf, LogAttack, RunState, TrustPolicy, judge};
+use portcullis_proof::report::CheckResult;
 use portcullis_proof::{Hex, Status};
 
-use super::world::{Log, Scene, WRITER, enrol, head_of, leaf_key, policy_alone, read_leaf, run};
+use super::world::{Log, Scene, Story, WRITER, enrol, head_of, leaf_key, policy_alone, read_leaf, run};
 use crate::sample::ORIGIN;
 use cases::{cases, honest, remember};
 
@@ -53,12 +56,64 @@ fn a_report_says_what_is_anchored() {
     let report = scene.judge();
     assert_eq!((report.tree_size, report.root), (Some(log.size()), Some(log.head(log.size()).root)));
     assert_eq!((report.anchored, report.seen_by, report.exit_code()), (Some(6), Some(1_800_000_001), 0));
-    assert!(report.to_string().starts_with("VALID\n"));
+    expect![[r#"
+        VALID
+          format      pass: 4 leaves and 0 consistency proofs
+          origin      pass: all of it is of `portcullis/example`
+          checkpoint  pass: 1 checkpoints, signed by a log of the policy and as its quorum asks
+          inclusion   pass: 4 leaves are in the log
+          history     pass: 1 trees, each the beginning of the next
+          writers     pass: 3 leaves of 1 enrolled writers
+          heads       pass: the heads of 1 segments agree with the chain
+          closure     pass: the log has the end of the run, after event 6
+          split-view  pass: the witnesses of the policy saw the same tree
+          not proven  uniqueness: the log may hold other heads of this run
+          not proven  suppression: other runs of the writer may have been left out; its run numbers tell
+          not proven  revocation: only revocations in the export or the policy are known
+          not proven  source: the writer may have recorded what did not happen
+    "#]].assert_eq(&report.to_string());
     let json = serde_json::to_string(&report).unwrap();
     assert!(
         json.starts_with(r#"{"status":"VALID","failure":null,"checks":[{"name":"format","result":"pass""#),
         "{json}"
     );
+}
+
+/// Two beginnings of one tree agree with each other, so every tree has to be led to the largest one.
+#[test]
+fn every_tree_is_led_to_the_largest() {
+    let (log, mut scene) = honest();
+    let largest = log.size();
+    *scene.proof_mut("writer") = log.proof(3, 5, &[1, 2]).into_bytes();
+    *scene.proof_mut("open") = log.proof(6, 8, &[1, 2]).into_bytes();
+    let status = |steps: &[(u64, u64)]| {
+        let mut scene = scene.clone();
+        for (old, new) in steps {
+            scene.consistency.push((format!("{old}.consistency"), log.consistency(*old, *new).into_bytes()));
+        }
+        let report = scene.judge();
+        let open = report.checks.iter().find(|check| check.result != CheckResult::Pass);
+        (report.status, open.map(|check| check.detail.clone()))
+    };
+    let lacks = |size| {
+        let message = format!("no proof leads from the tree of {size} leaves to that of {largest}");
+        (Status::Incomplete, Some(message))
+    };
+    assert_eq!(status(&[(5, 8), (8, largest)]), (Status::Valid, None));
+    assert_eq!(status(&[(5, largest), (8, largest)]), (Status::Valid, None));
+    assert_eq!(status(&[]), lacks(8));
+    assert_eq!(status(&[(5, largest)]), lacks(8));
+    assert_eq!(status(&[(5, 8), (5, largest)]), lacks(8));
+    assert_eq!(status(&[(8, largest)]), lacks(5));
+}
+
+/// A writer may have logged its progress up to the event that turned out to be the last.
+#[test]
+fn the_end_may_follow_progress_without_an_event_between() {
+    let heads = vec![("open", 0, RunState::Open, 0), ("mid", 0, RunState::Progress, 6)];
+    let closed = ("closed", 0, RunState::Closed, 6);
+    let (_, scene) = Story { heads: [heads, vec![closed]].concat(), ..Story::default() }.tell();
+    assert_eq!(scene.judge().status, Status::Valid);
 }
 
 #[test]
@@ -74,8 +129,19 @@ fn there_is_a_limit_to_evidence() {
     let (_, mut scene) = honest();
     scene.leaves = vec![scene.leaves[0].clone(); EVIDENCE_LEAVES_MAX + 1];
     let trust = TrustPolicy::parse(scene.policy.as_bytes()).unwrap();
-    let error = scene.with_evidence(|evidence| judge(evidence, &trust, &scene.run).unwrap_err());
-    assert_eq!(error.to_string(), "the export has 4097 leaves; this verifier reads at most 4096");
+    let judged = |scene: &Scene| scene.with_evidence(|evidence| judge(evidence, &trust, &scene.run));
+    let error = judged(&scene).unwrap_err().to_string();
+    assert_eq!(error, "the export has 4097 leaves; this verifier reads at most 4096");
+    scene.leaves.pop();
+    scene.leaves[0][0].1.clear();
+    let failure = judged(&scene).unwrap().failure.unwrap();
+    assert_eq!(failure.attack, LogAttack::LeafMalformed, "as many as are read");
+    let file = ("1.consistency".to_owned(), Vec::new());
+    scene.consistency = vec![file.clone(); EVIDENCE_CONSISTENCY_MAX];
+    assert!(judged(&scene).is_ok());
+    scene.consistency.push(file);
+    let error = judged(&scene).unwrap_err().to_string();
+    assert_eq!(error, "the export has 257 consistency proofs; this verifier reads at most 256");
     // A leaf that stands twice is no contradiction.
     let (_, mut scene) = honest();
     scene.leaves.push(scene.leaves[3].clone());
@@ -171,4 +237,18 @@ fn leaves_round_trip_and_contradictions_are_refused() {
         admin: writer,
     };
     assert!(long.sign(&leaf_key(WRITER)).unwrap_err().message.contains("it may have 256"));
+    for reason in ["a\nb", "\u{85}", "\u{7f}"] {
+        let (origin, reason) = (ORIGIN.to_owned(), reason.to_owned());
+        let unfit = Leaf::Revoke { origin, writer, reason, admin: writer };
+        assert!(unfit.sign(&leaf_key(WRITER)).unwrap_err().message.contains("without control characters"));
+    }
+    let padded = |bytes: usize| {
+        let mut leaf = scene.leaves[0][0].1.clone();
+        leaf.resize(bytes, 0);
+        SignedLeaf::parse(&leaf).unwrap_err().message
+    };
+    assert_eq!(padded(ENTRY_BYTES_MAX), "something follows the signature");
+    assert_eq!(padded(ENTRY_BYTES_MAX + 1), "65536 bytes; a leaf has at most 65535");
+    let states = [RunState::Open, RunState::Progress, RunState::Closed, RunState::Abandoned];
+    assert_eq!(states.map(RunState::as_str), ["open", "progress", "closed", "abandoned"]);
 }
