@@ -71,7 +71,8 @@ fn a_report_says_what_is_anchored() {
           not proven  suppression: other runs of the writer may have been left out; its run numbers tell
           not proven  revocation: only revocations in the export or the policy are known
           not proven  source: the writer may have recorded what did not happen
-    "#]].assert_eq(&report.to_string());
+    "#]]
+    .assert_eq(&report.to_string());
     let json = serde_json::to_string(&report).unwrap();
     assert!(
         json.starts_with(r#"{"status":"VALID","failure":null,"checks":[{"name":"format","result":"pass""#),
