@@ -54,7 +54,9 @@ fn found(shown: &Scene, exported: &[(u8, u64, u8)]) -> Completeness {
     let trust = TrustPolicy::parse(shown.policy.as_bytes()).unwrap();
     let exported = logged(exported);
     shown.with_evidence(|shown| {
-        exported.with_evidence(|exported| complete(shown, &trust, ORIGIN, &[exported.clone()]).unwrap())
+        exported.with_evidence(|exported| {
+            complete(shown, &trust, ORIGIN, std::slice::from_ref(exported)).unwrap()
+        })
     })
 }
 
