@@ -1,363 +1,377 @@
 #!/usr/bin/env python3
-"""Verifies an export of Portcullis offline. Written from `specs/`; it shares no code with `portcullis verify`.
+"""Verifies an export of Portcullis offline; written from `specs/`, without a line of the first one.
 
-    portcullis_verify.py EXPORT [--trust FILE] [--json]   EXPORT: a file, a folder or a ZIP archive; FILE: a trust file or a trust policy
-    portcullis_verify.py --vectors specs/vectors          holds this verifier to every vector
+    portcullis_verify.py EXPORT [--trust FILE]... [--json]
 
-Exit codes: 0 VALID, 1 INVALID, 2 INCOMPLETE, 3 no answer. It names attack and place; `portcullis verify` says more in words.
-Headings name the page and section of `specs/` that the code below them follows."""
-import argparse, hashlib, json, os, re, stat, sys, zipfile
+EXPORT is a file, a folder or a ZIP archive, FILE a trust file or a trust policy. Exit codes:
+0 VALID, 1 INVALID, 2 INCOMPLETE, 3 no answer. `portcullis_run.py` reads the run; here are the log
+and the command. Headings name the page and section of `specs/` that the code below them follows."""
+import argparse, base64, hashlib, json, re, sys, zipfile
+from functools import lru_cache
+from itertools import chain
+from pathlib import Path
+sys.dont_write_bytecode = True  # it leaves nothing behind
+from portcullis_run import (CONTROL, Invalid, Run, Unreadable, attempt, is_hash, is_label, is_name,
+                            limit, need, parent_bytes, read_trust, sha, unhex)
 
-TABLE, SEGMENTS, EVENT, LINE, LOOK_AHEAD = 1 << 20, 1 << 16, 1 << 20, 64 << 20, 100_000
-FILE, EVIDENCE, TRUST, CONTROL = 384 << 10, 4096 + 256, 128 << 20, re.compile("[\0-\x1f\x7f-\x9f]")
+LEAVES, STEPS, ITEMS, LEAF, FILE, TRUST = 4096, 256, 256, 65_535, 384 << 10, 128 << 20
+NOTE, CHECKPOINT, EXTRA, STEP, POLICY = 256 << 10, 16 << 10, 64 << 10, 264 << 10, 256 << 10
 
-class Invalid(Exception):
-    """A check failed: the attack, and where."""
-    def __init__(self, attack, line=None, byte=None, seq=None, file=None):
-        super().__init__(attack)
-        self.found = dict(attack=attack, file=file, line=line, byte=byte, seq=seq)
+# Ed25519, RFC 8032: canonical encodings only, S below L, no cofactor, no point of low order
+P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
+D, ROOT_OF_MINUS_1 = -121665 * pow(121666, -1, P) % P, pow(2, (P - 1) // 4, P)
 
-class Malformed(ValueError):
-    """A file of the log is not of its format, in this line and byte."""
+def add(p, q):
+    """The sum of two points, each (x, y, z) for the affine (x/z, y/z)."""
+    x, y, z = [a * b % P for a, b in zip(p, q)]
+    xy, k = p[0] * q[1] + p[1] * q[0], D * x * y % P
+    less, more = z * z - k, z * z + k
+    return z * less * xy % P, z * more * (y + x) % P, less * more % P
+def times(n, p):
+    total = 0, 1, 1
+    for bit in bin(n)[2:]:
+        total = add(total, total)
+        total = add(total, p) if bit == "1" else total
+    return total
+@lru_cache(1024)
+def point(data):
+    """The point that 32 bytes stand for, none where it is of low order."""
+    y = int.from_bytes(data, "little") % 2**255
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    x = pow(square, (P + 3) // 8, P)
+    x = x if x * x % P == square else x * ROOT_OF_MINUS_1 % P
+    p = x if x & 1 == data[31] >> 7 else P - x, y, 1
+    return p if y < P and x * x % P == square and times(8, p)[0] else None
+BASE = point((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
+@lru_cache(8192)
+def signed_by(key, message, signature):
+    a, r, s = point(key), signature[:32], int.from_bytes(signature[32:], "little")
+    if len(signature) != 64 or s >= L or None in (a, point(r)): return False
+    k = int.from_bytes(hashlib.sha512(r + key + message).digest(), "little") % L
+    (x, y, z), (u, v, w) = times(s, BASE), add(point(r), times(k, a))
+    return (x * w - u * z) % P == (y * w - v * z) % P == 0
 
-class Unreadable(Exception):
-    """There is no answer."""
+# transparency-log.md §1 to §3: texts in one spelling, checkpoints, proofs
+def base(text, sizes=range(32, 33)):
+    data = base64.b64decode(text, validate=True)
+    return need(base64.b64encode(data).decode() == text and len(data) in sizes) and data
+def below(text):
+    return need(re.fullmatch("0|[1-9][0-9]{0,18}", text) and int(text) < 1 << 63) and int(text)
+def named(text, barred=" "): return need(is_name(text) and barred not in text) and text
+def extra(text): return base(text, range(1, EXTRA + 1))
+def signature(name, text):
+    blob = base(text, range(5, NOTE))
+    return (named(name, "+"), blob[:4]), blob[4:]
 
-def need(holds, why="not of its format"):
-    if not holds: raise ValueError(why)
+SIGNED = [  # lines: what they are, how few and how many, in which form, and how they are read
+    ("origin", 1, 1, "(.+)", named), ("size", 1, 1, "(.+)", below), ("root", 1, 1, "(.+)", base),
+    ("extensions", 0, 16, ".+", str), ("blank", 1, 1, "", str),
+    ("signatures", 1, 64, "— ([^ ]+) (.+)", signature)]
+PATH = [("path", 0, 63, "(.+)", base), ("", 1, 1, "", str)]
+CONTINUED = [("number", 1, 1, "old (.+)", below), *PATH, *SIGNED]
+INCLUDED = [("", 1, 1, r"c2sp\.org/tlog-proof@v1", str), ("", 0, 1, "extra (.*)", extra),
+            ("number", 1, 1, "index (.+)", below), *PATH, *SIGNED]
 
-def sha(*parts): return hashlib.sha256(b"".join(parts)).digest()
-def u64(n): return n.to_bytes(8, "big")
-def lp(data): return len(data).to_bytes(4, "big") + data
-def is_text(x): return isinstance(x, str)
-def is_name(x): return is_text(x) and 0 < len(x.encode()) <= 256 and not CONTROL.search(x) and not any(map(str.isspace, x))
-def is_u64(x): return type(x) is int and x < 1 << 64
-def is_hex(x, size): return is_text(x) and re.fullmatch("[0-9a-f]{%d}" % (2 * size), x) is not None
-def is_id(x): return is_hex(x, 16)
-def is_hash(x): return is_hex(x, 32)
+class Text:
+    """A file of such lines: the values of each kind by its name, in `places` where they stand."""
+    def __init__(self, attack, kinds, most, file, data):
+        lines, at, self.file, self.places = data.split(b"\n"), 0, file, {}
+        def place(): return file, at + 1, sum(map(len, lines[:at])) + at
+        need(len(data) <= most, attack, place())
+        for name, few, many, form, read in kinds:
+            values, self.places[name] = [], []
+            while len(values) < many and at < len(lines) - 1:
+                try:
+                    found = re.fullmatch(form, lines[at].decode())
+                    need(found and not CONTROL.search(found[0]))
+                    values.append(read(*found.groups()))
+                except ValueError: break
+                self.places[name].append(place())
+                at += 1
+            need(len(values) >= few, attack, place())
+            setattr(self, name or "form", values[0] if values and many == 1 else values)
+        need(at == len(lines) - 1 and not lines[at], attack, place())
+        self.origin_at, (_, blank, _) = self.places["origin"][0], self.places["blank"][0]
+        self.text = b"\n".join(lines[self.origin_at[1] - 1:blank - 1]) + b"\n"
+        need(len(self.text) <= CHECKPOINT, attack, self.origin_at)
+        need(len(data) - self.origin_at[2] <= NOTE, attack, self.origin_at)
 
-# run-chain.md §1: the four hashes
-def event_hash(line): return sha(b"portcullis/event/v1\0", lp(line))
-def event_link(run, segment, seq, before, hashed): return sha(b"portcullis/link/v1\0", run, segment, u64(seq), before, hashed)
+def node(left, right): return sha(b"\1", left, right)
+def half(size): return 1 << (size - 1).bit_length() - 1
+def included(leaf, index, size, path):
+    """The root that an inclusion proof leads to, from the top down; RFC 9162 §2.1.3."""
+    need(index < size and (size > 1) == bool(path))
+    if size == 1: return leaf
+    if index < half(size): return node(included(leaf, index, half(size), path[:-1]), path[-1])
+    return node(path[-1], included(leaf, index - half(size), size - half(size), path[:-1]))
+def continued(old, new, path, root):
+    """Both roots of a consistency proof; `root` is the old one while its tree is whole. §2.1.4."""
+    if old == new: return need(len(path) == (root is None)) and (root or path[0],) * 2
+    need(0 < old < new and path)
+    if old > half(new):
+        inner = continued(old - half(new), new - half(new), path[:-1], None)
+        return tuple(node(path[-1], root) for root in inner)
+    first, second = continued(old, half(new), path[:-1], root)
+    return first, node(second, path[-1])
 
-def segment_link(origin, run, segment, writer, ordinal, after, parent):
-    label, origin, writer = b"portcullis/segment/v1\0", lp(origin.encode()), lp(writer.encode())
-    return sha(label, origin, run, segment, writer, u64(ordinal), u64(after), parent_bytes(parent))
+# trust-policy.md
+def put(table, key, value, most=ITEMS):
+    table[key] = need(key not in table and len(table) < most) and value
 
-def parent_bytes(parent): return bytes.fromhex(parent["segment"] + parent["link"]) if parent else bytes(48)
-def commitment(salt, media_type, data): return sha(b"portcullis/payload/v1\0", salt, lp(media_type.encode()), lp(data))
+class Policy:
+    """What the reader believes; `on_<word>` reads the rest of a line that begins with this word."""
+    def __init__(self, data):
+        self.keys, self.of, self.quorum = {}, dict(log={}, witness={}, admin={}), None
+        self.names, self.groups, self.used = {"none": (0, [])}, {}, {"none"}
+        self.remembered, self.revoked = {}, {}
+        need(data[-1:] == b"\n", "no trust policy")
+        need(not re.search(b"[\0-\x08\x0b-\x1f\x7f]", data), "no trust policy")
+        limit(len(data), POLICY, "bytes of policy")
+        for at, line in enumerate(data.decode("utf-8", "surrogateescape").split("\n"), 1):
+            words = [word for word in re.split("[ \t]+", line) if word]
+            try:
+                if words and words[0][0] != "#": getattr(self, "on_" + words[0])(*words[1:])
+            except Exception: raise Unreadable("the trust policy, line %d" % at) from None
+        need(self.quorum, "the trust policy has no line `quorum`")
+    def key(self, of, vkey):
+        name, ident, blob = re.fullmatch(r"([^+]+)\+([0-9a-f]{8})\+(.+)", vkey).groups()
+        blob = base(blob, range(33, 34))
+        need(blob[0] == (4 if of == "witness" else 1) and point(blob[1:]))
+        need(sha(named(name).encode(), b"\n", blob)[:4].hex() == ident)
+        put(self.of[of], blob, name)
+        if of != "admin": self.keys[name, unhex(ident)] = blob
+        return name, unhex(ident)
+    def on_log(self, vkey, url=None): self.key("log", vkey)
+    def on_admin(self, vkey): self.key("admin", vkey)
+    def on_witness(self, name, vkey, url=None):
+        put(self.names, name, (1, [self.key("witness", vkey)]), 3 * ITEMS)
+    def on_group(self, name, k, *members):
+        k = {"all": len(members), "any": 1}.get(k) or below(k)
+        need(0 < k <= len(members) <= ITEMS and len(set(members)) == len(members))
+        need(all(member in self.names and member not in self.used for member in members))
+        put(self.groups, name, members)
+        put(self.names, name, (k, members), 3 * ITEMS)
+        self.used.update(members)
+    def on_quorum(self, name): self.quorum = need(not self.quorum and name in self.names) and name
+    def on_remember(self, origin, size, root):
+        put(self.remembered, (named(origin), below(size)), base(root))
+    def on_revoked(self, key, index):
+        put(self.revoked, need(is_hash(key)) and unhex(key), below(index))
 
-# run-chain.md §2: JSON, events, and what may follow what
-def unique(pairs):
-    need(len(dict(pairs)) == len(pairs))
-    return dict(pairs)
+    def check(self, note, quorum=True):
+        held, mine = set(), {key for key in self.keys if key[0] == note.origin}
+        mine = {key for key in mine if self.keys[key][0] == 1}
+        need(mine, "unknown-log", note.origin_at)
+        for place, (key, signature) in zip(note.places["signatures"], note.signatures):
+            if key not in self.keys: continue
+            blob, text = self.keys[key], note.text
+            if blob[0] == 4:
+                time, signature = int.from_bytes(signature[:8], "big"), signature[8:]
+                need(time < 1 << 63, "checkpoint-forged", place)
+                text = b"cosignature/v1\ntime %d\n" % time + text
+            need(signed_by(blob[1:], text, signature), "checkpoint-forged", place)
+            held.add(key)
+        need(held & mine, "checkpoint-forged", note.origin_at)
+        for name, (k, members) in self.names.items():
+            if sum(member in held for member in members) >= k: held.add(name)
+        need(not quorum or self.quorum in held, "quorum-missing", note.origin_at)
 
-def real(text):
-    need(text not in ("NaN", "Infinity", "-Infinity") and abs(float(text)) != float("inf"))
-    return float(text)
+# run-heads.md §1: who signs a leaf of each kind, and its fields: texts, numbers (n), or bytes
+FIELDS = {"enrol": "admin origin:text type:n1 public:32 label:text admin:32",
+          "revoke": "admin origin:text writer:32 reason:text admin:32",
+          "epoch": "writer origin:text writer:32 epoch:n8 runs:n8 last_head:32",
+          "run-head": "signer origin:text run:16 segment:16 ordinal:n8 parent_segment:16 "
+                      "parent_link:32 writer:32 epoch:n8 run_no:n8 state:n1 count:n8 link:32 "
+                      "bundle:32 previous:32 signer:32"}
+HOLDS = {  # what has to hold once a field is read
+    "type": lambda x: x.type == 1,
+    "public": lambda x: point(x.public),
+    "epoch": lambda x: x.epoch > 0 or x.kind == "run-head",
+    "parent_link": lambda x: any(x.parent_segment) == any(x.parent_link) == (x.ordinal > 0),
+    "state": lambda x: x.state < 4,
+    "previous": lambda x: any(x.previous) == (x.state > 0),
+    "signer": lambda x: x.signer == x.writer or x.state == 3}
 
-def shallow(value, left):
-    need(left >= 0)
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        shallow(inner, left - isinstance(inner, (dict, list)))
+class Leaf:
+    def __init__(self, file, data):
+        def check(holds, at): need(holds, "leaf-malformed", (file, None, at))
+        kinds = [kind for kind in FIELDS if data.startswith(b"portcullis/%s/v1\0" % kind.encode())]
+        check(kinds and len(data) <= LEAF, 0)
+        self.kind, self.file, self.hash, self.signed = kinds[0], file, sha(b"\0", data), data[:-64]
+        (signer, *fields), at = FIELDS[self.kind].split(), len(self.kind) + 15
+        self.origin_at = file, None, at + 4
+        for name, size in [field.split(":") for field in [*fields, "signature:64"]]:
+            before, start = at, at + 4 * (size == "text")
+            counted = int.from_bytes(data[at:start], "big")
+            length = counted if size == "text" else int(size.strip("n"))
+            at, value = start + length, data[start:start + length]
+            check(at <= len(data), before)
+            if size == "text":
+                check(length <= 256, before)
+                value = attempt(bytes.decode, value)
+                check(is_label(value), start)
+                check(is_name(value) or name != "origin", before)
+            setattr(self, name, int.from_bytes(value, "big") if size[0] == "n" else value)
+            check(name not in HOLDS or HOLDS[name](self), at)
+        check(at == len(data), at)
+        self.by = getattr(self, signer)
 
-def read_json(data):
-    whole = lambda text: int(text) if len(text) <= 20 and text[0] != "-" else real(text)
-    try: value = json.loads(data.decode(), object_pairs_hook=unique, parse_int=whole, parse_float=real, parse_constant=real)
-    except RecursionError: raise ValueError("nested too deep") from None
-    if data.count(b"{") + data.count(b"[") > 127: shallow(value, 126)
-    if b"\\ud" in data.lower(): json.dumps(value, ensure_ascii=False).encode()  # half of a pair is no text
-    return value
+# transparency-log.md §6: the nine checks
+def judge(policy, run, leaves, steps):
+    """The checks that cannot be made. `leaves` are pairs of leaf and proof, all names and bytes."""
+    limit(len(leaves), LEAVES, "leaves")
+    limit(len(steps), STEPS, "consistency proofs")
+    leaves = [(Leaf(*a), Text("proof-malformed", INCLUDED, FILE, *b)) for a, b in leaves]
+    leaves.sort(key=lambda pair: pair[1].number)
+    steps = [Text("consistency-malformed", CONTINUED, STEP, *file) for file in steps]
+    for each in [*chain(*leaves), *steps]:
+        need(each.origin == run.origin, "wrong-origin", each.origin_at)
+    for _, proof in leaves: policy.check(proof)
+    for each in steps: policy.check(each, quorum=False)
+    for leaf, proof in leaves:
+        led = attempt(included, leaf.hash, proof.number, proof.size, proof.path)
+        need(led == proof.root, "not-in-log", proof.places["number"][0])
+    trees, connected = history(policy, run.origin, leaves, steps)
+    writers(policy, run.origin, leaves)
+    unknown, ended = heads(run, [leaf for leaf, _ in leaves if leaf.kind == "run-head"])
+    remembered = [size for name, size in policy.remembered if name == run.origin]
+    shown = connected and max(remembered, default=-1) >= max(trees, default=0)
+    missing = dict(inclusion=not leaves, history=not connected, heads=unknown,
+                   closure=run.segments[-1]["segment"] not in ended)
+    missing["split-view"] = policy.quorum == "none" and not shown
+    return [name for name in missing if missing[name]]
 
-WORDS = {"verdict": "allow warn modify clarify pause review deny halt", "enforced": "held withheld executed replaced let-pass asked",
-         "status": "ok error timeout not-executed input-required unknown", "decision": "granted refused expired", "state": "closed abandoned"}
-KINDS = ("run-opened config input proposed verdict enforcement approval-requested approval-decided grant-claimed outcome observation "
-         "output evidence control gap run-closed").split()
+def history(policy, origin, leaves, steps):
+    """The trees by size, and whether each is shown to be the beginning of the largest."""
+    known = policy.remembered.items()
+    at, trees = {}, {size: root for (name, size), root in known if name == origin}
+    for leaf, proof in leaves:
+        same = at.setdefault(proof.number, leaf.hash) == leaf.hash
+        need(same, "log-forked", proof.places["number"][0])
+    for _, proof in leaves:
+        need(trees.setdefault(proof.size, proof.root) == proof.root, "log-forked", proof.origin_at)
+    for s in steps:
+        root, place = trees.get(s.number), (s.file, 1, 0)
+        need(root and trees.get(s.size) == s.root, "log-not-continued", place)
+        led = attempt(continued, s.number, s.size, s.path, root) == (root, s.root)
+        if s.number == 0: led = not s.path and root == sha()
+        need(led, "log-not-continued", place)
+    shown = {max(trees, default=0), 0}
+    for size in sorted(trees, reverse=True):
+        if size in shown: shown.update(s.number for s in steps if s.size == size)
+    return trees, shown.issuperset(trees)
 
-def read_event(line):
-    e = read_json(line)
-    need(isinstance(e, dict) and set(e) == set("v seq t kind actor cause payloads body".split()) and is_u64(e["v"]) and e["v"] == 1)
-    need(is_u64(e["seq"]) and is_text(e["t"]) and is_text(e["kind"]) and is_text(e["actor"]) and e["kind"] in KINDS)
-    need(e["cause"] is None or is_u64(e["cause"]) and 0 < e["cause"] < e["seq"])
-    need(isinstance(e["body"], dict) and isinstance(e["payloads"], dict) and len(e["payloads"]) <= 256)
-    for p in e["payloads"].values():
-        need(isinstance(p, dict) and set(p) == {"commitment", "media_type", "bytes"})
-        need(is_hash(p["commitment"]) and is_text(p["media_type"]) and is_u64(p["bytes"]))
-    return e
+def writers(policy, origin, leaves):
+    def ids(keys): return {sha(b"portcullis/key/v1\0", key): key[1:] for key in keys}
+    own = [key for key, name in policy.of["log"].items() if name == origin]
+    admins, enrolled, revoked = ids(policy.of["admin"] or own), {}, dict(policy.revoked)
+    for leaf, proof in leaves:
+        place, by_admin = (leaf.file, None, len(leaf.signed)), leaf.kind in ("enrol", "revoke")
+        known = admins if by_admin else enrolled
+        revoked_at = 1 << 63 if by_admin else revoked.get(leaf.by, 1 << 63)
+        need(proof.number < revoked_at, "writer-revoked", place)
+        need(leaf.by in known, "admin-unknown" if by_admin else "writer-not-enrolled", place)
+        need(signed_by(known[leaf.by], leaf.signed, leaf.signature), "leaf-forged", place)
+        if leaf.kind == "enrol": enrolled.update(ids([b"\1" + leaf.public]))
+        if leaf.kind == "revoke":
+            revoked[leaf.writer] = min(proof.number, revoked.get(leaf.writer, proof.number))
 
-def word(body, key):
-    need(is_text(body.get(key)) and body[key] in WORDS[key].split())
-    return body[key]
-
-class Trajectory:
-    """What happened to each action and approval; `step` raises ValueError at what may not follow."""
-    def __init__(self): self.actions, self.approvals = {}, {}
-
-    def step(self, kind, body):
-        if kind not in ("verdict", "enforcement") and not kind.startswith(("proposed", "outcome", "approval", "grant")): return
-        known = {"verdict": "verdict", "enforcement": "enforced", "outcome": "status", "approval-decided": "decision"}.get(kind)
-        said = word(body, known) if known else None
-        if known in ("verdict", "enforced") and "action" not in body: return  # on a text
-        if kind != "approval-decided":
-            need(is_id(body.get("action")) and (body["action"] in self.actions) == (kind != "proposed"))
-            action = self.actions.setdefault(body["action"], dict(verdict=None, went=False, outcome=None))
-        if kind.startswith(("approval", "grant")):
-            need(is_id(body.get("approval")))
-            approval, state = body["approval"], self.approvals.get(body["approval"])
-        if kind == "verdict":
-            need(not action["went"])
-            action["verdict"] = said
-        elif kind == "enforcement":
-            need(action["verdict"] and not action["went"] and (said != "asked" or action["verdict"] == "review"))
-            need(said not in ("executed", "replaced") or action["verdict"] in ("allow", "warn", "modify"))
-            action["went"] = said not in ("held", "withheld")
-        elif kind == "outcome":
-            need(action["went"] and (action["outcome"] is None or action["outcome"] == "unknown" != said))
-            action["outcome"] = said
-        elif kind == "approval-requested":
-            need(state is None)
-            self.approvals[approval] = "requested"
-        elif kind == "approval-decided":
-            need(said != "granted" or state != "claimed")
-            self.approvals[approval] = "closed" if said != "granted" else "once" if body.get("scope", "once") == "once" else "granted"
-        elif kind == "grant-claimed":
-            need(state in ("once", "granted"))
-            self.approvals[approval] = "claimed" if state == "once" else state
-        if max(len(self.actions), len(self.approvals)) > TABLE: raise Unreadable("over %d actions or approvals" % TABLE)
-
-# run-chain.md §3: records in their one spelling
-SHAPES = {"export": ["record format origin run"], "segment": ["record segment writer ordinal after parent link"],
-          "head": ["record segment state count link"], "end": ["record segments events payloads", "record segments events payloads erased"], "erased": ["record commitment"],
-          "payload": ["record commitment salt media_type text", "record commitment salt media_type hex"]}
-IS = dict({k: is_u64 for k in "ordinal after count segments events payloads erased".split()}, origin=is_name, run=is_id, segment=is_id, link=is_hash,
-          commitment=is_hash, salt=is_hash, writer=lambda x: is_text(x) and len(x.encode()) <= 256,
-          state=lambda x: x in ("open", "closed", "abandoned"), hex=lambda x: is_text(x) and len(x) % 2 == 0 and is_hex(x, len(x) // 2),
-          parent=lambda x: x is None or isinstance(x, dict) and list(x) == ["segment", "link"] and is_id(x["segment"]) and is_hash(x["link"]))
-
-def is_utf8(data):
-    try: return data.decode() is not None
-    except UnicodeDecodeError: return False
-
-def read_record(line):
-    r = read_json(line)
-    need(isinstance(r, dict) and is_text(r.get("record")) and " ".join(r) in SHAPES.get(r["record"], ()))
-    need(all(IS.get(key, is_text)(value) for key, value in r.items()) and not ("hex" in r and is_utf8(bytes.fromhex(r["hex"]))))
-    need(json.dumps(r, ensure_ascii=False, separators=(",", ":")).encode() == line)
-    return r
-
-def read_trust(data):
-    """run-chain.md §4: the origin, and (count, link) of each run."""
-    (first, *lines), origin, heads = [line for line in data.decode().split("\n") if line and not line.startswith("#")] or [""], None, {}
-    for line in lines:
-        found = re.fullmatch("head ([0-9a-f]{32}) ([1-9][0-9]{0,18}) ([0-9a-f]{64})", line)
-        if found: heads.setdefault(found.group(1), set()).add((int(found.group(2)), found.group(3)))
-        else: need(line.startswith("origin ") and origin is None and is_name(line[7:]), "`%s` is no head, or a second origin" % line)
-        origin = origin if found else line[7:]
-    need(first == "portcullis-trust/v1" and origin and sum(map(len, heads.values())) <= TABLE, "neither trust file nor trust policy")
-    return origin, heads
-
-# run-chain.md §3 and §5: one export, read once
-class Chain:
-    """What is known after each line. `wanted`: the counts after which a head in the log needs the link."""
-    AFTER = dict(export=["start"], segment=["export", "head"], head=["segment"], **dict.fromkeys(["payload", "erased", "end"], ["head", "payload", "erased"]))
-    FORMATS = ["portcullis-export/v1", "portcullis-export/v2"]  # the second one says what was erased
-
-    def __init__(self, trust=None, wanted=()):
-        self.trust, self.wanted, self.heads, self.trajectory, self.payloads = trust, wanted, set(), Trajectory(), {}
-        self.number = self.byte = self.seq = self.events = self.given = self.erased = self.anchored = 0
-        self.segments, self.last, self.state = [], "", "start"
-
-    def fail(self, attack, seq=None): raise Invalid(attack, self.number, self.byte, seq)
-
-    def read(self, stream):
-        while True:
-            most = LINE if self.state in ("head", "payload", "erased") else EVENT + 65
-            line, self.number = stream.readline(most + 2), self.number + 1
-            if self.state == "end": return self.fail("trailing-data") if line else self
-            if line[-1:] != b"\n" and len(line) <= most and (line or self.number > 1): self.fail("truncated")
-            if self.state == "start" and line[:1] != b"{": self.fail("not-a-portcullis-export")
-            if line == b"\n" or b"\r" in line or len(line) > most + 1: self.fail(self.malformed())
-            (self.record if line[:1] == b"{" else self.event)(line[:-1], stream)
-            self.byte += len(line)
-
-    def malformed(self): return "not-a-portcullis-export" if self.state == "start" else "line-malformed"
-
-    def record(self, line, _):
-        try: r = read_record(line)
-        except ValueError: self.fail(self.malformed())
-        if self.state == "start" and (r["record"] != "export" or r["format"] not in self.FORMATS): self.fail(self.malformed())
-        if self.state != "start" and r["record"] in ("erased", "end") and self.newer != ("erased" in (r["record"], *r)): self.fail("line-malformed")
-        if self.state not in self.AFTER[r["record"]]: self.fail("record-out-of-order")
-        self.state = r["record"]
-        getattr(self, "on_" + r["record"])(r)
-
-    def on_export(self, r):
-        self.origin, self.run, self.newer = r["origin"], r["run"], r["format"] == self.FORMATS[1]
-        if self.trust and self.trust[0] != self.origin: self.fail("wrong-origin")
-        self.heads = self.trust[1].get(self.run, set()) if self.trust else set()
-
-    def on_segment(self, r):
-        self.ids, before = (bytes.fromhex(self.run), bytes.fromhex(r["segment"])), self.segments[-1] if self.segments else None
-        self.link = segment_link(self.origin, *self.ids, r["writer"], r["ordinal"], r["after"], r["parent"])
-        if self.link.hex() != r["link"]: self.fail("segment-altered", self.seq + 1)
-        parent = dict(segment=before["segment"], link=before["link"]) if before else None
-        if (r["ordinal"], r["after"], r["parent"]) != (len(self.segments), self.seq, parent): self.fail("segment-spliced", self.seq + 1)
-        if before and before["state"] == "open": self.fail("state-machine", self.seq + 1)
-        if len(self.segments) == SEGMENTS: raise Unreadable("over %d segments" % SEGMENTS)
-        self.segments.append(dict(r, start=self.seq, end=self.seq, state="open", links={self.seq: r["link"]}))
-
-    def event(self, text, stream):
-        if not re.match(b"[0-9a-f]{64} ", text): self.fail("line-malformed")
-        if self.state != "segment": self.fail("record-out-of-order")
-        link, line, segment, expected = text[:64].decode(), text[65:], self.segments[-1], self.seq + 1
-        try: e = read_event(line)
-        except ValueError: e = None
-        seq = e["seq"] if e else expected
-        self.link = event_link(*self.ids, seq, self.link, event_hash(line))
-        lost = e and e["kind"] == "gap" and seq > expected and (e["body"].get("from"), e["body"].get("to")) == (expected, seq - 1)
-        if self.link.hex() != link or seq != expected and not lost: self.fail(self.diagnose(seq, expected, stream), expected)
-        if not e: self.fail("event-malformed", expected)
-        for count, trusted in sorted(h for h in self.heads if self.seq < h[0] <= seq):
-            if (count, trusted) != (seq, link): self.fail("chain-rewritten", count)
-            self.anchored = seq
-        try: self.meaning(e, segment, lost)
-        except ValueError: self.fail("state-machine", seq)
-        self.seq, self.events, segment["end"], segment["link"] = seq, self.events + 1, seq, link
-        if seq in self.wanted: segment["links"][seq] = link
-
-    def meaning(self, e, segment, lost):
-        need(segment["state"] == "open" and (e["seq"] != 1 or e["kind"] == "run-opened") and (e["kind"] != "gap" or lost))
-        if e["kind"] == "run-closed":
-            need(is_u64(e["body"].get("count")) and e["body"]["count"] == e["seq"])
-            segment["state"] = word(e["body"], "state")
-        self.trajectory.step(e["kind"], e["body"])
-        for p in e["payloads"].values():
-            said = self.payloads.setdefault(p["commitment"], (e["seq"], p["media_type"], p["bytes"]))
-            need(said[1:] == (p["media_type"], p["bytes"]))
-        if len(self.payloads) > TABLE: raise Unreadable("over %d payloads" % TABLE)
-
-    def diagnose(self, seq, expected, stream):
-        """A name for what was done to a chain that does not hold here: a guess from the lines that follow."""
-        later = []
-        for _ in range(LOOK_AHEAD if seq > expected else 0):
-            found = re.match(rb'[0-9a-f]{64} \{"v":1,"seq":([0-9]{1,19}),', stream.readline(EVENT + 67))
-            if not found: break
-            later.append(int(found.group(1)))
-        if seq < expected: return "event-duplicated"
-        return "event-reordered" if expected in later else "event-altered" if seq == expected or later[:1] == [expected + 1] else "event-missing"
-
-    def on_head(self, r):
-        segment = self.segments[-1]
-        if r["segment"] == segment["segment"] and r["count"] > self.seq: self.fail("event-missing", self.seq + 1)
-        if [r["segment"], r["state"], r["count"], r["link"]] != [segment["segment"], segment["state"], self.seq, self.link.hex()]:
-            self.fail("head-mismatch", self.seq)
-        segment["links"][self.seq] = r["link"]
-
-    def on_payload(self, r):
-        seq, *said = self.payloads.get(r["commitment"], (None,))
-        data = r["text"].encode() if "text" in r else bytes.fromhex(r["hex"])
-        if commitment(bytes.fromhex(r["salt"]), r["media_type"], data).hex() != r["commitment"]: self.fail("payload-altered", seq)
-        if seq is None: self.fail("payload-unknown")
-        if said != [r["media_type"], len(data)]: self.fail("payload-altered", seq)
-        self.in_order(r, seq)
-        self.given += 1
-
-    def on_erased(self, r):
-        if r["commitment"] not in self.payloads: self.fail("payload-unknown")
-        self.in_order(r, self.payloads[r["commitment"]][0])
-        self.erased += 1
-
-    def in_order(self, r, seq):
-        if r["commitment"] <= self.last: self.fail("record-out-of-order", seq)
-        self.last = r["commitment"]
-
-    def on_end(self, r):
-        counted = r.get("erased", 0)
-        if r["payloads"] > self.given or counted > self.erased: self.fail("payload-missing")
-        there = [len(self.segments), self.events, self.given, self.erased]
-        if [r["segments"], r["events"], r["payloads"], counted] != there: self.fail("count-mismatch")
-        if any(count > self.seq for count, _ in self.heads): self.fail("tail-missing", self.seq + 1)
-
-    def not_checked(self):
-        """The checks that could not be made."""
-        return ["closure"] * (self.segments[-1]["state"] == "open") + ["anchor"] * (not self.heads or self.anchored < self.seq)
+def heads(run, leaves):
+    """Whether a link was not computed, and the segments that the log has the end of."""
+    latest, follows, numbers, unknown, ended = {}, {}, {}, False, set()
+    segments = {s["segment"]: s for s in run.segments}
+    for h in leaves:
+        place, s, final = (h.file, None, 0), segments.get(h.segment.hex()), h.state > 1
+        need(h.run.hex() == run.id, "head-of-another-run", place)
+        need(s, "tail-missing", place)
+        parent = h.parent_segment + h.parent_link == parent_bytes(s["parent"])
+        need(h.ordinal == s["ordinal"] and parent and h.count >= s["start"], "head-mismatch", place)
+        need(h.count <= s["end"], "tail-missing", place)
+        need(s["links"].get(h.count, h.link.hex()) == h.link.hex(), "chain-rewritten", place)
+        end = [h.count, ["open", "open", "closed", "abandoned"][h.state]]
+        need(not final or end == [s["end"], s["state"]], "head-mismatch", place)
+        before, latest[h.segment] = latest.get(h.segment, h), h
+        if before.hash != h.hash:
+            number = before.writer, before.epoch, before.run_no
+            need(number == (h.writer, h.epoch, h.run_no), "head-mismatch", place)
+            need(before.state < 2, "closed-twice" if final else "head-regressed", place)
+            need(h.count >= before.count and h.state, "head-regressed", place)
+        forked = h.state and follows.setdefault(h.previous, h.hash) != h.hash
+        need(not forked, "head-forked", place)
+        only = numbers.setdefault((h.writer, h.epoch, h.run_no), h.segment) == h.segment
+        need(only, "run-number-reused", place)
+        unknown = unknown or h.count not in s["links"]
+        if final: ended.add(s["segment"])
+    return unknown, ended
 
 # transparency-log.md §7: an export as files, and the command
-def opened(path):
-    """What opens `run.export`, and the other files: name and what opens it. A file by itself is an export without a log."""
-    if os.path.isdir(path):
-        found = [(os.path.relpath(os.path.join(top, f), path).replace(os.sep, "/"), os.path.join(top, f)) for top, _, fs in os.walk(path) for f in fs]
-        return [(name, (lambda full=full: open(full, "rb")) if stat.S_ISREG(os.lstat(full).st_mode) else None) for name, full in sorted(found)]
-    with open(path, "rb") as file:
-        if file.read(4) != b"PK\3\4": return [("run.export", lambda: open(path, "rb"))]
+def files(path):
+    """Names, and what opens each; a file by itself is a run without a log."""
+    if path.is_dir():
+        found = sorted((p.relative_to(path).as_posix(), p) for p in path.rglob("*")
+                       if p.is_symlink() or not p.is_dir())
+        return [(name, None if p.is_symlink() or not p.is_file() else p.open) for name, p in found]
+    with path.open("rb") as file:
+        if file.read(4) != b"PK\3\4": return [("run.export", path.open)]
     archive = zipfile.ZipFile(path)
-    return [(i.orig_filename, lambda i=i: archive.open(i)) for i in archive.infolist() if i.orig_filename != "log/"]
-
-def sorted_out(path, report):
-    """What opens the run, the evidence on it by name and ending, and the first file that should not be there."""
-    export, evidence, seen, problem = None, {}, set(), None
-    for name, file in opened(path):
-        part = re.fullmatch(r"log/([a-z0-9-]{1,64})\.(leaf|tlog-proof|consistency)", name)
-        if name.endswith((".policy", ".trust")): report["not_read"].append(name)
-        elif name in seen or not file or not part and name not in ("run.export", "README.txt"): problem = problem or name
-        elif part: evidence.setdefault(part.group(1), {})[part.group(2)] = (name, file)
-        elif name == "run.export": export = file
-        seen.add(name)
-    halves = [parts.get("leaf", parts.get("tlog-proof"))[0] for _, parts in sorted(evidence.items()) if ("leaf" in parts) != ("tlog-proof" in parts)]
-    if not export: raise Unreadable("there is no `run.export`")
-    if len(evidence) > EVIDENCE: raise Unreadable("over %d leaves and consistency proofs" % EVIDENCE)
-    return export, evidence, problem or (halves or [None])[0]
+    entries = [entry for entry in archive.infolist() if entry.orig_filename != "log/"]
+    return [(e.orig_filename, lambda mode, e=e: archive.open(e, mode[0])) for e in entries]
+def whole(opens, most=FILE):
+    with opens("rb") as file: return file.read(most + 1)
 
 def verify(path, trusts):
-    """The report over an export and what the reader believes: the bytes of a trust file, of a trust policy, or of both."""
-    report, trust, policy, log = dict(status="INVALID", exit_code=1, failure=None, not_checked=[], not_read=[]), None, None, None
+    """The report; `trusts` are the bytes of a trust file, of a trust policy, or of both."""
+    report = dict(status="INVALID", exit_code=1, failure=None, not_checked=[], not_read=[])
+    believed, evidence, seen, wrong = {}, {}, {}, []
     for data in trusts:
-        heads = b"portcullis-trust/v1" in data.split(b"\n")
-        if trust if heads else policy: raise Unreadable("two trust files or two trust policies")
-        if heads: trust = read_trust(data)
-        else:
-            import portcullis_log as log
-            policy = log.Policy(data)
-    export, evidence, problem = sorted_out(path, report)
-    for parts in evidence.values() if policy else ():
-        for ending, (name, file) in parts.items():
-            with file() as stream: parts[ending] = name, stream.read(FILE + 1)
-    chain = Chain(trust, log.counts(p["leaf"][1] for p in evidence.values() if "leaf" in p) if policy else ())
+        read = read_trust if b"portcullis-trust/v1" in data.split(b"\n") else Policy
+        if read in believed: raise Unreadable("two trust files or two trust policies")
+        believed[read] = read(data)
+    trust, policy = believed.get(read_trust), believed.get(Policy)
+    for name, opens in files(Path(path)):
+        part = re.fullmatch(r"log/([a-z0-9-]{1,64})\.(leaf|tlog-proof|consistency)", name)
+        known = opens and name not in seen and (part or name in ("run.export", "README.txt"))
+        if name.endswith((".policy", ".trust")): report["not_read"].append(name)
+        elif not known: wrong.append(name)
+        elif part: evidence.setdefault(part[1], {})[part[2]] = name, whole(opens) if policy else b""
+        seen.setdefault(name, opens)
+        limit(len(evidence), LEAVES + STEPS, "leaves and consistency proofs")
+    if not seen.get("run.export"): raise Unreadable("there is no `run.export`")
+    parts = [evidence[name] for name in sorted(evidence)]
+    pairs = [[part[key] for key in ("leaf", "tlog-proof") if key in part] for part in parts]
+    steps = [part["consistency"] for part in parts if "consistency" in part]
+    wrong += [pair[0][0] for pair in pairs if len(pair) == 1]
+    pairs = [pair for pair in pairs if len(pair) == 2]
+    wanted = {getattr(attempt(Leaf, *leaf), "count", 0) for leaf, _ in pairs}
     try:
-        with export() as stream: chain.read(stream)
-        counts = dict(verified=chain.given, withheld=len(chain.payloads) - chain.given - chain.erased, erased=chain.erased)
-        report.update(origin=chain.origin, run=chain.run, events=chain.events, payloads=counts, not_checked=chain.not_checked())
-        if problem: raise Invalid("files-mismatched", None, 0, file=problem)
-        if policy:
-            leaves = [p["leaf"] + p["tlog-proof"] for _, p in sorted(evidence.items()) if "leaf" in p]
-            steps = [p["consistency"] for _, p in sorted(evidence.items()) if "consistency" in p]
-            report["not_checked"] = log.judge(policy, chain.origin, chain.run, chain.segments, leaves, steps)
-        report.update(status="INCOMPLETE" if report["not_checked"] else "VALID", exit_code=2 if report["not_checked"] else 0)
-    except Invalid as error:
-        report.update(failure=dict(error.found, file=error.found["file"] or "run.export"), not_checked=[])
+        with seen["run.export"]("rb") as stream: run = Run(stream, trust, wanted)
+        left = len(run.payloads) - sum(run.given.values())
+        counts = dict(verified=run.given["payload"], withheld=left, erased=run.given["erased"])
+        report.update(origin=run.origin, run=run.id, events=run.events, payloads=counts)
+        for name in wrong: need(False, "files-mismatched", (name, None, 0))
+        missing = judge(policy, run, pairs, steps) if policy else run.not_checked()
+        status, code = ("INCOMPLETE", 2) if missing else ("VALID", 0)
+        report.update(not_checked=missing, status=status, exit_code=code)
+    except Invalid as error: report["failure"] = error.found
     return report
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("export", nargs="?", metavar="EXPORT")
-    parser.add_argument("--trust", metavar="FILE", action="append", default=[], help="a trust file or a trust policy, or twice for both")
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.error = lambda why: sys.exit(print("UNREADABLE:", why) or 3)
+    parser.add_argument("export", metavar="EXPORT")
+    parser.add_argument("--trust", metavar="FILE", action="append", default=[])
     parser.add_argument("--json", action="store_true", help="print the report as one line of JSON")
-    parser.add_argument("--vectors", metavar="DIR", help="run the vectors in this folder")
-    parser.error = lambda why: (print("UNREADABLE: %s; see --help" % why), sys.exit(3))
     args = parser.parse_args()
-    sys.dont_write_bytecode = True
-    sys.modules["portcullis_verify"] = sys.modules["__main__"]  # what the other files import is this one, once
-    if args.vectors: return __import__("vectors").run(args.vectors)
     try:
-        if not args.export: raise Unreadable("no export is named; see --help")
-        trusts = [open(name, "rb").read(TRUST + 1) for name in args.trust]
-        if any(len(data) > TRUST for data in trusts): raise Unreadable("a trust file of over %d bytes" % TRUST)
+        trusts = [whole(Path(name).open, TRUST) for name in args.trust]
+        limit(max(map(len, trusts), default=0), TRUST, "bytes of trust file")
         report = verify(args.export, trusts)
-    except Exception as error:  # whatever it is, it is no answer: a traceback would exit as INVALID does
-        report = dict(status="UNREADABLE", exit_code=3, error=ascii(str(error) or type(error).__name__))
-    found, said = report.get("failure") or {}, [report[key] for key in ("status", "error") if key in report]
-    said += ["%s %s" % (key, ascii(value)) for key, value in found.items() if value is not None]
-    print(json.dumps(report) if args.json else "\n  not checked: ".join([", ".join(said)] + report.get("not_checked", [])))
+    except Exception as error:  # no answer, whatever it is: a traceback would exit as INVALID does
+        report = dict(status="UNREADABLE", exit_code=3, error=str(error) or type(error).__name__)
+    found = report.get("failure") or {key: report[key] for key in report if key == "error"}
+    found = ["%s %s" % (key, ascii(value)) for key, value in found.items() if value is not None]
+    said = [", ".join([report["status"], *found]), *report.get("not_checked", [])]
+    print(json.dumps(report) if args.json else "\n  not checked: ".join(said))
     return report["exit_code"]
 
 if __name__ == "__main__": sys.exit(main())
