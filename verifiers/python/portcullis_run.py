@@ -3,8 +3,8 @@
 Headings name the page and section of `specs/` that the code below them follows."""
 import hashlib, json, math, re
 
-TABLE, SEGMENTS, LOOK_AHEAD, LINE, EVENT = 1 << 20, 1 << 16, 100_000, 64 << 20, (1 << 20) + 65
-CONTROL = re.compile("[\0-\x1f\x7f-\x9f]")
+TABLE, SEGMENTS, LINE, EVENT = 1 << 20, 1 << 16, 64 << 20, (1 << 20) + 65
+CONTROL, LINK = re.compile("[\0-\x1f\x7f-\x9f]"), re.compile(b"[0-9a-f]{64} ")
 
 class Unreadable(Exception):
     """There is no answer."""
@@ -142,8 +142,10 @@ def read_trust(data):
     lines = [line for line in data.decode().split("\n") if line and not line.startswith("#")]
     origin, heads = None, {}
     for line in lines[1:]:
-        head = re.fullmatch("head ([0-9a-f]{32}) ([1-9][0-9]{0,18}) ([0-9a-f]{64})", line)
-        if head: heads.setdefault(head[1], set()).add((int(head[2]), head[3]))
+        head = re.fullmatch("head ([0-9a-f]{32}) ([1-9][0-9]{0,19}) ([0-9a-f]{64})", line)
+        if head:
+            count = need(is_u64(int(head[2])), "no count: " + line) and int(head[2])
+            heads.setdefault(head[1], set()).add((count, head[3]))
         else:
             need(line[:7] == "origin " and not origin and is_name(line[7:]), "no head: " + line)
             origin = line[7:]
@@ -195,7 +197,7 @@ class Run:
         self.need(ended or self.line == 1 and not line, "truncated")
         self.need(1 < len(line) <= most + 1 and b"\r" not in line, self.bad)
         r, versions = dict(record="event", link=line[:64].decode("latin-1")), self.version
-        if re.match(b"[0-9a-f]{64} ", line): r["text"] = line[65:-1]
+        if LINK.match(line): r["text"] = line[65:-1]
         else: r, versions = attempt(read_record, line[:-1]) or (None, "")
         self.need(r and (self.line > 1 or r["record"] == "export"), self.bad)
         self.need(r["record"] in kinds, "record-out-of-order")
@@ -228,10 +230,8 @@ class Run:
         seq = e["seq"] if e else expected
         hole = [e["body"].get("from"), e["body"].get("to")] if e and e["kind"] == "gap" else []
         lost = seq > expected and all(map(is_u64, hole)) and hole == [expected, seq - 1]
-        before, hashed = unhex(s["link"]), event_hash(text)
-        holds = event_link(unhex(self.id), unhex(s["segment"]), seq, before, hashed).hex() == link
-        if not holds or seq != expected and not lost:
-            self.need(False, diagnosis(seq, expected, self.stream), expected)
+        if self.follower(s, s["link"], seq, text) != link or seq != expected and not lost:
+            self.need(False, self.diagnosis(s, link, seq, expected), expected)
         self.need(e, "event-malformed", expected)
         for head in [head for head in self.heads if self.seq < head[0] <= seq]:
             self.need(head == (seq, link), "chain-rewritten", head[0])
@@ -239,6 +239,29 @@ class Run:
         self.need(attempt(self.follow, e, s, lost), "state-machine", seq)
         self.seq, self.events, s["end"], s["link"] = seq, self.events + 1, seq, link
         if seq in self.wanted: s["links"][seq] = link
+
+    def follower(self, s, before, seq, text):
+        ids = unhex(self.id), unhex(s["segment"])
+        return event_link(*ids, seq, unhex(before), event_hash(text)).hex()
+
+    def diagnosis(self, s, link, seq, expected):
+        """A name for what was done to a chain that does not hold, from the lines that follow."""
+        if seq == expected: return "event-altered"
+        nearest = True
+        for line in iter(lambda: self.stream.readline(EVENT + 1), b""):
+            if not line.endswith(b"\n"): break
+            if LINK.match(line):
+                e = attempt(read_event, line[65:-1])
+                if not e: continue
+                if nearest and e["seq"] == expected + 1:
+                    follows = self.follower(s, link, e["seq"], line[65:-1]).encode()
+                    if follows == line[:64]: return "event-altered"
+                if seq > e["seq"] == expected: return "event-reordered"
+            elif nearest:
+                head, _ = attempt(read_record, line[:-1]) or ({}, "")
+                if head.get("count") == expected and head["link"] == link: return "event-altered"
+            nearest = False
+        return "event-duplicated" if seq < expected else "event-missing"
 
     def follow(self, e, s, lost):
         kind, body = e["kind"], e["body"]
@@ -269,14 +292,3 @@ class Run:
         """The checks that could not be made."""
         unanchored = not self.heads or self.anchored < self.seq
         return ["closure"] * (self.segments[-1]["state"] == "open") + ["anchor"] * unanchored
-
-def diagnosis(seq, expected, stream):
-    """A name for what was done to a chain that does not hold: a guess from what follows."""
-    start, later = re.compile(rb'[0-9a-f]{64} \{"v":1,"seq":([0-9]{1,19}),'), []
-    while seq > expected and len(later) < LOOK_AHEAD:
-        found = start.match(stream.readline(EVENT + 2))
-        if not found: break
-        later.append(int(found[1]))
-    if seq < expected: return "event-duplicated"
-    if expected in later: return "event-reordered"
-    return "event-altered" if seq == expected or later[:1] == [expected + 1] else "event-missing"
