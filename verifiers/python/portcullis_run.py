@@ -200,8 +200,9 @@ class Run:
         if LINK.match(line): r["text"] = line[65:-1]
         else: r, versions = attempt(read_record, line[:-1]) or (None, "")
         self.need(r and (self.line > 1 or r["record"] == "export"), self.bad)
+        early = r["record"] == "end" and "end" not in kinds
+        self.need(self.version in versions or early, self.bad)
         self.need(r["record"] in kinds, "record-out-of-order")
-        self.need(self.version in versions, self.bad)
         return r
 
     def segment(self, r):

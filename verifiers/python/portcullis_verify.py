@@ -91,6 +91,7 @@ class Text:
             need(len(values) >= few, attack, place())
             setattr(self, name or "form", values[0] if values and many == 1 else values)
         need(at == len(lines) - 1 and not lines[at], attack, place())
+        need(self.size > 0 or self.root == sha(), attack, self.places["root"][0])
         self.origin_at, (_, blank, _) = self.places["origin"][0], self.places["blank"][0]
         self.text = b"\n".join(lines[self.origin_at[1] - 1:blank - 1]) + b"\n"
         need(len(self.text) <= CHECKPOINT, attack, self.origin_at)
