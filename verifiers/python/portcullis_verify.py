@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 sys.dont_write_bytecode = True  # it leaves nothing behind
-from portcullis_run import (CONTROL, Invalid, Run, Unreadable, attempt, is_hash, is_label, is_name,
+from portcullis_run import (Invalid, Run, Unreadable, attempt, is_hash, is_label, is_name,
                             limit, need, parent_bytes, read_trust, sha, unhex)
 
 LEAVES, STEPS, ITEMS, LEAF, FILE, TRUST = 4096, 256, 256, 65_535, 384 << 10, 128 << 20
@@ -83,7 +83,7 @@ class Text:
             while len(values) < many and at < len(lines) - 1:
                 try:
                     found = re.fullmatch(form, lines[at].decode())
-                    need(found and not CONTROL.search(found[0]))
+                    need(found and not re.search("[\0-\x1f]", found[0]))
                     values.append(read(*found.groups()))
                 except ValueError: break
                 self.places[name].append(place())
