@@ -16,7 +16,7 @@
 //! keep their readers from being shown two histories by the log itself; more than one answer would only stop it longer.
 //!
 //! A log that this process made needs nobody's word, since its key is new. Neither does one that this process left
-//! as it finds it ([`Log::resume`]).
+//! as it finds it ([`Log::resume`]). `docs/adr/0019-who-confirms-a-log.md` has what was not taken.
 
 use std::fmt;
 use std::time::SystemTime;

@@ -167,7 +167,10 @@ impl Cosigner {
         now: Instant,
         mut ask: impl FnMut(Vec<Ask>) -> Vec<WitnessAnswer>,
     ) -> Result<Vec<WitnessNews>, LogError> {
-        self.reload(log)?;
+        if let Err(error) = self.reload(log) {
+            log.wait_on(error.to_string())?;
+            return Err(error);
+        }
         if self.witnesses.is_empty() {
             log.confirmed()?;
             return Ok(Vec::new());

@@ -132,9 +132,13 @@ fn run(
                 wait = ROUND_EVERY;
             }
             Err(error) => {
-                // Opening again is recovery, whatever went wrong; waiting for witnesses is not wrong.
-                if !matches!(error, LogError::Unconfirmed(_)) {
-                    left = log.take().map_or(left, |log| log.vouched());
+                match &error {
+                    // Waiting for witnesses is nothing that opening again would mend.
+                    LogError::Unconfirmed(_) => {}
+                    // A log that somebody contradicted needs another's word, however it was left.
+                    LogError::RolledBack { .. } | LogError::Forked { .. } => (log, left) = (None, None),
+                    // Opening again is recovery, whatever went wrong.
+                    _ => left = log.take().map_or(left, |log| log.vouched()),
                 }
                 if failure.as_ref() != Some(&error) {
                     told(Err(&error));

@@ -5,8 +5,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use portcullis_ledger::log::{
-    Ask, CONFIRM_EVERY, COSIGN_AGAIN_EVERY, Cosigner, Log, LogError, LogReader, WitnessAnswer, WitnessNews,
-    verifier_key,
+    Ask, CONFIRM_EVERY, COSIGN_AGAIN_EVERY, Cosigner, Log, LogError, LogPlaces, LogReader, WitnessAnswer,
+    WitnessNews, verifier_key,
 };
 use portcullis_proof::Status;
 use portcullis_proof::log::witness::answer;
@@ -95,6 +95,18 @@ impl World {
         let endorsed = self.policy(quorum).check(&note)?;
         Ok((endorsed.checkpoint.size(), endorsed.cosigned.len()))
     }
+}
+
+/// The log again, which this process has just let go of. A child that another test starts at that moment has the lock
+/// until it has become another program.
+fn reopened(places: &LogPlaces) -> Log {
+    for _ in 0..500 {
+        match Log::open(places) {
+            Err(LogError::Busy { .. }) => std::thread::sleep(Duration::from_millis(10)),
+            opened => return opened.unwrap(),
+        }
+    }
+    panic!("another process has the log");
 }
 
 const BOTH: &str = "group both all w1 w2\nquorum both\n";
@@ -210,7 +222,7 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
     let places = world.place.places();
     let saved = fs::read(places.database()).unwrap();
     let checkpoint = fs::read(places.checkpoint()).unwrap();
-    let mut log = Log::open(&places).unwrap();
+    let mut log = reopened(&places);
     world.round(&mut log).unwrap();
     let mut open_run = Run::start(&ledger);
     let action = open_run.act();
@@ -229,7 +241,7 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
     }
     fs::write(places.database(), saved).unwrap();
     fs::write(places.checkpoint(), &checkpoint).unwrap();
-    let mut log = Log::open(&places).unwrap();
+    let mut log = reopened(&places);
     world.cosigner = Cosigner::new();
     let error = world.round(&mut log).unwrap_err();
     let expected = LogError::RolledBack { known: 3, seen: 6, seen_by: "the witness `w1`".to_owned() };
@@ -258,7 +270,7 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
 
     // The next process does not go on from there.
     drop(log);
-    let mut log = Log::open(&places).unwrap();
+    let mut log = reopened(&places);
     world.cosigner = Cosigner::new();
     world.round(&mut log).unwrap();
     let Err(LogError::Unconfirmed(wait)) = log.round() else { panic!("it signs") };
@@ -275,7 +287,7 @@ fn confirmed_by(count: u8, quorum: &str, alive: &[&[&str]]) -> Vec<bool> {
     drop(log);
     let places = world.place.places();
     let published = fs::read(places.checkpoint()).unwrap();
-    let mut log = Log::open(&places).unwrap();
+    let mut log = reopened(&places);
     world.cosigner = Cosigner::new();
     closed(&ledger);
     let mut all = std::mem::take(&mut world.alive);
@@ -343,7 +355,7 @@ fn a_log_of_this_process_waits_for_nobody_and_a_foreign_hand_makes_it_wait() {
     let left = log.vouched().unwrap();
     drop(log);
     // Opened again by the same process, as it was left.
-    let mut log = Log::open(&places).unwrap();
+    let mut log = reopened(&places);
     assert!(log.waits().is_some() && log.vouched().is_none());
     log.resume(left).unwrap();
     assert_eq!(log.waits(), None);
@@ -351,7 +363,7 @@ fn a_log_of_this_process_waits_for_nobody_and_a_foreign_hand_makes_it_wait() {
     log.round().unwrap();
     drop(log);
     // Somebody else signed meanwhile.
-    let mut log = Log::open(&places).unwrap();
+    let mut log = reopened(&places);
     log.resume(left).unwrap();
     world.round(&mut log).unwrap();
     let error = log.round().unwrap_err();
@@ -372,7 +384,7 @@ fn a_log_of_this_process_waits_for_nobody_and_a_foreign_hand_makes_it_wait() {
     world.round(&mut log).unwrap();
     drop(log);
     let witness = world.alive.remove("http://w1").unwrap();
-    let mut log = Log::open(&places).unwrap();
+    let mut log = reopened(&places);
     world.round(&mut log).unwrap();
     assert!(log.waits().is_some());
     // Whoever takes the witnesses away goes on without.
@@ -383,10 +395,19 @@ fn a_log_of_this_process_waits_for_nobody_and_a_foreign_hand_makes_it_wait() {
     assert_eq!(log.waits(), None);
     drop(log);
     // A policy that cannot be read is not one without witnesses.
-    fs::write(places.witnesses(), "quorum some\n").unwrap();
-    let mut log = Log::open(&places).unwrap();
-    assert!(log.waits().unwrap().why.contains("`some` is not the name"));
-    assert!(matches!(world.round(&mut log), Err(LogError::WitnessPolicy { .. })));
+    for (wrong, why) in [
+        ("quorum some\n".to_owned(), "`some` is not the name"),
+        (policy.replace(" http://w1", ""), "no address"),
+    ] {
+        fs::write(places.witnesses(), wrong).unwrap();
+        let mut log = reopened(&places);
+        assert!(log.waits().is_some());
+        assert!(matches!(world.round(&mut log), Err(LogError::WitnessPolicy { .. })));
+        let waits = LogReader::open(&places).unwrap().status().unwrap().waits.unwrap();
+        assert!(waits.why.contains(why), "{why} in {waits}");
+        assert!(matches!(log.round(), Err(LogError::Unconfirmed(_))));
+    }
+    let mut log = reopened(&places);
     fs::write(places.witnesses(), policy).unwrap();
     world.alive.insert("http://w1".to_owned(), witness);
     world.round(&mut log).unwrap();
