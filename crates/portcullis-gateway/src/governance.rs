@@ -1,12 +1,15 @@
 //! Governance packs of runs in a store: what the pure half needs, gathered.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::guard::GuardMeta;
 use portcullis_core::id::{Digest, RunId};
 use portcullis_core::time::Timestamp;
+use portcullis_governance::controls::{Controls, ControlsError, OWN_FILE_BYTES_MAX, OWN_FILES_MAX};
 use portcullis_governance::record::EVENTS_MAX;
 use portcullis_governance::zip::Named;
 use portcullis_governance::{BundleSource, Pack, PackError, PackInput, Record, RecordError};
@@ -33,6 +36,9 @@ pub enum GovernanceError {
     /// The pack.
     #[error(transparent)]
     Pack(#[from] PackError),
+    /// A shipped mapping of controls does not fit this release.
+    #[error(transparent)]
+    Controls(#[from] ControlsError),
     /// The log, or the key of its writer.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -51,8 +57,70 @@ pub enum GovernanceError {
 pub struct PackOptions<'a> {
     /// A pack although no reply of the run was verified.
     pub allow_unverified: bool,
+    /// What is evidence for which controls; none for the mappings that ship.
+    pub controls: Option<&'a Controls>,
     /// Trees of the log, by their sizes, from which proofs are added.
     pub remembered: &'a [u64],
+}
+
+/// Why somebody's own mappings of controls are not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum OwnControlsError {
+    /// A file or folder.
+    #[error("cannot read controls from `{}`: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// Mistakes in the files, with their places.
+    #[error("{error}")]
+    Mistakes {
+        /// The mistakes. Files are named with their folders.
+        error: ControlsError,
+        /// The texts of the files.
+        files: BTreeMap<String, String>,
+    },
+}
+
+/// The mappings that ship and those in the `*.toml` files of folders.
+///
+/// # Errors
+/// [`OwnControlsError`], for a folder without such a file too.
+pub fn controls(folders: &[PathBuf]) -> Result<Controls, OwnControlsError> {
+    let mut files = BTreeMap::new();
+    for folder in folders {
+        let before = files.len();
+        read_controls(folder, &mut files).map_err(|(path, source)| OwnControlsError::Io { path, source })?;
+        if files.len() == before {
+            let source = io::Error::other("no file in it ends in `.toml`");
+            return Err(OwnControlsError::Io { path: folder.clone(), source });
+        }
+    }
+    Controls::with_own(&files, &guards()).map_err(|error| OwnControlsError::Mistakes { error, files })
+}
+
+fn read_controls(folder: &Path, files: &mut BTreeMap<String, String>) -> Result<(), (PathBuf, io::Error)> {
+    let failed = |path: &Path, error| (path.to_owned(), error);
+    for entry in std::fs::read_dir(folder).map_err(|error| failed(folder, error))? {
+        let path = entry.map_err(|error| failed(folder, error))?.path();
+        if path.extension().is_none_or(|ending| ending != "toml") {
+            continue;
+        }
+        let bytes = std::fs::metadata(&path).map_err(|error| failed(&path, error))?.len();
+        if bytes > OWN_FILE_BYTES_MAX as u64 {
+            let why = format!("the file has {bytes} bytes; the limit is {OWN_FILE_BYTES_MAX}");
+            return Err(failed(&path, io::Error::other(why)));
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
+        files.insert(path.display().to_string(), text);
+        if files.len() > OWN_FILES_MAX {
+            let why = format!("there are more than {OWN_FILES_MAX} files");
+            return Err(failed(folder, io::Error::other(why)));
+        }
+    }
+    Ok(())
 }
 
 /// The key that signs for a run: that of the writer of its heads, or, where the log has none of them or the key is
@@ -121,10 +189,20 @@ pub fn pack(
             BundleSource { bundle, files, configuration }
         })
         .collect();
+    let guards = guards();
+    let shipped;
+    let controls = match options.controls {
+        Some(controls) => controls,
+        None => {
+            shipped = Controls::embedded(&guards)?;
+            &shipped
+        }
+    };
     let input = PackInput {
         record: &record,
         bundles: &bundles,
-        guards: &guards(),
+        guards: &guards,
+        controls,
         allow_unverified: options.allow_unverified,
         evidence: &evidence,
         generated_at: now(),

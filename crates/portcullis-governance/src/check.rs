@@ -323,6 +323,10 @@ impl<'a> Checker<'a> {
             let event = failure.seq.map_or_else(String::new, |seq| format!(", event {seq}"));
             let at = format!("line {}, byte {}{event}", failure.line, failure.byte);
             self.found(EXPORT, FileResult::Fail, format!("{} at {at}: {}", failure.attack, failure.message));
+        } else if judged.record.run.map(|run| run.0) != Some(*manifest.run.as_bytes())
+            || judged.record.origin.as_ref() != Some(&manifest.origin)
+        {
+            self.found(EXPORT, FileResult::Fail, "it is not the run of the manifest");
         } else if judged.record.head != Some(Head { count: manifest.head.count, link: manifest.head.link }) {
             self.found(EXPORT, FileResult::Fail, "its head is not the one of the manifest");
         }

@@ -1,19 +1,24 @@
 //! Controls of regulations, standards and lists, as data: which events, guards and checks of a run are evidence for
 //! which of them.
 //!
-//! A mapping is a TOML file. It names kinds of events, ids of guards, types of checks and files of the pack, and one
-//! that does not exist is a mistake: a mapping must not go on naming a guard that is gone. What a run shows is counted
-//! from its record. It is evidence *for* a control; that an organisation meets it is never said.
+//! A mapping is a TOML file, one that ships or somebody's own. It names kinds of events, ids of guards, types of checks
+//! and files of the pack, and one that does not exist is a mistake, told with its place: a mapping must not go on naming
+//! a guard that is gone. What a run shows is counted from its record. It is evidence *for* a control; that an
+//! organisation meets it is never said.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::fmt;
 
 use portcullis_contracts::verify::{Check, Status};
+use portcullis_core::bundle::Diagnostic;
 use portcullis_core::guard::GuardMeta;
 use portcullis_core::id::RunId;
 use portcullis_proof::event::KINDS;
 use serde::{Deserialize, Serialize};
+use toml::Spanned;
 
 use crate::facts::Facts;
+use crate::manifest::{Sha, sha256};
 use crate::markdown::{Document, code, count, events, text};
 use crate::pack::FILES;
 use crate::record::Record;
@@ -34,42 +39,80 @@ const EVENTS_LISTED_MAX: usize = 100;
 pub const DISCLAIMER: &str = "What this run shows that may serve as evidence for a control. It says of no control that it is met, and nothing here \
      is a statement of compliance: that takes the organisation, its other records, and the text of the source.";
 
-/// A mapping of one source.
-#[derive(Debug, Clone, Deserialize)]
+/// The most mappings of somebody's own.
+pub const OWN_FILES_MAX: usize = 64;
+/// The largest of them, in bytes.
+pub const OWN_FILE_BYTES_MAX: usize = 1 << 20;
+
+/// A mapping of one source as it is written.
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+struct Written {
+    source: Spanned<String>,
+    document: Spanned<String>,
+    applies: Spanned<String>,
+    control: Vec<WrittenControl>,
+}
+
+/// A control as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenControl {
+    id: Spanned<String>,
+    clause: Spanned<String>,
+    title: Spanned<String>,
+    events: Spanned<Vec<Spanned<String>>>,
+    #[serde(default)]
+    guards: Vec<Spanned<String>>,
+    #[serde(default)]
+    checks: Vec<Check>,
+    files: Vec<Spanned<String>>,
+    shows: Spanned<String>,
+    not_shown: Spanned<Vec<Spanned<String>>>,
+}
+
+/// A mapping of one source.
+#[derive(Debug, Clone)]
 struct Mapping {
+    file: String,
+    sha256: Sha,
     source: String,
     document: String,
     applies: String,
-    control: Vec<Control>,
+    controls: Vec<Control>,
 }
 
 /// A control, and what of a run is evidence for it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone)]
 struct Control {
     id: String,
     clause: String,
     title: String,
     events: Vec<String>,
-    #[serde(default)]
     guards: Vec<String>,
-    #[serde(default)]
     checks: Vec<Check>,
     files: Vec<String>,
     shows: String,
     not_shown: Vec<String>,
 }
 
-/// A mapping with a mistake.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("controls/{file}: {message}")]
+/// Mappings with mistakes: there is at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlsError {
-    /// The file.
-    pub file: String,
-    /// What is wrong.
-    pub message: String,
+    /// The mistakes, in the order of the files and of their places.
+    pub diagnostics: Vec<Diagnostic>,
 }
+
+impl fmt::Display for ControlsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, diagnostic) in self.diagnostics.iter().enumerate() {
+            write!(f, "{}{diagnostic}", if place == 0 { "" } else { "; " })?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ControlsError {}
 
 /// All mappings.
 #[derive(Debug, Clone)]
@@ -81,39 +124,35 @@ impl Controls {
     /// The mappings that ship, held against the guards of this release.
     ///
     /// # Errors
-    /// The first mistake.
+    /// The mistakes.
     pub fn embedded(guards: &[&'static GuardMeta]) -> Result<Self, ControlsError> {
-        Self::load(EMBEDDED, guards)
+        Self::with_own(&BTreeMap::new(), guards)
     }
 
-    /// Reads mappings.
+    /// The mappings that ship and somebody's own, by the names of their files.
     ///
     /// # Errors
-    /// The first mistake: an unknown field, kind of event, guard, check or file of the pack; an id that is used twice.
-    pub fn load(files: &[(&str, &str)], guards: &[&'static GuardMeta]) -> Result<Self, ControlsError> {
-        let mut mappings = Vec::with_capacity(files.len());
-        let mut ids = BTreeSet::new();
-        for (file, toml) in files {
-            let fail = |message: String| ControlsError { file: (*file).to_owned(), message };
-            let mapping: Mapping = toml::from_str(toml).map_err(|error| fail(error.to_string()))?;
-            for control in &mapping.control {
-                control.validate(guards).map_err(fail)?;
-                if !ids.insert(control.id.clone()) {
-                    return Err(fail(format!("the control `{}` is there twice", control.id)));
-                }
-            }
-            if ids.len() > CONTROLS_MAX {
-                return Err(fail(format!("more than {CONTROLS_MAX} controls")));
-            }
-            mappings.push(mapping);
+    /// All mistakes: an unknown field, kind of event, guard, check or file of the pack; a text that says nothing; an id
+    /// that is used twice; too many controls.
+    pub fn with_own(
+        own: &BTreeMap<String, String>,
+        guards: &[&'static GuardMeta],
+    ) -> Result<Self, ControlsError> {
+        let shipped = EMBEDDED.iter().map(|(file, toml)| (format!("controls/{file}"), *toml));
+        let own = own.iter().map(|(file, toml)| (file.clone(), toml.as_str()));
+        let mut loader = Loader { guards, ids: BTreeMap::new(), diagnostics: Vec::new() };
+        let mappings = shipped.chain(own).filter_map(|(file, toml)| loader.mapping(file, toml)).collect();
+        if loader.diagnostics.is_empty() {
+            Ok(Self { mappings })
+        } else {
+            Err(ControlsError { diagnostics: loader.diagnostics })
         }
-        Ok(Self { mappings })
     }
 
     /// The guards that the control of that id names; none where there is no such control.
     #[must_use]
     pub fn guards_of(&self, id: &str) -> Option<&[String]> {
-        let mut controls = self.mappings.iter().flat_map(|mapping| &mapping.control);
+        let mut controls = self.mappings.iter().flat_map(|mapping| &mapping.controls);
         controls.find(|control| control.id == id).map(|control| control.guards.as_slice())
     }
 
@@ -125,10 +164,12 @@ impl Controls {
         guards: &[&'static GuardMeta],
     ) -> ControlEvidence {
         let source = |mapping: &Mapping| SourceEvidence {
+            mapping: mapping.file.clone(),
+            mapping_sha256: mapping.sha256,
             source: mapping.source.clone(),
             document: mapping.document.clone(),
             applies: mapping.applies.clone(),
-            controls: mapping.control.iter().map(|control| control.evidence(facts, guards)).collect(),
+            controls: mapping.controls.iter().map(|control| control.evidence(facts, guards)).collect(),
         };
         ControlEvidence {
             format: "portcullis-controls/v1".to_owned(),
@@ -139,26 +180,96 @@ impl Controls {
     }
 }
 
-impl Control {
-    fn validate(&self, guards: &[&'static GuardMeta]) -> Result<(), String> {
-        let in_control =
-            |what: &str, name: &str| format!("control `{}`: there is no {what} `{name}`", self.id);
-        if self.id.is_empty() || self.title.is_empty() || self.events.is_empty() || self.not_shown.is_empty()
+/// Reads mappings, and gathers their mistakes.
+struct Loader<'a> {
+    guards: &'a [&'static GuardMeta],
+    /// The file of each control.
+    ids: BTreeMap<String, String>,
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Loader<'_> {
+    fn mapping(&mut self, file: String, toml: &str) -> Option<Mapping> {
+        let written: Written = match toml::from_str(toml) {
+            Ok(written) => written,
+            Err(error) => {
+                let span = error.span().unwrap_or_default();
+                self.diagnostics.push(Diagnostic::new(&file, toml, span, error.message()));
+                return None;
+            }
+        };
+        for (text, name) in
+            [(&written.source, "source"), (&written.document, "document"), (&written.applies, "applies")]
         {
-            return Err(format!("control `{}`: id, title, events and not_shown must say something", self.id));
+            self.says_something(&file, toml, text, name);
         }
-        if let Some(kind) = self.events.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
-            return Err(in_control("kind of event", kind));
-        }
-        if let Some(id) = self.guards.iter().find(|id| !guards.iter().any(|guard| guard.id == id.as_str())) {
-            return Err(in_control("guard", id));
-        }
-        if let Some(file) = self.files.iter().find(|file| !FILES.contains(&file.as_str())) {
-            return Err(in_control("file of the pack", file));
-        }
-        Ok(())
+        let controls =
+            written.control.into_iter().map(|control| self.control(&file, toml, control)).collect();
+        let [source, document, applies] =
+            [written.source, written.document, written.applies].map(Spanned::into_inner);
+        Some(Mapping { sha256: sha256(toml.as_bytes()), file, source, document, applies, controls })
     }
 
+    fn control(&mut self, file: &str, toml: &str, control: WrittenControl) -> Control {
+        for (text, name) in [
+            (&control.id, "id"),
+            (&control.clause, "clause"),
+            (&control.title, "title"),
+            (&control.shows, "shows"),
+        ] {
+            self.says_something(file, toml, text, name);
+        }
+        for (list, name) in [(&control.events, "events"), (&control.not_shown, "not_shown")] {
+            if list.as_ref().is_empty() {
+                let message = format!("`{name}` must name something");
+                self.diagnostics.push(Diagnostic::new(file, toml, list.span(), message));
+            }
+        }
+        let id = control.id.as_ref();
+        let mut fail =
+            |span, message: String| self.diagnostics.push(Diagnostic::new(file, toml, span, message));
+        if let Some(other) = self.ids.get(id) {
+            fail(control.id.span(), format!("the control `{id}` is there already, in `{other}`"));
+        } else if self.ids.len() == CONTROLS_MAX {
+            fail(control.id.span(), format!("there are more than {CONTROLS_MAX} controls"));
+        }
+        self.ids.entry(id.clone()).or_insert_with(|| file.to_owned());
+        self.known(file, toml, control.events.as_ref(), "kind of event", &KINDS);
+        let guards: Vec<&str> = self.guards.iter().map(|guard| guard.id).collect();
+        self.known(file, toml, &control.guards, "guard", &guards);
+        self.known(file, toml, &control.files, "file of the pack", &FILES);
+        let plain = |list: Vec<Spanned<String>>| list.into_iter().map(Spanned::into_inner).collect();
+        Control {
+            id: control.id.into_inner(),
+            clause: control.clause.into_inner(),
+            title: control.title.into_inner(),
+            events: plain(control.events.into_inner()),
+            guards: plain(control.guards),
+            checks: control.checks,
+            files: plain(control.files),
+            shows: control.shows.into_inner(),
+            not_shown: plain(control.not_shown.into_inner()),
+        }
+    }
+
+    fn says_something(&mut self, file: &str, toml: &str, text: &Spanned<String>, name: &str) {
+        if text.as_ref().trim().is_empty() {
+            let message = format!("`{name}` must say something");
+            self.diagnostics.push(Diagnostic::new(file, toml, text.span(), message));
+        }
+    }
+
+    /// Names that do not exist are mistakes.
+    fn known(&mut self, file: &str, toml: &str, names: &[Spanned<String>], what: &str, known: &[&str]) {
+        for name in names.iter().filter(|name| !known.contains(&name.as_ref().as_str())) {
+            let message = format!("there is no {what} `{}`", name.as_ref());
+            let mistake = Diagnostic::new(file, toml, name.span(), message);
+            self.diagnostics.push(mistake.did_you_mean(name.as_ref(), known.iter().copied()));
+        }
+    }
+}
+
+impl Control {
     fn evidence(&self, facts: &Facts, guards: &[&'static GuardMeta]) -> ControlShown {
         let mut missing = Vec::new();
         let mut shown = Vec::new();
@@ -228,6 +339,10 @@ pub struct ControlEvidence {
 /// The controls of one source.
 #[derive(Debug, Clone, Serialize)]
 pub struct SourceEvidence {
+    /// The file of the mapping.
+    pub mapping: String,
+    /// SHA-256 of it.
+    pub mapping_sha256: Sha,
     /// Its short name.
     pub source: String,
     /// The document.
@@ -376,32 +491,63 @@ mod tests {
     static GUARD: GuardMeta =
         GuardMeta { id: "a/b", hooks: &[Hook::Action], owasp: &[], unfaithful_to: None };
 
-    fn load(body: &str) -> Result<Controls, ControlsError> {
-        let head = "source = 's'\ndocument = 'd'\napplies = 'x'\n[[control]]\nid = 'c'\nclause = '1'\ntitle = 't'\nshows = 'x'\n";
-        Controls::load(&[("c.toml", &format!("{head}{body}"))], &[&GUARD])
+    const HEAD: &str = "source = 's'\ndocument = 'd'\napplies = 'x'\n[[control]]\nid = 'c'\nclause = '1'\n\
+                        title = 't'\nshows = 'x'\n";
+
+    /// The mistakes in the file, by the loader that the shipped ones go through too.
+    fn mistakes(files: &[(&str, &str)]) -> Vec<String> {
+        let mut loader = Loader { guards: &[&GUARD], ids: BTreeMap::new(), diagnostics: Vec::new() };
+        for (file, toml) in files {
+            loader.mapping((*file).to_owned(), toml);
+        }
+        loader.diagnostics.iter().map(ToString::to_string).collect()
+    }
+
+    fn load(body: &str) -> Vec<String> {
+        mistakes(&[("c.toml", &format!("{HEAD}{body}"))])
     }
 
     #[test]
-    fn a_mapping_that_names_what_is_not_there_is_refused() {
+    fn a_mistake_is_told_with_its_place_and_the_nearest_name() {
         let rest = "files = ['audit_log.jsonl']\nnot_shown = ['y']\n";
-        assert!(
-            load(&format!("events = ['verdict']\nguards = ['a/b']\nchecks = ['CITATION_MATCH']\n{rest}"))
-                .is_ok()
+        let good = format!("events = ['verdict']\nguards = ['a/b']\nchecks = ['CITATION_MATCH']\n{rest}");
+        assert_eq!(load(&good), [""; 0]);
+        let first = |body: &str| load(body).into_iter().next().unwrap();
+        assert_eq!(
+            first(&format!("events = ['input', 'verdicts']\n{rest}")),
+            "c.toml:9:20: there is no kind of event `verdicts` (did you mean `verdict`?)"
         );
-        let error = |body: &str| load(body).unwrap_err().to_string();
-        assert!(error(&format!("events = ['verdicts']\n{rest}")).contains("no kind of event `verdicts`"));
-        assert!(error(&format!("events = ['verdict']\nguards = ['a/c']\n{rest}")).contains("no guard `a/c`"));
-        assert!(
-            error(&format!("events = ['verdict']\nchecks = ['X']\n{rest}")).contains("unknown variant `X`")
+        assert_eq!(
+            first(&format!("events = ['verdict']\nguards = ['a/c']\n{rest}")),
+            "c.toml:10:11: there is no guard `a/c` (did you mean `a/b`?)"
         );
-        assert!(
-            error("events = ['verdict']\nfiles = ['x.md']\nnot_shown = ['y']\n")
-                .contains("file of the pack `x.md`")
+        assert_eq!(
+            first("events = ['verdict']\nfiles = ['audit.jsonl']\nnot_shown = ['y']\n"),
+            "c.toml:10:10: there is no file of the pack `audit.jsonl` (did you mean `audit_log.jsonl`?)"
         );
-        assert!(
-            error(&format!("events = ['verdict']\nguard = []\n{rest}")).contains("unknown field `guard`")
+        let unknown = first(&format!("events = ['verdict']\nchecks = ['X']\n{rest}"));
+        assert!(unknown.starts_with("c.toml:10:11: unknown variant `X`"), "{unknown}");
+        let unknown = first(&format!("events = ['verdict']\nguard = []\n{rest}"));
+        assert!(unknown.starts_with("c.toml:10:1: unknown field `guard`, expected one of"), "{unknown}");
+        let broken = first("events = ['verdict'\n");
+        assert!(broken.starts_with("c.toml:9:"), "{broken}");
+        let empty = load("events = []\nfiles = []\nnot_shown = []\n");
+        assert_eq!(empty.len(), 2, "{empty:?}");
+        assert_eq!(empty[0], "c.toml:9:10: `events` must name something");
+        let silent = mistakes(&[("c.toml", &format!("{HEAD}{good}").replace("'t'", "' '"))]);
+        assert_eq!(silent, ["c.toml:7:9: `title` must say something"]);
+        let twice = format!("{HEAD}{good}");
+        assert_eq!(
+            mistakes(&[("a.toml", &twice), ("b.toml", &twice)]),
+            ["b.toml:5:6: the control `c` is there already, in `a.toml`"]
         );
-        assert!(error("events = ['verdict']\nfiles = []\nnot_shown = []\n").contains("must say something"));
+        let many = "[[control]]\nid = 'c'\nclause = '1'\ntitle = 't'\nshows = 'x'\n";
+        let many: String = (0..=CONTROLS_MAX)
+            .map(|number| format!("{many}{good}").replace("'c'", &format!("'c{number}'")))
+            .collect();
+        let many = mistakes(&[("m.toml", &format!("source = 's'\ndocument = 'd'\napplies = 'x'\n{many}"))]);
+        assert_eq!(many.len(), 1);
+        assert!(many[0].ends_with("there are more than 1024 controls"), "{many:?}");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use portcullis_proof::log::NoteSigner;
 use portcullis_proof::log::note::SignError;
 use serde_json::{Value, json};
 
-use crate::controls::{Controls, ControlsError};
+use crate::controls::Controls;
 use crate::facts::Facts;
 use crate::manifest::{self, FileHash};
 use crate::markdown;
@@ -68,6 +68,8 @@ pub struct PackInput<'a> {
     pub bundles: &'a [BundleSource<'a>],
     /// The guards of this release, in their declared order.
     pub guards: &'a [&'static GuardMeta],
+    /// What is evidence for which controls.
+    pub controls: &'a Controls,
     /// Whether a run whose replies nobody verified makes a pack.
     pub allow_unverified: bool,
     /// What the transparency log says of the run: leaves with their proofs, as files of an export. None where the log
@@ -105,9 +107,6 @@ pub enum PackError {
         /// Which events.
         events: String,
     },
-    /// The embedded control mapping does not fit this release.
-    #[error(transparent)]
-    Controls(#[from] ControlsError),
     /// The manifest could not be signed.
     #[error("cannot sign the manifest: {0}")]
     Sign(#[from] SignError),
@@ -169,8 +168,7 @@ pub fn build(input: &PackInput<'_>, signer: &NoteSigner) -> Result<Pack, PackErr
         return Err(PackError::NotVerified { replies, events: markdown::events(&unverified) });
     }
     let signals = Signals::of(input);
-    let controls = Controls::embedded(input.guards)?;
-    let evidence = controls.evidence(record, &facts, input.guards);
+    let evidence = input.controls.evidence(record, &facts, input.guards);
     let rows = audit::rows(record);
     let mut lines = Vec::with_capacity(rows.len());
     for (_, row) in &rows {

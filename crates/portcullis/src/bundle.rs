@@ -125,7 +125,7 @@ fn mistakes(
         let bytes = files.get(file).map(Vec::as_slice).unwrap_or_default();
         (shown_path(folder, file), String::from_utf8_lossy(bytes).into_owned())
     };
-    Failure::mistakes(message, diagnostics, source)
+    Failure::mistakes("bundle_invalid", message, diagnostics, source)
         .help("mend the places above; a bundle with a mistake is never used")
 }
 

@@ -65,8 +65,9 @@ impl Failure {
         Self::new("usage", exit::USAGE, message)
     }
 
-    /// Mistakes in files. `place` gives the path and the text of a file.
+    /// Mistakes in files. `code` is the word for programs, `place` gives the path and the text of a file.
     pub(crate) fn mistakes(
+        code: &'static str,
         message: impl fmt::Display,
         diagnostics: Vec<Diagnostic>,
         place: impl Fn(&str) -> (String, String),
@@ -75,7 +76,7 @@ impl Failure {
             let (path, source) = place(&diagnostic.file);
             Shown { diagnostic, path, source }
         };
-        let failure = Self::new("bundle_invalid", exit::UNREADABLE, message);
+        let failure = Self::new(code, exit::UNREADABLE, message);
         failure.with(|told| told.diagnostics = diagnostics.into_iter().map(shown).collect())
     }
 

@@ -46,6 +46,9 @@ pub enum DaemonError {
     /// The bundle.
     #[error(transparent)]
     Bundle(#[from] BundleError),
+    /// Mappings of controls.
+    #[error(transparent)]
+    Controls(#[from] crate::governance::OwnControlsError),
     /// The thread of the transparency log.
     #[error(transparent)]
     Log(#[from] portcullis_ledger::log::LogError),

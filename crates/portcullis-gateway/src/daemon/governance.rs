@@ -87,12 +87,13 @@ async fn made(
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
     })?;
     let (gate, home) = (Arc::clone(&shared.gate), Arc::clone(&shared.home));
+    let controls = Arc::clone(&shared.controls);
     let allow_unverified = wanted.unverified;
     let made = tokio::task::spawn_blocking(move || {
         let _room = room;
         let files_of = |digest| gate.bundles().files_of(digest);
         let places = LogPlaces::beside(&home.ledger());
-        let options = PackOptions { allow_unverified, remembered: &[] };
+        let options = PackOptions { allow_unverified, controls: Some(&controls), remembered: &[] };
         // The reader's own errors and those of the pack come out of two places.
         gate.ledger().read(|reader| {
             Ok(governance::pack(reader, run, &places, files_of, options).and_then(|pack| take(&pack)))

@@ -20,6 +20,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use portcullis_governance::controls::Controls;
 use portcullis_session::credentials::Credentials;
 use portcullis_session::gate::Gate;
 
@@ -39,6 +40,8 @@ pub struct DaemonOptions {
     pub shipped: BTreeMap<String, Vec<u8>>,
     /// A TCP address to listen on besides the socket.
     pub http: Option<SocketAddr>,
+    /// Folders with mappings of controls for governance packs, besides those that ship.
+    pub controls: Vec<PathBuf>,
 }
 
 /// What every handler sees.
@@ -52,4 +55,6 @@ struct Shared {
     replies: Arc<tokio::sync::Semaphore>,
     /// Room for governance packs that are being made.
     packs: Arc<tokio::sync::Semaphore>,
+    /// What is evidence for which controls, in packs.
+    controls: Arc<Controls>,
 }

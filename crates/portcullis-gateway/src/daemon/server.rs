@@ -34,6 +34,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let hold = Hold::take(&options.home)?;
     let credentials = Credentials::load_or_create(&options.home.credentials())?;
+    let controls = Arc::new(crate::governance::controls(&options.controls)?);
     let bundles = Bundles::new(options.bundle.clone(), &options.shipped)?
         .with_shipped(developer_bundle::NAME, developer_bundle::files());
     let (_, bundle) = bundles.get(None)?;
@@ -54,6 +55,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         gate: Arc::clone(&gate),
         credentials: Arc::new(credentials),
         home: Arc::new(options.home.clone()),
+        controls,
         listings: Arc::new(Listings::at(options.home.listings())),
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),

@@ -136,6 +136,7 @@ pub async fn run(options: &DemoOptions, tell: &mut (dyn FnMut(Scene<'_>) + Send)
         bundle: Some(bundle.clone()),
         shipped: portcullis_sim::default_bundle::files(),
         http: None,
+        controls: Vec::new(),
     }));
     tokio::select! {
         shown = show(options, &home, &bundle, tell) => {

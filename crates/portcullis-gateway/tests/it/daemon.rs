@@ -60,6 +60,7 @@ impl Daemon {
             bundle: Some(bundle),
             shipped: default_bundle::files(),
             http: None,
+            controls: Vec::new(),
         };
         change(&mut options);
         let task = tokio::spawn(daemon::run(options));
@@ -504,6 +505,7 @@ async fn one_daemon_a_folder() {
         bundle: None,
         shipped: default_bundle::files(),
         http: None,
+        controls: Vec::new(),
     };
     assert!(matches!(daemon::run(options).await, Err(DaemonError::AlreadyRunning(_))));
     assert!(daemon.agent().health().await.is_ok());

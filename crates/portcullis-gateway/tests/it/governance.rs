@@ -100,3 +100,21 @@ async fn a_run_without_verification_is_told() {
     let (status, _, _) = approver.get(&format!("{path}?unverifed=true")).await;
     assert_eq!(status, 400);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn packs_of_a_daemon_have_its_own_controls() {
+    let own = tempfile::tempdir().unwrap();
+    let mapping = "source = 'House rules'\ndocument = 'd'\napplies = 'all'\n[[control]]\nid = 'house/1'\nclause = '1'\n\
+                   title = 't'\nevents = ['verdict']\nfiles = []\nshows = 's'\nnot_shown = ['n']\n";
+    std::fs::write(own.path().join("house.toml"), mapping).unwrap();
+    let folder = own.path().to_owned();
+    let daemon = Daemon::start_with(|options| options.controls = vec![folder]).await;
+    let agent = daemon.agent();
+    let run = agent.open_run(&open("Strict Compliance Policy", None)).await.unwrap().run;
+    agent.close(run).await.unwrap();
+    let path = format!("/v1/runs/{run}/governance/controls.json");
+    let (status, _, body) = daemon.gets(CredentialKind::Approver).get(&path).await;
+    let shown: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(status, 200, "{shown}");
+    assert_eq!(shown["sources"][4]["controls"][0]["id"], "house/1");
+}

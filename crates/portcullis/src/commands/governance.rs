@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anstyle::Style;
 use portcullis_core::bundle::{Bundle, nearest};
 use portcullis_core::id::Digest;
-use portcullis_gateway::governance::{self, Files, GovernanceError, PackOptions};
+use portcullis_gateway::governance::{self, Files, GovernanceError, OwnControlsError, PackOptions};
 use portcullis_governance::check::FileResult;
 use portcullis_governance::manifest::sha256;
 use portcullis_governance::{FILES, Pack, PackCheck, PackError};
@@ -35,6 +35,7 @@ Examples:
   portcullis governance 0199ab3c -o pack.zip
   portcullis governance 0199ab3c --file residual_risk_summary.md
   portcullis governance 0199ab3c --bundle policies/2026-03 -o pack.zip
+  portcullis governance 0199ab3c --controls our-controls --file controls.md
   portcullis log policy --remember > trust.policy
   portcullis governance --check pack.zip --trust trust.policy
 
@@ -64,6 +65,9 @@ pub(crate) struct Args {
     /// Folder of the bundle that judged the run, where it is not a shipped one; may be given again
     #[arg(long, value_name = "DIR", conflicts_with = "check")]
     bundle: Vec<PathBuf>,
+    /// Folder whose `*.toml` say what is evidence for which controls, besides those that ship; may be given again
+    #[arg(long, value_name = "DIR", conflicts_with = "check")]
+    controls: Vec<PathBuf>,
     /// Make the pack although no reply of the run was verified
     #[arg(long, conflicts_with = "check")]
     unverified: bool,
@@ -91,6 +95,7 @@ fn make(args: &Args, global: &Global) -> Result<u8, Failure> {
         };
         return Err(Failure::usage(format!("a governance pack has no file `{name}`")).help(help));
     }
+    let controls = governance::controls(&args.controls).map_err(controls_refused)?;
     let home = global.home()?;
     let reader = Reader::open(&home.ledger()).map_err(|error| {
         Failure::unreadable(error).help("--home gives another state folder; a store is made at the first run")
@@ -106,12 +111,32 @@ fn make(args: &Args, global: &Global) -> Result<u8, Failure> {
     let believed = Believed::read(&args.trust)?;
     let remembered: Vec<u64> =
         believed.policy.iter().flat_map(|policy| &policy.remembered).map(Checkpoint::size).collect();
-    let options = PackOptions { allow_unverified: args.unverified, remembered: &remembered };
+    let options =
+        PackOptions { allow_unverified: args.unverified, controls: Some(&controls), remembered: &remembered };
     let places = LogPlaces::beside(&home.ledger());
     let pack =
         governance::pack(&reader, run, &places, files_of, options).map_err(|error| told(&error, args))?;
     hand_over(&pack, args, global)?;
     Ok(exit::YES)
+}
+
+/// Mappings that are not taken, each mistake with its place.
+pub(super) fn controls_refused(error: OwnControlsError) -> Failure {
+    match error {
+        OwnControlsError::Mistakes { error, files } => {
+            let mistakes = count(error.diagnostics.len(), "mistake", "mistakes");
+            let source = |file: &str| (file.to_owned(), files.get(file).cloned().unwrap_or_default());
+            Failure::mistakes(
+                "controls_invalid",
+                format!("the controls do not load: {mistakes}"),
+                error.diagnostics,
+                source,
+            )
+            .help("mend the places above; docs/governance.md says what a mapping has")
+        }
+        error => Failure::unreadable(error)
+            .help("--controls takes a folder with mappings like those of docs/governance.md"),
+    }
 }
 
 fn told(error: &GovernanceError, args: &Args) -> Failure {

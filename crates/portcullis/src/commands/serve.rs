@@ -1,6 +1,7 @@
 //! `portcullis serve`: the daemon.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use anstream::ColorChoice;
 use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
@@ -9,6 +10,7 @@ use tracing::info;
 
 use crate::bundle::{self, BundleArg};
 use crate::cli::Global;
+use crate::commands::governance::controls_refused;
 use crate::daemon::runtime;
 use crate::exit;
 use crate::failure::Failure;
@@ -16,7 +18,7 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "\
 Examples:
   portcullis serve
-  portcullis serve --bundle my-bundle
+  portcullis serve --bundle my-bundle --controls my-controls
   portcullis serve --home /srv/portcullis --http 127.0.0.1:7777
 
 `portcullis mcp`, `approvals` and `runs` start it when it is not running. It ends in good order on SIGTERM or \
@@ -35,6 +37,10 @@ pub(crate) struct Args {
     /// Listen on this TCP address too; one that other machines can reach needs a [[credential]] in the bundle
     #[arg(long, value_name = "ADDR:PORT")]
     http: Option<SocketAddr>,
+    /// Folder whose `*.toml` say what is evidence for which controls in governance packs, besides the shipped ones; may
+    /// be given again. Read at the start
+    #[arg(long, value_name = "DIR")]
+    controls: Vec<PathBuf>,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
@@ -46,6 +52,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         bundle: args.bundle.folder().map(ToOwned::to_owned),
         shipped: default_bundle::files(),
         http: args.http,
+        controls: args.controls.clone(),
     };
     match runtime()?.block_on(daemon::run(options)) {
         Ok(()) => Ok(exit::YES),
@@ -56,6 +63,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         // Only who serves loads the bundle; its mistakes are shown with their places.
         Err(DaemonError::Bundle(error)) => Err(bundle::refused(args.bundle.folder(), error)),
+        Err(DaemonError::Controls(error)) => Err(controls_refused(error)),
         Err(error) => {
             Err(Failure::unreadable(error).help("`portcullis doctor` checks the state folder piece by piece"))
         }

@@ -15,6 +15,7 @@ use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_gateway::governance::{self as packs, PackOptions};
 use portcullis_governance::FILES;
 use portcullis_governance::controls::Controls;
+use portcullis_governance::manifest::sha256;
 use portcullis_governance::zip::Named;
 use portcullis_ledger::log::{LogPlaces, LogReader, verifier_key};
 use portcullis_ledger::{Ledger, OpenOptions};
@@ -512,4 +513,76 @@ fn every_control_names_guards_that_there_are_and_owasp_s_are_those_that_guards_n
         named.sort_unstable();
         assert_eq!(named, covering, "{id}");
     }
+}
+
+/// A mapping of somebody's own.
+const OWN: &str = r#"source = "House rules"
+document = "Handbook of the office, 2026"
+applies = "everybody who lets an agent act"
+
+[[control]]
+id = "house/1"
+clause = "Rule 1"
+title = "Nobody sends mail unasked"
+events = ["verdict"]
+guards = ["runtime-policy"]
+files = ["audit_log.jsonl"]
+shows = "what was judged"
+not_shown = ["mail that was sent past the gate"]
+"#;
+
+#[test]
+fn own_controls_stand_beside_those_that_ship_and_mistakes_are_told_with_their_places() {
+    let recorded = record(TRANSFER, STRICT);
+    let (home, id) = (recorded.home(), recorded.run.to_string());
+    let own = recorded.path("our-controls");
+    std::fs::create_dir(&own).unwrap();
+    let write = |text: &str| std::fs::write(Path::new(&own).join("house.toml"), text).unwrap();
+    std::fs::write(Path::new(&own).join("README.md"), "not a mapping").unwrap();
+    let made = |file: &str| {
+        run(&["governance", &id, "--controls", &own, "--file", file, "-o", "-", "--home", &home])
+    };
+    let none = made("controls.md");
+    assert_eq!(
+        (none.code, none.stderr.contains("no file in it ends in `.toml`")),
+        (3, true),
+        "{}",
+        none.stderr
+    );
+
+    write(OWN);
+    let shown = made("controls.json");
+    assert_eq!(shown.code, 0, "{}", shown.stderr);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let sources = shown["sources"].as_array().unwrap();
+    assert_eq!(sources.len(), 5);
+    assert_eq!(sources[0]["mapping"], "controls/eu-ai-act.toml");
+    let house = &sources[4];
+    assert!(house["mapping"].as_str().unwrap().ends_with("our-controls/house.toml"), "{house}");
+    assert_eq!(house["mapping_sha256"], serde_json::json!(sha256(OWN.as_bytes())));
+    assert_eq!(house["controls"][0]["id"], "house/1");
+    assert_eq!(house["controls"][0]["guards"][0]["guard"], "runtime-policy");
+    assert!(made("controls.md").stdout.contains("House rules"));
+
+    let refused = |text: &str, code: &str| {
+        write(text);
+        let ran = made("controls.md");
+        assert_eq!(ran.code, 3, "{}", ran.stdout);
+        assert!(ran.stderr.contains("the controls do not load: 1 mistake"), "{}", ran.stderr);
+        assert!(ran.stderr.contains(code), "{}", ran.stderr);
+    };
+    refused(&OWN.replace("\"runtime-policy\"", "\"runtime-polisy\""), "house.toml:10:11");
+    refused(&OWN.replace("\"runtime-policy\"", "\"runtime-polisy\""), "did you mean `runtime-policy`?");
+    refused(&OWN.replace("shows", "show"), "house.toml:12:1");
+    refused(&OWN.replace("house/1", "eu-ai-act/12-1"), "is there already, in `controls/eu-ai-act.toml`");
+    let json = run(&["governance", &id, "--controls", &own, "--json", "--home", &home]);
+    assert!(
+        json.stderr.contains("controls_invalid") || json.stdout.contains("controls_invalid"),
+        "{}",
+        json.stderr
+    );
+    // A daemon does not start with them.
+    let state = recorded.path("state");
+    let served = run(&["serve", "--controls", &own, "--home", &state]);
+    assert_eq!((served.code, served.stderr.contains("house.toml:6:6")), (3, true), "{}", served.stderr);
 }

@@ -6,6 +6,9 @@ use portcullis_governance::zip::Named;
 use portcullis_governance::{PackCheck, check};
 use portcullis_proof::Status;
 use portcullis_proof::log::{KeyKind, NoteSigner};
+use serde_json::Value;
+
+use crate::command::{project, run};
 
 use super::{STRICT, TRANSFER, file, json, record, text};
 
@@ -149,4 +152,40 @@ fn a_pack_that_somebody_else_signed_is_not_believed() {
     assert_eq!((report.status, report.signed), (Status::Incomplete, false));
     let note = report.files.iter().find(|file| file.file.ends_with(".note")).unwrap();
     assert!(note.message.contains("may be anybody's"), "{note:?}");
+}
+
+/// Whole packs as files: `specs/vectors/packs`.
+#[test]
+fn every_pack_among_the_vectors_gets_its_answer() {
+    let folder = project().join("specs/vectors/packs");
+    let vectors = std::fs::read(folder.join("vectors.json")).unwrap();
+    let vectors: Vec<Value> = serde_json::from_slice(&vectors).unwrap();
+    assert_eq!(vectors.len(), 23);
+    for vector in &vectors {
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let mut words = vec!["governance".to_owned(), "--check".to_owned()];
+        words.push(path(vector["file"].as_str().unwrap()));
+        if let Some(policy) = vector["policy"].as_str() {
+            words.extend(["--trust".to_owned(), path(policy)]);
+        }
+        words.push("--json".to_owned());
+        let ran = run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let [said] = ran.json().try_into().unwrap();
+        let report = &said["report"];
+        assert_eq!(ran.code, vector["exit_code"], "{vector}\n{report:#}{}", ran.stderr);
+        assert_eq!(
+            (&report["status"], &report["signed"]),
+            (&vector["status"], &vector["signed"]),
+            "{vector}"
+        );
+        let files = report["files"].as_array().unwrap();
+        let failed: Vec<&Value> = files.iter().filter(|file| file["result"] == "fail").collect();
+        let wanted = vector["failed"].as_array().unwrap();
+        assert_eq!(failed.len(), wanted.len(), "{vector}\n{report:#}");
+        for (failed, wanted) in failed.iter().zip(wanted) {
+            assert_eq!(failed["file"], wanted["file"], "{vector}");
+            let message = failed["message"].as_str().unwrap();
+            assert!(message.contains(wanted["found"].as_str().unwrap()), "{vector}: {message}");
+        }
+    }
 }

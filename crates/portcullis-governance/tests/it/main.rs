@@ -1,0 +1,4 @@
+//! Tests of governance packs as files.
+
+#[cfg(test)]
+mod vectors;
