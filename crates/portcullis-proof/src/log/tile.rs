@@ -177,7 +177,6 @@ pub fn tiles_to_write(old: u64, new: u64) -> impl Iterator<Item = TileId> {
     let levels = (0..=TILE_LEVEL_MAX).map(|level| TileKind::Hashes { level });
     std::iter::once(TileKind::Entries)
         .chain(levels)
-        .take_while(move |kind| hashes_at(*kind, new) > 0)
         .filter(move |kind| hashes_at(*kind, old) < hashes_at(*kind, new))
         .flat_map(move |kind| {
             let width = u64::from(TILE_WIDTH);

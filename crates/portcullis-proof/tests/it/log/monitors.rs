@@ -96,7 +96,11 @@ fn an_honest_log_gives_no_alert() {
     writer.leaves.push(again.clone());
     writer.head(0x51, 0, RunState::Closed, 9, Some(a));
     writer.leaves.push(again);
-    writer.epoch(1, 2);
+    // Nothing happened between what was the last progress and the end.
+    let c = writer.head(0x54, 2, RunState::Open, 0, None);
+    let c = writer.head(0x54, 2, RunState::Progress, 9, Some(c));
+    writer.head(0x54, 2, RunState::Closed, 9, Some(c));
+    writer.epoch(1, 3);
     writer.changed(0x53, 0, RunState::Open, 0, None, |head| head.epoch = 1);
     let (monitor, alerts) = writer.alerts();
     assert_eq!(alerts, []);
@@ -122,6 +126,11 @@ fn a_suppressed_run_leaves_a_hole() {
     assert_eq!(holes(&writer), []);
     writer.head(0x55, 4 + MONITOR_MISSING_MAX + 1, RunState::Open, 0, None);
     assert_eq!(writer.alerts().1, [(5, AlertKind::RunsMissing)]);
+    // As many as are remembered one by one are no alert yet.
+    let mut writer = Writer::new();
+    writer.head(0x51, 0, RunState::Open, 0, None);
+    writer.head(0x52, 1 + MONITOR_MISSING_MAX, RunState::Open, 0, None);
+    assert_eq!(holes(&writer).len() as u64, MONITOR_MISSING_MAX);
 }
 
 fn open(writer: &mut Writer) -> Digest {

@@ -2,6 +2,7 @@
 
 pub(crate) mod cases;
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use expect_test::expect;
@@ -18,6 +19,32 @@ use super::world::{Log, Scene, Story, WRITER, enrol, head_of, leaf_key, policy_a
 use crate::sample::ORIGIN;
 use cases::{cases, honest, remember};
 
+/// The check that finds it.
+fn check_of(attack: LogAttack) -> &'static str {
+    match attack {
+        LogAttack::FilesMismatched
+        | LogAttack::LeafMalformed
+        | LogAttack::ProofMalformed
+        | LogAttack::ConsistencyMalformed => "format",
+        LogAttack::WrongOrigin => "origin",
+        LogAttack::UnknownLog | LogAttack::CheckpointForged | LogAttack::QuorumMissing => "checkpoint",
+        LogAttack::NotInLog => "inclusion",
+        LogAttack::LogForked | LogAttack::LogNotContinued => "history",
+        LogAttack::AdminUnknown
+        | LogAttack::LeafForged
+        | LogAttack::WriterNotEnrolled
+        | LogAttack::WriterRevoked => "writers",
+        LogAttack::HeadOfAnotherRun
+        | LogAttack::HeadMismatch
+        | LogAttack::TailMissing
+        | LogAttack::ChainRewritten
+        | LogAttack::HeadRegressed
+        | LogAttack::HeadForked
+        | LogAttack::ClosedTwice
+        | LogAttack::RunNumberReused => "heads",
+    }
+}
+
 #[test]
 fn every_case_has_its_answer() {
     let mut named = BTreeSet::new();
@@ -32,6 +59,23 @@ fn every_case_has_its_answer() {
         assert_eq!(report.unproven, UNPROVEN);
         if let Some(failure) = &report.failure {
             assert!(report.to_string().contains(&failure.message));
+            let word = serde_json::to_value(failure.attack).unwrap();
+            let first = format!("INVALID {} in `{}`", word.as_str().unwrap(), failure.file);
+            assert!(report.to_string().starts_with(&first), "{report}");
+            // The checks before it were made, those after it were not.
+            let failed =
+                report.checks.iter().position(|check| check.name == check_of(failure.attack)).unwrap();
+            for (index, check) in report.checks.iter().enumerate() {
+                let result = match index.cmp(&failed) {
+                    Ordering::Less => check.result != CheckResult::Fail,
+                    Ordering::Equal => check.result == CheckResult::Fail && check.detail == failure.message,
+                    Ordering::Greater => {
+                        check.result == CheckResult::NotChecked
+                            && check.detail == "stopped at the first failure"
+                    }
+                };
+                assert!(result, "{}: {report}", case.name);
+            }
             // The place is the first byte of the line.
             let files = case.scene.leaves.iter().flatten().chain(&case.scene.consistency);
             let (_, bytes) = files.into_iter().find(|(name, _)| *name == failure.file).unwrap();
