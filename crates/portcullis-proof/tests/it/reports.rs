@@ -186,3 +186,24 @@ fn the_head_tells_what_became_of_the_last_event() {
     lines[11][0] = if lines[11][0] == b'0' { b'1' } else { b'0' };
     assert_eq!(attack(&lines.concat()), (Attack::EventMissing, 12, Some(10)));
 }
+
+#[test]
+fn a_cut_export_says_what_should_follow() {
+    let export = closed(0x01, "what is due?");
+    let lines = export.lines();
+    assert_eq!(lines.len(), 17);
+    for cut in 1..17 {
+        let failure = check(&lines[..cut].concat(), None).failure.unwrap();
+        let follows = match cut {
+            1 => "a record `segment`",
+            2..=12 => "an event or the record `head`",
+            13 => "a record `segment`, `payload` or `end`",
+            _ => "a record `payload` or `end`",
+        };
+        let message = format!("the file ends where {follows} should follow");
+        assert_eq!((failure.attack, failure.message), (Attack::Truncated, message), "{cut} lines");
+    }
+    let twice = [&lines[..1], &lines[..]].concat().concat();
+    let failure = check(&twice, None).failure.unwrap();
+    assert!(failure.message.ends_with(" stands where a record `segment` should"), "{}", failure.message);
+}
