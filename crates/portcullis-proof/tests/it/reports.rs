@@ -4,8 +4,9 @@ use std::fs;
 use std::path::PathBuf;
 
 use expect_test::{Expect, expect};
+use portcullis_proof::export::LINE_BYTES_MAX;
 use portcullis_proof::report::CheckResult;
-use portcullis_proof::{Attack, Trust, verify};
+use portcullis_proof::{Attack, Status, Trust, verify};
 
 use crate::sample::{Export, check, closed, resumed};
 
@@ -206,4 +207,15 @@ fn a_cut_export_says_what_should_follow() {
     let twice = [&lines[..1], &lines[..]].concat().concat();
     let failure = check(&twice, None).failure.unwrap();
     assert!(failure.message.ends_with(" stands where a record `segment` should"), "{}", failure.message);
+    for more in ["x", "x\n", "\n"] {
+        let failure = check(&[&export.text, more.as_bytes()].concat(), None).failure.unwrap();
+        assert_eq!((failure.attack, failure.line), (Attack::TrailingData, 18), "{more:?}");
+    }
+}
+
+/// Payloads may be longer than events.
+#[test]
+fn a_payload_may_be_longer_than_an_event() {
+    let export = closed(0x01, &"x".repeat(LINE_BYTES_MAX + 1));
+    assert_eq!(check(&export.text, Some(&export.trust_text())).status, Status::Valid);
 }

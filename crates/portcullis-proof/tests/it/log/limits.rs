@@ -8,7 +8,7 @@ use portcullis_proof::log::key::{KEY_NAME_BYTES_MAX, TIME_MAX};
 use portcullis_proof::log::leaf::LEAF_TEXT_BYTES_MAX;
 use portcullis_proof::log::note::{NOTE_BYTES_MAX, signature_lines};
 use portcullis_proof::log::proof::{EXTRA_BYTES_MAX, TLOG_PROOF_BYTES_MAX, TlogProof, tlog_proof};
-use portcullis_proof::log::tile::{ENTRY_BYTES_MAX, TILE_WIDTH, bundle_bytes, read_bundle};
+use portcullis_proof::log::tile::{ENTRY_BYTES_MAX, TILE_WIDTH, bundle_bytes, read_bundle, tile_bytes};
 use portcullis_proof::log::tree::{
     PROOF_HASHES_MAX, TREE_SIZE_MAX, inclusion_root, prove_consistency, prove_inclusion, root,
     verify_consistency,
@@ -18,7 +18,7 @@ use portcullis_proof::log::witness::{
 };
 use portcullis_proof::log::{
     Checkpoint, CompactRange, ExportFiles, File, KeyKind, Leaf, NodeSource, Note, ProofError, TextError,
-    TreeHead, VerifierKey,
+    TileId, TileKind, TreeHead, VerifierKey,
 };
 use portcullis_proof::trust::ORIGIN_BYTES_MAX;
 use portcullis_proof::{Digest, Hex};
@@ -176,6 +176,16 @@ fn leaves_and_bundles() {
     let wide = usize::from(TILE_WIDTH);
     assert_eq!(read_bundle(&bundle_bytes(&vec![[1]; wide]).unwrap(), TILE_WIDTH).unwrap().len(), wide);
     assert!(bundle_bytes(&vec![[1]; wide + 1]).is_err());
+}
+
+#[test]
+fn tiles() {
+    let bytes = |level| {
+        let tile = TileId::new(TileKind::Hashes { level }, 0, 1).unwrap();
+        tile_bytes(&Alike, tile).unwrap().map(|bytes| bytes.len())
+    };
+    // Eight levels of a tree are one of tiles, and a tree has 63.
+    assert_eq!([bytes(0), bytes(7), bytes(8), bytes(63)], [Some(32), Some(32), None, None]);
 }
 
 #[test]

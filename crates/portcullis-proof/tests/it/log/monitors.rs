@@ -80,6 +80,7 @@ impl Writer {
         }
         assert_eq!(again, alerts);
         assert_eq!(resumed.state(), monitor.state());
+        assert_eq!(resumed.state().next_index(), self.leaves.len() as u64);
         (monitor, alerts.into_iter().map(|alert| (alert.index, alert.kind)).collect())
     }
 }

@@ -77,6 +77,8 @@ fn other_quorums() {
     assert!(satisfies(&one, &cosigned(&[])).is_err());
     assert_eq!(satisfies(&one, &cosigned(&[1])), Ok(Some(1001)));
     assert!(Policy::parse(one.as_bytes()).unwrap().has_quorum());
+    let enough = |policy: &str, counts| Policy::parse(policy.as_bytes()).unwrap().is_quorum(&[counts]);
+    assert_eq!([enough(&one, true), enough(&one, false), enough(&none, false)], [true, false, true]);
     assert!(satisfies(&one, &cosigned(&[2])).is_err(), "the cosignature of a witness that is not named");
     // The same witness twice is one witness.
     let two = format!("{keys}witness v {}\ngroup g 2 w v\nquorum g\n", witness(2).verifier());
