@@ -101,8 +101,23 @@ impl Action {
         self
     }
 
+    /// The action in a run: digest and likeness are keyed with the run's key. They stand in the record for ever, and
+    /// without a key whoever can guess all arguments could test the guess. The key is a payload of the run, and erased
+    /// with the first other one. Comes after all that the digest covers.
+    #[must_use]
+    pub fn keyed(mut self, key: Option<&Digest>) -> Self {
+        if let Some(key) = key {
+            self.digest = DigestBuilder::new("portcullis/action-in-run/v1")
+                .part(key.as_bytes())
+                .part(self.digest.as_bytes())
+                .finish();
+            self.likeness = self.likeness.map(|likeness| likeness.keyed(key));
+        }
+        self
+    }
+
     /// Digest of tool and arguments, whatever the order of keys and the white space were. Two actions with the
-    /// same digest are the same call.
+    /// same digest, under the same key, are the same call.
     pub fn digest(&self) -> Digest {
         self.digest
     }
@@ -222,6 +237,20 @@ mod tests {
         let continued = action(Some("t"), "{}").with_continuation(Some(json!({"answer": "yes"})));
         assert_ne!(continued.digest(), digest(Some("t"), "{}"));
         assert_eq!(action(Some("t"), "{}").with_continuation(None).digest(), digest(Some("t"), "{}"));
+    }
+
+    #[test]
+    fn a_key_tells_runs_apart_and_keeps_calls_alike() {
+        let (one, two) = (Digest::from_bytes([1; 32]), Digest::from_bytes([2; 32]));
+        let call = |arguments, key: Option<&Digest>| action(Some("t"), arguments).keyed(key);
+        let plain = call(r#"{"a":"x y"}"#, None);
+        let [here, there] = [&one, &two].map(|key| call(r#"{"a":"x y"}"#, Some(key)));
+        assert!(plain.digest() != here.digest() && here.digest() != there.digest());
+        assert!(plain.likeness() != here.likeness() && here.likeness() != there.likeness());
+        assert_eq!(here.digest(), call(r#"{ "a": "x y" }"#, Some(&one)).digest());
+        assert_eq!(here.likeness(), call(r#"{"a":"X, y"}"#, Some(&one)).likeness());
+        assert_ne!(here.digest(), call(r#"{"a":"X, y"}"#, Some(&one)).digest());
+        assert_ne!(here.grant_digest(one, "a"), there.grant_digest(one, "a"));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //!
 //! An event line is one JSON object. The bytes that are hashed are the bytes that are stored, so a line is
 //! written once by [`Event::to_line`] and never re-serialised. Payload text never stands in a line, only a
-//! salted commitment to it, so that a payload can be erased without breaking the chain. The format is
-//! `specs/run-chain.md`; field names here are part of it.
+//! salted commitment to it, so that a payload can be erased without breaking the chain. The same holds of words that
+//! may quote such text: see [`crate::aside`]. The format is `specs/run-chain.md`; field names here are part of it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,16 +44,19 @@ pub struct Event {
 }
 
 impl Event {
-    /// The line to hash and store, without a newline. Fails only when it would exceed [`EVENT_BYTES_MAX`].
+    /// The line to hash and store, without a newline and without the words that are [set aside](crate::aside). Fails
+    /// only when it would exceed [`EVENT_BYTES_MAX`].
     pub fn to_line(&self) -> Result<Vec<u8>, EventError> {
-        let line = serde_json::to_vec(self).map_err(|error| EventError::Unreadable(error.to_string()))?;
+        let bare = self.without_aside();
+        let line = serde_json::to_vec(bare.as_ref().unwrap_or(self))
+            .map_err(|error| EventError::Unreadable(error.to_string()))?;
         if line.len() > EVENT_BYTES_MAX {
             return Err(EventError::TooLong { kind: self.body.kind(), bytes: line.len() });
         }
         Ok(line)
     }
 
-    /// Reads a stored line.
+    /// Reads a stored line. Words that were set aside are missing until they are [joined](Self::join).
     pub fn from_line(line: &[u8]) -> Result<Self, EventError> {
         let event: Self =
             serde_json::from_slice(line).map_err(|error| EventError::Unreadable(error.to_string()))?;
@@ -116,6 +119,10 @@ impl Actor {
         Self(format!("tool:{name}"))
     }
 
+    pub(crate) fn text_mut(&mut self) -> &mut String {
+        &mut self.0
+    }
+
     /// The actor as it stands in the line.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -144,7 +151,7 @@ pub struct PayloadRef {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "body", rename_all = "kebab-case")]
 pub enum EventBody {
-    /// The run began.
+    /// The run began. Payload `digest-key`.
     RunOpened(RunOpened),
     /// What governs the run changed, or something about its surroundings became known.
     Config(ConfigChange),
@@ -155,7 +162,7 @@ pub enum EventBody {
     },
     /// The agent wants to act. Payloads `arguments` and `planned`.
     Proposed(Proposed),
-    /// The gate judged.
+    /// The gate judged. Payload `findings`, where there are some.
     Verdict(VerdictRecord),
     /// What was then done.
     Enforcement {
@@ -185,7 +192,7 @@ pub enum EventBody {
         approval: ApprovalId,
         /// The answer.
         decision: ApprovalDecision,
-        /// How far a grant reaches.
+        /// How far a grant reaches. The resources of one for effects are in the payload `scope`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         scope: Option<GrantScope>,
         /// The run's labels as the person was shown them.
@@ -396,7 +403,7 @@ pub struct Proposed {
     pub tool: Option<String>,
     /// Whether the action counts as a side effect when it executes.
     pub side_effecting: bool,
-    /// Digest of tool and arguments.
+    /// Digest of tool and arguments, [keyed](crate::action::Action::keyed) with the run's key.
     pub digest: Digest,
     /// The working directory, where the surface knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -404,7 +411,7 @@ pub struct Proposed {
     /// The surface's own id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// What near-identical calls have in common; none for a thinking step.
+    /// What near-identical calls have in common, keyed like the digest; none for a thinking step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likeness: Option<Likeness>,
     /// What the call costs, in millionths of the bundle's unit.
@@ -435,10 +442,10 @@ pub struct VerdictRecord {
     /// Rule of the headline finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Message of the headline finding.
+    /// Message of the headline finding. Not in the line, but in the payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// All findings in declared order.
+    /// All findings in declared order. Their words are not in the line, but in the payload.
     pub findings: Vec<Finding>,
     /// The bundle that judged.
     pub bundle: Digest,

@@ -9,8 +9,8 @@ use crate::verdict::Verdict;
 
 /// One reason for a verdict. A decision keeps all of them, in the declared order of the guards.
 ///
-/// Messages name tools, rules, policies and places, never argument values: they stand in the ledger for ever,
-/// while payloads can be erased.
+/// Messages name tools, rules, policies and places. What may quote an argument (message, resources, places, edits) does
+/// not stand in the event, but in a payload of it, which can be erased: see [`crate::aside`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The rule that fired, `family/name`, e.g. `runtime-policy/step-limit`.
@@ -28,8 +28,7 @@ pub struct Finding {
     /// Sequence numbers of earlier events that the finding rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<u64>,
-    /// What it stands against, as `column lab.labname`. Unlike the message, these names may come from the
-    /// arguments, and they stand in the record: an erased payload leaves them behind. At most
+    /// What it stands against, as `column lab.labname`. These names may come from the arguments. At most
     /// [`FINDING_RESOURCES_MAX`], each cut at [`NAME_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,

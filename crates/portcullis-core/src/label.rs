@@ -82,6 +82,15 @@ impl LabelSet {
         self.0.is_subset(&shown.0)
     }
 
+    /// Shows every label, which may be changed.
+    pub(crate) fn each_mut(&mut self, show: &mut dyn FnMut(&mut Label)) {
+        let labels = std::mem::take(&mut self.0).into_iter().map(|mut label| {
+            show(&mut label);
+            label
+        });
+        self.0 = labels.collect();
+    }
+
     /// The labels in their fixed order.
     pub fn iter(&self) -> impl Iterator<Item = &Label> {
         self.0.iter()

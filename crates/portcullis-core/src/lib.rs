@@ -5,6 +5,7 @@
 //! audited. Read [`guard`], [`verdict`] and [`pipeline`] first.
 
 pub mod action;
+pub mod aside;
 pub mod bundle;
 pub mod denial;
 pub mod edit;

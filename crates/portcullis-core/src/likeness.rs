@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::id::{Digest, DigestBuilder};
+
 /// Levels of nesting in arguments that are looked into; what is deeper counts as one.
 const DEPTH_MAX: usize = 32;
 
@@ -27,6 +29,18 @@ impl Likeness {
         let named = hash.words;
         hash.value(arguments, DEPTH_MAX);
         (hash.words > named).then_some(Self(hash.state))
+    }
+
+    /// The likeness under a run's key: the first eight bytes of a SHA-256 over both. Without the key nobody can try out
+    /// whether it is that of a call.
+    #[must_use]
+    pub(crate) fn keyed(self, key: &Digest) -> Self {
+        let digest = DigestBuilder::new("portcullis/likeness-in-run/v1")
+            .part(key.as_bytes())
+            .part(&self.0.to_be_bytes())
+            .finish();
+        let (first, _) = digest.as_bytes().split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+        Self(u64::from_be_bytes(*first))
     }
 }
 

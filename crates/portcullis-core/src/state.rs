@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::{Action, Grant};
+use crate::aside::NOTE;
 use crate::event::{
     Actor, ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, GrantScope,
     Mode, OutcomeStatus, Place, Proposed, VerdictRecord,
@@ -133,7 +134,7 @@ pub struct RunState {
     read_only_hints: BTreeSet<String>,
     /// Tools that changed since a person accepted them, with the digest that they have now.
     changed_tools: BTreeMap<String, Digest>,
-    /// More tools changed than are remembered: every tool counts as changed.
+    /// More tools changed than are remembered, or one whose name held a secret: every tool counts as changed.
     changed_tools_overflow: bool,
     verdicts: [u64; Verdict::ALL.len()],
     usage: Usage,
@@ -430,7 +431,7 @@ impl RunState {
                     }
                     if tool.changed_from.is_none() {
                         self.changed_tools.remove(&tool.name);
-                    } else if self.changed_tools.len() < TOOLS_MAX {
+                    } else if self.changed_tools.len() < TOOLS_MAX && !tool.name.contains(NOTE) {
                         self.changed_tools.insert(tool.name.clone(), tool.digest);
                     } else {
                         self.changed_tools_overflow = true;

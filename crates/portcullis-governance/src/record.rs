@@ -3,13 +3,14 @@
 //! The export is the only source. It is verified before anything else is read in it, so no file of a pack is ever
 //! made from a record that was changed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
+use portcullis_core::aside::{ERASED, WITHHELD};
 use portcullis_core::event::{Event, EventBody, RunOpened};
 use portcullis_core::id::{Commitment, RunId};
 use portcullis_proof::export::{
-    HeadRecord, LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, SegmentState, event_parts,
-    read_record, record_kind,
+    ErasedRecord, HeadRecord, LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, SegmentState,
+    event_parts, read_record, record_kind,
 };
 use portcullis_proof::{Digest, Head, ReadError, Report, Status, verify};
 
@@ -70,6 +71,8 @@ pub struct Record {
     segments: usize,
     events: Vec<Event>,
     payloads: HashMap<Commitment, Payload>,
+    /// Those that the store erased.
+    erased: HashSet<Commitment>,
 }
 
 impl Record {
@@ -98,9 +101,11 @@ impl Record {
             segments: 0,
             events: Vec::new(),
             payloads: HashMap::new(),
+            erased: HashSet::new(),
             export: Vec::new(),
         };
         record.lines(&export)?;
+        record.join();
         record.export = export;
         match record.events.first().map(|event| &event.body) {
             Some(EventBody::RunOpened(_)) => Ok(record),
@@ -137,6 +142,10 @@ impl Record {
                     let payload = Payload { bytes, media_type: record.media_type.into_owned() };
                     self.payloads.insert(Commitment::from_bytes(record.commitment.0), payload);
                 }
+                Some("erased") => {
+                    let record: ErasedRecord = read_record(lines.line()).map_err(unsound)?;
+                    self.erased.insert(Commitment::from_bytes(record.commitment.0));
+                }
                 Some("head") => {
                     let head: HeadRecord = read_record(lines.line()).map_err(unsound)?;
                     self.state = head.state;
@@ -144,6 +153,15 @@ impl Record {
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// Puts the words back that events have set aside.
+    fn join(&mut self) {
+        for event in &mut self.events {
+            let Some(commitment) = event.aside().map(|payload| payload.commitment) else { continue };
+            let words = self.payloads.get(&commitment).and_then(|words| str::from_utf8(&words.bytes).ok());
+            event.join(words, if self.erased.contains(&commitment) { ERASED } else { WITHHELD });
         }
     }
 
@@ -195,7 +213,7 @@ impl Record {
         self.segments
     }
 
-    /// The events in order.
+    /// The events in order, with their words where those are there.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events

@@ -1,7 +1,8 @@
 //! Erasure: payloads are deleted with their salts, and a tombstone says so.
 //!
 //! A commitment without its salt says nothing of what it commits to: it can be neither opened nor tried out. So the
-//! chain and every proof over it stay as they are, and the text is gone. Events are never erased.
+//! chain and every proof over it stay as they are, and the text is gone. Events are never erased. Which payloads go
+//! along with those that were asked for, [`crate::chosen`] says.
 //!
 //! A row that is deleted lets SQLite move its neighbours from page to page, and copies of them stay behind, to be found
 //! after they were erased themselves. So a row is never deleted here while others are in use: its salt and bytes are
@@ -10,22 +11,22 @@
 //! is built anew. What was erased is then in no file of the store; blocks that a file system or a disk gave back, and
 //! backups, are beyond its reach.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portcullis_core::event::Event;
+use portcullis_core::aside::ERASED;
 use portcullis_core::id::{Commitment, RunId};
 use portcullis_core::time::Timestamp;
 use portcullis_proof::Hex;
 use portcullis_proof::export::SegmentState;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
+use crate::chosen::{Chosen, chosen};
 use crate::error::{LedgerError, Refusal};
 use crate::ledger::OpenOptions;
 use crate::read::{Reader, last_segment, run_number};
-use crate::schema::{Store, event_key, key_seq, unsigned};
+use crate::schema::{Store, unsigned};
 
 /// The longest name and the longest reason of a tombstone, in bytes.
 pub const TOMBSTONE_TEXT_BYTES_MAX: usize = 1_024;
@@ -255,42 +256,6 @@ impl Eraser {
     }
 }
 
-/// A payload that fits.
-struct Chosen {
-    /// Its number in the store.
-    number: i64,
-    commitment: [u8; 32],
-    bytes: u64,
-    /// The events that name it.
-    named_by: Vec<u64>,
-}
-
-/// The payloads of one run that fit, in the order in which they lie in the database.
-fn chosen(
-    transaction: &Transaction<'_>,
-    run: i64,
-    selection: &Selection,
-    erased: &mut Erased,
-) -> rusqlite::Result<Vec<Chosen>> {
-    let wanted = Wanted::new(selection);
-    let mut named = wanted.events(transaction, run, erased)?;
-    let mut statement = transaction.prepare(
-        "SELECT number, commitment, bytes FROM payloads WHERE run = ?1 AND salt <> zeroblob(32) ORDER BY number",
-    )?;
-    let mut rows = statement.query([run])?;
-    let mut chosen = Vec::new();
-    while let Some(row) = rows.next()? {
-        let commitment: [u8; 32] = row.get(1)?;
-        let bytes = row.get_ref(2)?.as_blob()?;
-        if !named.contains_key(&commitment) || !wanted.text_in(bytes) {
-            continue;
-        }
-        let named_by = named.remove(&commitment).unwrap_or_default();
-        chosen.push(Chosen { number: row.get(0)?, commitment, bytes: bytes.len() as u64, named_by });
-    }
-    Ok(chosen)
-}
-
 /// What is overwritten in one transaction each.
 fn steps(chosen: &[Chosen]) -> impl Iterator<Item = &[Chosen]> {
     let mut rest = chosen;
@@ -309,7 +274,7 @@ fn steps(chosen: &[Chosen]) -> impl Iterator<Item = &[Chosen]> {
     })
 }
 
-/// Overwrites payloads, deletes what the index of approvals took from them, and writes the tombstones. How many rows
+/// Overwrites payloads, blanks what the index of approvals took from them, and writes the tombstones. How many rows
 /// of that index were changed.
 fn bury(
     step: &[Chosen],
@@ -324,91 +289,26 @@ fn bury(
     let mut insert = transaction.prepare_cached(
         "INSERT INTO erasures (run, commitment, at, erased_by, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
-    let mut approvals = transaction.prepare_cached(
-        "UPDATE approvals SET detail = json_remove(detail, '$.effects')
-         WHERE run = ?1 AND json_valid(detail) AND json_extract(detail, '$.proposed') = ?2",
+    let mut detail = transaction.prepare_cached(
+        "UPDATE approvals SET detail = json_replace(json_remove(detail, '$.effects'), '$.message', ?3)
+         WHERE run = ?1 AND action = ?2 AND json_valid(detail)",
+    )?;
+    // A grant for effects that names none.
+    let mut scope = transaction.prepare_cached(
+        "UPDATE approvals SET scope = '{\"effects\":[]}'
+         WHERE run = ?1 AND action = ?2 AND scope LIKE '{\"effects\"%'",
     )?;
     let Tombstone { at, by, reason } = tombstone;
     let mut changed = 0;
     for payload in step {
         overwrite.execute([payload.number])?;
         insert.execute(params![run, payload.commitment, at.as_micros(), by, reason])?;
-        for seq in &payload.named_by {
-            changed += approvals.execute(params![run, i64::try_from(*seq).unwrap_or(i64::MAX)])?;
+        for action in &payload.actions {
+            changed += detail.execute(params![run, action.as_bytes(), ERASED])?;
+            changed += scope.execute(params![run, action.as_bytes()])?;
         }
     }
     Ok(changed)
-}
-
-/// A selection, made ready for comparing.
-struct Wanted<'s> {
-    selection: &'s Selection,
-    /// The text as it is, and as it stands in JSON where that differs.
-    texts: Vec<Vec<u8>>,
-}
-
-impl<'s> Wanted<'s> {
-    fn new(selection: &'s Selection) -> Self {
-        let mut texts = Vec::new();
-        if let Some(text) = &selection.contains {
-            texts.push(text.as_bytes().to_vec());
-            let quoted = serde_json::Value::from(text.as_str()).to_string();
-            let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-            texts.extend(escaped.filter(|escaped| escaped != text).map(|text| text.as_bytes().to_vec()));
-        }
-        Wanted { selection, texts }
-    }
-
-    fn text_in(&self, bytes: &[u8]) -> bool {
-        self.texts.is_empty() || self.texts.iter().any(|text| contains(bytes, text))
-    }
-
-    /// The events of a run that fit, by the commitments they name.
-    fn events(
-        &self,
-        transaction: &Transaction<'_>,
-        run: i64,
-        erased: &mut Erased,
-    ) -> rusqlite::Result<HashMap<[u8; 32], Vec<u64>>> {
-        let Selection { event, name, commitment, before, .. } = self.selection;
-        let mut statement = transaction
-            .prepare("SELECT key, t, line FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key")?;
-        let mut rows = statement.query(params![event_key(run, 0), event_key(run, u64::MAX)])?;
-        let mut named: HashMap<[u8; 32], Vec<u64>> = HashMap::new();
-        while let Some(row) = rows.next()? {
-            let seq = key_seq(row.get(0)?);
-            let at = Timestamp::from_micros(row.get(1)?);
-            let line = row.get_ref(2)?.as_blob()?;
-            if !self.texts.is_empty() && self.text_in(line) {
-                erased.lines_with_text += 1;
-            }
-            let fits = event.is_none_or(|event| event == seq) && before.is_none_or(|before| at < before);
-            // A line that cannot be read names nothing that could be chosen; `doctor` reports it.
-            let Some(event) = fits.then(|| Event::from_line(line).ok()).flatten() else { continue };
-            for (called, payload) in &event.payloads {
-                let fits = name.as_ref().is_none_or(|name| name == called)
-                    && commitment.is_none_or(|commitment| commitment == payload.commitment);
-                if fits {
-                    named.entry(*payload.commitment.as_bytes()).or_default().push(seq);
-                }
-            }
-        }
-        Ok(named)
-    }
-}
-
-/// Whether `text` stands in `bytes`. Looks for its first byte, and compares there.
-fn contains(bytes: &[u8], text: &[u8]) -> bool {
-    let Some(first) = text.first() else { return true };
-    let mut rest = bytes;
-    while let Some(at) = rest.iter().position(|byte| byte == first) {
-        rest = rest.get(at..).unwrap_or_default();
-        if rest.starts_with(text) {
-            return true;
-        }
-        rest = rest.get(1..).unwrap_or_default();
-    }
-    false
 }
 
 impl Reader {

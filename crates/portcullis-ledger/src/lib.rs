@@ -20,6 +20,7 @@
 mod approvals;
 mod chain;
 mod checkpoint;
+mod chosen;
 mod doctor;
 mod erase;
 mod error;

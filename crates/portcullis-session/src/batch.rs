@@ -1,5 +1,6 @@
 //! Events that belong together: written in one transaction or not at all.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef};
@@ -12,6 +13,9 @@ use crate::env::Env;
 
 /// The parameter of a payload's media type that says how many secrets were replaced by notes before it was stored.
 pub const REDACTED: &str = "redacted";
+
+/// The media type of words that are set aside.
+const ASIDE: &str = "application/json";
 
 /// Events and payloads to be made durable together.
 #[derive(Debug, Default)]
@@ -56,6 +60,11 @@ impl<'e> BatchBuilder<'e> {
         self.at
     }
 
+    /// Random bytes that are used for nothing else.
+    pub(crate) fn random(&mut self) -> [u8; 32] {
+        self.env.salt()
+    }
+
     pub(crate) fn id(&mut self) -> [u8; 16] {
         self.env.id()
     }
@@ -69,7 +78,8 @@ impl<'e> BatchBuilder<'e> {
         self.push_with(actor, cause, body, [])
     }
 
-    /// Adds an event with payloads, given as (name, media type, bytes); returns its number.
+    /// Adds an event with payloads, given as (name, media type, bytes), and one for the words that do not stand in its
+    /// line; returns its number.
     pub(crate) fn push_with<const N: usize>(
         &mut self,
         actor: Actor,
@@ -78,9 +88,19 @@ impl<'e> BatchBuilder<'e> {
         payloads: [Option<(&str, &'static str, Vec<u8>)>; N],
     ) -> u64 {
         self.seq += 1;
-        let mut refs = BTreeMap::new();
+        let mut event = Event {
+            v: EVENT_VERSION,
+            seq: self.seq,
+            t: self.at,
+            actor,
+            cause,
+            payloads: BTreeMap::new(),
+            body,
+        };
+        if self.redacts {
+            event.each_text(&mut note_secrets);
+        }
         for (name, media_type, bytes) in payloads.into_iter().flatten() {
-            let salt = self.env.salt();
             // The memory of the run sees what was there, the store what may be kept.
             let (stored, media_type) = match String::from_utf8(bytes) {
                 Ok(text) => {
@@ -91,26 +111,26 @@ impl<'e> BatchBuilder<'e> {
                 }
                 Err(other) => (other.into_bytes(), media_type.to_owned()),
             };
-            let length = stored.len() as u64;
-            match StoredPayload::new(salt, media_type.as_str(), stored) {
-                Ok(payload) => {
-                    let commitment = payload.commitment();
-                    refs.insert(name.to_owned(), PayloadRef { commitment, media_type, bytes: length });
-                    self.batch.payloads.push(payload);
-                }
-                Err(refusal) => self.batch.refusal = Some(refusal),
-            }
+            self.keep(&mut event, name, media_type, stored);
         }
-        self.batch.events.push(Event {
-            v: EVENT_VERSION,
-            seq: self.seq,
-            t: self.at,
-            actor,
-            cause,
-            payloads: refs,
-            body,
-        });
+        if let Some((name, words)) = event.body.aside() {
+            self.keep(&mut event, name, ASIDE.to_owned(), words.into_bytes());
+        }
+        self.batch.events.push(event);
         self.seq
+    }
+
+    /// Keeps a payload of an event.
+    fn keep(&mut self, event: &mut Event, name: &str, media_type: String, stored: Vec<u8>) {
+        let length = stored.len() as u64;
+        match StoredPayload::new(self.env.salt(), media_type.as_str(), stored) {
+            Ok(payload) => {
+                let commitment = payload.commitment();
+                event.payloads.insert(name.to_owned(), PayloadRef { commitment, media_type, bytes: length });
+                self.batch.payloads.push(payload);
+            }
+            Err(refusal) => self.batch.refusal = Some(refusal),
+        }
     }
 
     /// A text as it is stored, with its media type, which says how many secrets it has lost.
@@ -133,5 +153,12 @@ impl<'e> BatchBuilder<'e> {
 
     pub(crate) fn finish(self) -> Batch {
         self.batch
+    }
+}
+
+/// Puts a note in place of each secret in a text of an event.
+pub(crate) fn note_secrets(text: &mut String) {
+    if let Cow::Owned(noted) = redact(text).text {
+        *text = noted;
     }
 }

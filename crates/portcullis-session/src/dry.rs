@@ -185,6 +185,11 @@ impl DryRun {
         Ok(())
     }
 
+    /// A record says that the run got a new key at this event: what was asked or denied before is not known again.
+    pub fn renew_key(&mut self, event: u64) {
+        self.engine.renew_key(event);
+    }
+
     /// A person takes hold of the run.
     pub fn control(&mut self, control: portcullis_core::event::Control) {
         let batch = self.engine.control(&mut self.env, control, "tester", None);

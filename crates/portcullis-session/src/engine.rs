@@ -4,7 +4,9 @@
 //! changes until [`Engine::commit`] is given the batch back. In between the driver makes it durable. If that
 //! fails, the batch is dropped and the run stands where it stood.
 
+mod key;
 mod record;
+mod size;
 mod texts;
 
 use std::collections::BTreeMap;
@@ -21,7 +23,6 @@ use portcullis_core::finding::Finding;
 use portcullis_core::guard::Context;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::Label;
-use portcullis_core::limits::{ARGUMENTS_BYTES_MAX, OPEN_ACTIONS_MAX, PLANNED_BYTES_MAX};
 use portcullis_core::memory::{LazyReading, Memory, Texts};
 use portcullis_core::pipeline::{Decision, Pipeline, reserved};
 use portcullis_core::state::{ApprovalState, RunState};
@@ -30,6 +31,7 @@ use serde_json::Value;
 
 pub use portcullis_trajectory::sources::Verification;
 
+pub use self::key::UNNAMED_CALL;
 pub use self::texts::{Reach, TextJudgement, VERIFICATION};
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
@@ -148,6 +150,8 @@ pub struct Engine {
     pipeline: Arc<Pipeline>,
     state: RunState,
     memory: Option<Box<dyn Memory>>,
+    /// Goes into digests of actions: see [`key`].
+    key: Option<Digest>,
 }
 
 impl Engine {
@@ -155,12 +159,13 @@ impl Engine {
     /// [`Self::recall`].
     pub fn new(run: RunId, bundle: Arc<Bundle>, pipeline: Arc<Pipeline>) -> Self {
         let memory = pipeline.begin_memory();
-        Self { run, bundle, pipeline, state: RunState::new(), memory }
+        Self { run, bundle, pipeline, state: RunState::new(), memory, key: None }
     }
 
     /// Takes a stored event of the run into account, with those of its texts that are still there.
     pub fn recall(&mut self, event: &Event, texts: &Texts) {
         self.state.apply(event);
+        self.learn_key(event, texts);
         if let Some(memory) = &mut self.memory {
             memory.record(&self.bundle, event, texts, None);
         }
@@ -190,8 +195,9 @@ impl Engine {
     pub fn commit(&mut self, events: &[Event], mut said: BTreeMap<u64, Said>) {
         for event in events {
             self.state.apply(event);
+            let Said { texts, reading } = said.remove(&event.seq).unwrap_or_default();
+            self.learn_key(event, &texts);
             if let Some(memory) = &mut self.memory {
-                let Said { texts, reading } = said.remove(&event.seq).unwrap_or_default();
                 memory.record(&self.bundle, event, &texts, reading);
             }
         }
@@ -240,7 +246,9 @@ impl Engine {
         let action = Action::new(new_id, tool, arguments, planned)
             .with_continuation(continuation)
             .in_directory(directory)
-            .with_confidence(confidence);
+            .with_confidence(confidence)
+            .keyed(self.key.as_ref());
+        let call = call.map(|call| self.call_name(&call));
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
         let judgement = match self.meet_approval(&mut batch, &action, bound_to, call.as_ref(), sources) {
             Some(judgement) => judgement,
@@ -462,21 +470,6 @@ impl Engine {
         facts
     }
 
-    fn exceeded(&self, action: &Action) -> Option<String> {
-        if self.state.executing() >= OPEN_ACTIONS_MAX {
-            return Some(format!("{OPEN_ACTIONS_MAX} actions of this run are still executing"));
-        }
-        let planned = action.planned.as_ref().map_or(0, String::len);
-        if planned > PLANNED_BYTES_MAX {
-            return Some(format!("the planned action has {planned} bytes; the limit is {PLANNED_BYTES_MAX}"));
-        }
-        let continuation = action.continuation.as_ref();
-        let text = approximate_size(&action.arguments, ARGUMENTS_BYTES_MAX)
-            .saturating_add(continuation.map_or(0, |value| approximate_size(value, ARGUMENTS_BYTES_MAX)));
-        (text > ARGUMENTS_BYTES_MAX)
-            .then(|| format!("the arguments take more than {ARGUMENTS_BYTES_MAX} bytes, which is the limit"))
-    }
-
     fn enforced(&self, decision: &Decision) -> Enforced {
         match decision.verdict {
             Verdict::Allow | Verdict::Warn => Enforced::Executed,
@@ -570,28 +563,4 @@ fn pending<'a>(batch: &BatchBuilder<'_>, action: &'a Action) -> Pending<'a> {
 fn denied(rule: &'static str, message: String) -> Decision {
     let finding = Finding::new(rule, Verdict::Deny, message);
     Decision { verdict: Verdict::Deny, findings: vec![finding], modified: None }
-}
-
-/// Size of a value as JSON, roughly; stops counting beyond `enough`.
-fn approximate_size(value: &Value, enough: usize) -> usize {
-    let mut size = 0_usize;
-    let mut rest = vec![value];
-    while let Some(value) = rest.pop() {
-        size = size.saturating_add(match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-            Value::String(text) => text.len() + 2,
-            Value::Array(items) => {
-                rest.extend(items);
-                2 + items.len()
-            }
-            Value::Object(map) => {
-                rest.extend(map.values());
-                2 + map.keys().map(|key| key.len() + 4).sum::<usize>()
-            }
-        });
-        if size > enough {
-            break;
-        }
-    }
-    size
 }

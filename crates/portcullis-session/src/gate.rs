@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use portcullis_core::aside::{DIGEST_KEY, ERASED, SCOPE};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, Place, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
@@ -340,9 +341,13 @@ impl Gate {
         let mut engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline));
         // Texts of before count as erased: what came from there is of unknown origin.
         let remembered = opened.head.count.saturating_sub(EVENTS_RECALLED_MAX);
-        self.each_event(id, |event| {
-            let texts = if event.seq > remembered { self.texts_of(id, event)? } else { Texts::new() };
-            engine.recall(event, &texts);
+        self.each_event(id, |mut event| {
+            let bears_on_state = [DIGEST_KEY, SCOPE].iter().any(|name| event.payloads.contains_key(*name));
+            let read = event.seq > remembered || bears_on_state;
+            let texts = if read { self.texts_of(id, &event)? } else { Texts::new() };
+            let words = event.aside_name().and_then(|name| texts.get(name));
+            event.join(words.map(String::as_str), ERASED);
+            engine.recall(&event, &texts);
             Ok(())
         })?;
         let parent = match opened.parent {
@@ -369,7 +374,7 @@ impl Gate {
     pub fn read_state(&self, id: RunId) -> Result<RunState, SessionError> {
         let mut state = RunState::new();
         self.each_event(id, |event| {
-            state.apply(event);
+            state.apply(&event);
             Ok(())
         })?;
         Ok(state)
@@ -379,7 +384,7 @@ impl Gate {
     fn each_event(
         &self,
         id: RunId,
-        mut show: impl FnMut(&Event) -> Result<(), SessionError>,
+        mut show: impl FnMut(Event) -> Result<(), SessionError>,
     ) -> Result<(), SessionError> {
         let mut seen = 0;
         loop {
@@ -393,7 +398,7 @@ impl Gate {
                     return Err(SessionError::OutOfStep(id));
                 }
                 seen = event.seq;
-                show(&event)?;
+                show(event)?;
             }
         }
     }

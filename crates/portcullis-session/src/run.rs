@@ -97,6 +97,12 @@ impl Run {
         look(live.engine.state(), live.engine.bundle())
     }
 
+    /// The latest action that awaits an outcome and that the surface knows by this id.
+    pub async fn awaits_outcome_of_call(&self, call: &str) -> Option<ActionId> {
+        let live = self.live.lock().await;
+        live.engine.state().awaits_outcome_of_call(&live.engine.call_name(call))
+    }
+
     /// Writes the first events of the segment.
     pub(crate) async fn begin(
         &self,

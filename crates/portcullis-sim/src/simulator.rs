@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portcullis_core::aside::ERASED;
 use portcullis_core::bundle::{Bundle, Plan, PlanStep};
 use portcullis_core::event::{
     ApprovalDecision, ClosedState, Enforced, Event, EventError, GrantScope, OutcomeStatus,
@@ -272,6 +273,10 @@ fn trace(gate: &Gate, run: RunId) -> Result<Vec<TraceRow>, SimulationError> {
             let payload = reader.payload(run, *commitment).ok().flatten()?;
             Some(payload.bytes().to_vec())
         };
+        for event in &mut events {
+            let words = event.aside().and_then(|reference| payload(&reference.commitment));
+            event.join(words.as_deref().and_then(|words| str::from_utf8(words).ok()), ERASED);
+        }
         Ok(projection::rows(run, &events, payload))
     })?)
 }

@@ -149,7 +149,22 @@ impl Client {
 
     /// Events of a run after number `after`, at most `limit`. `run` may be a prefix.
     pub async fn events(&self, run: &str, after: u64, limit: u32) -> Result<EventPage, ClientError> {
-        let path = format!("/v1/runs/{}/events?after={after}&limit={limit}", checked_id(run)?);
+        self.events_page(run, after, limit, "").await
+    }
+
+    /// The same for reading: each line has the words that were set aside, so it is not the stored one.
+    pub async fn events_joined(&self, run: &str, after: u64, limit: u32) -> Result<EventPage, ClientError> {
+        self.events_page(run, after, limit, "&joined=true").await
+    }
+
+    async fn events_page(
+        &self,
+        run: &str,
+        after: u64,
+        limit: u32,
+        more: &str,
+    ) -> Result<EventPage, ClientError> {
+        let path = format!("/v1/runs/{}/events?after={after}&limit={limit}{more}", checked_id(run)?);
         let (head, lines) = self.exchange(Method::GET, &path, Vec::new(), Duration::ZERO).await?;
         let next = match head.get(NEXT_HEADER) {
             None => None,

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use portcullis_core::aside::ERASED;
 use portcullis_core::event::{ClosedState, Event, EventBody, GrantScope, GrantedEffects};
 use portcullis_core::id::{ApprovalId, RunId};
 use portcullis_core::label::LabelSet;
@@ -36,6 +37,16 @@ const EXPORT_EVENTS_MAX: u64 = 200_000;
 pub(super) struct Page {
     limit: Option<usize>,
     after: Option<u64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EventsPage {
+    limit: Option<usize>,
+    after: Option<u64>,
+    /// Whether the words that were set aside stand in the lines, which are not those of the chain then.
+    #[serde(default)]
+    joined: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -228,12 +239,19 @@ pub(super) async fn events(
     State(shared): State<Shared>,
     caller: Caller,
     Path(run): Path<String>,
-    Query(page): Query<Page>,
+    Query(page): Query<EventsPage>,
 ) -> Result<Response, Failure> {
     let id = visible(&shared, &caller, &run).await?.run;
     let limit = page.limit.unwrap_or(LIST_DEFAULT).clamp(1, LIST_MAX);
     let after = page.after.unwrap_or(0);
-    let stored = read(&shared, move |reader| reader.events(id, after, limit)).await?;
+    let stored = read(&shared, move |reader| {
+        let mut stored = reader.events(id, after, limit)?;
+        if page.joined {
+            stored.iter_mut().try_for_each(|event| join(reader, id, &mut event.line))?;
+        }
+        Ok(stored)
+    })
+    .await?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
     if stored.len() == limit
@@ -243,6 +261,18 @@ pub(super) async fn events(
     }
     let body: Vec<u8> = stored.into_iter().flat_map(|event| event.line.into_iter().chain([b'\n'])).collect();
     Ok((headers, body).into_response())
+}
+
+/// Puts the words back into a line that were set aside. What is not an event stays as it is.
+fn join(reader: &Reader, run: RunId, line: &mut Vec<u8>) -> Result<(), LedgerError> {
+    let Ok(mut event) = Event::from_line(line) else { return Ok(()) };
+    let Some(commitment) = event.aside().map(|payload| payload.commitment) else { return Ok(()) };
+    let words = reader.payload(run, commitment)?;
+    event.join(words.as_ref().and_then(|words| str::from_utf8(words.bytes()).ok()), ERASED);
+    if let Ok(joined) = serde_json::to_vec(&event) {
+        *line = joined;
+    }
+    Ok(())
 }
 
 pub(super) async fn export(

@@ -264,7 +264,7 @@ async fn outcome(
     let action = match (request.action, &request.call) {
         (Some(action), None) => action,
         (None, Some(call)) => {
-            let action = run.with_state(|state, _| state.awaits_outcome_of_call(call)).await;
+            let action = run.awaits_outcome_of_call(call).await;
             action.ok_or_else(|| SessionError::NoSuchCall(call.chars().take(CALL_SHOWN_CHARS).collect()))?
         }
         _ => return Err(Failure::bad_request("say which action, by `action` or by `call`")),

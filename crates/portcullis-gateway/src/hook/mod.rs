@@ -29,7 +29,7 @@ use portcullis_core::event::{Enforced, OutcomeStatus, Place};
 use portcullis_core::finding::{Finding, Span};
 use portcullis_core::id::{Digest, DigestBuilder, RunId, canonical_json};
 use portcullis_core::principal::CredentialKind;
-use portcullis_session::engine::Reach;
+use portcullis_session::engine::{Reach, UNNAMED_CALL};
 use portcullis_sim::developer_bundle;
 use portcullis_wire::hook::{self, Decision, HookCall, HookEvent, HookInput, NO_OPINION, ToolResponse};
 use serde_json::{Value, json};
@@ -264,7 +264,7 @@ fn call_id(call: &HookCall) -> String {
             .part(call.tool.as_bytes())
             .part(canonical_json(&call.arguments).as_bytes())
             .finish();
-        format!("unnamed:{digest}")
+        format!("{UNNAMED_CALL}{digest}")
     })
 }
 

@@ -15,14 +15,16 @@ impl Engine {
     /// The first event of a run.
     pub fn open(&self, env: &mut dyn Env, opened: RunOpened) -> Batch {
         let mut batch = self.builder(env);
-        batch.push(Actor::gate(), None, EventBody::RunOpened(opened));
+        let key = Self::new_key(&mut batch);
+        batch.push_with(Actor::gate(), None, EventBody::RunOpened(opened), [Some(key)]);
         batch.finish()
     }
 
     /// The first events of a further segment.
     pub fn resume(&self, env: &mut dyn Env, parent: ClosedState, mode: Mode) -> Batch {
         let mut batch = self.builder(env);
-        batch.push(Actor::gate(), None, EventBody::Config(ConfigChange::Resumed { parent }));
+        let key = self.key.is_none().then(|| Self::new_key(&mut batch));
+        batch.push_with(Actor::gate(), None, EventBody::Config(ConfigChange::Resumed { parent }), [key]);
         let policy = self.state.policy().to_owned();
         let bundle = self.bundle.digest();
         let configuration = Some(configuration::digest(bundle));

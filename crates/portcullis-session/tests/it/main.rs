@@ -1,6 +1,7 @@
 //! Runs over a real ledger: permits, observe mode, and verdicts that can be computed again.
 #![cfg(test)]
 
+mod erased;
 mod principals;
 mod reach;
 mod redact;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_core::action::{Action, Pending, Subject};
+use portcullis_core::aside::{DIGEST_KEY, ERASED};
 use portcullis_core::event::{Control, Enforced, Event, EventBody, ListedTool, OutcomeStatus};
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::Context;
@@ -65,7 +67,15 @@ fn call(tool: &str, arguments: Value) -> Proposal {
 
 fn events(gate: &Gate, opened: &Opened) -> Vec<Event> {
     let stored = gate.ledger().read(|reader| reader.events(opened.run.id(), 0, 100_000)).unwrap();
-    stored.iter().map(|stored| Event::from_line(&stored.line).unwrap()).collect()
+    let whole = |line: &[u8]| {
+        let mut event = Event::from_line(line).unwrap();
+        let words = event.aside().and_then(|words| {
+            gate.ledger().read(|reader| reader.payload(opened.run.id(), words.commitment)).unwrap()
+        });
+        event.join(words.as_ref().map(|words| str::from_utf8(words.bytes()).unwrap()), ERASED);
+        event
+    };
+    stored.iter().map(|stored| whole(&stored.line)).collect()
 }
 
 /// Law 2: a permit comes after its events are durable, and none comes when they are not.
@@ -230,19 +240,20 @@ async fn recorded_verdicts_can_be_computed_again() {
     // No text bears on these verdicts but that of the call itself.
     let memory = pipeline.begin_memory().unwrap();
     let mut state = RunState::new();
-    let mut action = None;
+    let (mut action, mut key) = (None, None);
     let mut compared = Vec::new();
     for event in events(&gate, &opened) {
+        let payload = |name: &str| {
+            let commitment = event.payloads[name].commitment;
+            let payload = gate.ledger().read(|reader| reader.payload(opened.run.id(), commitment));
+            String::from_utf8(payload.unwrap().unwrap().bytes().to_vec()).unwrap()
+        };
         match &event.body {
+            EventBody::RunOpened(_) => key = Some(payload(DIGEST_KEY).parse().unwrap()),
             EventBody::Proposed(proposed) => {
-                let commitment = event.payloads["arguments"].commitment;
-                let payload = gate
-                    .ledger()
-                    .read(|reader| reader.payload(opened.run.id(), commitment))
-                    .unwrap()
-                    .unwrap();
-                let arguments = serde_json::from_slice(payload.bytes()).unwrap();
-                let again = Action::new(proposed.action, proposed.tool.clone(), arguments, None);
+                let arguments = serde_json::from_str(&payload("arguments")).unwrap();
+                let again =
+                    Action::new(proposed.action, proposed.tool.clone(), arguments, None).keyed(key.as_ref());
                 assert_eq!(again.digest(), proposed.digest);
                 // The verdict was computed before its own proposal was part of the state.
                 action = Some((again, state.clone()));

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use portcullis_core::event::{Event, OutcomeStatus};
+use portcullis_core::event::{Control, Enforced, Event, ListedTool, OutcomeStatus};
+use portcullis_core::id::Digest;
 use portcullis_core::label::Label;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{ExportOptions, OpenOptions};
@@ -100,6 +101,13 @@ async fn secrets_are_kept_from_the_store_and_judged_as_they_were() {
         ]
     );
     assert_eq!(of("output", "text")[0].0, "it is [secret:github-token]");
+    assert!(
+        events.iter().all(|event| !event
+            .to_line()
+            .unwrap()
+            .windows(40)
+            .any(|part| part == secret().as_bytes()))
+    );
     // What is stored verifies.
     let mut export = Vec::new();
     with.ledger()
@@ -108,4 +116,59 @@ async fn secrets_are_kept_from_the_store_and_judged_as_they_were() {
     let report = portcullis_proof::verify(&*export, None).unwrap();
     assert!(report.failure.is_none(), "{report}");
     assert_eq!(report.payloads.named, report.payloads.verified);
+}
+
+/// Names and notes that stand in the line itself, where nothing can be erased.
+#[tokio::test(flavor = "multi_thread")]
+async fn free_texts_of_events_are_noted_too() {
+    let harmless = "peek_4f1c90aa2c6f4e4f8d0d5b8c1f7e3a99";
+    for (redact, left) in [("", false), ("[ledger]\nredact = false\n", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let gate = gate(folder.path(), redact, OpenOptions::default());
+        let opened = open(&gate).await;
+        let run = &opened.run;
+        let listed = |name: String| ListedTool {
+            name,
+            digest: Digest::from_bytes([0; 32]),
+            read_only_hint: None,
+            destructive_hint: None,
+            changed_from: None,
+        };
+        run.tools_listed("server", vec![listed(harmless.to_owned()), listed(secret())]).await.unwrap();
+        run.evidence(format!("see {}", secret()), Digest::from_bytes([1; 32])).await.unwrap();
+        run.control(Control::Pause, "ann", Some(format!("it has {}", secret()))).await.unwrap();
+        run.control(Control::Resume, "ann", Some("commit 4f1c90aa2c6f4e4f8d0d5b8c1f7e3a994f1c90aa".into()))
+            .await
+            .unwrap();
+        // The tool is not known: the finding names it.
+        let mut proposal = call(&secret(), json!({}));
+        proposal.call = Some("toolu_01A09q90qw90lq917835lq9".into());
+        proposal.directory = Some(format!("/tmp/{}", secret()));
+        let (judgement, _) = gate.propose(run, proposal, Duration::ZERO).await.unwrap();
+        assert_eq!(judgement.enforced, Enforced::Held);
+        assert!(judgement.denial.unwrap().target.contains(&secret()), "the agent sees what it said");
+        assert_eq!(holds(folder.path(), &secret()), left);
+        for kept in [harmless, "4f1c90aa2c6f4e4f8d0d5b8c1f7e3a994f1c90aa", "toolu_01A09q90qw90lq917835lq9"] {
+            assert!(holds(folder.path(), kept), "{kept}");
+        }
+        assert_eq!(holds(folder.path(), "see [secret:github-token]"), !left);
+        assert_eq!(holds(folder.path(), "/tmp/[secret:github-token]"), !left);
+    }
+}
+
+/// A server cannot hide that a tool changed by giving it a name that looks like a secret.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_changed_tool_with_a_secret_for_a_name_counts_as_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "", OpenOptions::default());
+    let opened = open(&gate).await;
+    let listed = ListedTool {
+        name: secret(),
+        digest: Digest::from_bytes([2; 32]),
+        read_only_hint: None,
+        destructive_hint: None,
+        changed_from: Some(Digest::from_bytes([1; 32])),
+    };
+    opened.run.tools_listed("server", vec![listed]).await.unwrap();
+    assert!(opened.run.with_state(|state, _| state.tool_changed(&secret())).await);
 }

@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
+use portcullis_core::aside::{DIGEST_KEY, ERASED};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
     ConfigChange, Enforced, Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened, VerdictRecord,
@@ -124,7 +125,10 @@ impl Export {
         loop {
             match lines.advance(PAYLOAD_RECORD_BYTES_MAX) {
                 Ok(true) => {}
-                Ok(false) => return Ok(export),
+                Ok(false) => {
+                    export.join();
+                    return Ok(export);
+                }
                 Err(LineError::Read(error)) => return Err(error.into()),
                 // It was whole a moment ago.
                 Err(_) => return Err(io::Error::other("the file changed while it was read").into()),
@@ -149,6 +153,14 @@ impl Export {
                 }
                 export.payloads.insert(Commitment::from_bytes(record.commitment.0), bytes.into_owned());
             }
+        }
+    }
+
+    /// Puts the words back that events have set aside: grants for effects need theirs.
+    fn join(&mut self) {
+        for (_, event) in &mut self.events {
+            let words = event.aside().and_then(|reference| self.payloads.get(&reference.commitment));
+            event.join(words.and_then(|words| str::from_utf8(words).ok()), ERASED);
         }
     }
 
@@ -264,6 +276,9 @@ impl Rerun<'_> {
                 self.replies.extend(reply.map(|row| ReplyRow { line, ..row }));
             }
             EventBody::Control { control, .. } => self.dry.control(*control),
+            EventBody::Config(ConfigChange::Resumed { .. }) if event.payloads.contains_key(DIGEST_KEY) => {
+                self.dry.renew_key(event.seq);
+            }
             EventBody::Config(ConfigChange::ToolsListed { server, tools }) => {
                 self.dry.tools_listed(server, tools.clone());
             }

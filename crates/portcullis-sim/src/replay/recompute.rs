@@ -7,7 +7,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use portcullis_core::event::{Event, EventBody, VerdictRecord};
+use portcullis_core::aside::NOTE;
+use portcullis_core::event::{Event, EventBody, Proposed, VerdictRecord};
 use portcullis_core::id::{Commitment, Digest};
 use portcullis_core::pipeline::Decision;
 use portcullis_core::verdict::Verdict;
@@ -125,6 +126,7 @@ impl Texts {
                 };
                 Some(Lacking { event: event.seq, payload: name.clone(), why })
             });
+            let missing = missing.chain(noted_name(event));
             // What says least of the text counts.
             if let Some(lacking) = missing.min_by_key(|lacking| lacking.why)
                 && judged(&event.body)
@@ -164,7 +166,17 @@ fn judged(body: &EventBody) -> bool {
             | EventBody::Proposed(_)
             | EventBody::Observation { .. }
             | EventBody::Output {}
+            | EventBody::ApprovalDecided { .. }
     )
+}
+
+/// A name in the line itself that had a secret in it.
+fn noted_name(event: &Event) -> Option<Lacking> {
+    let EventBody::Proposed(Proposed { tool, directory, .. }) = &event.body else { return None };
+    let (payload, _) = [("tool", tool), ("directory", directory)]
+        .into_iter()
+        .find(|(_, name)| name.as_ref().is_some_and(|name| name.contains(NOTE)))?;
+    Some(Lacking { event: event.seq, payload: payload.to_owned(), why: Lack::Redacted })
 }
 
 fn is_redacted(media_type: &str) -> bool {

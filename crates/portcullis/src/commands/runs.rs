@@ -169,7 +169,11 @@ fn show(out: &mut Out, run: &RunInfo, global: &Global) -> Result<(), Failure> {
 fn events(out: &mut Out, daemon: &Daemon, run: &str, after: u64, global: &Global) -> Result<(), Failure> {
     let mut after = after;
     loop {
-        let page = daemon.ask(|client| client.events(run, after, EVENTS_PAGE))?;
+        // Machines get the stored lines, byte for byte; people the words that belong to them, too.
+        let page = match global.json {
+            true => daemon.ask(|client| client.events(run, after, EVENTS_PAGE))?,
+            false => daemon.ask(|client| client.events_joined(run, after, EVENTS_PAGE))?,
+        };
         for line in page.lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             if global.json {
                 out.verbatim(line)?;

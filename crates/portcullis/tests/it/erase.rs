@@ -1,10 +1,30 @@
 //! `portcullis erase` and `retention`: what they say, what exports say then, and what is in the files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
+use portcullis_core::action::Action;
+use portcullis_core::aside::DIGEST_KEY;
+use portcullis_core::event::{
+    ApprovalDecision, ClosedState, Enforced, Event, GrantScope, GrantedEffects, OutcomeStatus,
+};
+use portcullis_core::id::{ActionId, Digest, RunId};
+use portcullis_core::label::Label;
+use portcullis_core::principal::{CredentialKind, Principal};
+use portcullis_ledger::{Ledger, OpenOptions, Reader};
+use portcullis_session::bundles::Bundles;
+use portcullis_session::credentials::Identity;
+use portcullis_session::engine::{Answer, Proposal, Reach};
+use portcullis_session::gate::{Gate, OpenRun};
+use portcullis_sim::developer_bundle;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::command::{Ran, run};
+
+/// Whose request it is that the test is about.
+const PERSON: &str = "mallory-7731";
 
 struct Home(TempDir);
 
@@ -112,4 +132,130 @@ fn text_is_found_in_all_runs_and_retention_goes_by_age() {
         (0, &true.into(), &false.into(), &0.into())
     );
     assert_ne!(home.run(&["erase", "--before", "2999-01-01", "--compact", "--dry-run"]).code, 0);
+}
+
+fn arguments() -> Value {
+    json!({"file_path": format!("/srv/{PERSON}/notes"), "content": "x"})
+}
+
+/// A run in which a file outside the project is written, after a person granted its effects, and then one that the
+/// grant does not cover.
+async fn record(state: &Path) -> (RunId, Digest) {
+    let ledger = Ledger::open(&state.join("ledger"), OpenOptions::default()).unwrap();
+    let bundles = Bundles::new(None, &developer_bundle::files()).unwrap();
+    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
+    let identity = Identity {
+        kind: CredentialKind::Agent,
+        principal: Principal::named("agent"),
+        policy: None,
+        of_this_machine: true,
+    };
+    let opened = gate.open(OpenRun::new(identity, "test")).await.unwrap();
+    let run = &opened.run;
+    run.input("write the notes".into(), Label::User, Reach::Replace).await.unwrap();
+    let propose = async |arguments: Value| {
+        let proposal = Proposal { tool: Some("Write".into()), arguments, ..Proposal::default() };
+        gate.propose(run, proposal, Duration::ZERO).await.unwrap()
+    };
+    let (held, _) = propose(arguments()).await;
+    assert_eq!(held.enforced, Enforced::Held);
+    let effects = held.decision.findings.iter().filter_map(GrantedEffects::of).collect();
+    let answer = Answer {
+        decision: ApprovalDecision::Granted,
+        scope: GrantScope::Effects(effects),
+        note: None,
+        approver: "ann".into(),
+    };
+    gate.answer(held.approval.unwrap(), run.id(), answer).await.unwrap();
+    let (judged, permit) = propose(arguments()).await;
+    assert_eq!(judged.enforced, Enforced::Executed, "{:?}", judged.decision);
+    let permit = permit.unwrap();
+    run.outcome(permit.action(), OutcomeStatus::Ok, Some("written".into()), Reach::Replace).await.unwrap();
+    let (held, _) = propose(json!({"file_path": format!("/opt/{PERSON}"), "content": "x"})).await;
+    assert_eq!(held.enforced, Enforced::Held);
+    run.output("The notes are written.".into(), Reach::Replace).await.unwrap();
+    run.close(ClosedState::Closed).await.unwrap();
+    (run.id(), opened.bundle.digest())
+}
+
+/// The key of the run's digests, as the store has it.
+fn key(state: &Path, run: RunId) -> Option<String> {
+    let reader = Reader::open(&state.join("ledger")).unwrap();
+    let opened = Event::from_line(&reader.events(run, 0, 1).unwrap()[0].line).unwrap();
+    let key = reader.payload(run, opened.payloads[DIGEST_KEY].commitment).unwrap()?;
+    Some(String::from_utf8(key.bytes().to_vec()).unwrap())
+}
+
+/// The files of an archive, as files.
+fn unpack(archive: &Path, to: &Path) {
+    let mut archive = zip::ZipArchive::new(std::fs::File::open(archive).unwrap()).unwrap();
+    archive.extract(to).unwrap();
+}
+
+/// Store, log, export, archive and pack after an erasure hold neither the words of the arguments nor anything by which
+/// a guess of them could be tried out.
+#[test]
+fn what_guards_said_of_erased_arguments_goes_with_them() {
+    let home = Home(tempfile::tempdir().unwrap());
+    let state = home.path("state");
+    std::fs::create_dir(&state).unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (run, bundle) = runtime.block_on(record(&state));
+    let id = run.to_string();
+    // Everything that is handed over of the run, as files below one folder.
+    let hand_over = |name: &str| -> PathBuf {
+        let folder = home.path(name);
+        std::fs::create_dir(&folder).unwrap();
+        let out = |file: &str| folder.join(file).to_str().unwrap().to_owned();
+        for args in [["export", &id, "-o", &out("run.export")], ["export", &id, "-o", &out("run.zip")]] {
+            let ran = home.run(&args);
+            assert_eq!(ran.code, 0, "{}", ran.stderr);
+        }
+        let ran = home.run(&["governance", &id, "--unverified", "-o", &out("pack.zip")]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        unpack(&folder.join("run.zip"), &folder.join("archive"));
+        unpack(&folder.join("pack.zip"), &folder.join("pack"));
+        let policy = home.run(&["log", "policy", "--remember"]).stdout;
+        std::fs::write(folder.join("trust.policy"), policy).unwrap();
+        let ran = home.run(&["verify", &out("run.zip"), "--trust", &out("trust.policy")]);
+        assert!(ran.stdout.starts_with("VALID"), "{}", ran.stdout);
+        let ran = home.run(&["governance", "--check", &out("pack.zip"), "--trust", &out("trust.policy")]);
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        folder
+    };
+    let before = hand_over("before");
+    let key = key(&state, run).unwrap();
+    let plain = Action::new(ActionId::from_bytes([0; 16]), Some("Write".into()), arguments(), None);
+    let keyed = plain.clone().keyed(Some(&key.parse().unwrap()));
+    for place in [&state, &before.join("archive"), &before.join("pack")] {
+        for text in [PERSON, &key, &keyed.digest().to_string()] {
+            assert!(holds(place, text.as_bytes()), "{} has {text}", place.display());
+        }
+    }
+    // The search finds digests as bytes, too: those of the index of approvals.
+    assert!(holds(&state, keyed.grant_digest(bundle, "agent").as_bytes()));
+    let shown = home.run(&["runs", "events", &id]);
+    assert!(shown.stdout.contains("developer/outside-write: "), "{}", shown.stdout);
+    assert!(!shown.stdout.contains("erased"), "{}", shown.stdout);
+
+    let erased = home.run(&["erase", &id, "--name", "arguments", "--json"]);
+    let [erased] = erased.json().try_into().unwrap();
+    // Three arguments, the findings of two held calls and of the one that a grant let through, a scope, the key.
+    assert_eq!((&erased["payloads"], &erased["purged"]), (&8.into(), &true.into()));
+    let after = hand_over("after");
+    for place in [&state, &after] {
+        for text in [PERSON, &key] {
+            assert!(!holds(place, text.as_bytes()), "{} has {text}", place.display());
+        }
+        for digest in [plain.digest(), plain.grant_digest(bundle, "agent"), keyed.digest()] {
+            let known_without_the_key = digest != keyed.digest();
+            for bytes in [&digest.as_bytes()[..], digest.to_string().as_bytes()] {
+                assert!(!known_without_the_key || !holds(place, bytes), "{} has {digest}", place.display());
+            }
+        }
+    }
+    let shown = home.run(&["runs", "events", &id]);
+    assert!(shown.stdout.contains("developer/outside-write: erased"), "{}", shown.stdout);
+    let audit = std::fs::read_to_string(after.join("pack").join("audit_log.jsonl")).unwrap();
+    assert!(audit.contains(r#""policy_reason":"erased""#), "{audit}");
 }
