@@ -17,7 +17,7 @@
 //! | POST `/v1/runs/{run}/control` | [`ControlRun`] | [`Empty`] |
 //! | GET `/v1/runs?limit=N` | | [`Runs`] |
 //! | GET `/v1/runs/{run}` | | [`RunInfo`] |
-//! | GET `/v1/runs/{run}/events?after=SEQ&limit=N` | | lines verbatim, next `after` in [`NEXT_HEADER`] |
+//! | GET `/v1/runs/{run}/events?after=SEQ&limit=N` | | lines verbatim, or with `&joined=true` with the words of findings; next `after` in [`NEXT_HEADER`] |
 //! | GET `/v1/runs/{run}/export` | | the export, verbatim |
 //! | GET `/v1/approvals?state=pending\|all` | | [`Approvals`] |
 //! | GET `/v1/approvals/{id}` | | [`ApprovalInfo`] |

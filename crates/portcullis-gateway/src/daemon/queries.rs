@@ -36,7 +36,6 @@ const EXPORT_EVENTS_MAX: u64 = 200_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct Page {
     limit: Option<usize>,
-    after: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
