@@ -253,6 +253,17 @@ mod tests {
         assert_ne!(here.grant_digest(one, "a"), there.grant_digest(one, "a"));
     }
 
+    /// The vector of `specs/run-chain.md`, computed from its words alone.
+    #[test]
+    fn keyed_digests_are_those_of_the_specification() {
+        let call = action(Some("t"), r#"{"a":1}"#).keyed(Some(&Digest::from_bytes([7; 32])));
+        let grant = call.grant_digest(Digest::from_bytes([1; 32]), "ann");
+        let expected = "8c15c1d36b74ad16fa7e298003ec2f40f8b32e1378bd9c585ce67f885b57959e";
+        assert_eq!(call.digest().to_string(), expected);
+        let expected = "5cb42cecab4ecb903d47a83bf66f83b0ad03ca5601023cc66580f8c317bea571";
+        assert_eq!(grant.to_string(), expected);
+    }
+
     #[test]
     fn a_grant_is_bound_to_bundle_and_principal() {
         let action = Action::new(ActionId::from_bytes([0; 16]), None, json!({}), None);
