@@ -24,6 +24,8 @@ pub(crate) struct Chosen {
     pub(crate) number: i64,
     pub(crate) commitment: [u8; 32],
     pub(crate) bytes: u64,
+    /// The events that fit and name it.
+    pub(crate) named_by: Vec<u64>,
     /// The actions that it belongs to, or was made of.
     pub(crate) actions: Vec<ActionId>,
 }
@@ -38,6 +40,7 @@ pub(crate) fn chosen(
 ) -> rusqlite::Result<Vec<Chosen>> {
     let wanted = Wanted::new(selection);
     let named = wanted.events(transaction, run, erased)?;
+    let fitting = |commitment: &[u8; 32]| named.fitting.get(commitment).cloned().unwrap_or_default();
     let mut statement = transaction.prepare(
         "SELECT number, commitment, bytes FROM payloads WHERE run = ?1 AND salt <> zeroblob(32) ORDER BY number",
     )?;
@@ -50,7 +53,8 @@ pub(crate) fn chosen(
             continue;
         }
         let actions = named.actions_of(&commitment);
-        chosen.push(Chosen { number: row.get(0)?, commitment, bytes: bytes.len() as u64, actions });
+        let (number, bytes) = (row.get(0)?, bytes.len() as u64);
+        chosen.push(Chosen { number, commitment, bytes, named_by: fitting(&commitment), actions });
     }
     add_derived(transaction, run, &wanted, &named, &mut chosen)?;
     chosen.sort_unstable_by_key(|payload| payload.number);
@@ -94,7 +98,13 @@ fn add_derived(
         if let Some((number, bytes)) = row.optional()? {
             let actions = named.actions_of(&derived.commitment);
             there.insert(derived.commitment);
-            chosen.push(Chosen { number, commitment: derived.commitment, bytes: unsigned(bytes), actions });
+            chosen.push(Chosen {
+                number,
+                commitment: derived.commitment,
+                bytes: unsigned(bytes),
+                named_by: Vec::new(),
+                actions,
+            });
         }
     }
     Ok(())
