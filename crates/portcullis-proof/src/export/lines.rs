@@ -168,6 +168,10 @@ mod tests {
         lines.fill(200_000);
         assert_eq!(lines.ahead().len(), 200_000);
         assert!(lines.ahead().starts_with(b"line 1\nline 2\nline 3\n"));
+        for enough in [1_000, 200_000, 400_000] {
+            lines.fill(enough);
+            assert_eq!(lines.ahead().len(), 200_000, "at least half of {enough}");
+        }
         lines.skip(2, 14);
         assert_eq!(lines.number, 3);
         assert!(lines.advance(100).unwrap());
@@ -179,6 +183,19 @@ mod tests {
         assert_eq!((&*last, lines.number, lines.byte), (&b"line 29999"[..], 30_001, text.len() as u64));
         lines.fill(10);
         assert_eq!(lines.ahead(), b"");
+    }
+
+    /// A line of the greatest length is read, wherever what is read at once ends.
+    #[test]
+    fn a_line_may_end_past_what_is_read_at_once() {
+        for bytes in READ_BYTES - 1..=READ_BYTES + 1 {
+            let text = "a".repeat(bytes) + "\n";
+            let mut lines = Lines::new(text.as_bytes());
+            assert!(lines.advance(bytes).unwrap());
+            assert_eq!(lines.line().len(), bytes);
+            let mut lines = Lines::new(text.as_bytes());
+            assert!(matches!(lines.advance(bytes - 1), Err(LineError::TooLong(_))));
+        }
     }
 
     /// What fails after lines that are there does not hide them.

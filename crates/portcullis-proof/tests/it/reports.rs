@@ -4,11 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use expect_test::{Expect, expect};
-use portcullis_proof::export::LINE_BYTES_MAX;
+use portcullis_proof::export::{LINE_BYTES_MAX, SegmentState};
 use portcullis_proof::report::CheckResult;
 use portcullis_proof::{Attack, Status, Trust, verify};
 
-use crate::sample::{Export, check, closed, resumed};
+use crate::sample::{Builder, Export, check, closed, resumed};
 
 fn says(text: &[u8], trust: Option<&str>, expected: &Expect) {
     expected.assert_eq(&check(text, trust).to_string());
@@ -213,9 +213,44 @@ fn a_cut_export_says_what_should_follow() {
     }
 }
 
-/// Payloads may be longer than events.
 #[test]
-fn a_payload_may_be_longer_than_an_event() {
+fn what_stands_in_the_wrong_place_is_named() {
+    let failure = |text: &[u8]| {
+        let failure = check(text, None).failure.unwrap();
+        (failure.attack, failure.message)
+    };
+    // Events that follow from each other, before the first segment and after its head.
+    let mut builder = Builder::new(0x01);
+    builder.event("run-opened", "{}");
+    let message = "an event stands where a record `segment` should".to_owned();
+    assert_eq!(failure(&builder.finish().text), (Attack::RecordOutOfOrder, message));
+    let mut builder = Builder::new(0x01);
+    builder.segment(0x51, "writer-1");
+    builder.event("run-opened", "{}");
+    builder.close(SegmentState::Closed);
+    builder.event("evidence", "{}");
+    let message = "an event stands where a record `segment`, `payload` or `end` should".to_owned();
+    assert_eq!(failure(&builder.finish().text), (Attack::RecordOutOfOrder, message));
+
+    let export = closed(0x01, "what is due?");
+    for text in [altered(&export, 13, "{", "\n{"), altered(&export, 13, "\n", "\r\n")] {
+        let message = "an empty line or a carriage return; lines end in a single newline".to_owned();
+        assert_eq!(failure(&text), (Attack::LineMalformed, message));
+    }
+}
+
+/// Payloads may be longer than events, and both longer than what is read at once.
+#[test]
+fn lines_may_be_long() {
     let export = closed(0x01, &"x".repeat(LINE_BYTES_MAX + 1));
+    assert_eq!(check(&export.text, Some(&export.trust_text())).status, Status::Valid);
+    let mut builder = Builder::new(0x01);
+    builder.segment(0x51, "writer-1");
+    builder.event("run-opened", "{}");
+    for _ in 0..3 {
+        builder.event("evidence", &format!(r#"{{"name":"{}"}}"#, "x".repeat(1_000_000)));
+    }
+    builder.close(SegmentState::Closed);
+    let export = builder.finish();
     assert_eq!(check(&export.text, Some(&export.trust_text())).status, Status::Valid);
 }
