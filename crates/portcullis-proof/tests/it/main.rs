@@ -11,6 +11,8 @@ mod sample;
 #[cfg(test)]
 mod second;
 #[cfg(test)]
+mod segments;
+#[cfg(test)]
 mod tamper;
 #[cfg(test)]
 mod vectors;

@@ -111,6 +111,23 @@ impl Builder {
         self.segments += 1;
     }
 
+    /// A segment whose record is this line, which has its first link.
+    pub(crate) fn segment_as(&mut self, segment: Id, link: Digest, line: &[u8]) {
+        (self.segment, self.link) = (segment, link);
+        self.out.extend_from_slice(line);
+        self.segments += 1;
+    }
+
+    /// Where the chain stands.
+    pub(crate) fn link(&self) -> Digest {
+        self.link
+    }
+
+    /// Hands over the payloads of another run.
+    pub(crate) fn payloads_of(&mut self, other: &Builder) {
+        self.payloads.clone_from(&other.payloads);
+    }
+
     pub(crate) fn event(&mut self, kind: &str, body: &str) {
         self.event_naming(kind, body, "");
     }
@@ -127,7 +144,7 @@ impl Builder {
         self.event_naming(kind, body, &payload);
     }
 
-    fn event_naming(&mut self, kind: &str, body: &str, payloads: &str) {
+    pub(crate) fn event_naming(&mut self, kind: &str, body: &str, payloads: &str) {
         let seq = self.seq + 1;
         let cause = if seq == 1 { "null".to_owned() } else { (seq - 1).to_string() };
         self.raw(
