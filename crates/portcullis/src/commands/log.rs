@@ -209,8 +209,10 @@ fn show(status: &LogStatus, key: Option<&str>, out: &mut Out) -> Result<(), Fail
 }
 
 fn policy(places: &LogPlaces, remember: bool, global: &Global) -> Result<u8, Failure> {
+    // Where there is no log there is no key either, and that is not a lost one.
+    let log = LogReader::open(places).map_err(failed)?;
     let key = verifier_key(places).map_err(failed)?;
-    let text = LogReader::open(places).and_then(|log| log.policy_text(&key, remember)).map_err(failed)?;
+    let text = log.policy_text(&key, remember).map_err(failed)?;
     told(global, &json!({"record": "policy", "text": text}), text.trim_end())
 }
 
