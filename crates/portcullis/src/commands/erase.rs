@@ -23,7 +23,8 @@ Examples:
 
 Exit codes: 0 done (or, with --dry-run, counted), 1 refused, 2 not all of it: runs in progress were left out, or the \
 bytes could not be cut out of the files yet; erase again.
-What guards said of it goes along, and verdicts and events stay; exports and backups made before still hold what is erased here.";
+What guards said of it goes along, verdicts and events stay; exports and backups made before still hold what is \
+erased here.";
 
 /// From how many free bytes on they are worth a word.
 const FREE_BYTES_SAID: u64 = 16 << 20;
