@@ -112,7 +112,8 @@ pub struct StoredPayload {
 }
 
 impl StoredPayload {
-    /// Commits to a payload. `salt` must be unpredictable and used once. Refuses more than 10 MiB.
+    /// Commits to a payload. `salt` must be unpredictable and used once. Refuses more than 10 MiB, and a salt of
+    /// zeros.
     pub fn new(
         salt: [u8; 32],
         media_type: impl Into<String>,
@@ -120,6 +121,10 @@ impl StoredPayload {
     ) -> Result<StoredPayload, Refusal> {
         if bytes.len() > PAYLOAD_BYTES_MAX {
             return Err(Refusal::PayloadTooLong { bytes: bytes.len(), limit: PAYLOAD_BYTES_MAX });
+        }
+        // In the table, it says that the payload is erased.
+        if salt == [0; 32] {
+            return Err(Refusal::SaltZero);
         }
         let media_type = media_type.into();
         let commitment = Commitment::from_bytes(payload_commitment(&salt, &media_type, &bytes).0);
@@ -134,6 +139,11 @@ impl StoredPayload {
         bytes: Vec<u8>,
     ) -> StoredPayload {
         StoredPayload { commitment: Commitment::from_bytes(commitment), salt, media_type, bytes }
+    }
+
+    /// Whether salt, media type and bytes are what the commitment commits to.
+    pub(crate) fn opens(&self) -> bool {
+        payload_commitment(&self.salt, &self.media_type, &self.bytes).0 == *self.commitment.as_bytes()
     }
 
     /// What stands in the event.

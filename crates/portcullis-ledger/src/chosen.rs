@@ -30,8 +30,9 @@ pub(crate) struct Chosen {
     pub(crate) actions: Vec<ActionId>,
 }
 
-/// The payloads of one run that fit, and what was made of them, in the order in which they lie in the database. A key
-/// comes before everything that it is the key of.
+/// The payloads of one run that fit, and what was made of them. Keys come first, then what was made of those that fit,
+/// and these last: an erasure that is cut short finds them again, and through them the rest. Otherwise in the order in
+/// which they lie in the database.
 pub(crate) fn chosen(
     transaction: &Transaction<'_>,
     run: i64,
@@ -56,8 +57,11 @@ pub(crate) fn chosen(
         let (number, bytes) = (row.get(0)?, bytes.len() as u64);
         chosen.push(Chosen { number, commitment, bytes, named_by: fitting(&commitment), actions });
     }
+    let fits: HashSet<i64> = chosen.iter().map(|payload| payload.number).collect();
     add_derived(transaction, run, &wanted, &named, &mut chosen)?;
-    chosen.sort_unstable_by_key(|payload| payload.number);
+    chosen.sort_unstable_by_key(|payload| {
+        (!named.is_key(&payload.commitment), fits.contains(&payload.number), payload.number)
+    });
     Ok(chosen)
 }
 
@@ -168,6 +172,12 @@ impl Named {
             self.places.insert(commitment, self.derived.len());
             self.derived.push(Derived { commitment, origin });
         }
+    }
+
+    /// Whether it is a key of the run's digests.
+    fn is_key(&self, commitment: &[u8; 32]) -> bool {
+        let derived = self.places.get(commitment).and_then(|place| self.derived.get(*place));
+        derived.is_some_and(|derived| matches!(derived.origin, Origin::Any))
     }
 
     /// The actions that a payload belongs to, or was made of.

@@ -1,7 +1,7 @@
-//! The check of a whole store: SQLite's own, and every link of every run computed again.
+//! The check of a whole store: SQLite's own, and every link and every commitment of every run computed again.
 
-use portcullis_core::id::RunId;
-use portcullis_proof::{Hex, Parent, SegmentStart, event_hash, event_link, segment_link};
+use portcullis_core::id::{Commitment, RunId};
+use portcullis_proof::{Hex, Parent, SegmentStart, event_hash, event_link, payload_commitment, segment_link};
 use rusqlite::params;
 
 use crate::error::LedgerError;
@@ -23,7 +23,7 @@ pub struct Integrity {
 }
 
 impl Reader {
-    /// Checks the whole store. Reads every byte of it; takes as long.
+    /// Checks the whole store, payloads that are not erased included. Reads every byte of it; takes as long.
     pub fn integrity_check(&self) -> Result<Integrity, LedgerError> {
         let mut integrity = Integrity::default();
         let found: Vec<String> = self.query(|connection| {
@@ -72,6 +72,7 @@ impl Reader {
             if let Err(problem) = self.check_run(&origin, run, &mut integrity.events)? {
                 integrity.problems.push(format!("run {run}: {problem}"));
             }
+            self.check_payloads(number, run, &mut integrity.problems)?;
             integrity.runs += 1;
             if integrity.problems.len() >= PROBLEMS_MAX {
                 return Ok(integrity);
@@ -111,6 +112,30 @@ impl Reader {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Names the payloads that are not what their commitments commit to. Those that are erased cannot be told.
+    fn check_payloads(&self, number: i64, run: RunId, problems: &mut Vec<String>) -> Result<(), LedgerError> {
+        self.query(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT commitment, salt, media_type, bytes FROM payloads
+                 WHERE run = ?1 AND salt <> zeroblob(32) ORDER BY number",
+            )?;
+            let mut rows = statement.query([number])?;
+            while let Some(row) = rows.next()? {
+                let commitment: [u8; 32] = row.get(0)?;
+                let (salt, media_type): ([u8; 32], String) = (row.get(1)?, row.get(2)?);
+                if payload_commitment(&salt, &media_type, row.get_ref(3)?.as_blob()?).0 == commitment {
+                    continue;
+                }
+                if problems.len() >= PROBLEMS_MAX {
+                    break;
+                }
+                let commitment = Commitment::from_bytes(commitment);
+                problems.push(format!("run {run}: payload {commitment} is not what was committed to"));
+            }
+            Ok(())
+        })
     }
 
     fn check_events(

@@ -26,7 +26,7 @@ use crate::chosen::{Chosen, chosen};
 use crate::error::{LedgerError, Refusal};
 use crate::ledger::OpenOptions;
 use crate::read::{Reader, last_segment, run_number};
-use crate::schema::{Store, unsigned};
+use crate::schema::{Store, TO_SCRUB, unsigned};
 
 /// The longest name and the longest reason of a tombstone, in bytes.
 pub const TOMBSTONE_TEXT_BYTES_MAX: usize = 1_024;
@@ -149,7 +149,8 @@ impl Eraser {
 
     /// Erases payloads. Of a run that is named and in progress nothing is erased, and that is refused; where runs are
     /// chosen otherwise, those in progress are left out and reported. Runs are erased one by one, each in steps of a
-    /// transaction: a payload and its tombstone are in one.
+    /// transaction: a payload and its tombstone are in one. Where it has to stop after some of them, the files are rid
+    /// of those, and [`LedgerError::CutShort`] says how many.
     pub fn erase(&mut self, selection: &Selection, tombstone: &Tombstone) -> Result<Erased, LedgerError> {
         selection.check()?;
         for (what, text) in [("name", Some(&tombstone.by)), ("reason", tombstone.reason.as_ref())] {
@@ -159,11 +160,16 @@ impl Eraser {
             }
         }
         let mut erased = Erased::default();
-        let mut shown = 0;
         for run in self.candidates(selection)? {
-            shown += self.erase_run(run, selection, Some(tombstone), &mut erased)?;
+            let Err(error) = self.erase_run(run, selection, Some(tombstone), &mut erased) else { continue };
+            if erased.payloads == 0 {
+                return Err(error);
+            }
+            // What stopped it is what has to be said, whatever comes of this.
+            let purged = self.purge(&mut erased).is_ok() && erased.purged;
+            return Err(LedgerError::CutShort { payloads: erased.payloads, purged, error: Box::new(error) });
         }
-        self.purge(shown > 0, &mut erased)?;
+        self.purge(&mut erased)?;
         Ok(erased)
     }
 
@@ -209,22 +215,20 @@ impl Eraser {
         .map_err(|error| self.store.error(&error))
     }
 
-    /// Erases what fits of one run; counts it only, without a tombstone. How many rows of the index of approvals
-    /// were changed.
+    /// Erases what fits of one run; counts it only, without a tombstone.
     fn erase_run(
         &mut self,
         run: RunId,
         selection: &Selection,
         tombstone: Option<&Tombstone>,
         erased: &mut Erased,
-    ) -> Result<usize, LedgerError> {
+    ) -> Result<(), LedgerError> {
         let store = Arc::clone(&self.store);
         let sqlite = |error: rusqlite::Error| store.error(&error);
         let transaction = self.connection.transaction().map_err(sqlite)?;
-        let Some((number, _)) = run_number(&transaction, run).map_err(sqlite)? else { return Ok(0) };
+        let Some((number, _)) = run_number(&transaction, run).map_err(sqlite)? else { return Ok(()) };
         let chosen = chosen(&transaction, number, selection, erased).map_err(sqlite)?;
         drop(transaction);
-        let mut shown = 0;
         for (place, step) in steps(&chosen).enumerate() {
             let start = Instant::now();
             let behavior = match tombstone {
@@ -239,10 +243,10 @@ impl Eraser {
                     return Err(Refusal::RunInProgress(run).into());
                 }
                 erased.in_progress.push(run);
-                return Ok(shown);
+                return Ok(());
             }
             if let Some(tombstone) = tombstone {
-                shown += bury(step, &transaction, number, tombstone).map_err(sqlite)?;
+                bury(step, &transaction, number, tombstone).map_err(sqlite)?;
                 transaction.commit().map_err(sqlite)?;
                 std::thread::sleep(start.elapsed().max(PAUSE_MIN));
             }
@@ -252,7 +256,7 @@ impl Eraser {
             erased.payloads += step.len() as u64;
             erased.bytes += step.iter().map(|payload| payload.bytes).sum::<u64>();
         }
-        Ok(shown)
+        Ok(())
     }
 }
 
@@ -274,14 +278,14 @@ fn steps(chosen: &[Chosen]) -> impl Iterator<Item = &[Chosen]> {
     })
 }
 
-/// Overwrites payloads, blanks what the index of approvals took from them, and writes the tombstones. How many rows
-/// of that index were changed.
+/// Overwrites payloads, blanks what the index of approvals took from them, and writes the tombstones. Where that index
+/// was changed, the store is marked, so that whoever erases next knows it if this one comes no further.
 fn bury(
     step: &[Chosen],
     transaction: &Transaction<'_>,
     run: i64,
     tombstone: &Tombstone,
-) -> rusqlite::Result<usize> {
+) -> rusqlite::Result<()> {
     // A row that becomes shorter stays in its place, and so do its neighbours.
     let mut overwrite = transaction.prepare_cached(
         "UPDATE payloads SET salt = zeroblob(32), media_type = '', bytes = zeroblob(0) WHERE number = ?1",
@@ -316,7 +320,13 @@ fn bury(
             changed += scope.execute(params![run, action.as_bytes()])?;
         }
     }
-    Ok(changed)
+    if changed > 0 {
+        transaction.execute(
+            "INSERT OR REPLACE INTO meta (key, value) SELECT ?1, CAST(max(number) AS TEXT) FROM erasures",
+            [TO_SCRUB],
+        )?;
+    }
+    Ok(())
 }
 
 impl Reader {

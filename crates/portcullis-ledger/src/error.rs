@@ -29,6 +29,33 @@ pub enum LedgerError {
         /// What SQLite or a check found.
         detail: String,
     },
+    /// The bytes of a payload were changed behind the ledger's back.
+    #[error(
+        "the ledger `{}` is damaged: payload {commitment} of run {run} is not what was committed to; keep the file, \
+         restore a copy, and compare it with your trust file",
+        path.display()
+    )]
+    PayloadAltered {
+        /// The database.
+        path: PathBuf,
+        /// Its run.
+        run: RunId,
+        /// What its event says.
+        commitment: Commitment,
+    },
+    /// An erasure stopped after some of its steps. What was erased before stays erased.
+    #[error(
+        "{error}; {payloads} payloads were erased before that, and {}; erase again for the rest",
+        if *purged { "no file of the store holds them" } else { "files of the store may still hold their bytes" }
+    )]
+    CutShort {
+        /// Payloads that were erased.
+        payloads: u64,
+        /// Whether the files were rid of their bytes.
+        purged: bool,
+        /// What stopped it.
+        error: Box<LedgerError>,
+    },
     /// No space is left for the store, or its size limit is reached.
     #[error(
         "no space is left for the ledger `{}`: {detail}; nothing was recorded, so nothing may go ahead; free space or raise the limit",
@@ -144,6 +171,9 @@ pub enum Refusal {
         /// The limit.
         limit: usize,
     },
+    /// A payload whose commitment would hide nothing.
+    #[error("the salt of a payload is all zeros, which marks an erased one; draw a random salt")]
+    SaltZero,
     /// A payload that no event of the same request names.
     #[error("payload {0} is named by no event that is stored with it")]
     PayloadUnnamed(Commitment),

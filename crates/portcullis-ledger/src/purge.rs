@@ -10,12 +10,12 @@
 
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, TransactionBehavior, params};
+use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
 use crate::erase::{Erased, Eraser};
 use crate::error::{LedgerError, Refusal};
 use crate::lock;
-use crate::schema::{NO_COPIES, unsigned};
+use crate::schema::{NO_COPIES, TO_SCRUB, unsigned};
 
 /// A database with at most so many bytes in use is built anew after each erasure.
 pub const COMPACT_BYTES_MAX: u64 = 64 << 20;
@@ -31,13 +31,15 @@ const CUT_WAIT: Duration = Duration::from_millis(50);
 const CUT_PAUSE: Duration = Duration::from_millis(150);
 
 impl Eraser {
-    /// Rids the files of what was overwritten, and says in `erased` how far it came. `shown` says whether the index of
-    /// approvals was changed.
-    pub(crate) fn purge(&self, shown: bool, erased: &mut Erased) -> Result<(), LedgerError> {
+    /// Rids the files of what was overwritten, and says in `erased` how far it came. What an earlier erasure left to be
+    /// done is done too.
+    pub(crate) fn purge(&self, erased: &mut Erased) -> Result<(), LedgerError> {
         let small = self.bytes_in_use()? <= COMPACT_BYTES_MAX;
         let rebuilt = small && self.rebuild()?;
-        let scrubbed = rebuilt || !shown || self.tried(scrub_approvals(&self.connection))?.unwrap_or(false);
-        erased.needs_compaction = !scrubbed || !self.is_without_copies()?;
+        if !rebuilt {
+            self.tried(scrub_approvals(&self.connection))?;
+        }
+        erased.needs_compaction = self.may_hold_copies()?;
         erased.purged = self.cut_log()? && !erased.needs_compaction;
         erased.free_bytes = self.bytes_free()?;
         Ok(())
@@ -52,7 +54,7 @@ impl Eraser {
             return Err(Refusal::WritersAtWork { writers }.into());
         }
         let rebuilt = self.rebuild()?;
-        erased.needs_compaction = !self.is_without_copies()?;
+        erased.needs_compaction = self.may_hold_copies()?;
         erased.purged = rebuilt && self.cut_log()? && !erased.needs_compaction;
         erased.free_bytes = self.bytes_free()?;
         Ok(())
@@ -64,11 +66,18 @@ impl Eraser {
             // Until it is built anew, the rows that move together may leave copies.
             self.connection.execute("DELETE FROM meta WHERE key = ?1", [NO_COPIES])?;
             delete_overwritten(&self.connection)?;
+            let scrubbed = to_scrub(&self.connection)?;
             self.connection.execute_batch("VACUUM")?;
-            self.connection.execute(
+            let transaction =
+                rusqlite::Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate)?;
+            transaction.execute(
                 "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, 'it was built anew')",
                 [NO_COPIES],
-            )
+            )?;
+            // Not what somebody else blanked after it was built anew.
+            transaction
+                .execute("DELETE FROM meta WHERE key = ?1 AND value = ?2", params![TO_SCRUB, scrubbed])?;
+            transaction.commit()
         })();
         self.tried(rebuilt).map(|rebuilt| rebuilt.is_some())
     }
@@ -109,9 +118,14 @@ impl Eraser {
         }
     }
 
-    fn is_without_copies(&self) -> Result<bool, LedgerError> {
+    /// Whether pages may hold copies of what was erased: of rows that moved, or of approvals.
+    fn may_hold_copies(&self) -> Result<bool, LedgerError> {
         self.connection
-            .query_row("SELECT EXISTS (SELECT 1 FROM meta WHERE key = ?1)", [NO_COPIES], |row| row.get(0))
+            .query_row(
+                "SELECT NOT EXISTS (SELECT 1 FROM meta WHERE key = ?1) OR EXISTS (SELECT 1 FROM meta WHERE key = ?2)",
+                [NO_COPIES, TO_SCRUB],
+                |row| row.get(0),
+            )
             .map_err(|error| self.store.error(&error))
     }
 
@@ -151,10 +165,18 @@ fn delete_overwritten(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// Writes the index of approvals anew: its rows change their length, so that they move, and pages may hold copies of
+/// The mark that the index of approvals is still to be written anew.
+fn to_scrub(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    connection.query_row("SELECT value FROM meta WHERE key = ?1", [TO_SCRUB], |row| row.get(0)).optional()
+}
+
+/// Writes the index of approvals anew where that is still to be done: its rows change their length, so that they move, and pages may hold copies of
 /// what was in them. The table is emptied as a whole, which overwrites its pages, and filled again in order, which moves
-/// nothing. Whether it was short enough for that.
-fn scrub_approvals(connection: &Connection) -> rusqlite::Result<bool> {
+/// nothing. One that is too long for that keeps its mark.
+fn scrub_approvals(connection: &Connection) -> rusqlite::Result<()> {
+    if to_scrub(connection)?.is_none() {
+        return Ok(());
+    }
     // So that the rows are in no file meanwhile.
     connection.pragma_update(None, "temp_store", "memory")?;
     let transaction = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
@@ -164,7 +186,7 @@ fn scrub_approvals(connection: &Connection) -> rusqlite::Result<bool> {
         |row| row.get(0),
     )?;
     if bytes > APPROVALS_BYTES_MAX {
-        return Ok(false);
+        return Ok(());
     }
     transaction.execute_batch(
         "CREATE TEMP TABLE kept AS SELECT rowid AS place, * FROM main.approvals;
@@ -179,6 +201,6 @@ fn scrub_approvals(connection: &Connection) -> rusqlite::Result<bool> {
         params![],
     )?;
     transaction.execute_batch("DROP TABLE temp.kept")?;
-    transaction.commit()?;
-    Ok(true)
+    transaction.execute("DELETE FROM meta WHERE key = ?1", [TO_SCRUB])?;
+    transaction.commit()
 }

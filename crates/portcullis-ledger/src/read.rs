@@ -266,9 +266,10 @@ impl Reader {
         })
     }
 
-    /// A payload; none when it was never stored or is erased.
+    /// A payload; none when it was never stored or is erased. What others rely on may be read from it, such as what a
+    /// grant is for: fails with [`LedgerError::PayloadAltered`] where it is not what was committed to.
     pub fn payload(&self, run: RunId, commitment: Commitment) -> Result<Option<StoredPayload>, LedgerError> {
-        self.query(|connection| {
+        let payload = self.query(|connection| {
             connection
                 .prepare_cached(
                     "SELECT p.commitment, p.salt, p.media_type, p.bytes FROM payloads p
@@ -277,7 +278,13 @@ impl Reader {
                 )?
                 .query_row(params![run.as_bytes(), commitment.as_bytes()], stored_payload)
                 .optional()
-        })
+        })?;
+        match payload {
+            Some(payload) if !payload.opens() => {
+                Err(LedgerError::PayloadAltered { path: self.store.database.clone(), run, commitment })
+            }
+            payload => Ok(payload),
+        }
     }
 
     /// Where a run stands; none when the store has no such run.

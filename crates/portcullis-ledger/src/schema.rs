@@ -102,6 +102,9 @@ CREATE TABLE erasures (
 /// The row of `meta` that is there while no page can hold a copy of a row that was moved away from it: since the store
 /// was made, or was last built anew. Version 3 added it, and payloads whose salt is all zeros: they are erased.
 pub(crate) const NO_COPIES: &str = "no copies since";
+/// The row of `meta` that is there while pages of the index of approvals may hold what was blanked in it. Its value is
+/// the number of the latest tombstone then.
+pub(crate) const TO_SCRUB: &str = "approvals to scrub";
 
 /// Where the store is, and how its database is opened.
 #[derive(Debug, Clone)]

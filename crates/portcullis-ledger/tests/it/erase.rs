@@ -3,16 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use portcullis_core::event::EventBody;
-use portcullis_core::id::{Commitment, RunId};
+use portcullis_core::event::{EventBody, Proposed, VerdictRecord};
+use portcullis_core::finding::Finding;
+use portcullis_core::id::{ActionId, Commitment, RunId};
 use portcullis_core::time::Timestamp;
+use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{
-    Erased, Eraser, ExportOptions, Ledger, LedgerError, OpenOptions, Reader, Refusal, Selection, Tombstone,
+    Erased, Eraser, ExportOptions, Ledger, LedgerError, OpenOptions, Reader, Refusal, Selection,
+    StoredPayload, Tombstone,
 };
 use portcullis_proof::{Report, Status};
 use rusqlite::Connection;
 
-use crate::sample::{Run, open, verified};
+use crate::sample::{Run, digest, fresh, open, verified};
 
 /// All events of the samples carry this time.
 const WRITTEN: i64 = 1_795_225_534_000_042;
@@ -251,6 +254,125 @@ fn a_reader_in_the_way_is_said_and_erasing_again_purges() {
     assert_eq!((again.payloads, again.purged), (0, true));
     assert_eq!(files_with(store, b"held by a reader"), Vec::<PathBuf>::new());
     assert_eq!(counts(&verified(store, run)), (Status::Valid, 0, 0, 2));
+}
+
+/// A closed run with long arguments, findings that were made of them, and a key that comes last.
+fn found_in_arguments(ledger: &Ledger) -> RunId {
+    let mut run = Run::start(ledger);
+    let action = ActionId::from_bytes(fresh());
+    let proposed = EventBody::Proposed(Proposed {
+        action,
+        step: 1,
+        tool: None,
+        side_effecting: true,
+        likeness: None,
+        cost_micros: 0,
+        digest: digest(),
+        directory: None,
+        call: None,
+        confidence: None,
+    });
+    // More than a step overwrites besides others.
+    let long = [b"call 555-0100 ".as_slice(), &[b'.'; 2 << 20]].concat();
+    run.chain_with(proposed, &[("arguments", &long)]);
+    let verdict = EventBody::Verdict(VerdictRecord {
+        action: Some(action),
+        verdict: Verdict::Deny,
+        policy_action: Verdict::Deny.policy_action(),
+        escalation: Verdict::Deny.escalation(),
+        rule: None,
+        reason: None,
+        findings: vec![Finding::new("test/number", Verdict::Deny, "a number")],
+        bundle: digest(),
+        policy: "strict".to_owned(),
+        facts: Vec::new(),
+        grant: None,
+    });
+    run.chain_with(verdict, &[("findings", b"a number of ten digits")]);
+    run.chain_with(EventBody::Output {}, &[("digest-key", b"the key")]);
+    run.close();
+    run.commit(ledger).unwrap();
+    run.head.run
+}
+
+#[test]
+fn an_erasure_that_is_cut_short_purges_and_is_finished_by_the_same_selection() {
+    let text = || Some("555-0100".to_owned());
+    for place in 0..3 {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path();
+        let run = found_in_arguments(&open(store));
+        let direct = database(store);
+        let commitment = || {
+            let first = "SELECT commitment FROM payloads ORDER BY number LIMIT 1";
+            Commitment::from_bytes(direct.query_row(first, [], |row| row.get(0)).unwrap())
+        };
+        let selection = match place {
+            0 => Selection { run: Some(run), contains: text(), ..Selection::default() },
+            1 => Selection { contains: text(), ..Selection::default() },
+            _ => Selection { commitment: Some(commitment()), ..Selection::default() },
+        };
+        // After its first step, the run is taken up again.
+        let trigger = "CREATE TRIGGER taken_up AFTER UPDATE ON payloads
+                       BEGIN UPDATE segments SET state = 'open' WHERE run = new.run; END";
+        direct.execute_batch(trigger).unwrap();
+        match erase(store, &selection) {
+            Ok(erased) => {
+                assert_ne!(place, 0);
+                assert_eq!((erased.payloads, erased.in_progress, erased.purged), (2, vec![run], true));
+            }
+            Err(error) => {
+                assert_eq!(place, 0);
+                let said = error.to_string();
+                assert!(said.contains("2 payloads were erased before"), "{said}");
+                let error_inside = Box::new(LedgerError::Refused(Refusal::RunInProgress(run)));
+                let cut = LedgerError::CutShort { payloads: 2, purged: true, error: error_inside };
+                assert_eq!(error, cut);
+            }
+        }
+        // The key and what was made of the arguments, but not what they are found by.
+        let none = Vec::<PathBuf>::new();
+        for gone in [b"ten digits".as_slice(), b"the key"] {
+            assert_eq!(files_with(store, gone), none);
+        }
+        assert_ne!(files_with(store, b"555-0100"), none);
+        direct.execute_batch("DROP TRIGGER taken_up; UPDATE segments SET state = 'closed'").unwrap();
+        let rest = erase(store, &selection).unwrap();
+        assert_eq!((rest.payloads, rest.purged), (1, true));
+        assert_eq!(files_with(store, b"555-0100"), none);
+        assert_eq!(counts(&verified(store, run)), (Status::Valid, 0, 0, 3));
+    }
+}
+
+#[test]
+fn a_payload_that_was_changed_behind_the_ledgers_back_is_not_believed() {
+    for change in
+        ["bytes = CAST('[[\"path /\"]]' AS BLOB)", "media_type = 'text/html'", "salt = randomblob(32)"]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path();
+        let run = spoken(&open(store), &[b"as it was said"]);
+        let reader = Reader::open(store).unwrap();
+        let commitment: [u8; 32] = database(store)
+            .query_row("SELECT commitment FROM payloads ORDER BY number DESC LIMIT 1", [], |row| row.get(0))
+            .unwrap();
+        let commitment = Commitment::from_bytes(commitment);
+        assert_eq!(reader.payload(run, commitment).unwrap().unwrap().bytes(), b"as it was said");
+        assert_eq!(reader.integrity_check().unwrap().problems, Vec::<String>::new());
+        let changed = format!("UPDATE payloads SET {change} WHERE commitment = ?1");
+        assert_eq!(database(store).execute(&changed, [commitment.as_bytes()]).unwrap(), 1);
+        let error = reader.payload(run, commitment).unwrap_err();
+        assert!(matches!(error, LedgerError::PayloadAltered { .. }), "{error:?}");
+        assert!(error.to_string().contains("restore a copy"), "{error}");
+        let problem = format!("run {run}: payload {commitment} is not what was committed to");
+        assert_eq!(reader.integrity_check().unwrap().problems, [problem]);
+    }
+}
+
+#[test]
+fn a_salt_of_zeros_is_refused() {
+    let refused = StoredPayload::new([0; 32], "text/plain", b"text".to_vec()).unwrap_err();
+    assert_eq!(refused, Refusal::SaltZero);
 }
 
 /// A store as version 1 wrote it, with the rows of a store of today.

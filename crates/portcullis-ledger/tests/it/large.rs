@@ -11,7 +11,7 @@ use portcullis_core::event::EventBody;
 use portcullis_core::id::{ActionId, ApprovalId, RunId};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{
-    ApprovalRow, ApprovalState, Eraser, Ledger, LedgerError, Reader, Refusal, Selection, Tombstone,
+    ApprovalRow, ApprovalState, Erased, Eraser, Ledger, LedgerError, Reader, Refusal, Selection, Tombstone,
 };
 use portcullis_proof::Status;
 
@@ -127,6 +127,27 @@ fn asked(ledger: &Ledger, run: &mut Run) {
     ledger.append_blocking(append).unwrap();
 }
 
+/// Approvals of a run without payloads that take more than is written anew in one transaction.
+fn too_many_approvals(ledger: &Ledger, store: &Path) {
+    let mut run = Run::start(ledger);
+    run.close();
+    run.commit(ledger).unwrap();
+    direct(store)
+        .execute(
+            "INSERT INTO approvals (approval, run, action, digest, principal, state, requested, detail)
+             SELECT zeroblob(16), max(number), x'01', x'01', 'alice', 'refused', 1,
+                 replace(hex(zeroblob(9000000)), '0', 'x') FROM runs",
+            [],
+        )
+        .unwrap();
+}
+
+fn direct(store: &Path) -> rusqlite::Connection {
+    let connection = rusqlite::Connection::open(store.join("ledger.db")).unwrap();
+    connection.busy_timeout(BUSY).unwrap();
+    connection
+}
+
 fn size(store: &Path) -> u64 {
     fs::metadata(store.join("ledger.db")).unwrap().len() >> 20
 }
@@ -138,6 +159,7 @@ fn writers_go_on_while_much_is_erased() {
     let ledger = open(store);
     let long = std::env::var_os("PORTCULLIS_TEST_LONG").is_some();
     let runs = filled(&ledger, if long { BYTES_LONG } else { BYTES }, true);
+    too_many_approvals(&ledger, store);
     let before = size(store);
     let selection = Selection {
         name: Some("goes".to_owned()),
@@ -146,8 +168,17 @@ fn writers_go_on_while_much_is_erased() {
     };
     let tombstone = Tombstone { at: Timestamp::from_micros(1), by: "uid 1000".to_owned(), reason: None };
     let start = Instant::now();
-    let (mut erased, times, longest) =
-        beside(&ledger, || Eraser::open(store).unwrap().erase(&selection, &tombstone).unwrap());
+    let ([first, second, third], times, longest) = beside(&ledger, || {
+        let erase = || Eraser::open(store).unwrap().erase(&selection, &tombstone).unwrap();
+        let (first, second) = (erase(), erase());
+        direct(store).execute("DELETE FROM approvals WHERE approval = zeroblob(16)", []).unwrap();
+        [first, second, erase()]
+    });
+    // What the first could not do, the second has not forgotten, and the third does.
+    assert!(!first.purged && first.needs_compaction, "{first:?}");
+    assert!(second.payloads == 0 && !second.purged && second.needs_compaction, "{second:?}");
+    assert_eq!(third.payloads, 0);
+    let mut erased = Erased { payloads: first.payloads, bytes: first.bytes, ..third };
     println!(
         "{} payloads of {} MiB in a store of {before} MiB erased in {:.1?}; {times} commits meanwhile, the longest took {longest:.1?}; {} MiB now",
         erased.payloads,

@@ -143,6 +143,7 @@ fn failed(error: &LedgerError) -> Failure {
         LedgerError::Locked { .. } => {
             Failure::unreadable(error).help("what was erased before stays erased; erase again for the rest")
         }
+        LedgerError::CutShort { .. } => Failure::unreadable(error).help("what was erased stays erased"),
         _ => Failure::unreadable(error).help("--home gives another state folder"),
     }
 }
