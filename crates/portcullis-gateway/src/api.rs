@@ -466,7 +466,8 @@ pub struct Health {
     pub runs_live: u64,
     /// `ok`, or what is wrong with the store.
     pub store: String,
-    /// `ok`, or what the transparency log waits for, since when, before it signs anything new.
+    /// `ok`, or why the transparency log signs nothing new: what it waits for and since when, why it is frozen, or what
+    /// its last round failed on.
     #[serde(default = "ok")]
     pub log: String,
     /// Why the last reload was refused; the bundle before it is in force.

@@ -91,9 +91,9 @@ pub enum OwnControlsError {
 pub fn controls(folders: &[PathBuf]) -> Result<Controls, OwnControlsError> {
     let mut files = BTreeMap::new();
     for folder in folders {
-        let before = files.len();
-        read_controls(folder, &mut files).map_err(|(path, source)| OwnControlsError::Io { path, source })?;
-        if files.len() == before {
+        let read = read_controls(folder, &mut files)
+            .map_err(|(path, source)| OwnControlsError::Io { path, source })?;
+        if read == 0 {
             let source = io::Error::other("no file in it ends in `.toml`");
             return Err(OwnControlsError::Io { path: folder.clone(), source });
         }
@@ -101,7 +101,9 @@ pub fn controls(folders: &[PathBuf]) -> Result<Controls, OwnControlsError> {
     Controls::with_own(&files, &guards()).map_err(|error| OwnControlsError::Mistakes { error, files })
 }
 
-fn read_controls(folder: &Path, files: &mut BTreeMap<String, String>) -> Result<(), (PathBuf, io::Error)> {
+/// Reads the mappings of a folder; how many there are, those that were read before too.
+fn read_controls(folder: &Path, files: &mut BTreeMap<String, String>) -> Result<usize, (PathBuf, io::Error)> {
+    let mut read = 0;
     let failed = |path: &Path, error| (path.to_owned(), error);
     for entry in std::fs::read_dir(folder).map_err(|error| failed(folder, error))? {
         let path = entry.map_err(|error| failed(folder, error))?.path();
@@ -115,12 +117,13 @@ fn read_controls(folder: &Path, files: &mut BTreeMap<String, String>) -> Result<
         }
         let text = std::fs::read_to_string(&path).map_err(|error| failed(&path, error))?;
         files.insert(path.display().to_string(), text);
+        read += 1;
         if files.len() > OWN_FILES_MAX {
             let why = format!("there are more than {OWN_FILES_MAX} files");
             return Err(failed(folder, io::Error::other(why)));
         }
     }
-    Ok(())
+    Ok(read)
 }
 
 /// The key that signs for a run: that of the writer of its heads, or, where the log has none of them or the key is

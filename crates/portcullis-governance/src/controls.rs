@@ -7,7 +7,9 @@
 //! organisation meets it is never said.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::Path;
 
 use portcullis_contracts::verify::{Check, Status};
 use portcullis_core::bundle::Diagnostic;
@@ -129,7 +131,8 @@ impl Controls {
         Self::with_own(&BTreeMap::new(), guards)
     }
 
-    /// The mappings that ship and somebody's own, by the names of their files.
+    /// The mappings that ship and somebody's own, by the paths of their files. In a pack these are called `own/` and the
+    /// name of the file.
     ///
     /// # Errors
     /// All mistakes: an unknown field, kind of event, guard, check or file of the pack; a text that says nothing; an id
@@ -141,7 +144,11 @@ impl Controls {
         let shipped = EMBEDDED.iter().map(|(file, toml)| (format!("controls/{file}"), *toml));
         let own = own.iter().map(|(file, toml)| (file.clone(), toml.as_str()));
         let mut loader = Loader { guards, ids: BTreeMap::new(), diagnostics: Vec::new() };
-        let mappings = shipped.chain(own).filter_map(|(file, toml)| loader.mapping(file, toml)).collect();
+        let mut mappings: Vec<Mapping> =
+            shipped.filter_map(|(file, toml)| loader.mapping(file, toml)).collect();
+        let own = own.filter_map(|(file, toml)| loader.mapping(file, toml));
+        // Mistakes are told with the whole path; a pack leaves the house and does not say where the file lies.
+        mappings.extend(own.map(|mapping| Mapping { file: own_name(&mapping.file), ..mapping }));
         if loader.diagnostics.is_empty() {
             Ok(Self { mappings })
         } else {
@@ -178,6 +185,12 @@ impl Controls {
             sources: self.mappings.iter().map(source).collect(),
         }
     }
+}
+
+/// What a mapping of somebody's own is called in a pack: never like one that ships.
+fn own_name(path: &str) -> String {
+    let name = Path::new(path).file_name().map_or_else(|| path.into(), OsStr::to_string_lossy);
+    format!("own/{name}")
 }
 
 /// Reads mappings, and gathers their mistakes.
@@ -428,10 +441,10 @@ impl ControlEvidence {
         document.paragraph(&self.note);
         for source in &self.sources {
             let rows: Vec<Vec<String>> = source.controls.iter().map(row).collect();
-            let title = format!("{} ({})", source.source, source.document);
+            let title = format!("{} ({})", text(&source.source), text(&source.document));
             let columns = ["control", "this run shows", "not in this run", "not shown by any run"];
             document.table(&title, &columns, &rows);
-            document.paragraph(&format!("Applies to: {}.", source.applies));
+            document.paragraph(&format!("Applies to: {}.", text(&source.applies)));
         }
         document.finish()
     }
@@ -476,86 +489,12 @@ fn row(control: &ControlShown) -> Vec<String> {
     let missing =
         if control.not_in_this_run.is_empty() { "-".to_owned() } else { control.not_in_this_run.join("; ") };
     vec![
-        format!("{}: {}", control.clause, text(&control.title)),
+        format!("{}: {}", text(&control.clause), text(&control.title)),
         shows,
         missing,
-        control.not_shown.join("; "),
+        control.not_shown.iter().map(|said| text(said)).collect::<Vec<_>>().join("; "),
     ]
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use portcullis_core::action::Hook;
-
-    static GUARD: GuardMeta =
-        GuardMeta { id: "a/b", hooks: &[Hook::Action], owasp: &[], unfaithful_to: None };
-
-    const HEAD: &str = "source = 's'\ndocument = 'd'\napplies = 'x'\n[[control]]\nid = 'c'\nclause = '1'\n\
-                        title = 't'\nshows = 'x'\n";
-
-    /// The mistakes in the file, by the loader that the shipped ones go through too.
-    fn mistakes(files: &[(&str, &str)]) -> Vec<String> {
-        let mut loader = Loader { guards: &[&GUARD], ids: BTreeMap::new(), diagnostics: Vec::new() };
-        for (file, toml) in files {
-            loader.mapping((*file).to_owned(), toml);
-        }
-        loader.diagnostics.iter().map(ToString::to_string).collect()
-    }
-
-    fn load(body: &str) -> Vec<String> {
-        mistakes(&[("c.toml", &format!("{HEAD}{body}"))])
-    }
-
-    #[test]
-    fn a_mistake_is_told_with_its_place_and_the_nearest_name() {
-        let rest = "files = ['audit_log.jsonl']\nnot_shown = ['y']\n";
-        let good = format!("events = ['verdict']\nguards = ['a/b']\nchecks = ['CITATION_MATCH']\n{rest}");
-        assert_eq!(load(&good), [""; 0]);
-        let first = |body: &str| load(body).into_iter().next().unwrap();
-        assert_eq!(
-            first(&format!("events = ['input', 'verdicts']\n{rest}")),
-            "c.toml:9:20: there is no kind of event `verdicts` (did you mean `verdict`?)"
-        );
-        assert_eq!(
-            first(&format!("events = ['verdict']\nguards = ['a/c']\n{rest}")),
-            "c.toml:10:11: there is no guard `a/c` (did you mean `a/b`?)"
-        );
-        assert_eq!(
-            first("events = ['verdict']\nfiles = ['audit.jsonl']\nnot_shown = ['y']\n"),
-            "c.toml:10:10: there is no file of the pack `audit.jsonl` (did you mean `audit_log.jsonl`?)"
-        );
-        let unknown = first(&format!("events = ['verdict']\nchecks = ['X']\n{rest}"));
-        assert!(unknown.starts_with("c.toml:10:11: unknown variant `X`"), "{unknown}");
-        let unknown = first(&format!("events = ['verdict']\nguard = []\n{rest}"));
-        assert!(unknown.starts_with("c.toml:10:1: unknown field `guard`, expected one of"), "{unknown}");
-        let broken = first("events = ['verdict'\n");
-        assert!(broken.starts_with("c.toml:9:"), "{broken}");
-        let empty = load("events = []\nfiles = []\nnot_shown = []\n");
-        assert_eq!(empty.len(), 2, "{empty:?}");
-        assert_eq!(empty[0], "c.toml:9:10: `events` must name something");
-        let silent = mistakes(&[("c.toml", &format!("{HEAD}{good}").replace("'t'", "' '"))]);
-        assert_eq!(silent, ["c.toml:7:9: `title` must say something"]);
-        let twice = format!("{HEAD}{good}");
-        assert_eq!(
-            mistakes(&[("a.toml", &twice), ("b.toml", &twice)]),
-            ["b.toml:5:6: the control `c` is there already, in `a.toml`"]
-        );
-        let many = "[[control]]\nid = 'c'\nclause = '1'\ntitle = 't'\nshows = 'x'\n";
-        let many: String = (0..=CONTROLS_MAX)
-            .map(|number| format!("{many}{good}").replace("'c'", &format!("'c{number}'")))
-            .collect();
-        let many = mistakes(&[("m.toml", &format!("source = 's'\ndocument = 'd'\napplies = 'x'\n{many}"))]);
-        assert_eq!(many.len(), 1);
-        assert!(many[0].ends_with("there are more than 1024 controls"), "{many:?}");
-    }
-
-    #[test]
-    fn what_ships_speaks_of_evidence_and_never_of_compliance() {
-        for (file, toml) in EMBEDDED {
-            assert!(!toml.to_lowercase().contains("complian"), "{file}");
-            assert!(toml.contains("not_shown = ["), "{file}");
-        }
-        assert!(DISCLAIMER.contains("statement of compliance"));
-    }
-}
+mod tests;

@@ -57,4 +57,6 @@ struct Shared {
     packs: Arc<tokio::sync::Semaphore>,
     /// What is evidence for which controls, in packs.
     controls: Arc<Controls>,
+    /// Why the log does not go on; none where it does, or where it waits.
+    log_failure: tokio::sync::watch::Receiver<Option<String>>,
 }

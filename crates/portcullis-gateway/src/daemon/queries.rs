@@ -120,7 +120,8 @@ pub(super) async fn health(
         Err(_) => "the store cannot be read; see `portcullis doctor`".to_owned(),
     };
     let places = LogPlaces::beside(&shared.home.ledger());
-    let log = tokio::task::spawn_blocking(move || log_standing(&places)).await;
+    let failure = shared.log_failure.borrow().clone();
+    let log = tokio::task::spawn_blocking(move || log_standing(&places, failure)).await;
     let log = log.unwrap_or_else(|_| "the log was not looked at".to_owned());
     let (_, bundle) =
         shared.gate.bundles().get(None).map_err(|error| {
@@ -140,13 +141,16 @@ pub(super) async fn health(
     }))
 }
 
-/// What the log waits for, where it does.
-fn log_standing(places: &LogPlaces) -> String {
-    match LogReader::open(places).and_then(|log| log.waits()) {
-        Ok(Some(wait)) => wait.to_string(),
+/// Why the log is frozen, why its thread cannot go on, or what it waits for. `failure` is the last one of the thread: a
+/// log that refuses when it is opened has asked nobody, so what it waits for says less.
+fn log_standing(places: &LogPlaces, failure: Option<String>) -> String {
+    match (LogReader::open(places).and_then(|log| Ok((log.waits()?, log.frozen()?))), failure) {
+        (Ok((_, Some(reason))), _) => LogError::Frozen { reason }.to_string(),
+        (_, Some(failure)) => failure,
+        (Ok((Some(wait), None)), None) => wait.to_string(),
         // The first run makes it.
-        Ok(None) | Err(LogError::NoLog { .. }) => "ok".to_owned(),
-        Err(_) => "the log cannot be read; see `portcullis log status`".to_owned(),
+        (Ok((None, None)) | Err(LogError::NoLog { .. }), None) => "ok".to_owned(),
+        (Err(_), None) => "the log cannot be read; see `portcullis log status`".to_owned(),
     }
 }
 

@@ -48,7 +48,8 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     for closed in &ledger.recovery_report().recovered {
         info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
     }
-    let log = log_thread(&folder)?;
+    let (failed, log_failure) = watch::channel(None);
+    let log = log_thread(&folder, failed)?;
     ledger.set_anchor(log.anchor());
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let shared = Shared {
@@ -59,6 +60,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         listings: Arc::new(Listings::at(options.home.listings())),
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
+        log_failure,
     };
     let router = routes::router(shared);
     let socket = hold.listen()?;
@@ -95,10 +97,15 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
 }
 
 /// Keeps the transparency log up with the store. What keeps it from going on is told, and holds up no run.
-fn log_thread(ledger: &Path) -> Result<LogThread, LogError> {
-    let told = |result: Result<Round, &LogError>| match result {
-        Ok(round) => debug!(leaves = round.leaves, size = round.size, "logged"),
-        Err(error) => warn!(%error, "runs go on without being anchored in the log"),
+fn log_thread(ledger: &Path, failed: watch::Sender<Option<String>>) -> Result<LogThread, LogError> {
+    let told = move |result: Result<Round, &LogError>| {
+        // What a log waits for stands in its database, where the newest reason is.
+        let lasting = result.as_ref().err().filter(|error| !matches!(error, LogError::Unconfirmed(_)));
+        failed.send_replace(lasting.map(ToString::to_string));
+        match result {
+            Ok(round) => debug!(leaves = round.leaves, size = round.size, "logged"),
+            Err(error) => warn!(%error, "runs go on without being anchored in the log"),
+        }
     };
     LogThread::start(LogPlaces::beside(ledger), told, cosign::after_round())
 }

@@ -35,6 +35,8 @@ pub struct LogWait {
     pub since: Timestamp,
     /// What each witness that did not confirm said, in one line.
     pub why: String,
+    /// Whether a witness saw another history: waiting longer does not mend that.
+    pub contradicted: bool,
 }
 
 impl fmt::Display for LogWait {
@@ -92,7 +94,7 @@ impl Log {
         };
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let since = Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-        let wait = LogWait { since, why };
+        let wait = LogWait { since, why, contradicted: false };
         self.database.put_wait(Some(&wait))?;
         self.waiting = Some(Waiting { wait, begun: false });
         Ok(())
@@ -106,11 +108,12 @@ impl Log {
     }
 
     /// Goes on to wait, for this reason.
-    pub(super) fn wait_on(&mut self, why: String) -> Result<(), LogError> {
-        let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.wait.why != why) else {
+    pub(super) fn wait_on(&mut self, why: String, contradicted: bool) -> Result<(), LogError> {
+        let as_before = |wait: &LogWait| wait.why == why && wait.contradicted == contradicted;
+        let Some(waiting) = self.waiting.as_mut().filter(|waiting| !as_before(&waiting.wait)) else {
             return Ok(());
         };
-        waiting.wait.why = why;
+        (waiting.wait.why, waiting.wait.contradicted) = (why, contradicted);
         self.database.put_wait(Some(&waiting.wait))
     }
 

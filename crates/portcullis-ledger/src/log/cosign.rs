@@ -168,7 +168,7 @@ impl Cosigner {
         mut ask: impl FnMut(Vec<Ask>) -> Vec<WitnessAnswer>,
     ) -> Result<Vec<WitnessNews>, LogError> {
         if let Err(error) = self.reload(log) {
-            log.wait_on(error.to_string())?;
+            log.wait_on(error.to_string(), self.contradicted())?;
             return Err(error);
         }
         if self.witnesses.is_empty() {
@@ -234,7 +234,7 @@ impl Cosigner {
     fn judge(&self, log: &mut Log, head: TreeHead) -> Result<(), LogError> {
         if log.waits().is_some() {
             match self.unconfirmed(head) {
-                Some(why) => log.wait_on(why)?,
+                Some(why) => log.wait_on(why, self.contradicted())?,
                 None => log.confirmed()?,
             }
         }
@@ -247,13 +247,18 @@ impl Cosigner {
         }
     }
 
+    /// Whether a witness saw another history.
+    fn contradicted(&self) -> bool {
+        self.witnesses.iter().any(|witness| witness.contradicts)
+    }
+
     /// What is lacking until the log is known to be no old copy; none when it is.
     fn unconfirmed(&self, head: TreeHead) -> Option<String> {
         let confirms = |witness: &Watched| witness.line.as_ref().is_some_and(|(of, ..)| *of == head);
         let yes: Vec<bool> = self.witnesses.iter().map(confirms).collect();
         let no: Vec<bool> = yes.iter().map(|yes| !yes).collect();
         let contradicted =
-            self.witnesses.iter().any(|witness| witness.contradicts || witness.ahead.is_some());
+            self.contradicted() || self.witnesses.iter().any(|witness| witness.ahead.is_some());
         let enough =
             self.policy.as_ref().is_some_and(|policy| policy.is_quorum(&yes) || !policy.is_quorum(&no));
         if enough && yes.contains(&true) && !contradicted {

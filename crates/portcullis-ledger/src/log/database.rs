@@ -81,6 +81,9 @@ CREATE TABLE IF NOT EXISTS waits (
 ) STRICT;
 ";
 
+/// Whether a witness saw another history, which logs of before did not write down.
+const CONTRADICTED: &str = "ALTER TABLE waits ADD COLUMN contradicted INTEGER NOT NULL DEFAULT 0;";
+
 /// The tree that was signed last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SignedTree {
@@ -407,10 +410,17 @@ impl Database {
             if !connection.table_exists(None, "waits")? {
                 return Ok(None);
             }
+            // A log of before does not say whether it is contradicted until it waits anew.
+            let select = if connection.column_exists(None, "waits", "contradicted")? {
+                "SELECT since, why, contradicted FROM waits"
+            } else {
+                "SELECT since, why, 0 FROM waits"
+            };
             connection
-                .prepare_cached("SELECT since, why FROM waits")?
+                .prepare_cached(select)?
                 .query_row([], |row| {
-                    Ok(LogWait { since: Timestamp::from_micros(row.get(0)?), why: row.get(1)? })
+                    let since = Timestamp::from_micros(row.get(0)?);
+                    Ok(LogWait { since, why: row.get(1)?, contradicted: row.get(2)? })
                 })
                 .optional()
         })
@@ -421,10 +431,13 @@ impl Database {
         match wait {
             Some(wait) => self.write(|transaction| {
                 transaction.execute_batch(WAITS)?;
+                if !transaction.column_exists(None, "waits", "contradicted")? {
+                    transaction.execute_batch(CONTRADICTED)?;
+                }
                 transaction
                     .execute(
-                        "INSERT OR REPLACE INTO waits (one, since, why) VALUES (1, ?1, ?2)",
-                        params![wait.since.as_micros(), wait.why],
+                        "INSERT OR REPLACE INTO waits (one, since, why, contradicted) VALUES (1, ?1, ?2, ?3)",
+                        params![wait.since.as_micros(), wait.why, wait.contradicted],
                     )
                     .map(drop)
             }),

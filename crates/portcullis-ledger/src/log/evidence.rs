@@ -123,6 +123,14 @@ impl LogReader {
         Ok(self.database.wait()?.filter(|_| somebody()))
     }
 
+    /// Why the log takes nothing more; none where it does.
+    ///
+    /// # Errors
+    /// When its database cannot be read.
+    pub fn frozen(&self) -> Result<Option<String>, LogError> {
+        Ok(self.database.tree()?.frozen)
+    }
+
     /// The checkpoint that was signed last, with cosignatures where there are any of it.
     ///
     /// # Errors

@@ -275,6 +275,15 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
     world.round(&mut log).unwrap();
     let Err(LogError::Unconfirmed(wait)) = log.round() else { panic!("it signs") };
     assert!(wait.why.starts_with("witness `w1`: it saw another history of this log (422)"), "{wait}");
+    assert!(wait.contradicted);
+    let status = || LogReader::open(&places).unwrap().status().unwrap();
+    assert_eq!(status().waits, Some(wait));
+    // It can be ended, and nothing is signed for that.
+    let before = fs::read(places.checkpoint()).unwrap();
+    log.freeze_as_it_is("forked").unwrap();
+    assert_eq!(status().frozen.as_deref(), Some("forked"));
+    assert!(matches!(log.round(), Err(LogError::Frozen { .. })));
+    assert_eq!(fs::read(places.checkpoint()).unwrap(), before);
 }
 
 /// The rounds that a log is asked for until it signs, by which witnesses are alive in each.

@@ -216,7 +216,8 @@ fn daemon(home: &Home) -> Result<Check, Failure> {
     Ok(if health.store != "ok" {
         check(Health::Fail, health.store)
     } else if health.log != "ok" {
-        check(Health::Warn, "the log waits".to_owned()).remedy("`log` below says for what")
+        check(Health::Warn, health.log)
+            .remedy("docs/transparency-log.md says what to do when it does not go on")
     } else if let Some(error) = health.reload_error {
         check(Health::Warn, format!("the bundle before stays in force, because {error}"))
             .remedy("mend the bundle; it is read again by itself")
@@ -263,6 +264,10 @@ fn log(home: &Home) -> Check {
         (None, None) => Check::new("log", Health::Ok, leaves),
         (_, Some(reason)) => Check::new("log", Health::Warn, format!("{leaves}, frozen: {reason}"))
             .remedy("`portcullis log rotate` begins a new one"),
+        (Some(wait), None) if wait.contradicted => {
+            Check::new("log", Health::Warn, format!("{leaves}; {wait}"))
+                .remedy("it must not sign any more: keep everything, and `portcullis log rotate`")
+        }
         (Some(wait), None) => Check::new("log", Health::Warn, format!("{leaves}; {wait}")).remedy(
             "it goes on by itself; take witnesses that are gone for good out of `log/witnesses.policy`",
         ),

@@ -18,7 +18,7 @@ use portcullis_session::bundle_dir;
 use portcullis_sim::{default_bundle, developer_bundle};
 use serde_json::json;
 
-use super::export::{refused, write_to};
+use super::export::{note_waiting, refused, write_to};
 use crate::archive::Archive;
 use crate::cli::Global;
 use crate::exit;
@@ -116,6 +116,7 @@ fn make(args: &Args, global: &Global) -> Result<u8, Failure> {
     let places = LogPlaces::beside(&home.ledger());
     let pack =
         governance::pack(&reader, run, &places, files_of, options).map_err(|error| told(&error, args))?;
+    note_waiting(&places);
     hand_over(&pack, args, global)?;
     Ok(exit::YES)
 }

@@ -89,17 +89,15 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Command::Status => status(&places, global),
         Command::Policy { remember } => policy(&places, *remember, global),
         Command::Enrol { label } => {
-            let key = signing(&places, |log| log.rotate_writer(label))?;
-            told(
-                global,
-                &json!({"record": "enrolled", "key": key}),
-                &format!("writer {key} signs from now on"),
-            )
+            let text = |key: &KeyId| format!("writer {key} signs from now on");
+            let key = signing(&places, |log| log.rotate_writer(label), text)?;
+            told(global, &json!({"record": "enrolled", "key": key}), &text(&key))
         }
         Command::Revoke { key, reason } => {
             let key = find_writer(&places, key)?;
-            signing(&places, |log| log.revoke(key, reason))?;
-            told(global, &json!({"record": "revoked", "key": key}), &format!("writer {key} counts no more"))
+            let text = format!("writer {key} counts no more");
+            signing(&places, |log| log.revoke(key, reason), |_| text.clone())?;
+            told(global, &json!({"record": "revoked", "key": key}), &text)
         }
         Command::Freeze { reason } => {
             let Frozen { size, cosigned, .. } = freeze(&places, reason)?;
@@ -117,30 +115,44 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 fn failed(error: LogError) -> Failure {
-    let help = match error {
+    let help = match &error {
         LogError::Busy { .. } => Some("stop the daemon first: it has the log while it runs"),
+        LogError::Unconfirmed(wait) if wait.contradicted => Some(
+            "nothing was done, and this log must not sign any more: keep everything, tell whoever relies on it, and \
+             begin a new one with `portcullis log rotate`. Only where the witness is known to have lost its state, \
+             take it out of `log/witnesses.policy`",
+        ),
         LogError::Unconfirmed(_) => Some(
             "nothing was done: try again when they answer, or take those who are gone for good out of \
              `log/witnesses.policy`",
         ),
         _ => None,
     };
-    let failure = Failure::unreadable(error);
+    let failure = Failure::unreadable(&error);
     match help {
         Some(help) => failure.help(help),
         None => failure,
     }
 }
 
-/// Has the log do something. Its witnesses are asked before, so that nothing is signed that one of them has seen
-/// otherwise, and after.
-fn signing<T>(places: &LogPlaces, act: impl FnOnce(&mut Log) -> Result<T, LogError>) -> Result<T, Failure> {
+/// Has the log do something, which `done` tells. Its witnesses are asked before, so that nothing is signed that one of
+/// them has seen otherwise, and after.
+fn signing<T>(
+    places: &LogPlaces,
+    act: impl FnOnce(&mut Log) -> Result<T, LogError>,
+    done: impl FnOnce(&T) -> String,
+) -> Result<T, Failure> {
     let mut log = Log::open(places).map_err(failed)?;
     let mut ask_witnesses = cosign::after_round();
     ask_witnesses(&mut log).map_err(failed)?;
-    let done = act(&mut log).map_err(failed)?;
-    ask_witnesses(&mut log).map_err(failed)?;
-    Ok(done)
+    let acted = act(&mut log).map_err(failed)?;
+    match ask_witnesses(&mut log) {
+        Ok(()) => Ok(acted),
+        Err(error) => {
+            Err(Failure::unreadable(format!("{}, but its witnesses missed it: {error}", done(&acted)))
+                .help("do not repeat the command; `portcullis log status` shows the log as it is now"))
+        }
+    }
 }
 
 fn told(global: &Global, value: &serde_json::Value, text: &str) -> Result<u8, Failure> {
@@ -239,13 +251,17 @@ struct Frozen {
     _log: Log,
 }
 
-/// Ends the log. What is due is logged and cosigned, unless a witness has seen more than the log remembers: such a log
-/// signs nothing any more.
+/// Ends the log. What is due is logged and cosigned, unless a witness has seen more than the log remembers, or another
+/// history: such a log signs nothing any more.
 fn freeze(places: &LogPlaces, reason: &str) -> Result<Frozen, Failure> {
     let mut log = Log::open(places).map_err(failed)?;
     let mut ask_witnesses = cosign::after_round();
     let mut contradicted = false;
     let frozen = match ask_witnesses(&mut log) {
+        Ok(()) if log.waits().is_some_and(|wait| wait.contradicted) => {
+            contradicted = true;
+            log.freeze_as_it_is(reason)
+        }
         Ok(()) => log.freeze(reason).and_then(|_| ask_witnesses(&mut log)),
         Err(LogError::RolledBack { .. }) => {
             contradicted = true;

@@ -94,6 +94,8 @@ fn a_restored_log_signs_nothing_while_its_witness_is_away_and_nothing_when_it_is
     let status = watched.waits("witness `w`: it has seen 6 leaves, which are more than the 4 here");
     assert_eq!(status["size"], 4);
     watched.nothing_is_signed();
+    let health = watched.health();
+    assert!(health.starts_with("the log remembers 4 leaves, but the witness `w` shows 6"), "{health}");
     // Not when it goes away again, either, nor for another process.
     witness.stop();
     watched.nothing_is_signed();
@@ -102,6 +104,46 @@ fn a_restored_log_signs_nothing_while_its_witness_is_away_and_nothing_when_it_is
     assert_eq!(refused.code, 3, "{}", refused.stdout);
     assert!(refused.stderr.contains("it gives no answer"), "{}", refused.stderr);
     assert_eq!(home.checkpoint(), restored);
+}
+
+#[test]
+fn a_log_that_a_witness_saw_otherwise_is_put_aside_without_another_signature() {
+    let (watched, witness) = Watched::new();
+    let home = &watched.home;
+    let backup = home.path("backup");
+    copy(&home.path("state"), &backup);
+    home.grow();
+    assert_eq!(home.status()["witnessed"], 6);
+    fs::remove_dir_all(home.path("state")).unwrap();
+    copy(&backup, &home.path("state"));
+    // Its owner has it sign all the same.
+    fs::remove_file(home.path("state/log/witnesses.policy")).unwrap();
+    home.grow();
+    home.ask(&format!("{}quorum w\n", watched.witness.line(&watched.witness.url())));
+    let forked = home.checkpoint();
+    home.simulate();
+
+    let refused = home.run(&["log", "enrol"]);
+    assert_eq!(refused.code, 3, "{}", refused.stdout);
+    for text in ["it saw another history of this log (422)", "`portcullis log rotate`"] {
+        assert!(refused.stderr.contains(text), "{text} in {}", refused.stderr);
+    }
+    let doctor = home.run(&["doctor"]).stdout;
+    assert!(doctor.contains("it must not sign any more"), "{doctor}");
+    let [frozen] = home.ok(&["log", "freeze", "--reason", "forked", "--json"]).json().try_into().unwrap();
+    assert_eq!(frozen, serde_json::json!({"record": "frozen", "size": 6, "cosigned": null}));
+    assert_eq!(home.checkpoint(), forked);
+    // A daemon says so.
+    let daemon = home.serve(&[]);
+    assert!(watched.health().starts_with("the log is frozen: forked"), "{}", watched.health());
+    let doctor = home.run(&["doctor"]).stdout;
+    assert!(doctor.contains(": the log is frozen: forked"), "{doctor}");
+    assert_eq!(daemon.stop(), Some(0));
+    let [rotated] = home.ok(&["log", "rotate", "--json"]).json().try_into().unwrap();
+    assert_eq!((&rotated["cosigned"], &rotated["not_frozen"]), (&Value::Null, &Value::Null), "{rotated}");
+    let archive = rotated["archive"].as_str().unwrap();
+    assert_eq!(fs::read_to_string(format!("{archive}/log/checkpoint")).unwrap(), forked);
+    assert_eq!(witness.stop(), Some(0));
 }
 
 #[test]
@@ -226,9 +268,15 @@ fn a_log_that_is_rotated_is_cosigned_to_its_end_and_its_successor_from_its_begin
     );
     // The next one does, and the witness does not know the key.
     let run = home.simulate();
-    let refused = home.run(&["export", &run, "-o", &home.file("run.zip")]);
-    assert_eq!(refused.code, 3, "{}", refused.stdout);
-    assert!(refused.stderr.contains("witness `w`: it answers 404"), "{}", refused.stderr);
+    let checkpoint = home.checkpoint();
+    let waiting = home.ok(&["export", &run, "-o", &home.file("run.zip")]);
+    assert!(waiting.stderr.starts_with("note: the log waits since "), "{}", waiting.stderr);
+    assert!(waiting.stderr.contains("witness `w`: it answers 404"), "{}", waiting.stderr);
+    assert_eq!(home.checkpoint(), checkpoint, "nothing is signed for it");
+    let policy = home.file("trust.policy");
+    fs::write(&policy, home.ok(&["log", "policy"]).stdout).unwrap();
+    let incomplete = home.run(&["verify", &home.file("run.zip"), "--trust", &policy]);
+    assert_eq!(incomplete.code, 2, "{}", incomplete.stdout);
     witness.stop();
     let _witness = watched.witness.start(&[&watched.log, &new]);
     home.ok(&["export", &run, "-o", &home.file("run.zip")]);

@@ -20,6 +20,8 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::out::{Out, count};
 
+pub(crate) use self::anchored::note_waiting;
+
 const EXAMPLES: &str = "\
 Examples:
   portcullis export 0199ab3c -o run.zip

@@ -558,7 +558,10 @@ fn own_controls_stand_beside_those_that_ship_and_mistakes_are_told_with_their_pl
     assert_eq!(sources.len(), 5);
     assert_eq!(sources[0]["mapping"], "controls/eu-ai-act.toml");
     let house = &sources[4];
-    assert!(house["mapping"].as_str().unwrap().ends_with("our-controls/house.toml"), "{house}");
+    assert_eq!(house["mapping"], "own/house.toml", "{house}");
+    let twice =
+        ["governance", &id, "--controls", &own, "--controls", &own, "--file", "controls.json", "-o", "-"];
+    assert_eq!(run(&[&twice[..], &["--home", &home]].concat()).code, 0, "the same folder twice is one");
     assert_eq!(house["mapping_sha256"], serde_json::json!(sha256(OWN.as_bytes())));
     assert_eq!(house["controls"][0]["id"], "house/1");
     assert_eq!(house["controls"][0]["guards"][0]["guard"], "runtime-policy");
