@@ -1,6 +1,7 @@
 //! `portcullis erase` and `retention`: what they say, what exports say then, and what is in the files.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,15 @@ use crate::command::{Ran, run};
 const PERSON: &str = "mallory-7731";
 
 struct Home(TempDir);
+
+impl Drop for Home {
+    /// Ends the daemon, which a command such as `runs events` starts.
+    fn drop(&mut self) {
+        if let Ok(pid) = std::fs::read_to_string(self.path("state/daemon.pid")) {
+            let _gone = Command::new("kill").arg(pid.trim()).stderr(Stdio::null()).status();
+        }
+    }
+}
 
 impl Home {
     fn path(&self, name: &str) -> PathBuf {
