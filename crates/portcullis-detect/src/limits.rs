@@ -5,6 +5,8 @@
 pub const TEXT_BYTES: usize = 4 * 1024 * 1024;
 /// Leaves of one text; what follows the last is reported as unread.
 pub const LEAVES: usize = 65_536;
+/// Records of one text; what follows the last belongs to the record around it.
+pub const RECORDS: usize = 16_384;
 /// How deep objects and lists may nest before the rest is read as lines of text.
 pub const DEPTH: usize = 128;
 /// How often a leaf that is itself JSON is opened.

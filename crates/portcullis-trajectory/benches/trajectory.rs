@@ -10,7 +10,7 @@ use portcullis_trajectory::flow::built_in;
 use portcullis_trajectory::kind::{CallKind, ToolView};
 use portcullis_trajectory::monitors::{Monitors, Vocabulary};
 use portcullis_trajectory::redact::redact;
-use portcullis_trajectory::rules::{Settings, judge};
+use portcullis_trajectory::judge::{Settings, judge};
 use portcullis_trajectory::trajectory::{Call, Trajectory};
 use serde_json::{Value, json};
 
@@ -19,12 +19,14 @@ const READ: ToolView<'static> = ToolView {
     description: "Returns all the received emails in the inbox.",
     tool_type: "RETRIEVE_DOCS",
     side_effecting: false,
+    declared: true,
 };
 const SEND: ToolView<'static> = ToolView {
     name: "send_email",
     description: "Sends an email with the given body to the recipients.",
     tool_type: "SEND_EMAIL",
     side_effecting: true,
+    declared: true,
 };
 
 /// A result of about `bytes` bytes: mails in YAML, one sentence in ten an order.
@@ -96,7 +98,7 @@ fn trajectory(c: &mut Criterion) {
         c.bench_function(&format!("judge a call at step {steps}"), |b| {
             b.iter(|| {
                 let call = Call::new(&lexicon, CallKind::of(&lexicon, &SEND), &arguments);
-                black_box(judge(&run, &call, &arguments, Settings::default()))
+                black_box(judge(&run, &call, &arguments, &[], Settings::default()))
             });
         });
     }

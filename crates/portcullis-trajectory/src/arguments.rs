@@ -1,13 +1,16 @@
-//! The arguments of a call as values and words.
+//! The arguments of a call as values, words and numbers, each with what its name says that it is for.
 
+use portcullis_core::infer::words_of;
 use serde_json::Value as Json;
 
 use crate::classes::Classes;
+use crate::kind::Deed;
 use crate::lexicon::Lexicon;
+use crate::numbers::numbers;
 use crate::values::{Kind, Value, normal_hash, values};
-use crate::words::{Shape, WORDS_MAX, Word, each};
+use crate::words::{Shape, WORDS_MAX, Word, each, hash, stem_hash};
 
-/// Most string leaves of one call's arguments that are looked at.
+/// Most leaves of one call's arguments that are looked at.
 pub const ARGUMENTS_MAX: usize = 64;
 /// Deepest nesting that is looked at.
 pub const DEPTH_MAX: usize = 16;
@@ -17,18 +20,84 @@ pub const TARGET_WORDS_MAX: usize = 12;
 pub const WHOLE_BYTES_MAX: usize = 80;
 /// Most values of one argument that are looked at.
 pub const PARTS_MAX: usize = 256;
+/// Most words of a text that are looked at.
+pub const TEXT_WORDS_MAX: usize = 64;
+/// Values that open something to everybody, or give full powers, whatever the argument is called.
+const OPEN: [&str; 12] = [
+    "0.0.0.0/0",
+    "::/0",
+    "*",
+    "777",
+    "0777",
+    "admin",
+    "administrator",
+    "owner",
+    "superuser",
+    "root",
+    "anyone",
+    "everyone",
+];
 
-/// One string or number among the arguments.
+/// The same inside a command or a text, where they mean nothing else.
+const OPEN_ANYWHERE: [&str; 7] = [
+    "0.0.0.0/0",
+    "::/0",
+    "AdministratorAccess",
+    "cluster-admin",
+    "public-read",
+    "public-read-write",
+    "bypassPermissions",
+];
+
+/// What an argument is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// To whom or where to.
+    Target,
+    /// A text, such as a message's body.
+    Content,
+    /// What the call is done to, or with.
+    Object,
+}
+
+/// One leaf among the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
-    /// Whether it holds a text, such as a message's body, rather than what the call is done to.
-    pub content: bool,
+    /// What it is for.
+    pub role: Role,
+    /// Its name speaks of a thing whose change is grave.
+    pub grave: bool,
+    /// Its value opens something to everybody, or gives full powers.
+    pub opens: bool,
+    /// It switches something off.
+    pub off: bool,
+    /// What its value says is done, where its name says that it says so: `action: delete`.
+    pub deed: Option<Deed>,
+    /// Its name is that of an argument of an order or a payment.
+    pub amount: bool,
+    /// It holds a file that goes along.
+    pub attached: bool,
+    /// It is the path of a file that acts by itself later, or that says what an agent may do.
+    pub control: bool,
+    /// A word of it names what is nobody else's business.
+    pub secretive: bool,
+    /// The things in its name.
+    pub things: Vec<u64>,
     /// The values in it; a short one without any is a value as a whole.
     pub values: Vec<Value>,
-    /// Stems of the words of what the call is done to, without those that say nothing; a text has none.
+    /// Stems of its words, without those that say nothing.
     pub stems: Vec<u64>,
+    /// Its numbers.
+    pub numbers: Vec<u64>,
     /// Whether it has more than two letters or digits.
     pub speaks: bool,
+}
+
+impl Argument {
+    /// Whether it holds a text rather than what the call is done to.
+    pub fn is_content(&self) -> bool {
+        self.role == Role::Content
+    }
 }
 
 /// The leaves of a call's arguments, at most [`ARGUMENTS_MAX`]. What is left out is reported by the second value.
@@ -42,42 +111,135 @@ fn flatten(lexicon: &Lexicon, name: &str, json: &Json, found: &mut Vec<Argument>
     if depth > DEPTH_MAX {
         return false;
     }
-    let mut push = |text: &str| {
+    let mut push = |text: &str, off: bool| {
         let room = found.len() < ARGUMENTS_MAX;
         if room {
-            found.push(argument(lexicon, name, text));
+            found.push(argument(lexicon, name, text, off));
         }
         room
     };
     match json {
-        Json::String(text) => push(text),
-        Json::Number(number) => push(&number.to_string()),
+        Json::String(text) => push(text, false),
+        Json::Number(number) => push(&number.to_string(), false),
+        Json::Bool(on) => push(if *on { "true" } else { "" }, !on),
         Json::Array(items) => items.iter().all(|item| flatten(lexicon, name, item, found, depth + 1)),
         Json::Object(map) => map.iter().all(|(key, item)| flatten(lexicon, key, item, found, depth + 1)),
-        Json::Null | Json::Bool(_) => true,
+        Json::Null => true,
     }
 }
 
-fn argument(lexicon: &Lexicon, name: &str, text: &str) -> Argument {
-    let names_a_text = each(name).take(WORDS_MAX).any(|word| lexicon.classes(&word).is(Classes::CONTENT));
-    // Of a text nobody asks for the words, only for the values.
-    let spoken: Vec<Word> = match names_a_text {
-        true => Vec::new(),
-        false => each(text).take(TARGET_WORDS_MAX + 1).collect(),
+fn argument(lexicon: &Lexicon, name: &str, text: &str, off: bool) -> Argument {
+    let key: Vec<(u64, u64)> =
+        words_of(name).iter().map(|word| (hash(word.as_bytes()), lexicon.base(stem_hash(word)))).collect();
+    let of = |class: Classes| key.iter().any(|(hash, stem)| lexicon.classes_of(*hash, *stem).is(class));
+    let spoken: Vec<Word> = each(text).take(TEXT_WORDS_MAX.min(WORDS_MAX)).collect();
+    // `email_id` names a mail, `recipient_id` somebody.
+    let target = key.last().is_some_and(|(hash, stem)| lexicon.classes_of(*hash, *stem).is(Classes::TARGET));
+    let role = match () {
+        () if of(Classes::CONTENT) && !target || spoken.len() > TARGET_WORDS_MAX => Role::Content,
+        () if target || of(Classes::TARGET) && !of(Classes::CONTENT) && !of(Classes::SOURCE) => Role::Target,
+        () => Role::Object,
     };
-    let content = names_a_text || spoken.len() > TARGET_WORDS_MAX;
     let mut found = values(text);
     found.truncate(PARTS_MAX);
-    let trimmed = text.trim().len();
-    if found.is_empty() && (2..=WHOLE_BYTES_MAX).contains(&trimmed) {
-        found.push(Value { kind: Kind::Quoted, hash: normal_hash(text), host: None, range: 0..text.len() });
+    let trimmed = text.trim();
+    if found.is_empty() && (2..=WHOLE_BYTES_MAX).contains(&trimmed.len()) && role != Role::Content {
+        found.push(Value {
+            kind: Kind::Quoted,
+            hash: normal_hash(text),
+            host: None,
+            link: false,
+            query: false,
+            person: None,
+            iban: false,
+            range: 0..text.len(),
+        });
     }
     let says = |word: &&Word| {
         let number = word.shape.is(Shape::DIGIT) && word.shape.is(Shape::SHORT);
         !number && !lexicon.classes(word).is(Classes::FUNCTION)
     };
-    let stems = spoken.iter().filter(|_| !content).filter(says).map(|word| lexicon.base(word.stem));
-    Argument { content, values: found, stems: stems.collect(), speaks: trimmed > 2 }
+    let stems = spoken.iter().filter(says).map(|word| lexicon.thing(word.stem));
+    let lower = trimmed.to_ascii_lowercase();
+    Argument {
+        role,
+        grave: of(Classes::GRAVE),
+        opens: OPEN.contains(&lower.as_str())
+            || trimmed
+                .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '[' | ']'))
+                .any(|token| OPEN_ANYWHERE.contains(&token)),
+        off: off || matches!(lower.as_str(), "off" | "disabled" | "false" | "none" | "public"),
+        deed: match trimmed {
+            // `unlock: true`
+            "true" => operation(lexicon, name),
+            _ => of(Classes::OPERATION).then(|| operation(lexicon, text)).flatten(),
+        },
+        amount: of(Classes::AMOUNT),
+        attached: of(Classes::ATTACHMENT) && trimmed.len() > 2,
+        control: role != Role::Content && is_control(trimmed),
+        secretive: spoken
+            .iter()
+            .any(|word| lexicon.stem_classes(lexicon.base(word.stem)).is(Classes::SECRETIVE)),
+        things: key.iter().map(|(_, stem)| lexicon.thing(*stem)).collect(),
+        values: found,
+        stems: stems.collect(),
+        numbers: numbers(text).into_iter().map(|(hash, _)| hash).take(PARTS_MAX).collect(),
+        speaks: trimmed.len() > 2,
+    }
+}
+
+/// Files and folders that act by themselves later, or say what an agent or a pipeline may do.
+const CONTROL: [&str; 30] = [
+    ".claude/",
+    ".cursor/",
+    ".vscode/",
+    ".codex/",
+    ".gemini/",
+    ".github/workflows",
+    ".gitlab-ci",
+    ".circleci/",
+    ".git/hooks",
+    ".git/config",
+    ".husky/",
+    ".ssh/",
+    "authorized_keys",
+    ".bashrc",
+    ".bash_profile",
+    ".zshrc",
+    ".profile",
+    "crontab",
+    "/cron.",
+    "sudoers",
+    "sshd_config",
+    "claude.md",
+    "agents.md",
+    ".cursorrules",
+    ".mcp.json",
+    "mcp.json",
+    "jenkinsfile",
+    ".pre-commit-config",
+    "/systemd/",
+    ".npmrc",
+];
+
+/// Whether a path is one of these.
+fn is_control(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    !path.contains(char::is_whitespace) && CONTROL.iter().any(|name| lower.contains(name))
+}
+
+/// Longest value that says what is done, in words.
+const OPERATION_WORDS_MAX: usize = 4;
+
+/// The deed that a value such as `lock.unlock`, `APPROVED` or `view` names.
+fn operation(lexicon: &Lexicon, text: &str) -> Option<Deed> {
+    let said = words_of(text);
+    if said.len() > OPERATION_WORDS_MAX {
+        return None;
+    }
+    let deeds = said.iter().filter_map(|word| lexicon.deed(lexicon.base(stem_hash(word))));
+    // What is paid is told by the tool and the amount; `checkout` is as often a service.
+    deeds.filter(|(deed, sure)| *sure && *deed != Deed::Pay).map(|(deed, _)| deed).max()
 }
 
 #[cfg(test)]
@@ -93,8 +255,8 @@ mod tests {
         let (found, cut) =
             arguments(&lexicon, &json!({"to": ["a@b.com"], "body": "hello there", "n": 5, "x": null}));
         assert_eq!((found.len(), cut), (3, false));
-        assert!(!found[0].content && found[0].values[0].kind == Kind::Mail);
-        assert!(found[1].content);
+        assert!(found[0].role == Role::Target && found[0].values[0].kind == Kind::Mail);
+        assert_eq!(found[1].role, Role::Content);
         let many: Vec<String> = (0..1_000).map(|n| n.to_string()).collect();
         assert_eq!(arguments(&lexicon, &json!(many)).0.len(), ARGUMENTS_MAX);
         let mut deep = json!("x");

@@ -45,6 +45,30 @@ impl Classes {
     pub const TOOLISH: Self = Self(1 << 18);
     /// Names a credential.
     pub const CREDENTIAL: Self = Self(1 << 19);
+    /// Its change is grave.
+    pub const GRAVE: Self = Self(1 << 20);
+    /// Puts something on record.
+    pub const ENTRY: Self = Self(1 << 21);
+    /// Names an argument that says to whom, or where to.
+    pub const TARGET: Self = Self(1 << 22);
+    /// What a model or agent is called.
+    pub const AGENT: Self = Self(1 << 23);
+    /// *not*, *without*.
+    pub const NEGATION: Self = Self(1 << 24);
+    /// Names what somebody may have written: *mail*, *checklist*.
+    pub const SOURCE: Self = Self(1 << 25);
+    /// Names an argument whose value says what is done.
+    pub const OPERATION: Self = Self(1 << 26);
+    /// Names an argument that holds a file which goes along.
+    pub const ATTACHMENT: Self = Self(1 << 27);
+    /// Makes things safer.
+    pub const SAFE: Self = Self(1 << 28);
+    /// Somebody who may do more once added.
+    pub const POWER: Self = Self(1 << 29);
+    /// Names an argument of an order or a payment.
+    pub const AMOUNT: Self = Self(1 << 30);
+    /// A verb that leaves open what is to be done.
+    pub const OPEN: Self = Self(1 << 31);
     /// Classes whose words count in all their forms.
     pub const IN_ALL_FORMS: Self = Self(
         Self::GENERIC.0
@@ -52,6 +76,17 @@ impl Classes {
             | Self::CONTENT.0
             | Self::SECRETIVE.0
             | Self::VAGUE.0
+            | Self::GRAVE.0
+            | Self::ENTRY.0
+            | Self::TARGET.0
+            | Self::AGENT.0
+            | Self::SOURCE.0
+            | Self::SAFE.0
+            | Self::OPEN.0
+            | Self::POWER.0
+            | Self::AMOUNT.0
+            | Self::OPERATION.0
+            | Self::ATTACHMENT.0
             | Self::DELEGATE_VERB.0
             | Self::DELEGATE_NOUN.0,
     );
@@ -79,6 +114,18 @@ impl Classes {
             "joins" => Self::JOINS,
             "toolish" => Self::TOOLISH,
             "credential" => Self::CREDENTIAL,
+            "grave" => Self::GRAVE,
+            "entry" => Self::ENTRY,
+            "target" => Self::TARGET,
+            "agent" => Self::AGENT,
+            "negation" => Self::NEGATION,
+            "source" => Self::SOURCE,
+            "open" => Self::OPEN,
+            "power" => Self::POWER,
+            "amount" => Self::AMOUNT,
+            "safe" => Self::SAFE,
+            "operation" => Self::OPERATION,
+            "attachment" => Self::ATTACHMENT,
             _ => return None,
         })
     }

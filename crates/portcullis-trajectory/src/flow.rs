@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use portcullis_core::action::{Action, Subject};
 use portcullis_core::bundle::Bundle;
+use portcullis_core::effect::Effect;
 use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::ActionId;
 use portcullis_core::label::Label;
@@ -14,9 +15,9 @@ use portcullis_detect::{Detector, Head, Hit};
 use serde_json::Value as Json;
 
 use crate::excise;
-use crate::lexicon::{BUILT_IN, Lexicon};
+use crate::judge::{self, Reason, Settings};
+use crate::lexicon::{BUILT_IN, Lexicon, WORDNET};
 use crate::request::Said;
-use crate::rules::{self, Reason, Settings};
 use crate::seen::Seen;
 use crate::toolset::Toolset;
 use crate::trajectory::{Call, Trajectory};
@@ -31,8 +32,10 @@ pub struct Ablation {
     pub lexicon: Option<Arc<Lexicon>>,
     /// Strict whatever the bundle says.
     pub strict: bool,
-    /// Look at no order; see [`Settings::blind`].
+    /// Look at no passage; see [`Settings::blind`].
     pub blind: bool,
+    /// No passage poses; see [`Settings::unposed`].
+    pub unposed: bool,
 }
 
 /// What was read in something pending.
@@ -40,8 +43,8 @@ pub struct Ablation {
 pub enum FlowReading {
     /// What an input says, and what in it reads like orders over orders.
     Input(Said, Overrides),
-    /// What the rules say about a call.
-    Call(Judged),
+    /// A call, read; see [`Flow::judge`].
+    Call(Call),
     /// What a result holds, and what of it was planted there; see [`excise::planted`].
     Result(Seen, Option<Vec<Range<usize>>>),
     /// Nothing that matters here.
@@ -65,18 +68,13 @@ impl Overrides {
     }
 }
 
-/// What the rules say about a pending call.
-#[derive(Debug, Clone, Default)]
-pub struct Judged {
-    /// Every reason against it.
-    pub reasons: Vec<Reason>,
-    call: Option<Call>,
-}
-
 /// The lexicon that ships, read once. That it can be read is tested.
 pub fn built_in() -> Arc<Lexicon> {
     static READ: OnceLock<Arc<Lexicon>> = OnceLock::new();
-    Arc::clone(READ.get_or_init(|| Arc::new(Lexicon::parse(BUILT_IN).unwrap_or_default())))
+    Arc::clone(READ.get_or_init(|| {
+        let whole = Lexicon::parse(BUILT_IN).and_then(|lexicon| lexicon.with_wordnet(WORDNET));
+        Arc::new(whole.unwrap_or_default())
+    }))
 }
 
 /// What one run has seen, and the calls whose results are awaited.
@@ -87,6 +85,7 @@ pub struct Flow {
     open: VecDeque<(ActionId, Call)>,
     strict: bool,
     blind: bool,
+    unposed: bool,
 }
 
 /// Whether what came from there is the operator's own word.
@@ -103,6 +102,7 @@ impl Flow {
             open: VecDeque::new(),
             strict: ablation.strict,
             blind: ablation.blind,
+            unposed: ablation.unposed,
         }
     }
 
@@ -111,16 +111,11 @@ impl Flow {
         &self.trajectory
     }
 
-    fn judge(&self, bundle: &Bundle, action: &Action) -> Judged {
-        let Some(name) = action.tool.as_deref() else { return Judged::default() };
-        if !self.trajectory.has_seen() {
-            // There is nothing to weigh the call against: its arguments are read when it is recorded.
-            return Judged::default();
-        }
-        let call = self.new_call(bundle, name, &action.arguments);
-        let settings = Settings { strict: self.strict || bundle.flow.strict, blind: self.blind };
-        let reasons = rules::judge(&self.trajectory, &call, &action.arguments, settings);
-        Judged { reasons, call: Some(call) }
+    /// Judges a call that was read, with what it would touch: the reason against it, if there is one.
+    pub fn judge(&self, bundle: &Bundle, action: &Action, call: &Call, effects: &[Effect]) -> Option<Reason> {
+        let strict = self.strict || bundle.flow.strict;
+        let settings = Settings { strict, blind: self.blind, unposed: self.unposed };
+        judge::judge(&self.trajectory, call, &action.arguments, effects, settings)
     }
 
     /// The call that an observation answers. Of one that nobody remembers only the tool's name is known.
@@ -145,11 +140,11 @@ impl Flow {
     }
 
     /// What was planted in a result.
-    fn planted(&self, bundle: &Bundle, call: &Call, text: &str, seen: &Seen) -> Option<Vec<Range<usize>>> {
-        if self.blind || seen.orders.is_empty() {
+    fn planted(&self, call: &Call, text: &str, seen: &Seen) -> Option<Vec<Range<usize>>> {
+        if self.blind || self.unposed {
             return Some(Vec::new());
         }
-        excise::planted(&self.trajectory, self.tools(bundle).kinds(), call, text, seen)
+        excise::planted(&self.trajectory, call, text, seen)
     }
 
     fn propose(&mut self, id: ActionId, call: Call) {
@@ -162,7 +157,7 @@ impl Flow {
     fn said(&mut self, label: &Label, said: Said) {
         match label {
             Label::User => self.trajectory.record_input(said),
-            Label::Operator => self.trajectory.record_operator(&said),
+            Label::Operator => self.trajectory.record_operator(said),
             Label::Tool(_) | Label::Unknown => {}
         }
     }
@@ -173,14 +168,17 @@ impl Flow {
             Subject::Input { text, .. } => {
                 FlowReading::Input(self.trajectory.read_input(text), Overrides::read(text))
             }
-            Subject::Action(action) => FlowReading::Call(self.judge(bundle, action)),
+            Subject::Action(action) => match action.tool.as_deref() {
+                Some(name) => FlowReading::Call(self.new_call(bundle, name, &action.arguments)),
+                None => FlowReading::Nothing,
+            },
             Subject::Observation { label, .. } if is_trusted(bundle, label) => FlowReading::Nothing,
             Subject::Observation { action, text, label } => {
                 let call = self.call(bundle, *action, label);
                 let seen = self.trajectory.read_result(&call, text);
                 let whole = matches!(label, Label::Tool(name)
                     if bundle.registry.get(name).is_some_and(|tool| !tool.excise));
-                let planted = if whole { Some(Vec::new()) } else { self.planted(bundle, &call, text, &seen) };
+                let planted = if whole { Some(Vec::new()) } else { self.planted(&call, text, &seen) };
                 FlowReading::Result(seen, planted)
             }
             Subject::Output { .. } => FlowReading::Nothing,
@@ -201,7 +199,7 @@ impl Flow {
             EventBody::Proposed(proposed) => {
                 let Some(name) = proposed.tool.as_deref() else { return };
                 let call = match reading {
-                    Some(FlowReading::Call(Judged { call: Some(call), .. })) => call,
+                    Some(FlowReading::Call(call)) => call,
                     _ => {
                         let arguments =
                             texts.get("arguments").and_then(|text| serde_json::from_str(text).ok());
@@ -215,7 +213,7 @@ impl Flow {
                 match texts.get("content") {
                     Some(text) => {
                         let said = self.trajectory.read_input(text);
-                        self.trajectory.record_operator(&said);
+                        self.trajectory.record_operator(said);
                     }
                     None => self.trajectory.forget(),
                 }

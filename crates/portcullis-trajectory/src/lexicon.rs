@@ -8,10 +8,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::classes::Classes;
+use crate::kind::Deed;
 use crate::words::{Word, hash, stem_hash};
 
 /// The lexicon that is compiled in.
 pub const BUILT_IN: &str = include_str!("data/lexicon.txt");
+
+/// What WordNet knows of words that the lexicon does not have: general words by the closure of a few of their senses.
+pub const WORDNET: &str = include_str!("data/wordnet.txt");
 
 /// Most families: each is one bit.
 pub const FAMILIES_MAX: usize = 64;
@@ -89,6 +93,12 @@ struct Stem {
     /// What it names.
     thing: Option<u64>,
     classes: Classes,
+    /// What it does as the verb of a tool's name.
+    deed: Option<Deed>,
+    /// The same of a word that is as often a noun.
+    noun_deed: Option<Deed>,
+    /// It asks to know something, as WordNet has it: enough to understand a request, not to believe a tool's name.
+    asks_to_know: bool,
 }
 
 /// What is known of a word as it is spelt.
@@ -150,6 +160,16 @@ impl Lexicon {
                         *families = families.or(bit);
                     }
                 }
+                "deed" | "deed?" => {
+                    let deed = Deed::named(name).ok_or_else(|| bad("a deed that is known"))?;
+                    for word in words {
+                        let stem = lexicon.stems.entry(stem_hash(word)).or_default();
+                        match what {
+                            "deed" => stem.deed = stem.deed.or(Some(deed)),
+                            _ => stem.noun_deed = stem.noun_deed.or(Some(deed)),
+                        }
+                    }
+                }
                 "form" => {
                     let base = stem_hash(name);
                     for form in words {
@@ -162,12 +182,12 @@ impl Lexicon {
                         lexicon.stems.entry(stem_hash(word)).or_default().thing = Some(thing);
                     }
                 }
-                "class" => {
+                "class" | "exact" => {
                     let class = Classes::named(name).ok_or_else(|| bad("a class that is known"))?;
                     for word in words {
                         let spelt = lexicon.words.entry(hash(word.as_bytes())).or_default();
                         spelt.classes = spelt.classes.or(class);
-                        if Classes::IN_ALL_FORMS.is(class) {
+                        if what == "class" && Classes::IN_ALL_FORMS.is(class) {
                             let stem = lexicon.stems.entry(stem_hash(word)).or_default();
                             stem.classes = stem.classes.or(class);
                         }
@@ -177,6 +197,76 @@ impl Lexicon {
             }
         }
         Ok(lexicon)
+    }
+
+    /// Adds what WordNet says of words that are not known yet: `v KIND,...: WORD ...` and `n KIND,...: WORD ...`.
+    ///
+    /// # Errors
+    /// A line of another form.
+    pub fn with_wordnet(mut self, text: &str) -> Result<Self, LexiconError> {
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+            let bad = || LexiconError { line: number + 1, expected: "`v kinds: words` or `n kinds: words`" };
+            let (head, words) = line.split_once(": ").ok_or_else(bad)?;
+            let (part, kinds) = head.split_once(' ').ok_or_else(bad)?;
+            for word in words.split(' ') {
+                match part {
+                    "v" => self.add_verb(word, kinds),
+                    "n" => self.add_noun(word, kinds),
+                    _ => return Err(bad()),
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    fn add_verb(&mut self, word: &str, kinds: &str) {
+        let stem = self.stems.entry(stem_hash(word)).or_default();
+        if stem.deed.is_some() || stem.noun_deed.is_some() || stem.base.is_some() {
+            return;
+        }
+        // The gravest of its kinds.
+        let gravest = [
+            ("pay", Deed::Pay),
+            ("delete", Deed::Delete),
+            ("grant", Deed::Grant),
+            ("disable", Deed::Disable),
+            ("send", Deed::Send),
+            ("execute", Deed::Execute),
+            ("change", Deed::Change),
+            ("create", Deed::Change),
+        ];
+        let has = |name: &str| kinds.split(',').any(|kind| kind == name);
+        // A word that is often a noun, or has a kind beside, is no sure verb.
+        let deed = gravest.into_iter().find(|(name, _)| has(name)).map(|(_, deed)| deed);
+        (stem.noun_deed, stem.asks_to_know) = (deed, deed.is_none() && has("read"));
+    }
+
+    fn add_noun(&mut self, word: &str, kinds: &str) {
+        // Money and law have too many everyday words: the lexicon lists what matters of them.
+        const GRAVE: [&str; 5] = ["access", "limit", "rule", "health", "security"];
+        let known = self.stem(stem_hash(word));
+        if known.deed.is_some() || !known.verb.is_empty() || known.classes != Classes::default() {
+            return;
+        }
+        let has = |names: &[&str]| kinds.split(',').any(|kind| names.contains(&kind));
+        let mut class = Classes::default();
+        if has(&GRAVE) {
+            class = class.or(Classes::GRAVE);
+        }
+        if has(&["person", "address"]) {
+            class = class.or(Classes::TARGET);
+        }
+        for spelt in [word.to_owned(), format!("{word}s")] {
+            let spelt = self.words.entry(hash(spelt.as_bytes())).or_default();
+            if spelt.classes == Classes::default() {
+                spelt.classes = class;
+            }
+        }
+    }
+
+    /// Whether a verb asks to know something.
+    pub fn asks_to_know(&self, stem: u64) -> bool {
+        self.stem(self.base(stem)).asks_to_know
     }
 
     fn bit(&mut self, name: &str) -> Option<Families> {
@@ -265,6 +355,12 @@ impl Lexicon {
     /// Whether a word that ends in *s* is the base of a verb and not a form of one: *access*, *focus*.
     pub fn is_base(&self, word: &Word) -> bool {
         self.words.get(&word.hash).is_some_and(|spelt| spelt.base)
+    }
+
+    /// What a word of a tool's name does; whether it is surely a verb.
+    pub fn deed(&self, stem: u64) -> Option<(Deed, bool)> {
+        let known = self.stem(self.base(stem));
+        known.deed.map(|deed| (deed, true)).or(known.noun_deed.map(|deed| (deed, false)))
     }
 
     /// The classes of a stem that hold in all its forms.

@@ -4,11 +4,11 @@
 //! else's cannot be told from the action alone, nor from the text alone; it can often be told from both together with
 //! what the user asked for. This crate remembers the three, in bounds, and weighs them:
 //!
-//! - [`request`]: what the user asked for, named, and handed on;
-//! - [`orders`] and [`book`]: sentences in tools' results that tell their reader to do something;
-//! - [`origins`]: where each value was first seen, as a field of data or inside a text;
+//! - [`request`]: what the user wants and names, and [`handing`]: what the user leaves to a source;
+//! - [`seen`]: whose words the parts of a result are; [`passages`]: what others wrote, found again by its particulars;
+//! - [`origins`]: who is behind each value;
 //! - [`kind`]: what a call does, to what;
-//! - [`rules`]: why a call should not pass;
+//! - [`judge`]: what is known of a call, and [`table`]: what becomes of it;
 //! - [`excise`]: which stretches of a result the agent should not be shown;
 //! - [`monitors`]: intent, drift, violations and outcomes;
 //! - [`sources`]: what a reply can rest on, and whether it does;
@@ -19,23 +19,27 @@
 //! and an index that is full says *unknown origin* from then on.
 
 pub mod arguments;
-pub mod book;
 pub mod classes;
 pub mod excise;
-mod fit;
 pub mod flow;
+pub mod handing;
+pub mod judge;
 pub mod kind;
 pub mod lexicon;
 pub mod memory;
 pub mod monitors;
+pub mod numbers;
 pub mod orders;
 pub mod origins;
+pub mod passages;
+pub mod posing;
 pub mod redact;
 pub mod request;
-pub mod rules;
 pub mod secrets;
 pub mod seen;
+pub mod sites;
 pub mod sources;
+pub mod table;
 pub mod toolset;
 pub mod trajectory;
 pub mod values;

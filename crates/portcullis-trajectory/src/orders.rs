@@ -46,6 +46,13 @@ enum Proof {
     Any,
 }
 
+/// Whether a word is one of everyday English rather than a proper name, as far as the lexicon knows.
+pub(crate) fn is_ordinary(lexicon: &Lexicon, word: &Word) -> bool {
+    let classes = lexicon.classes(word);
+    !lexicon.verb(word.stem).is_empty()
+        || classes.is(Classes::SOURCE.or(Classes::GENERIC).or(Classes::SKIP).or(Classes::CONTENT))
+}
+
 struct Reader<'a> {
     lexicon: &'a Lexicon,
     words: &'a [Word],

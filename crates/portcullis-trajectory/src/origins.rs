@@ -1,7 +1,7 @@
-//! Where values were seen first.
+//! Where values were seen.
 //!
-//! The index is bounded. When it is full it takes no more, and from then on a value that it does not know is of
-//! unknown origin, which counts as tainted.
+//! The index is bounded. When it is full it takes no more, and from then on a value that it does not know is of unknown
+//! origin, which counts as tainted. What the user names is noted always: nothing that is read evicts it.
 
 use std::collections::HashMap;
 
@@ -9,31 +9,45 @@ use crate::values::Value;
 
 /// Most values that are remembered.
 pub const ORIGINS_MAX: usize = 65_536;
+/// Most values of the user's and the operator's that are remembered beyond [`ORIGINS_MAX`].
+pub const TRUSTED_MAX: usize = 16_384;
 
-/// Where a value came from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Origin {
-    /// The user, or the operator, named it.
-    pub trusted: bool,
-    /// A tool returned it as a whole field.
-    pub field: bool,
-    /// It stood inside a text that a tool returned.
-    pub prose: bool,
-    /// The user pointed at where it stood.
-    pub pointed: bool,
-    /// It came from the result of a call that an order had asked for: which.
-    pub derived: Option<u32>,
-    /// The event in which it was seen first.
-    pub seq: u64,
+/// Who is behind a value that a call goes to, or works with: from the best to the worst.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Provenance {
+    /// The user named it.
+    User,
+    /// The bundle, or the operator, names it.
+    Bundle,
+    /// A tool gave it as a field of its own.
+    Own,
+    /// It stands in a source that the user handed the matter on to.
+    HandedOn,
+    /// It stands in the text of a source that the user pointed at.
+    Named,
+    /// It was seen nowhere, or may have been forgotten.
+    Unknown,
+    /// It stands only in what others wrote.
+    Others,
 }
 
-impl Origin {
-    /// Of a value that the user or the operator named.
-    pub const TRUSTED: Self =
-        Self { trusted: true, field: false, prose: false, pointed: false, derived: None, seq: 0 };
-    /// Of a value that may have been forgotten.
-    const UNKNOWN: Self =
-        Self { trusted: false, field: false, prose: true, pointed: false, derived: None, seq: 0 };
+impl Provenance {
+    /// All of them, from the best to the worst.
+    pub const ALL: [Self; 7] =
+        [Self::User, Self::Bundle, Self::Own, Self::HandedOn, Self::Named, Self::Unknown, Self::Others];
+
+    const fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// How a value was seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Origin {
+    /// The bits of all its provenances.
+    seen: u8,
+    /// The event in which it was seen first.
+    seq: u64,
 }
 
 /// The bounded index.
@@ -44,23 +58,31 @@ pub struct Origins {
 }
 
 impl Origins {
-    /// Notes a value. The first sighting says where it came from; later ones add to how it was seen.
-    pub fn note(&mut self, hash: u64, origin: Origin) {
+    /// Notes a value. The best provenance counts.
+    pub fn note(&mut self, hash: u64, provenance: Provenance, seq: u64) {
+        let trusted = provenance <= Provenance::Bundle;
+        let room = if trusted { ORIGINS_MAX + TRUSTED_MAX } else { ORIGINS_MAX };
         if let Some(known) = self.known.get_mut(&hash) {
-            known.trusted |= origin.trusted;
-            known.field |= origin.field;
-            known.prose |= origin.prose;
-            known.pointed |= origin.pointed;
-        } else if self.known.len() < ORIGINS_MAX {
-            self.known.insert(hash, origin);
+            known.seen |= provenance.bit();
+        } else if self.known.len() < room {
+            self.known.insert(hash, Origin { seen: provenance.bit(), seq });
         } else {
             self.forgot = true;
         }
     }
 
     /// Where a value came from; `None` where it was never seen.
-    pub fn of(&self, hash: u64) -> Option<Origin> {
-        self.known.get(&hash).copied().or(self.forgot.then_some(Origin::UNKNOWN))
+    pub fn of(&self, hash: u64) -> Option<Provenance> {
+        let Some(known) = self.known.get(&hash) else {
+            return self.forgot.then_some(Provenance::Unknown);
+        };
+        Provenance::ALL.into_iter().find(|provenance| known.seen & provenance.bit() != 0)
+    }
+
+    /// Whether a value stands in the text of somebody, besides where else it was seen.
+    pub fn is_told(&self, hash: u64) -> bool {
+        let told = Provenance::Others.bit() | Provenance::Named.bit();
+        self.known.get(&hash).is_some_and(|known| known.seen & told != 0)
     }
 
     /// Whether the user or the operator named it.
@@ -70,7 +92,7 @@ impl Origins {
 
     /// The same of a value of which the hash is known.
     pub fn is_trusted_hash(&self, hash: u64) -> bool {
-        self.known.get(&hash).is_some_and(|origin| origin.trusted)
+        self.of(hash).is_some_and(|provenance| provenance <= Provenance::Bundle)
     }
 
     /// Whether nothing was seen.
@@ -89,14 +111,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_index_says_unknown() {
+    fn a_full_index_says_unknown_and_still_takes_what_the_user_names() {
         let mut origins = Origins::default();
         assert_eq!(origins.of(7), None);
         for hash in 0..=ORIGINS_MAX as u64 {
-            origins.note(hash, Origin { field: true, ..Origin::default() });
+            origins.note(hash, Provenance::Own, 1);
         }
-        assert!(origins.of(1).is_some_and(|origin| origin.field));
-        let unknown = origins.of(ORIGINS_MAX as u64 + 9).unwrap();
-        assert!(unknown.prose && !unknown.trusted && !unknown.field);
+        assert_eq!(origins.of(1), Some(Provenance::Own));
+        let late = ORIGINS_MAX as u64 + 9;
+        assert_eq!(origins.of(late), Some(Provenance::Unknown));
+        origins.note(late, Provenance::User, 2);
+        assert_eq!(origins.of(late), Some(Provenance::User));
     }
 }

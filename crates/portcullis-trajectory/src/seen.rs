@@ -1,37 +1,97 @@
-//! Reading a tool's result: its values and its orders. Pure and linear in the text; what the reading means for the run
-//! is decided when it is recorded.
+//! Reading a tool's result: whose words its parts are, which values it holds, and what others say in it. Pure and linear
+//! in the text; what the reading means for the run is decided when it is recorded.
+//!
+//! A short value in a field is the tool's own voice: an id, a name, an address of a record. A text is somebody else's, and
+//! the tool only carries it. Plain text that a reading tool returns is carried; the short answer of an action is its own.
 
 use std::ops::Range;
 
 use portcullis_core::infer::words_of;
+use portcullis_detect::hidden::{Hiding, hidden};
+use portcullis_detect::views::views;
 use portcullis_detect::{Leaf, leaves, sentences};
 
-use crate::book::{KEYS_MAX, Order};
 use crate::classes::Classes;
-use crate::lexicon::Lexicon;
+use crate::lexicon::{Families, Lexicon};
+use crate::numbers::numbers;
 use crate::orders;
+use crate::posing::{Posing, posing};
 use crate::secrets;
 use crate::values::{Kind, Value, normal_hash, values};
-use crate::words::{Before, Shape, Word, hash, stem_hash, words};
+use crate::words::{Shape, Word, hash, stem_hash, words};
 
-/// Sentences that an order may go on for, its own among them.
-pub const WINDOW: usize = 3;
-/// Most orders taken from one text.
-pub const ORDERS_MAX: usize = 512;
-/// Shorter leaves hold no order, in bytes.
-const ORDER_BYTES_MIN: usize = 8;
+/// Most passages taken from one text.
+pub const PASSAGES_MAX: usize = 4_096;
+/// Most words, values and numbers of a passage.
+pub const KEYS_MAX: usize = 96;
+/// Shorter leaves are no text, in bytes.
+const TEXT_BYTES_MIN: usize = 8;
 /// Longest leaf that counts as one value, in bytes.
 const FIELD_BYTES_MAX: usize = 80;
+/// Longest leaf that is the tool's own, in bytes.
+const OWN_BYTES_MAX: usize = 60;
+/// Most words of a leaf that is the tool's own.
+const OWN_WORDS_MAX: usize = 6;
 /// How much longer than a value a leaf may be that is nothing else.
 const FIELD_MARGIN: usize = 4;
+/// How many sentences after a posing one are taken to be its own, and how many before.
+const POSING_AFTER: usize = 4;
+const POSING_BEFORE: usize = 1;
+/// Most words of a record by which it is recognised.
+const RECORD_WORDS_MAX: usize = 64;
+
+/// Whose words a part of a result is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Voice {
+    /// The tool's: a field of a record, the answer of an action.
+    Own,
+    /// Somebody's who wrote what the tool carries.
+    Carried,
+}
 
 /// A value and how it stood in the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sighting {
     /// Its hash.
     pub hash: u64,
-    /// It was a whole field.
-    pub field: bool,
+    /// Whose words it stood in.
+    pub voice: Voice,
+    /// The record.
+    pub record: u32,
+    /// Its field says that it names a record.
+    pub id: bool,
+    /// The site of an address.
+    pub site: Option<u64>,
+    /// Its field names what is nobody else's business.
+    pub private: bool,
+}
+
+/// A sentence that others wrote.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sentence {
+    /// Number of its leaf in the text.
+    pub leaf: u32,
+    /// The record.
+    pub record: u32,
+    /// Where it stands in the raw text.
+    pub range: Range<usize>,
+    /// Words, values and numbers, sorted.
+    pub keys: Vec<u64>,
+    /// Its verbs, by family.
+    pub families: Families,
+    /// It tells its reader to do something.
+    pub asks: bool,
+    /// How it, or what stands close to it, gives itself away.
+    pub posing: Posing,
+}
+
+/// One record of a result: one mail of a list, or the result as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The record around it.
+    pub parent: Option<u32>,
+    /// Stems of the words in its own fields, and the values.
+    pub words: Vec<u64>,
 }
 
 /// What a tool's result holds.
@@ -39,41 +99,127 @@ pub struct Sighting {
 pub struct Seen {
     /// Its values.
     pub values: Vec<Sighting>,
-    /// Its orders.
-    pub orders: Vec<Order>,
+    /// What others say in it.
+    pub sentences: Vec<Sentence>,
+    /// Its records; the first is the whole.
+    pub records: Vec<Record>,
     /// Hashes of the credentials in it.
     pub secrets: Vec<u64>,
-    /// It holds an address.
-    pub addresses: bool,
     /// Something was left out for its length.
     pub cut: bool,
     /// Length in bytes.
     pub length: usize,
 }
 
-/// Reads a result. `own` are the values of the call that it answers: repeating them says nothing new.
-pub fn read(lexicon: &Lexicon, text: &str, own: &[u64]) -> Seen {
+/// How the result of a tool is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The answer of an action: short plain text is its own.
+    Action,
+    /// What a search of the web found: its addresses are its own.
+    Search,
+    /// What a tool reads: plain text is carried.
+    Reader,
+}
+
+/// Longest answer of an action that counts as its own words, in bytes.
+pub const STATUS_BYTES_MAX: usize = 400;
+
+/// Reads a result.
+pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
     let leaves = leaves(text);
-    let mut seen = Seen { cut: leaves.unread().is_some(), length: text.len(), ..Seen::default() };
-    for leaf in leaves.iter() {
-        let mut found = values(&leaf.text);
+    let count = u32::try_from(leaves.records()).unwrap_or(u32::MAX);
+    let records =
+        (0..count).map(|record| Record { parent: leaves.parent(record), words: Vec::new() }).collect();
+    let mut seen = Seen { cut: leaves.unread().is_some(), length: text.len(), records, ..Seen::default() };
+    let status = source == Source::Action && text.len() <= STATUS_BYTES_MAX;
+    for (number, leaf) in leaves.iter().enumerate() {
+        let voice = if status && leaf.field.is_none() { Voice::Own } else { voice(lexicon, leaf) };
+        let private = is_private(lexicon, leaf);
+        let id = leaf.field.as_ref().is_some_and(|field| is_id(field));
+        let found = values(&leaf.text);
         let trimmed = leaf.text.trim();
         for value in &found {
-            let alone = value.range.len() + FIELD_MARGIN >= trimmed.len();
-            let field = alone || is_cell(&leaf.text, &value.range);
-            seen.values.push(Sighting { hash: value.hash, field });
-            seen.addresses |= value.kind.is_address();
+            let alone =
+                value.range.len() + FIELD_MARGIN >= trimmed.len() || is_cell(&leaf.text, &value.range);
+            let hit = source == Source::Search && value.kind == Kind::Url;
+            let voice = if alone && leaf.field.is_some() || hit { Voice::Own } else { voice };
+            seen.values.push(Sighting {
+                hash: value.hash,
+                voice,
+                record: leaf.record,
+                id,
+                site: value.host,
+                private,
+            });
+        }
+        for (hash, _) in numbers(&leaf.text) {
+            seen.values.push(Sighting { hash, voice, record: leaf.record, id, site: None, private });
         }
         if (2..=FIELD_BYTES_MAX).contains(&trimmed.len()) {
-            seen.values.push(Sighting { hash: normal_hash(trimmed), field: true });
+            seen.values.push(Sighting {
+                hash: normal_hash(trimmed),
+                voice,
+                record: leaf.record,
+                id,
+                site: None,
+                private,
+            });
         }
         seen.secrets.extend(secrets::in_leaf(lexicon, leaf));
-        if trimmed.len() >= ORDER_BYTES_MIN {
-            found.retain(|value| !own.contains(&value.hash));
-            Reader { lexicon, leaf, values: &found }.orders(&mut seen);
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let reader = Reader { lexicon, leaf, number, values: &found };
+        if voice == Voice::Own {
+            reader.describe(&mut seen);
+            // Of what an action answers only what poses is somebody else's.
+            if status && leaf.prose {
+                let before = seen.sentences.len();
+                reader.sentences(&mut seen);
+                let posing =
+                    seen.sentences.split_off(before).into_iter().filter(|own| own.posing > Posing::No);
+                let posing: Vec<Sentence> = posing.collect();
+                seen.sentences.extend(posing);
+            }
+        } else if trimmed.len() >= TEXT_BYTES_MIN {
+            reader.sentences(&mut seen);
+            // A subject says which record is meant, whoever wrote it.
+            if leaf.field.is_some() && trimmed.len() <= FIELD_BYTES_MAX {
+                reader.describe(&mut seen);
+            }
         }
     }
     seen
+}
+
+/// Whether a field names the record that it stands in.
+fn is_id(field: &str) -> bool {
+    const NAMES: [&str; 8] = ["id", "uid", "uuid", "ref", "key", "number", "no", "handle"];
+    words_of(field).last().is_some_and(|last| NAMES.contains(&last.as_str()))
+}
+
+/// Whether a field names what is nobody else's business.
+fn is_private(lexicon: &Lexicon, leaf: &Leaf<'_>) -> bool {
+    let secretive = |word: &String| lexicon.stem_classes(stem_hash(word)).is(Classes::SECRETIVE);
+    leaf.field.as_ref().is_some_and(|field| words_of(field).iter().any(secretive))
+}
+
+/// Whose words a leaf is.
+fn voice(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Voice {
+    let Some(field) = &leaf.field else { return Voice::Carried };
+    // A name of a file, an id, an address: one token is no text.
+    if leaf.number || !leaf.text.trim().contains(char::is_whitespace) && leaf.text.is_ascii() {
+        return Voice::Own;
+    }
+    let content = words_of(field)
+        .iter()
+        .any(|word| lexicon.classes_of(hash(word.as_bytes()), stem_hash(word)).is(Classes::CONTENT));
+    let short = leaf.text.len() <= OWN_BYTES_MAX && leaf.text.split_whitespace().nth(OWN_WORDS_MAX).is_none();
+    // A field that tells its reader to do something is nobody's data.
+    let told = || {
+        let own = words(&leaf.text);
+        leaf.prose && orders::command(lexicon, &own, &values(&leaf.text)).is_some()
+    };
+    if short && !content && !told() { Voice::Own } else { Voice::Carried }
 }
 
 /// Whether a value is all of a cell in a row of a table, between two bars with nothing else there.
@@ -83,157 +229,122 @@ fn is_cell(text: &str, range: &Range<usize>) -> bool {
     before.trim_end().ends_with('|') && after.trim_start().starts_with('|')
 }
 
-/// A sentence of a leaf that holds an order.
-struct Sentence {
-    range: Range<usize>,
-    words: Vec<Word>,
-    stems: Vec<u64>,
-    /// It speaks of sending.
-    sends: bool,
-}
-
 struct Reader<'a> {
     lexicon: &'a Lexicon,
     leaf: &'a Leaf<'a>,
+    number: u32,
     values: &'a [Value],
 }
 
 impl Reader<'_> {
-    fn orders(&self, seen: &mut Seen) {
-        let cut: Vec<(Range<usize>, Vec<Word>)> = sentences(&self.leaf.text)
-            .map(|range| {
-                let text = self.leaf.text.get(range.clone()).unwrap_or_default();
-                let words = words(text).into_iter().map(|word| word.moved(range.start)).collect();
-                (range, words)
-            })
-            .collect();
-        // Values in the order of the text, so that each sentence looks at its own.
+    /// Adds what a field says of its record.
+    fn describe(&self, seen: &mut Seen) {
+        let Some(record) = usize::try_from(self.leaf.record).ok().and_then(|at| seen.records.get_mut(at))
+        else {
+            return;
+        };
+        let stems = words(&self.leaf.text)
+            .into_iter()
+            .filter(|word| !self.lexicon.classes(word).is(Classes::FUNCTION.or(Classes::GENERIC)))
+            .map(|word| self.lexicon.thing(word.stem));
+        let room = RECORD_WORDS_MAX.saturating_sub(record.words.len());
+        record.words.extend(self.values.iter().map(|value| value.hash).chain(stems).take(room));
+    }
+
+    fn sentences(&self, seen: &mut Seen) {
+        let text = &self.leaf.text;
+        let concealed = hidden(text);
+        let begin = seen.sentences.len();
         let mut sorted: Vec<&Value> = self.values.iter().collect();
         sorted.sort_by_key(|value| value.range.start);
-        let commands: Vec<Option<orders::Command>> = cut
-            .iter()
-            .map(|(range, own)| {
-                let near: Vec<Value> = between(&sorted, range).cloned().collect();
-                orders::command(self.lexicon, own, &near)
-            })
-            .collect();
-        if commands.iter().all(Option::is_none) {
-            return;
-        }
-        // Only what stands in the window of an order is read further.
-        let near = |at: usize| {
-            let from = (at + 1).saturating_sub(WINDOW);
-            commands.iter().take(at + 2).skip(from).any(Option::is_some)
-        };
-        let cut = cut.into_iter().enumerate();
-        let sentences: Vec<Sentence> =
-            cut.map(|(at, (range, own))| self.sentence(range, own, near(at))).collect();
-        for (at, command) in commands.iter().enumerate() {
-            let (Some(command), Some(own)) = (command, sentences.get(at)) else { continue };
-            if seen.orders.len() >= ORDERS_MAX {
+        for range in sentences(text) {
+            if seen.sentences.len() >= PASSAGES_MAX {
                 seen.cut = true;
                 return;
             }
-            let from = at.saturating_sub(1);
-            let window = sentences.get(from..(at + WINDOW).min(sentences.len())).unwrap_or_default();
-            seen.orders.push(self.order(command, own, window, &sorted));
+            let is_hidden = concealed.iter().any(|stretch| {
+                let meets = stretch.range.start < range.end && range.start < stretch.range.end;
+                meets && !matches!(stretch.hiding, Hiding::Attribute | Hiding::LinkTitle)
+            });
+            let own = text.get(range.clone()).unwrap_or_default();
+            let near = between(&sorted, &range);
+            let raw = self.leaf.places.raw(range.clone());
+            seen.sentences.push(self.sentence(own, range.start, near, raw, is_hidden));
         }
+        for view in views(text) {
+            let found = values(&view.text);
+            let near = found.iter();
+            let raw = self.leaf.places.raw(view.range.clone());
+            seen.values.extend(found.iter().map(|value| Sighting {
+                hash: value.hash,
+                voice: Voice::Carried,
+                record: self.leaf.record,
+                id: false,
+                site: None,
+                private: false,
+            }));
+            let mut sentence = self.sentence(&view.text, 0, near, raw, true);
+            sentence.posing = Posing::Poses;
+            seen.sentences.push(sentence);
+        }
+        spread(seen.sentences.get_mut(begin..).unwrap_or_default());
     }
 
-    fn sentence(&self, range: Range<usize>, words: Vec<Word>, near: bool) -> Sentence {
-        if !near {
-            return Sentence { range, words, stems: Vec::new(), sends: false };
-        }
-        let lexicon = self.lexicon;
-        let outward = lexicon.family("send").or(lexicon.family("publish"));
-        let sends = words.iter().any(|word| lexicon.verb(word.stem).meets(outward));
-        let stems = self.stems(&words);
-        Sentence { range, words, stems, sends }
-    }
-
-    fn order(
+    fn sentence<'v>(
         &self,
-        command: &orders::Command,
-        own: &Sentence,
-        window: &[Sentence],
-        values: &[&Value],
-    ) -> Order {
+        text: &str,
+        start: usize,
+        near: impl Iterator<Item = &'v Value>,
+        raw: Range<usize>,
+        is_hidden: bool,
+    ) -> Sentence {
         let lexicon = self.lexicon;
-        let range = &own.range;
-        let since = window.first().map_or(range.start, |sentence| sentence.range.start);
-        let until = window.last().map_or(range.end, |sentence| sentence.range.end);
-        let after = || between(values, &(range.start..until));
-        let verbs =
-            command.verbs.iter().filter_map(|at| own.words.get(*at)).map(|word| lexicon.base(word.stem));
-        Order {
-            range: self.leaf.places.raw(self.clause(command, own)..range.end),
-            families: command.families,
-            verbs: verbs.collect(),
-            own: sorted(own.stems.iter().copied()),
-            window: sorted(window.iter().flat_map(|sentence| &sentence.stems).copied()),
-            names: sorted(self.names(&own.words)),
-            values: sorted(between(values, &(since..until)).map(|value| value.hash)),
-            unknown: command.unknown,
-            plain: command.plain,
-            principal: self.speaks_as_principal(&own.words),
-            addresses: after().any(|value| value.kind.is_address()),
-            sends: window.iter().any(|sentence| sentence.sends)
-                || after().any(|value| value.kind == Kind::Mail),
-        }
-    }
-
-    /// Where the part of a sentence begins in which its first verb stands. What comes before, *our new flavour, please
-    /// send*, is not the order's.
-    fn clause(&self, command: &orders::Command, own: &Sentence) -> usize {
-        let Some(verb) = command.verbs.first() else { return own.range.start };
-        let mut opening = own.range.start;
-        // *First, please send* is all of it the order's.
-        let mut leads = own.words.first().is_some_and(|word| self.lexicon.classes(word).is(Classes::SKIP));
-        for word in own.words.iter().take(*verb + 1).skip(1) {
-            if word.before != Before::Space && !leads {
-                opening = word.range.start;
-                leads = true;
+        let own: Vec<Word> = words(text).into_iter().map(|word| word.moved(start)).collect();
+        let near: Vec<Value> = near.cloned().collect();
+        let command = orders::command(lexicon, &own, &near);
+        let mut keys: Vec<u64> =
+            near.iter().flat_map(|value| [Some(value.hash), value.host]).flatten().collect();
+        keys.extend(numbers(text).into_iter().map(|(hash, _)| hash));
+        let mut families = Families::NONE;
+        for word in own.iter().filter(|word| !lexicon.classes(word).is(Classes::FUNCTION)) {
+            let (base, thing) = lexicon.base_and_thing(word.stem);
+            families = families.or(lexicon.verb(word.stem)).or(lexicon.noun(word.stem));
+            keys.push(thing);
+            if base != thing {
+                keys.push(base);
             }
-            leads &= self.lexicon.classes(word).is(Classes::SKIP);
-        }
-        opening
-    }
-
-    /// Stems of the words that say something: as verbs, as things, and the parts of compounds.
-    fn stems(&self, words: &[Word]) -> Vec<u64> {
-        let mut stems = Vec::with_capacity(words.len() * 2);
-        for word in words.iter().filter(|word| !self.lexicon.classes(word).is(Classes::FUNCTION)) {
-            let (base, thing) = self.lexicon.base_and_thing(word.stem);
-            stems.extend([base, thing]);
-            if word.shape.is(Shape::CAMEL) {
-                let parts = words_of(self.spelt(word));
-                stems.extend(parts.iter().map(|part| self.lexicon.thing(stem_hash(part))));
+            if word.shape.is(Shape::CAMEL.or(Shape::PART)) {
+                let spelt = text.get(word.range.start - start..word.range.end - start).unwrap_or_default();
+                keys.extend(words_of(spelt).iter().map(|part| lexicon.thing(stem_hash(part))));
             }
         }
-        stems
+        keys.truncate(KEYS_MAX);
+        keys.sort_unstable();
+        keys.dedup();
+        let asks = command.is_some();
+        let in_value = |word: &Word| {
+            near.iter().any(|value| value.kind != Kind::Quoted && value.range.contains(&word.range.start))
+        };
+        let posing = match is_hidden && asks {
+            true => Posing::Poses,
+            false => posing(lexicon, text, &own, asks, in_value),
+        };
+        Sentence { leaf: self.number, record: self.leaf.record, range: raw, keys, families, asks, posing }
     }
+}
 
-    fn spelt(&self, word: &Word) -> &str {
-        self.leaf.text.get(word.range.clone()).unwrap_or_default()
-    }
-
-    /// Words and compounds by which a sentence may name a tool.
-    fn names(&self, own: &[Word]) -> Vec<u64> {
-        let mut names: Vec<u64> = own.iter().map(|word| word.hash).collect();
-        let (Some(first), Some(last)) = (own.first(), own.last()) else { return names };
-        let text = self.leaf.text.get(first.range.start..last.range.end).unwrap_or_default();
-        let compounds = text.split(|letter: char| !letter.is_alphanumeric() && !matches!(letter, '_' | '-'));
-        let joined = compounds.filter(|part| part.contains(['_', '-']));
-        names.extend(joined.map(|part| hash(part.to_lowercase().as_bytes())));
-        names
-    }
-
-    fn speaks_as_principal(&self, own: &[Word]) -> bool {
-        own.iter().any(|word| self.lexicon.classes(word).is(Classes::FIRST))
-            || own
-                .iter()
-                .zip(own.iter().skip(1))
-                .any(|(before, word)| word.is("user") && self.lexicon.classes(before).is(Classes::DETERMINER))
+/// What stands close to a posing sentence belongs to it.
+fn spread(sentences: &mut [Sentence]) {
+    let posing: Vec<(usize, Posing)> = sentences
+        .iter()
+        .enumerate()
+        .filter(|(_, sentence)| sentence.posing > Posing::No)
+        .map(|(at, sentence)| (at, sentence.posing))
+        .collect();
+    for (at, posing) in posing {
+        let first = at.saturating_sub(POSING_BEFORE);
+        let near = sentences.iter_mut().take(at + POSING_AFTER + 1).skip(first);
+        near.for_each(|sentence| sentence.posing = sentence.posing.max(posing));
     }
 }
 
@@ -246,12 +357,4 @@ fn between<'s, 'v>(
     let end = range.end;
     let rest = sorted.get(first..).unwrap_or_default().iter().copied();
     rest.take_while(move |value| value.range.start < end).filter(move |value| value.range.end <= end)
-}
-
-fn sorted(hashes: impl IntoIterator<Item = u64>) -> Vec<u64> {
-    let mut hashes: Vec<u64> = hashes.into_iter().collect();
-    hashes.sort_unstable();
-    hashes.dedup();
-    hashes.truncate(KEYS_MAX * 4);
-    hashes
 }

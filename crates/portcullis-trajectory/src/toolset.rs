@@ -59,5 +59,6 @@ fn view(tool: &Tool) -> ToolView<'_> {
         description: &tool.description,
         tool_type: &tool.tool_type,
         side_effecting: tool.side_effecting,
+        declared: !tool.inferred,
     }
 }

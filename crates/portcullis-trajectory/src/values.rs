@@ -41,8 +41,16 @@ pub struct Value {
     pub kind: Kind,
     /// Hash of its normal form.
     pub hash: u64,
-    /// Hash of the host of a URL or mail address.
+    /// Hash of the site of a URL or mail address: what one owner registered, see [`owner`](crate::sites::owner).
     pub host: Option<u64>,
+    /// It is written as a link, with a scheme.
+    pub link: bool,
+    /// It is a link that carries data.
+    pub query: bool,
+    /// Stem of the name that a mail address begins with.
+    pub person: Option<u64>,
+    /// It is an account of a bank, by its form.
+    pub iban: bool,
     /// Where it stands.
     pub range: Range<usize>,
 }
@@ -101,6 +109,16 @@ pub fn normal_hash(text: &str) -> u64 {
     hash
 }
 
+fn site(host: &str) -> Option<u64> {
+    crate::sites::owner(host).map(|owner| hash(owner.as_bytes()))
+}
+
+/// The name that a mail address begins with: `odile.renard@…`.
+fn person(address: &str) -> Option<u64> {
+    let name = address.split(['@', '.', '_', '-', '+']).next().filter(|name| name.len() > 2)?;
+    Some(crate::words::stem_hash(&name.to_lowercase()))
+}
+
 /// Classifies one token; `None` where it is a mere word or number.
 fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
     if token.len() < 3 || token.len() > VALUE_BYTES_MAX {
@@ -112,10 +130,11 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
         && !name.is_empty()
         && host.contains('.')
         && !host.contains(['@', '/'])
+        && !name.contains("://")
     {
         let name = name.strip_prefix("mailto:").unwrap_or(name);
         let whole = go_on(go_on(hash(name.as_bytes()), b"@"), host.as_bytes());
-        return Some((Kind::Mail, whole, Some(hash(host.as_bytes()))));
+        return Some((Kind::Mail, whole, site(host)));
     }
     let schemed = lower.contains("://") || lower.starts_with("www.");
     let normal = without_scheme(&lower);
@@ -126,7 +145,7 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
             && label.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_'))
     });
     if schemed && !lower.starts_with("file:") {
-        return Some((Kind::Url, hash(normal.as_bytes()), Some(hash(host.as_bytes()))));
+        return Some((Kind::Url, hash(normal.as_bytes()), site(host)));
     }
     if let Some(ending) = ending
         && host_like
@@ -134,7 +153,10 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
         && host.chars().any(char::is_alphabetic)
         && !token.starts_with('/')
     {
-        return Some((Kind::Url, hash(normal.as_bytes()), Some(hash(host.as_bytes()))));
+        return Some((Kind::Url, hash(normal.as_bytes()), site(host)));
+    }
+    if is_ip(&lower) {
+        return Some((Kind::Url, hash(normal.as_bytes()), None));
     }
     let digits = token.chars().filter(char::is_ascii_digit).count();
     let letters = token.chars().filter(|letter| letter.is_alphabetic()).count();
@@ -233,8 +255,74 @@ pub fn values(text: &str) -> Vec<Value> {
         token(text, start..end, &mut values);
         from = end;
     }
+    spaced_accounts(text, &mut values);
     quoted(text, &mut values);
     values
+}
+
+/// Fewest letters and digits of an IBAN.
+const IBAN_MIN: usize = 15;
+
+/// IBANs written in groups: `DE02 1203 0000 0000 2020 51`.
+fn spaced_accounts(text: &str, values: &mut Vec<Value>) {
+    let bytes = text.as_bytes();
+    let begins = |at: usize| {
+        let [a, b, c, d, space] = [0, 1, 2, 3, 4].map(|by| bytes.get(at + by).copied().unwrap_or_default());
+        let start =
+            at.checked_sub(1).and_then(|at| bytes.get(at)).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+        start
+            && a.is_ascii_uppercase()
+            && b.is_ascii_uppercase()
+            && c.is_ascii_digit()
+            && d.is_ascii_digit()
+            && space == b' '
+    };
+    let mut at = 0;
+    while at + 5 < bytes.len() {
+        let Some(ahead) = next(text, at, |byte| byte.is_ascii_digit()) else { return };
+        let start = ahead.saturating_sub(2);
+        at = ahead + 1;
+        if start + 2 != ahead || !begins(start) {
+            continue;
+        }
+        let (mut end, mut hash, mut count) = (start, EMPTY, 0);
+        for (offset, group) in text.get(start..).unwrap_or_default().split(' ').scan(0, |offset, group| {
+            let own = *offset;
+            *offset += group.len() + 1;
+            Some((own, group))
+        }) {
+            let plain = group.trim_end_matches(['.', ',', ';', ':', ')', '!', '?']);
+            let code = (1..=4).contains(&plain.len())
+                && plain.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+            if !code {
+                break;
+            }
+            hash = plain.bytes().fold(hash, |hash, byte| go_on(hash, &[byte.to_ascii_lowercase()]));
+            (end, count) = (start + offset + plain.len(), count + plain.len());
+            if plain.len() < group.len() {
+                break;
+            }
+        }
+        if count >= IBAN_MIN && values.len() < VALUES_MAX {
+            values.push(Value {
+                kind: Kind::Account,
+                hash,
+                host: None,
+                link: false,
+                query: false,
+                person: None,
+                iban: true,
+                range: start..end,
+            });
+            at = end;
+        }
+    }
+}
+
+/// Whether a token is an address of the internet protocol.
+fn is_ip(token: &str) -> bool {
+    let host = token.split(['/', ':']).next().unwrap_or_default();
+    host.split('.').count() == 4 && host.parse::<std::net::Ipv4Addr>().is_ok()
 }
 
 /// The length of the letter that begins at `at`.
@@ -253,7 +341,20 @@ fn token(text: &str, range: Range<usize>, values: &mut Vec<Value>) {
     }
     let start = range.start + token.len() - started.len();
     if let Some((kind, hash, host)) = classify(trimmed) {
-        values.push(Value { kind, hash, host, range: start..start + trimmed.len() });
+        let link = kind == Kind::Url && trimmed.contains("://");
+        let query = kind == Kind::Url && trimmed.contains('?');
+        let iban = kind == Kind::Account && trimmed.starts_with(|letter: char| letter.is_ascii_uppercase());
+        let person = (kind == Kind::Mail).then(|| person(trimmed)).flatten();
+        values.push(Value {
+            kind,
+            hash,
+            host,
+            link,
+            query,
+            person,
+            iban,
+            range: start..start + trimmed.len(),
+        });
     }
 }
 
@@ -292,7 +393,16 @@ fn quoted(text: &str, values: &mut Vec<Value>) {
                 if (2..=QUOTED_BYTES_MAX).contains(&(end - from)) && values.len() < VALUES_MAX {
                     let inner = text.get(from..end).unwrap_or_default();
                     let hash = normal_hash(inner);
-                    values.push(Value { kind: Kind::Quoted, hash, host: None, range: from..end });
+                    values.push(Value {
+                        kind: Kind::Quoted,
+                        hash,
+                        host: None,
+                        link: false,
+                        query: false,
+                        person: None,
+                        iban: false,
+                        range: from..end,
+                    });
                 }
                 open = None;
             }

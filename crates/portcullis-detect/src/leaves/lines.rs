@@ -8,14 +8,15 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::structured::{is_wordy, read_embedded};
-use super::{Leaves, escapes};
+use super::{Leaves, WHOLE, escapes};
 use crate::limits;
 use crate::places::Draft;
 
 /// Reads `text` from `start` to its end.
 pub(super) fn read<'t>(text: &'t str, start: usize, leaves: &mut Leaves<'t>) {
     let budget = text.len().saturating_mul(limits::FAILED_READS);
-    let mut reader = Reader { text, at: start, keys: Vec::new(), paragraph: None, budget, leaves };
+    let mut reader =
+        Reader { text, at: start, keys: Vec::new(), items: Vec::new(), paragraph: None, budget, leaves };
     while reader.at < text.len() && !reader.leaves.is_full() {
         reader.line();
     }
@@ -41,6 +42,8 @@ struct Reader<'t, 'l> {
     at: usize,
     /// Names that hold nested lines, with their columns.
     keys: Vec<(usize, &'t str)>,
+    /// Items that are records, with their columns.
+    items: Vec<(usize, u32)>,
     paragraph: Option<Range<usize>>,
     /// Bytes that may still be read in vain, looking for the end of what was taken for a document or a quoted scalar.
     budget: usize,
@@ -108,6 +111,7 @@ impl<'t> Reader<'t, '_> {
             return;
         }
         if line.key.is_none() && !line.item {
+            self.place(&line);
             if self.embedded(&line) {
                 return;
             }
@@ -117,6 +121,7 @@ impl<'t> Reader<'t, '_> {
             return;
         }
         self.flush();
+        self.place(&line);
         let depth = if line.key.is_some() { line.column } else { line.indent.saturating_add(1) };
         self.keys.retain(|(column, _)| *column < depth);
         match line.key.clone() {
@@ -134,6 +139,17 @@ impl<'t> Reader<'t, '_> {
                 let field = self.keys.last().map(|(_, name)| *name);
                 self.value(&line, line.content.clone(), line.indent, field);
             }
+        }
+    }
+
+    /// An item with a name begins a record, which goes on over the deeper lines.
+    fn place(&mut self, line: &Line<'t>) {
+        self.items.retain(|(indent, _)| *indent < line.indent);
+        let around = self.items.last().map_or(WHOLE, |(_, record)| *record);
+        self.leaves.record = around;
+        if line.item && line.key.is_some() && self.items.len() < limits::INDENTED_KEYS {
+            let record = self.leaves.begin_record(around);
+            self.items.push((line.indent, record));
         }
     }
 

@@ -31,13 +31,22 @@ pub struct Leaf<'a> {
     pub prose: bool,
     /// Whether the value is a number (JSON's or Python's, without quotes).
     pub number: bool,
+    /// The record that the value belongs to: one mail of an inbox, one row. See [`Leaves::parent`].
+    pub record: u32,
 }
+
+/// The record of what stands in no list: the text as a whole.
+pub const WHOLE: u32 = 0;
 
 /// The leaves of a text, in the order of the raw bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Leaves<'a> {
     leaves: Vec<Leaf<'a>>,
     unread: Option<Range<usize>>,
+    /// Of each record but [`WHOLE`] the one around it.
+    parents: Vec<u32>,
+    /// The record that is being read.
+    record: u32,
 }
 
 impl<'a> Leaves<'a> {
@@ -65,6 +74,28 @@ impl<'a> Leaves<'a> {
         self.unread.clone()
     }
 
+    /// The record around a record; none around [`WHOLE`]. A parent's number is lower than its child's.
+    #[must_use]
+    pub fn parent(&self, record: u32) -> Option<u32> {
+        self.parents.get(usize::try_from(record.checked_sub(1)?).ok()?).copied()
+    }
+
+    /// How many records there are, [`WHOLE`] among them.
+    #[must_use]
+    pub fn records(&self) -> usize {
+        self.parents.len().saturating_add(1)
+    }
+
+    /// Begins a record inside `parent` and returns its number.
+    fn begin_record(&mut self, parent: u32) -> u32 {
+        if self.parents.len() >= limits::RECORDS {
+            return parent;
+        }
+        self.parents.push(parent);
+        self.record = u32::try_from(self.parents.len()).unwrap_or(parent);
+        self.record
+    }
+
     fn is_full(&self) -> bool {
         self.leaves.len() >= limits::LEAVES
     }
@@ -72,14 +103,15 @@ impl<'a> Leaves<'a> {
     fn push(&mut self, text: Cow<'a, str>, places: Places, field: Option<Cow<'a, str>>) {
         if !text.trim().is_empty() && !self.is_full() {
             let prose = is_prose(&text);
-            self.leaves.push(Leaf { text, places, field, prose, number: false });
+            self.leaves.push(Leaf { text, places, field, prose, number: false, record: self.record });
         }
     }
 
     fn push_number(&mut self, text: &'a str, at: usize, field: Option<Cow<'a, str>>) {
         if !self.is_full() {
             let places = Places::literal(at..at.saturating_add(text.len()));
-            self.leaves.push(Leaf { text: Cow::Borrowed(text), places, field, prose: false, number: true });
+            let (text, record) = (Cow::Borrowed(text), self.record);
+            self.leaves.push(Leaf { text, places, field, prose: false, number: true, record });
         }
     }
 }
@@ -127,7 +159,7 @@ fn read_text(text: &str, opened: usize) -> Leaves<'_> {
     {
         return flat;
     }
-    let mut out = Leaves::default();
+    let mut out = Leaves { parents: flat.parents, ..Leaves::default() };
     for leaf in flat.leaves {
         if structured::looks_structured(&leaf.text) {
             open(leaf, opened, &mut out);
@@ -140,8 +172,14 @@ fn read_text(text: &str, opened: usize) -> Leaves<'_> {
 
 /// Puts the leaves of a leaf that is itself JSON in its place.
 fn open<'a>(leaf: Leaf<'a>, opened: usize, out: &mut Leaves<'a>) {
-    let Leaf { text, places, field, .. } = leaf;
+    let Leaf { text, places, field, record, .. } = leaf;
     let inner = read_text(&text, opened.saturating_add(1));
+    // Its records become records inside the one that it stands in.
+    let mut numbers = vec![record];
+    for parent in &inner.parents {
+        let parent = numbers.get(*parent as usize).copied().unwrap_or(record);
+        numbers.push(out.begin_record(parent));
+    }
     for found in inner.leaves {
         if out.is_full() {
             return;
@@ -152,6 +190,7 @@ fn open<'a>(leaf: Leaf<'a>, opened: usize, out: &mut Leaves<'a>) {
             field: found.field.map(|field| Cow::Owned(field.into_owned())).or_else(|| field.clone()),
             prose: found.prose,
             number: found.number,
+            record: numbers.get(found.record as usize).copied().unwrap_or(record),
         });
     }
 }

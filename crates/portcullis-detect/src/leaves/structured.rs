@@ -33,9 +33,11 @@ pub(super) fn read_document<'t>(text: &'t str, leaves: &mut Leaves<'t>) -> usize
         let start = text.len().saturating_sub(text.trim_start().len()).saturating_add(1);
         let mut walker = Walker::new(text, start, start.saturating_add(inner.len()), leaves);
         if walker.document() && walker.rest_is_blank() {
+            leaves.record = super::WHOLE;
             return text.len();
         }
         leaves.leaves.clear();
+        leaves.record = super::WHOLE;
     }
     loop {
         let start = skip_blank(text, at);
@@ -46,6 +48,7 @@ pub(super) fn read_document<'t>(text: &'t str, leaves: &mut Leaves<'t>) -> usize
         }
         let whole = walker.document();
         let (reached, safe) = (walker.at, walker.safe);
+        leaves.record = super::WHOLE;
         if !whole {
             // Without a single value nothing was understood, and it all is plain text.
             return if leaves.len() == before { at } else { safe };
@@ -64,10 +67,11 @@ pub(super) fn read_embedded<'t>(
     start: usize,
     leaves: &mut Leaves<'t>,
 ) -> Result<usize, usize> {
-    let before = leaves.len();
+    let (before, record) = (leaves.len(), leaves.record);
     let mut walker = Walker::new(text, start, text.len(), leaves);
     let whole = walker.document();
     let end = walker.at;
+    leaves.record = record;
     let rest = text.get(end..).unwrap_or_default().trim_start_matches([' ', '\t', '\r']);
     if whole && (rest.is_empty() || rest.starts_with('\n')) {
         return Ok(end);
@@ -84,6 +88,8 @@ fn skip_blank(text: &str, at: usize) -> usize {
 struct Open<'t> {
     close: u8,
     field: Option<Cow<'t, str>>,
+    /// The record outside of it.
+    record: u32,
 }
 
 struct Walker<'t, 'l> {
@@ -153,7 +159,12 @@ impl<'t, 'l> Walker<'t, 'l> {
         if self.stack.len() >= limits::DEPTH {
             return false;
         }
-        self.stack.push(Open { close, field: self.field.clone() });
+        let record = self.leaves.record;
+        // A map in a list is a record, and so is a map beside others at the top.
+        if close == b'}' && self.stack.last().is_none_or(|open| open.close != b'}') {
+            self.leaves.begin_record(record);
+        }
+        self.stack.push(Open { close, field: self.field.clone(), record });
         self.at = self.at.saturating_add(1);
         true
     }
@@ -163,6 +174,7 @@ impl<'t, 'l> Walker<'t, 'l> {
         match self.stack.pop() {
             Some(open) if open.close == byte => {
                 self.field = open.field;
+                self.leaves.record = open.record;
                 true
             }
             _ => false,

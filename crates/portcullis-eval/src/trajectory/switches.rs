@@ -46,7 +46,12 @@ impl Switches {
             let lexicon = Lexicon::parse(BUILT_IN).map_err(|error| EvalError::Bundle(error.to_string()))?;
             Ok::<_, EvalError>(Arc::new(lexicon.without((share * 100.0).round() as u64, seed)))
         });
-        let ablation = Ablation { lexicon: lexicon.transpose()?, strict: self.strict, blind: self.blind };
+        let ablation = Ablation {
+            lexicon: lexicon.transpose()?,
+            strict: self.strict,
+            blind: self.blind,
+            unposed: false,
+        };
         Ok(Arc::new(policy::pipeline_with(policy::guards(), RememberRun { ablation })))
     }
 }

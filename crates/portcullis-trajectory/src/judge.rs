@@ -1,0 +1,653 @@
+//! Authority before suspicion: for each effect of a call, who may want this, to this target, with this content?
+//!
+//! A call is taken apart into what the [table](crate::table) reads: how bad it would be, whether the user asked for it, who
+//! is behind its target, what leaves with it, and whether a passage that others wrote explains it.
+
+use std::ops::Range;
+
+use portcullis_core::effect::{Effect, ResourceKind, Verb};
+use serde_json::Value as Json;
+
+use crate::arguments::{Argument, Role};
+use crate::kind::Deed;
+use crate::origins::Provenance;
+use crate::passages::Passage;
+use crate::posing::Posing;
+use crate::request::Wanted;
+use crate::secrets;
+use crate::table::{self, Consequence, Content, Explained, Inputs, Row};
+use crate::trajectory::{Call, Trajectory};
+use crate::values::{Kind, Value};
+
+/// How strictly calls are judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Whatever others wrote is taken to explain what the user did not ask for.
+    pub strict: bool,
+    /// No passage is looked at: what is left when a text asks in a way that nobody can read.
+    pub blind: bool,
+    /// No passage poses: what is left when an attacker leaves out what gives the attack away.
+    pub unposed: bool,
+}
+
+/// The passage that a reason rests on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Number of the event that showed it.
+    pub seq: u64,
+    /// Where it stands in the raw text.
+    pub range: Range<usize>,
+}
+
+/// Why a call should not pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// The row of the table.
+    pub row: &'static Row,
+    /// What was known.
+    pub inputs: Inputs,
+    /// What explains the call.
+    pub source: Option<Source>,
+}
+
+/// Judges a call: the strictest row over all of its effects, none if nothing stands against it.
+pub fn judge(
+    run: &Trajectory,
+    call: &Call,
+    json: &Json,
+    effects: &[Effect],
+    settings: Settings,
+) -> Option<Reason> {
+    let judge = Judge { run, call, json, effects, settings };
+    judge.reason()
+}
+
+/// Most passages that are weighed for one call.
+const CANDIDATES_MAX: usize = 32;
+/// Most keys of a call by which passages are looked up.
+const LOOKUPS_MAX: usize = 24;
+/// A key with more passages is no particular.
+const COMMON: u32 = 24;
+
+struct Judge<'a> {
+    run: &'a Trajectory,
+    call: &'a Call,
+    json: &'a Json,
+    effects: &'a [Effect],
+    settings: Settings,
+}
+
+/// One thing that a call does.
+#[derive(Debug, Clone, Copy)]
+struct Act {
+    deed: Deed,
+    consequence: Consequence,
+    /// It runs a command, a query or code.
+    runs: bool,
+    /// Files leave with it.
+    uploads: bool,
+}
+
+impl Judge<'_> {
+    fn reason(&self) -> Option<Reason> {
+        let act = self.act();
+        if self.call.kind.harmless {
+            return None;
+        }
+        let wanted = self.run.wants(self.call, act.deed, act.consequence == Consequence::Grave);
+        let provenance = self.provenance(act);
+        let content = self.content(act);
+        let provenance =
+            if content == Content::Secret { provenance.max(Provenance::Own) } else { provenance };
+        let consequence = match act.consequence {
+            // What only reads may still carry something out.
+            Consequence::None if content == Content::Secret && provenance > Provenance::User => {
+                Consequence::Ordinary
+            }
+            consequence => consequence,
+        };
+        if consequence == Consequence::None {
+            return None;
+        }
+        let (explained, source, directed) = self.explained(act, wanted);
+        // A text that says where to send is not a text in which an address stands.
+        let provenance = match provenance {
+            Provenance::Named if directed && matches!(act.deed, Deed::Send | Deed::Grant) => {
+                Provenance::Others
+            }
+            provenance => provenance,
+        };
+        let inputs = Inputs { consequence, wanted, provenance, content, explained };
+        let row = table::decide(&inputs)?;
+        let source = source.map(|passage| Source { seq: passage.seq, range: passage.range.clone() });
+        Some(Reason { row, inputs, source })
+    }
+
+    /// What the call does, and how bad that would be.
+    fn act(&self) -> Act {
+        let kind = &self.call.kind;
+        let arguments = &self.call.arguments;
+        let url = arguments.iter().any(|argument| {
+            argument.values.iter().any(|value| {
+                value.link || value.kind == Kind::Url && (kind.fetches || argument.role == Role::Target)
+            })
+        });
+        let deed = match kind.deed {
+            Deed::Read if url => Deed::Visit,
+            // An order without anything that is ordered is looked at.
+            Deed::Pay if !kind.sure && !arguments.iter().any(|argument| argument.amount) => Deed::Change,
+            deed => deed,
+        };
+        if let Some(act) = self.runs() {
+            return act;
+        }
+        let deed =
+            arguments.iter().filter_map(|argument| argument.deed).fold(deed, |deed, said| match said {
+                // What an argument says is done counts where the tool's name leaves it open, and where it is graver.
+                said if said.is_grave() && (deed.changes() || !kind.known) => deed.max(said),
+                Deed::Read if !deed.is_grave() && deed != Deed::Send => Deed::Read,
+                _ => deed,
+            });
+        let opens = arguments.iter().any(|argument| argument.opens);
+        let grave_argument = !kind.safe
+            && arguments.iter().any(|argument| {
+                (argument.grave || argument.amount && argument.numbers.len() == 1) && !argument.is_content()
+            });
+        let control = arguments.iter().any(|argument| argument.control);
+        let bank = self.call.values().any(|value| {
+            value.iban && self.run.origins().of(value.hash).is_some_and(|from| from >= Provenance::Named)
+        });
+        let consequence = match deed {
+            Deed::Read => Consequence::None,
+            Deed::Change if control || bank => Consequence::Grave,
+            Deed::Visit | Deed::Send | Deed::Execute => Consequence::Ordinary,
+            Deed::Change if kind.grave || opens && !kind.entry || grave_argument && !kind.entry => {
+                Consequence::Grave
+            }
+            Deed::Change => Consequence::Ordinary,
+            Deed::Pay | Deed::Delete | Deed::Grant | Deed::Disable => Consequence::Grave,
+        };
+        let uploads =
+            matches!(deed, Deed::Send | Deed::Grant) && arguments.iter().any(|argument| argument.attached);
+        Act { deed, consequence, runs: false, uploads }
+    }
+
+    /// What a command, code or query does, where the call runs one: the worst of its effects. Code that comes from
+    /// elsewhere is graver than both halves.
+    fn runs(&self) -> Option<Act> {
+        const TEXTS: [&str; 4] = ["shell", "code", "sql", "python"];
+        let text = |effect: &Effect| match effect.resource.kind {
+            ResourceKind::Command | ResourceKind::Table | ResourceKind::Column => true,
+            ResourceKind::Unknown => TEXTS.iter().any(|text| effect.resource.name.starts_with(text)),
+            _ => false,
+        };
+        let kind = &self.call.kind;
+        // A tool that only reads, by its name, and is given what changes something: `query(sql)`.
+        let raised = |effect: &Effect| !matches!(effect.verb, Verb::Read) && !kind.deed.changes();
+        let runs = kind.deed == Deed::Execute && !self.effects.is_empty();
+        if !runs && !self.effects.iter().any(|effect| text(effect) || raised(effect)) {
+            return None;
+        }
+        let mut worst = Act { deed: Deed::Read, consequence: Consequence::None, runs: true, uploads: false };
+        let (mut fetches, mut runs) = (false, false);
+        for effect in self.effects {
+            let (deed, consequence) = act_of(effect);
+            fetches |= deed == Deed::Visit;
+            runs |= is_code(effect);
+            worst.uploads |= deed == Deed::Send && effect.is("upload");
+            if (consequence, deed) > (worst.consequence, worst.deed) {
+                (worst.consequence, worst.deed) = (consequence, deed);
+            }
+        }
+        let opens = self.call.arguments.iter().any(|argument| argument.opens);
+        if opens && worst.consequence == Consequence::Ordinary {
+            worst.consequence = Consequence::Grave;
+        }
+        if fetches && runs {
+            (worst.consequence, worst.deed) = (Consequence::Grave, Deed::Execute);
+        }
+        Some(worst)
+    }
+
+    /// Who is behind the target: the worst over all of them.
+    fn provenance(&self, act: Act) -> Provenance {
+        let addressed = |argument: &Argument| {
+            argument.role == Role::Target && argument.values.iter().any(|value| value.kind.is_address())
+        };
+        let targeted = matches!(act.deed, Deed::Send | Deed::Pay | Deed::Visit | Deed::Grant | Deed::Execute)
+            || act.consequence == Consequence::Grave
+            || self.call.arguments.iter().any(addressed);
+        // Ordinary work on the user's own things goes nowhere.
+        let local = act.consequence < Consequence::Grave && matches!(act.deed, Deed::Change | Deed::Execute);
+        let nothing = match local || self.run.passages().is_empty() {
+            true => Provenance::User,
+            false => Provenance::Own,
+        };
+        if !targeted {
+            return nothing.max(self.links(act));
+        }
+        let mut worst = Provenance::User;
+        let mut any = false;
+        for argument in self.call.arguments.iter().filter(|argument| self.is_target(argument, act)) {
+            any = true;
+            worst = worst.max(self.of_argument(argument, act));
+        }
+        let worst = if any { worst } else { nothing }.max(self.links(act));
+        // A command that reaches out to what no argument names as an address.
+        let sends = |effect: &&Effect| {
+            let kind = effect.resource.kind;
+            effect.verb == Verb::Send
+                && matches!(kind, ResourceKind::Host | ResourceKind::Recipient)
+                && !effect.resource.is("loopback")
+        };
+        let unnamed = act.runs && !any && self.effects.iter().any(|effect| sends(&effect));
+        if unnamed && !self.run.passages().is_empty() { worst.max(Provenance::Unknown) } else { worst }
+    }
+
+    /// Who is behind the links that go along in a text: whoever reads it is sent there.
+    fn links(&self, act: Act) -> Provenance {
+        let texts = self.call.arguments.iter().filter(|argument| argument.is_content() && !act.runs);
+        let links = texts.flat_map(|argument| &argument.values).filter(|value| value.kind == Kind::Url);
+        let provenance = links.map(|link| self.run.provenance(link).min(Provenance::Named));
+        provenance.max().unwrap_or(Provenance::User)
+    }
+
+    fn is_target(&self, argument: &Argument, act: Act) -> bool {
+        // Of a number only somebody who is paid or called knows that it is an address.
+        let number = |value: &Value| value.kind == Kind::Account && !value.iban;
+        let spoken = argument.role == Role::Target || matches!(act.deed, Deed::Pay | Deed::Send);
+        let address =
+            argument.values.iter().any(|value| value.kind.is_address() && (spoken || !number(value)));
+        if act.runs {
+            return address && self.reaches_out();
+        }
+        let names = |kind: Kind| argument.values.iter().any(|value| value.kind == kind);
+        match argument.role {
+            Role::Target => argument.speaks,
+            // Beside a target, an address is data: what is typed into a form.
+            Role::Object if address => !self.call.arguments.iter().any(|other| {
+                other.role == Role::Target && other.values.iter().any(|value| value.kind.is_address())
+            }),
+            Role::Object => match act.deed {
+                Deed::Delete | Deed::Disable => names(Kind::Id) || names(Kind::File),
+                _ => act.consequence == Consequence::Grave && argument.grave && argument.speaks,
+            },
+            // An account in a text is where readers of it pay to.
+            Role::Content => argument.values.iter().any(|value| value.iban),
+        }
+    }
+
+    fn of_argument(&self, argument: &Argument, act: Act) -> Provenance {
+        if self.run.request().says_all(argument) {
+            return Provenance::User;
+        }
+        let mut worst = Provenance::User;
+        let targets = argument.values.iter().filter(|value| !act.runs || value.kind.is_address());
+        for value in targets {
+            let provenance = self.run.provenance(value);
+            // Files go only where the user said.
+            // Where the user named somebody, an address of somebody else that stands in a text is not what was meant.
+            let spoken = argument.role == Role::Target && matches!(act.deed, Deed::Send | Deed::Grant);
+            let other = spoken && value.kind == Kind::Mail && self.run.names_others_than(value);
+            let far = other
+                || provenance == Provenance::HandedOn
+                    && act.uploads
+                    && value.kind == Kind::Mail
+                    && self.secretive();
+            worst = worst.max(match provenance {
+                Provenance::Named if other => Provenance::Others,
+                Provenance::HandedOn if far && !other => Provenance::Named,
+                provenance => provenance,
+            });
+        }
+        // The user said what is to be changed, and where to find it.
+        let said = argument.grave && argument.things.iter().any(|thing| self.run.request().says(*thing));
+        if said && matches!(worst, Provenance::Named | Provenance::Unknown) {
+            return Provenance::HandedOn;
+        }
+        if argument.values.is_empty() { Provenance::Own } else { worst }
+    }
+
+    /// Whether a file that goes along is called what is nobody else's business.
+    fn secretive(&self) -> bool {
+        self.call.arguments.iter().any(|argument| argument.attached && argument.secretive)
+    }
+
+    /// Whether a command, a query or code reaches another machine, or somebody.
+    fn reaches_out(&self) -> bool {
+        self.effects.iter().any(|effect| {
+            let kind = effect.resource.kind;
+            let out = matches!(
+                kind,
+                ResourceKind::Host | ResourceKind::Recipient | ResourceKind::Repository | ResourceKind::Payee
+            );
+            out && !effect.resource.is("loopback")
+        })
+    }
+
+    /// What leaves with it.
+    fn content(&self, act: Act) -> Content {
+        let stored = || {
+            self.effects
+                .iter()
+                .any(|effect| effect.verb == Verb::Write && effect.resource.kind == ResourceKind::Table)
+        };
+        if act.runs && !self.reaches_out() && !stored() {
+            return Content::Plain;
+        }
+        let address = || self.call.values().any(|value| value.kind.is_address());
+        let leaves = act.deed.changes() && self.call.values().any(|value| value.link)
+            || matches!(act.deed, Deed::Send | Deed::Pay | Deed::Visit | Deed::Grant | Deed::Execute)
+            || address();
+        if !leaves && !act.runs {
+            return Content::Plain;
+        }
+        if secrets::leave_with(self.json, 0, &|hash| self.run.is_secret(hash)) {
+            return Content::Secret;
+        }
+        let made = self.call.values().any(|value| self.run.is_made_for_others(value));
+        if act.uploads || made || self.run.carries_private(self.call) {
+            Content::Private
+        } else {
+            Content::Plain
+        }
+    }
+
+    /// The passage that explains the call best.
+    fn explained(&self, act: Act, wanted: Wanted) -> (Explained, Option<&Passage>, bool) {
+        let passages = self.run.passages();
+        if self.settings.blind || passages.is_empty() {
+            return (Explained::No, None, false);
+        }
+        let particulars = Particulars::of(self.run, self.call, act.runs);
+        let mut directed = false;
+        let mut best: Option<(usize, bool, &Passage)> = None;
+        for number in self.candidates(&particulars) {
+            let Some(passage) = passages.get(number) else { continue };
+            let fit = particulars.fit(self.run, number);
+            if !fit.explains(act) {
+                continue;
+            }
+            let from = if passage.handed_on { Posing::Poses } else { Posing::ToAgent };
+            let poses = fit.posing >= from && !self.settings.unposed;
+            // What was handed on explains with the user's authority, but nothing grave that the user did not ask for.
+            let authority = act.consequence < Consequence::Grave || wanted == Wanted::Yes;
+            if passage.handed_on && authority && !poses {
+                continue;
+            }
+            directed |= fit.asks && fit.verb && fit.addresses > 0 && !passage.handed_on;
+            let better = best.is_none_or(|(score, posed, _)| (poses, fit.score()) > (posed, score));
+            if better {
+                best = Some((fit.score(), poses, passage));
+            }
+        }
+        match best {
+            Some((_, true, passage)) => (Explained::ByPosing, Some(passage), directed),
+            Some((_, false, passage)) => (Explained::ByParticulars, Some(passage), directed),
+            None if self.settings.strict && wanted > Wanted::Yes => (Explained::ByParticulars, None, false),
+            None => (Explained::No, None, false),
+        }
+    }
+
+    fn candidates(&self, particulars: &Particulars) -> Vec<u32> {
+        let passages = self.run.passages();
+        let mut found: Vec<u32> = Vec::with_capacity(CANDIDATES_MAX);
+        let mut keys: Vec<(u32, u64)> = particulars
+            .lookups()
+            .map(|key| (passages.count(key), key))
+            .filter(|(count, _)| *count > 0)
+            .collect();
+        // The rarest first.
+        keys.sort_unstable();
+        for (_, key) in keys.into_iter().take(LOOKUPS_MAX) {
+            for number in passages.with(key) {
+                if found.len() >= CANDIDATES_MAX {
+                    return found;
+                }
+                if !found.contains(&number) {
+                    found.push(number);
+                }
+            }
+        }
+        found
+    }
+}
+
+/// What an effect of a command, a query or code is.
+fn act_of(effect: &Effect) -> (Deed, Consequence) {
+    use Consequence::{Grave, None, Ordinary};
+    let resource = &effect.resource;
+    let local = resource.is("loopback");
+    let system = resource.name.starts_with("/etc") || resource.is("control") || resource.is("secret");
+    match (effect.verb, resource.kind) {
+        (Verb::Read, ResourceKind::Host) if !local => (Deed::Visit, Ordinary),
+        (Verb::Read, ResourceKind::Package) => (Deed::Execute, Ordinary),
+        (Verb::Read, _) => (Deed::Read, None),
+        (Verb::Write, ResourceKind::Path) if resource.is("device") => (Deed::Read, None),
+        (Verb::Write, ResourceKind::Path) if system => (Deed::Change, Grave),
+        (Verb::Write, _) => (Deed::Change, Ordinary),
+        (Verb::Delete, ResourceKind::Path)
+            if resource.name.starts_with(['/', '~']) && !resource.is("temporary") =>
+        {
+            (Deed::Delete, Grave)
+        }
+        (Verb::Delete, ResourceKind::Path | ResourceKind::Process) => (Deed::Change, Ordinary),
+        (Verb::Delete, ResourceKind::Table) if effect.is("unbounded") => (Deed::Delete, Grave),
+        (Verb::Delete, _) => (Deed::Delete, Ordinary),
+        // What it does stands among the other effects.
+        (Verb::Execute, ResourceKind::Command) if resource.is("known") => (Deed::Read, None),
+        (Verb::Execute, _) => (Deed::Execute, Ordinary),
+        (Verb::Send, _) if local => (Deed::Change, Ordinary),
+        (Verb::Send, _) => (Deed::Send, Ordinary),
+        (Verb::Pay, _) => (Deed::Pay, Grave),
+        (Verb::Configure, ResourceKind::Path) if !system => (Deed::Change, Ordinary),
+        (Verb::Configure, ResourceKind::Environment | ResourceKind::Process | ResourceKind::Table) => {
+            (Deed::Change, Ordinary)
+        }
+        (Verb::Configure, ResourceKind::Setting) if resource.name.starts_with("git/") => {
+            (Deed::Change, Ordinary)
+        }
+        (Verb::Configure, _) => (Deed::Change, Grave),
+    }
+}
+
+/// Whether what is fetched beside this effect may be what runs.
+fn is_code(effect: &Effect) -> bool {
+    match (effect.verb, effect.resource.kind) {
+        (Verb::Execute, ResourceKind::Unknown | ResourceKind::Path) => true,
+        (Verb::Write, ResourceKind::Cluster) | (Verb::Read, ResourceKind::Package) => true,
+        _ => false,
+    }
+}
+
+/// What is particular about a call: what the user did not say.
+struct Particulars {
+    /// Values of what it is done to, or with.
+    values: Vec<u64>,
+    /// Of these, addresses.
+    addresses: Vec<u64>,
+    /// Values in its texts.
+    content_values: Vec<u64>,
+    /// Numbers.
+    numbers: Vec<u64>,
+    /// Words of what it is done to: one list an argument.
+    words: Vec<Vec<u64>>,
+    /// Words of its texts.
+    content: Vec<u64>,
+    /// Things in the tool's name and in the names of its arguments.
+    things: Vec<u64>,
+    /// The tool's verbs.
+    verbs: Vec<u64>,
+    families: crate::lexicon::Families,
+}
+
+/// What a passage and a call have in common.
+#[derive(Debug, Clone, Copy, Default)]
+struct Fit {
+    values: usize,
+    /// Of these, addresses.
+    addresses: usize,
+    /// Of so many.
+    addresses_of: usize,
+    content_values: usize,
+    numbers: usize,
+    /// Arguments all of whose words stand in the passage.
+    whole: usize,
+    /// Words of arguments.
+    words: usize,
+    things: usize,
+    verb: bool,
+    /// The very verb of the tool stands in it.
+    exact: bool,
+    content: usize,
+    /// Of so many words.
+    content_of: usize,
+    asks: bool,
+    posing: Posing,
+}
+
+impl Fit {
+    fn explains(&self, act: Act) -> bool {
+        // What says nothing of where the call goes does not explain it.
+        if self.addresses_of > 0 && self.addresses == 0 && act.deed != Deed::Change {
+            return false;
+        }
+        let about = self.verb || self.things > 0;
+        let grave = act.consequence == Consequence::Grave;
+        let more = self.values + self.content_values + self.numbers + self.words;
+        let dictated = self.content_of >= 4 && self.content * 5 >= self.content_of * 3;
+        match act.runs {
+            // Of commands every text about software has some words.
+            true => {
+                self.addresses > 0
+                    || (dictated || self.values > 0) && (self.asks || self.posing > Posing::No)
+                    || grave && dictated
+            }
+            // Something ordinary that others only speak of is not what they want done.
+            false
+                if act.deed == Deed::Change
+                    && !grave
+                    && !self.asks
+                    && self.posing == Posing::No
+                    && self.values + self.numbers == 0 =>
+            {
+                false
+            }
+            false => {
+                grave && self.exact && self.things > 0
+                    || self.values > 0 && (about || more > 1 || self.asks)
+                    || self.numbers > 0 && (about || self.words > 0)
+                    || self.whole > 0 && (self.verb || self.things > 0)
+                    || self.verb && self.things > 1
+                    || self.content_values > 0 && (self.asks || about)
+                    || dictated && (self.asks || self.verb)
+            }
+        }
+    }
+
+    fn score(&self) -> usize {
+        let when = |holds: bool, points: usize| if holds { points } else { 0 };
+        self.values * 6
+            + self.content_values * 3
+            + self.numbers * 3
+            + self.whole * 3
+            + self.words
+            + self.things * 2
+            + when(self.verb, 3)
+            + when(self.asks, 2)
+            + when(self.content_of >= 4, 4 * self.content / self.content_of.max(1))
+    }
+}
+
+/// Most words of a call's texts that are looked up.
+const CONTENT_WORDS: usize = 16;
+
+impl Particulars {
+    fn of(run: &Trajectory, call: &Call, runs: bool) -> Self {
+        let request = run.request();
+        let mut own = Self {
+            values: Vec::new(),
+            addresses: Vec::new(),
+            content_values: Vec::new(),
+            numbers: Vec::new(),
+            words: Vec::new(),
+            content: Vec::new(),
+            things: call.kind.objects.clone(),
+            verbs: call.kind.verbs.clone(),
+            families: call.kind.families,
+        };
+        for argument in &call.arguments {
+            let content = argument.is_content() && !runs;
+            for value in argument.values.iter().filter(|value| !run.is_trusted(value)) {
+                // A name is told by its words.
+                if value.kind == Kind::Quoted {
+                    continue;
+                }
+                if !content && value.kind.is_address() {
+                    own.addresses.push(value.hash);
+                    own.addresses.extend(value.host);
+                }
+                if content { &mut own.content_values } else { &mut own.values }.push(value.hash);
+            }
+            let told = |hash: &&u64| !run.origins().is_trusted_hash(**hash);
+            own.numbers.extend(argument.numbers.iter().filter(told));
+            let said = argument.stems.iter().all(|stem| request.says(*stem));
+            if content || runs {
+                own.content.extend(argument.stems.iter().filter(|stem| !request.says(**stem)));
+            } else if !argument.stems.is_empty() && !said {
+                own.words.push(argument.stems.clone());
+            }
+            if argument.grave {
+                own.things.extend(
+                    argument
+                        .things
+                        .iter()
+                        .filter(|thing| !own.things.contains(thing))
+                        .copied()
+                        .collect::<Vec<_>>(),
+                );
+            }
+        }
+        own.content.truncate(CONTENT_WORDS * 2);
+        own
+    }
+
+    fn lookups(&self) -> impl Iterator<Item = u64> + '_ {
+        self.values
+            .iter()
+            .chain(&self.content_values)
+            .chain(&self.numbers)
+            .chain(self.words.iter().flatten())
+            .chain(&self.things)
+            .chain(&self.verbs)
+            .chain(self.content.iter().take(CONTENT_WORDS))
+            .copied()
+    }
+
+    /// What the passage of this number has of it, its neighbours helping.
+    fn fit(&self, run: &Trajectory, number: u32) -> Fit {
+        let passages = run.passages();
+        let window: Vec<&Passage> = passages.window(number).collect();
+        let has = |key: &u64| window.iter().any(|passage| passage.has(*key));
+        let rare = |key: &&u64| passages.count(**key) <= COMMON;
+        let families =
+            window.iter().fold(crate::lexicon::Families::NONE, |all, passage| all.or(passage.families));
+        let count = |keys: &[u64]| keys.iter().filter(|key| has(key)).count();
+        Fit {
+            values: count(&self.values),
+            addresses: count(&self.addresses),
+            addresses_of: self.addresses.len(),
+            content_values: count(&self.content_values),
+            numbers: count(&self.numbers),
+            whole: self.words.iter().filter(|words| words.iter().all(&has)).count(),
+            words: self.words.iter().flatten().filter(rare).filter(|key| has(key)).count(),
+            things: count(&self.things),
+            verb: self.verbs.iter().any(&has) || families.meets(self.families),
+            exact: self.verbs.iter().any(&has),
+            content: count(&self.content),
+            content_of: self.content.len(),
+            asks: window.iter().any(|passage| passage.asks),
+            posing: window.iter().map(|passage| passage.posing).max().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! The one table: from what is known of an effect to what becomes of it.
+//!
+//! Each input is a scale from harmless to bad. A row holds from its place on each scale upwards, so no verdict gets looser
+//! when one input gets worse, and what no row holds for is allowed: the table is total and monotone by construction, and
+//! tests walk the whole product. The first row that holds decides; rows stand in falling order of their verdicts.
+
+use crate::origins::Provenance;
+use crate::request::Wanted;
+
+/// How bad it would be if nobody had wanted it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Consequence {
+    /// Nothing changes, and nothing leaves.
+    None,
+    /// Something changes or leaves that can be put right.
+    Ordinary,
+    /// Money, powers, protections, endings, bodies, rules that act later.
+    Grave,
+}
+
+/// What would leave with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Content {
+    /// Nothing in particular.
+    Plain,
+    /// What is nobody else's business.
+    Private,
+    /// A credential.
+    Secret,
+}
+
+/// Whether what others wrote explains the effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Explained {
+    /// Nothing does.
+    No,
+    /// A passage has its particulars.
+    ByParticulars,
+    /// A passage has them that poses or hides.
+    ByPosing,
+}
+
+/// What is known of one effect of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Inputs {
+    /// How bad it would be.
+    pub consequence: Consequence,
+    /// Whether the user asked for it.
+    pub wanted: Wanted,
+    /// Who is behind its target, or its value where that is what matters.
+    pub provenance: Provenance,
+    /// What leaves with it.
+    pub content: Content,
+    /// Whether others' text explains it.
+    pub explained: Explained,
+}
+
+/// What a row asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Weight {
+    /// It is allowed, and noted.
+    Warn,
+    /// A person should look at it.
+    Hold,
+    /// It should not happen.
+    Deny,
+}
+
+/// A row: where it begins on each scale.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The name in records: `flow/authority/NAME`.
+    pub name: &'static str,
+    /// From where on.
+    pub from: Inputs,
+    /// What it asks for.
+    pub weight: Weight,
+    /// Why, in one sentence.
+    pub says: &'static str,
+}
+
+impl Row {
+    /// Whether it holds.
+    pub fn holds(&self, inputs: &Inputs) -> bool {
+        inputs.consequence >= self.from.consequence
+            && inputs.wanted >= self.from.wanted
+            && inputs.provenance >= self.from.provenance
+            && inputs.content >= self.from.content
+            && inputs.explained >= self.from.explained
+    }
+}
+
+use Consequence::{Grave, Ordinary};
+use Content::{Plain, Private, Secret};
+use Explained::{ByParticulars, ByPosing, No as Unexplained};
+use Provenance::{Named, Others, Own, Unknown, User};
+use Wanted::{No, Unknown as Unsaid, Yes};
+
+const fn row(
+    name: &'static str,
+    weight: Weight,
+    from: (Consequence, Wanted, Provenance, Content, Explained),
+    says: &'static str,
+) -> Row {
+    let (consequence, wanted, provenance, content, explained) = from;
+    Row { name, from: Inputs { consequence, wanted, provenance, content, explained }, weight, says }
+}
+
+/// The table.
+pub const TABLE: &[Row] = &[
+    row(
+        "posed-unwanted",
+        Weight::Deny,
+        (Ordinary, No, Named, Plain, ByPosing),
+        "text that poses as somebody else asks for this and names its target, and the user asked for something else",
+    ),
+    row(
+        "posed-grave",
+        Weight::Deny,
+        (Grave, No, User, Plain, ByPosing),
+        "text that poses as somebody else asks for this grave action, and the user did not",
+    ),
+    row(
+        "posed-private",
+        Weight::Deny,
+        (Ordinary, Unsaid, Named, Private, ByPosing),
+        "private data would leave for a target that text which poses as somebody else gives",
+    ),
+    row(
+        "secret-to-others",
+        Weight::Deny,
+        (Ordinary, Unsaid, Others, Secret, Unexplained),
+        "a credential would leave for a target that stands only in what others wrote",
+    ),
+    row(
+        "secret-leaves",
+        Weight::Hold,
+        (Ordinary, Yes, Own, Secret, Unexplained),
+        "a credential that a tool returned would leave with this",
+    ),
+    row(
+        "posed",
+        Weight::Hold,
+        (Ordinary, Unsaid, User, Plain, ByPosing),
+        "text that poses as somebody else, or hides, asks for this",
+    ),
+    row(
+        "posed-target",
+        Weight::Hold,
+        (Ordinary, Yes, Own, Plain, ByPosing),
+        "text that poses as somebody else, or hides, asks for this, and its target is not the user's",
+    ),
+    row(
+        "grave-explained",
+        Weight::Hold,
+        (Grave, Unsaid, User, Plain, ByParticulars),
+        "only what others wrote explains this grave action",
+    ),
+    row(
+        "grave-value",
+        Weight::Hold,
+        (Grave, Yes, Named, Plain, ByParticulars),
+        "a target or value of this grave action comes from what others wrote",
+    ),
+    row(
+        "grave-unasked",
+        Weight::Hold,
+        (Grave, No, Own, Plain, Unexplained),
+        "the user did not ask for this grave action, and what others wrote was read before it",
+    ),
+    row(
+        "unasked-explained",
+        Weight::Hold,
+        (Ordinary, No, User, Plain, ByParticulars),
+        "the user did not ask for this, and what others wrote explains it",
+    ),
+    row(
+        "others-target",
+        Weight::Hold,
+        (Ordinary, Unsaid, Others, Plain, Unexplained),
+        "the target stands only in what others wrote",
+    ),
+    row(
+        "unsaid-target",
+        Weight::Hold,
+        (Ordinary, Unsaid, Named, Plain, ByParticulars),
+        "the target stands only in text that explains this, and the user did not clearly ask for it",
+    ),
+    row(
+        "others-target-explained",
+        Weight::Hold,
+        (Ordinary, Yes, Others, Plain, ByParticulars),
+        "what others wrote directs this to their own target",
+    ),
+    row(
+        "unasked-target",
+        Weight::Hold,
+        (Ordinary, No, Named, Plain, Unexplained),
+        "the user did not ask for this, and the target stands only in text",
+    ),
+    row(
+        "private-target",
+        Weight::Hold,
+        (Ordinary, Yes, Named, Private, Unexplained),
+        "files or private data would leave for a target that stands only in text",
+    ),
+    row(
+        "private-unasked",
+        Weight::Hold,
+        (Ordinary, No, Unknown, Private, Unexplained),
+        "the user did not ask for this, and private data would leave for an unknown target",
+    ),
+    row(
+        "noted",
+        Weight::Warn,
+        (Ordinary, No, Own, Plain, Unexplained),
+        "the user did not ask for this; nothing that was read explains it either",
+    ),
+];
+
+/// What becomes of an effect: the first row that holds.
+pub fn decide(inputs: &Inputs) -> Option<&'static Row> {
+    TABLE.iter().find(|row| row.holds(inputs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn product() -> Vec<Inputs> {
+        let mut all = Vec::new();
+        for consequence in [Consequence::None, Ordinary, Grave] {
+            for wanted in [Yes, Unsaid, No] {
+                for provenance in Provenance::ALL {
+                    for content in [Plain, Private, Secret] {
+                        for explained in [Unexplained, ByParticulars, ByPosing] {
+                            all.push(Inputs { consequence, wanted, provenance, content, explained });
+                        }
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn worse_or_equal(worse: &Inputs, inputs: &Inputs) -> bool {
+        Row { name: "", from: *inputs, weight: Weight::Warn, says: "" }.holds(worse)
+    }
+
+    #[test]
+    fn no_verdict_gets_looser_when_an_input_gets_worse() {
+        let weight = |inputs| decide(inputs).map(|row| row.weight);
+        let all = product();
+        for inputs in &all {
+            for worse in all.iter().filter(|worse| worse_or_equal(worse, inputs)) {
+                assert!(weight(worse) >= weight(inputs), "{inputs:?} {worse:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_decides_somewhere_and_falls_in_strictness() {
+        assert!(TABLE.len() <= 25);
+        assert!(TABLE.windows(2).all(|pair| pair[0].weight >= pair[1].weight));
+        for row in TABLE {
+            assert_eq!(decide(&row.from).map(|found| found.name), Some(row.name));
+        }
+    }
+
+    #[test]
+    fn what_only_reads_is_free() {
+        for inputs in product().iter().filter(|inputs| inputs.consequence == Consequence::None) {
+            assert_eq!(decide(inputs), None);
+        }
+    }
+}
