@@ -16,6 +16,7 @@
 
 mod activities;
 mod contracts;
+mod credentials;
 mod diagnostic;
 mod escalation;
 mod flow;
