@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::authority::{self, AuthoritySettings};
 use super::diagnostic::Diagnostic;
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
@@ -72,6 +73,7 @@ struct Main {
     ledger: LedgerSettings,
     loops: LoopSettings,
     flow: FlowSettings,
+    authority: (AuthoritySettings, Vec<authority::Entry>),
     escalation: EscalationSettings,
     verification: Option<VerificationSettings>,
     /// Tools that the settings of verification name.
@@ -243,6 +245,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let ledger = table.table("ledger").map(ledger::read);
     let loops = table.table("loops").map(loops::read);
     let flow = table.table("flow").map(flow::read);
+    let authority = table.table("authority").map(|table| authority::read(file, table));
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     let contracts = table.table("contracts").and_then(|table| contracts::read(file, table));
     let verification = table.table("verification").map(|table| verification::read(file, table));
@@ -254,6 +257,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         ledger: ledger.unwrap_or_default(),
         loops: loops.unwrap_or_default(),
         flow: flow.unwrap_or_default(),
+        authority: authority.unwrap_or_default(),
         escalation: escalation.unwrap_or_default(),
         access: access.unwrap_or_default(),
         contracts,
@@ -448,6 +452,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     };
     let (tools, tool_places) = parts.tools.into_iter().map(|tool| (tool.value, tool.place)).unzip();
     let registry = Registry::new(tools).ok()?;
+    let (authority, authority_entries) = main.authority;
     Some(Bundle {
         digest,
         mode: main.mode,
@@ -459,6 +464,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         ledger: main.ledger,
         loops: main.loops,
         flow: main.flow,
+        authority,
         escalation: main.escalation,
         contracts: main.contracts,
         verification: main.verification,
@@ -474,6 +480,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         compiled: Vec::new(),
         policy_places,
         tool_places,
+        authority_entries,
     })
 }
 
