@@ -29,6 +29,7 @@ pub mod pipeline;
 pub mod policy;
 pub mod principal;
 mod recent;
+pub mod site;
 pub mod state;
 pub mod time;
 pub mod tool;

@@ -73,3 +73,5 @@ pub const CONCEPT_WORDS_MAX: usize = 1_024;
 pub const PATTERNS_MAX: usize = 512;
 /// High-risk instructions of one bundle.
 pub const HIGH_RISK_MAX: usize = 256;
+/// Entries of one list of `[authority]`.
+pub const AUTHORITY_ENTRIES_MAX: usize = 512;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use super::Bundle;
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, nearest};
 use crate::normalise;
 use crate::policy::RuntimePolicy;
 
@@ -18,7 +18,7 @@ pub struct Lint {
     pub diagnostic: Diagnostic,
 }
 
-/// The lints of runtime policies and of the registry, in order of the bundle.
+/// The lints of runtime policies, the registry and `[authority]`, in order of the bundle.
 pub(super) fn lint(bundle: &Bundle) -> Vec<Lint> {
     let mut lints = Lints(Vec::new());
     for (policy, place) in bundle.policies.iter().zip(&bundle.policy_places) {
@@ -27,6 +27,7 @@ pub(super) fn lint(bundle: &Bundle) -> Vec<Lint> {
         limits(policy, place, &mut lints);
     }
     tools(bundle, &mut lints);
+    authority(bundle, &mut lints);
     lints.0
 }
 
@@ -96,6 +97,29 @@ fn tools(bundle: &Bundle, lints: &mut Lints) {
         if tool.inferred {
             let message = format!("nobody has confirmed how `{}` is classified", tool.name);
             lints.push("unconfirmed-tool", place, message, "check the entry and remove `inferred = true`");
+        }
+    }
+}
+
+fn authority(bundle: &Bundle, lints: &mut Lints) {
+    let tools: Vec<&str> =
+        bundle.registry.iter().flat_map(|tool| [tool.name.as_str(), tool.id.as_str()]).collect();
+    let mut seen = BTreeSet::new();
+    for entry in &bundle.authority_entries {
+        let (list, value) = (entry.list, entry.value.as_str());
+        if !seen.insert((list, value)) {
+            let message = format!("`{value}` stands in `{list}` twice");
+            lints.push("double-entry", &entry.place, message, "remove one of them");
+        } else if list == "directories" && !tools.is_empty() {
+            let tool = value.rsplit_once('/').map_or(value, |(_, tool)| tool);
+            if !tools.contains(&tool) {
+                let message = format!("`{value}` in `directories` is a tool that `tools/` does not list");
+                let help = nearest(tool, &tools).map_or_else(
+                    || "list the tool, or remove the entry".to_owned(),
+                    |tool| format!("did you mean `{tool}`?"),
+                );
+                lints.push("unlisted-directory", &entry.place, message, &help);
+            }
         }
     }
 }

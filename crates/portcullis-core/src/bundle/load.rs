@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::authority::{self, AuthoritySettings};
 use super::diagnostic::Diagnostic;
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
@@ -13,8 +14,8 @@ use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns
 use super::toml_table::{Field, File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
-    VerificationSettings, activities, contracts, escalation, flow, ledger, loops, monitors, policies,
-    read_effects, verification,
+    VerificationSettings, activities, contracts, credentials, escalation, flow, ledger, loops, monitors,
+    policies, read_effects, verification,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -26,7 +27,6 @@ use crate::limits::{
     POLICIES_MAX, TOOLS_MAX,
 };
 use crate::policy::RuntimePolicy;
-use crate::principal::{CredentialKind, Principal};
 use crate::tool::{ArgsSchema, Registry, SEED_TYPES, Tool};
 use crate::verdict::Verdict;
 
@@ -73,6 +73,7 @@ struct Main {
     ledger: LedgerSettings,
     loops: LoopSettings,
     flow: FlowSettings,
+    authority: (AuthoritySettings, Vec<authority::Entry>),
     escalation: EscalationSettings,
     verification: Option<VerificationSettings>,
     /// Tools that the settings of verification name.
@@ -238,12 +239,13 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     approvals.request_ttl_s = table.integer("approval_request_ttl_s", 1).unwrap_or(approvals.request_ttl_s);
     approvals.grant_ttl_s = table.integer("approval_grant_ttl_s", 1).unwrap_or(approvals.grant_ttl_s);
     let credentials =
-        table.tables("credential").into_iter().filter_map(|table| read_credential(file, table)).collect();
+        table.tables("credential").into_iter().filter_map(|table| credentials::read(file, table)).collect();
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));
     let access = table.table("access").map(|table| read_effects::access(file, table));
     let ledger = table.table("ledger").map(ledger::read);
     let loops = table.table("loops").map(loops::read);
     let flow = table.table("flow").map(flow::read);
+    let authority = table.table("authority").map(|table| authority::read(file, table));
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     let contracts = table.table("contracts").and_then(|table| contracts::read(file, table));
     let verification = table.table("verification").map(|table| verification::read(file, table));
@@ -255,6 +257,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         ledger: ledger.unwrap_or_default(),
         loops: loops.unwrap_or_default(),
         flow: flow.unwrap_or_default(),
+        authority: authority.unwrap_or_default(),
         escalation: escalation.unwrap_or_default(),
         access: access.unwrap_or_default(),
         contracts,
@@ -269,37 +272,6 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
 
 pub(super) fn placed<T>(file: &File<'_>, field: Field<T>) -> Placed<T> {
     Placed { place: file.at(field.span, ""), value: field.value }
-}
-
-fn read_credential(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Credential>> {
-    let span = table.span.clone();
-    let token = table.string("token_sha256");
-    let principal = name_field(file, &mut table, "principal");
-    let kind = table
-        .word("kind", &[("agent", CredentialKind::Agent), ("approver", CredentialKind::Approver)])
-        .unwrap_or(CredentialKind::Agent);
-    let roles = table.strings("roles").unwrap_or_default();
-    let attributes = table.attributes("attributes").unwrap_or_default();
-    let policy = table.string("policy");
-    table.finish();
-    let token = token?;
-    if token.value.len() != 64 || !token.value.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-        let message = "`token_sha256` must be 64 lower-case hex digits";
-        file.report(file.at(token.span, message).help("printf %s \"$TOKEN\" | sha256sum"));
-        return None;
-    }
-    let place = policy.as_ref().map_or_else(|| file.at(span, ""), |p| file.at(p.span.clone(), ""));
-    let value = Credential {
-        token_sha256: token.value,
-        kind,
-        principal: Principal {
-            id: principal?.value,
-            roles: roles.into_iter().map(|role| role.value).collect(),
-            attributes,
-        },
-        policy: policy.map(|policy| policy.value),
-    };
-    Some(Placed { value, place })
 }
 
 pub(super) fn name_field(
@@ -480,6 +452,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     };
     let (tools, tool_places) = parts.tools.into_iter().map(|tool| (tool.value, tool.place)).unzip();
     let registry = Registry::new(tools).ok()?;
+    let (authority, authority_entries) = main.authority;
     Some(Bundle {
         digest,
         mode: main.mode,
@@ -491,6 +464,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         ledger: main.ledger,
         loops: main.loops,
         flow: main.flow,
+        authority,
         escalation: main.escalation,
         contracts: main.contracts,
         verification: main.verification,
@@ -506,6 +480,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         compiled: Vec::new(),
         policy_places,
         tool_places,
+        authority_entries,
     })
 }
 

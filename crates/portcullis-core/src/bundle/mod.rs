@@ -15,7 +15,9 @@
 //! ```
 
 mod activities;
+mod authority;
 mod contracts;
+mod credentials;
 mod diagnostic;
 mod escalation;
 mod flow;
@@ -36,6 +38,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use activities::{Activities, Activity, ActivityScope, WordRole};
+pub use authority::{AuthoritySettings, normal_party};
 pub use contracts::ContractModel;
 pub use diagnostic::{Diagnostic, nearest};
 pub use flow::FlowSettings;
@@ -79,6 +82,8 @@ pub struct Bundle {
     pub loops: LoopSettings,
     /// How strictly calls are weighed against what tools returned and the user asked for.
     pub flow: FlowSettings,
+    /// Whom and what the operator vouches for.
+    pub authority: AuthoritySettings,
     /// What replies are verified against; none: they are not.
     pub verification: Option<VerificationSettings>,
     /// From signals to a level.
@@ -103,6 +108,7 @@ pub struct Bundle {
     compiled: Vec<Compiled>,
     policy_places: Vec<Diagnostic>,
     tool_places: Vec<Diagnostic>,
+    authority_entries: Vec<authority::Entry>,
 }
 
 /// How long approvals wait, in seconds.
