@@ -90,6 +90,8 @@ pub struct Found {
     pub prompts: Vec<Texts>,
     /// Folders of other suites.
     pub recorded: Vec<Recorded>,
+    /// All honest texts, whether they are judged or not: some checks put parts of them into results.
+    pub material: Vec<String>,
     /// Lines of known files that are not of their shape.
     pub unread: usize,
 }
@@ -249,6 +251,9 @@ impl Finder {
             ..Found::default()
         };
         for ((prompts, _), texts) in self.texts {
+            if !prompts {
+                found.material.extend(texts.texts.iter().map(|(_, text)| text.clone()));
+            }
             if prompts { &mut found.prompts } else { &mut found.texts }.push(texts);
         }
         choice.check(&found.names())?;

@@ -109,6 +109,42 @@ pub fn run(mut job: Job<'_>) -> Result<Report, EvalError> {
     Ok(sums.report(&job.settings, started.elapsed().as_secs_f64()))
 }
 
+/// Holds every run against variants of it: see [`metamorphic`].
+///
+/// # Errors
+/// Those of [`run`].
+pub fn run_metamorphic(mut job: Job<'_>) -> Result<Report, EvalError> {
+    let started = Instant::now();
+    let found = data::find(&job.folder, &job.choice)?;
+    let judge = Judge { bundle: Arc::clone(&job.settings), pipeline: Arc::new(policy::pipeline()) };
+    let paragraphs = metamorphic::results::asking_paragraphs(found.material.iter().map(String::as_str));
+    let weight = |world: &World| world.lines.iter().map(|line| line.len() as u64).sum::<u64>();
+    let total: u64 = found.worlds.iter().map(weight).sum();
+    let mut finished = 0;
+    (job.progress)(0, total);
+    let check = |world: &World| metamorphic::check(world, &paragraphs, &judge);
+    let done = share::each(&found.worlds, weight, check, |world| {
+        finished += weight(world);
+        (job.progress)(finished, total);
+    });
+    let mut worlds = Vec::new();
+    let mut pairs = 0;
+    for (world, checked) in found.worlds.iter().zip(done) {
+        let checked = checked?;
+        pairs += checked.iter().map(|checked| checked.violations.of).sum::<usize>();
+        let lines = checked.iter().flat_map(|checked| &checked.lines);
+        for line in lines.filter(|_| !job.choice.seals(&world.name)) {
+            job.predictions.write(line).map_err(EvalError::Predictions)?;
+        }
+        worlds.push((world.name.as_str(), checked));
+    }
+    job.predictions.finish().map_err(EvalError::Predictions)?;
+    let (table, details) = metamorphic::sections(&worlds);
+    let sums = Sums { unread: found.unread, ..Sums::default() };
+    let report = sums.report(&job.settings, started.elapsed().as_secs_f64());
+    Ok(Report { judged: pairs, sections: vec![table], details, ..report })
+}
+
 /// Something that is judged by itself.
 #[derive(Debug)]
 enum Unit<'f> {
@@ -362,6 +398,7 @@ impl Sums {
             judged: all.judged,
             skipped,
             sections,
+            details: Vec::new(),
             seconds,
         }
     }

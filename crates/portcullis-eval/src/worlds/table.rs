@@ -26,6 +26,9 @@ pub struct Report {
     pub skipped: Vec<Skipped>,
     /// The figures.
     pub sections: Vec<Section>,
+    /// Sections that the table leaves out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<Section>,
     /// How long it took.
     pub seconds: f64,
 }
@@ -170,35 +173,46 @@ impl Section {
         Self { name: name.into(), counted, figures, rows }
     }
 
-    /// Adds the mean over the worlds, and the worst of them, where there are several.
-    #[must_use]
-    pub fn with_mean_and_worst(mut self, which: Worst) -> Self {
-        if self.rows.len() < 2 {
-            return self;
-        }
-        let n = self.rows.iter().map(|row| row.n).sum();
-        let column = |figure: usize| -> Vec<(&str, &Cell, f64)> {
-            let cells = self.rows.iter().filter_map(|row| {
-                let cell = row.figures.get(figure)?;
-                Some((row.name.as_str(), cell, cell.value()?))
-            });
-            cells.collect()
-        };
-        let mean = std::array::from_fn(|figure| {
-            let cells = column(figure);
-            let sum: f64 = cells.iter().map(|(_, _, value)| value).sum();
-            Cell::Mean(sum / cells.len().max(1) as f64, cells.len())
-        });
-        let worst = std::array::from_fn(|figure| {
-            let worst = column(figure).into_iter().max_by(|a, b| match which {
+    /// The figures that there are in a column, with the names of their rows.
+    fn column(&self, figure: usize) -> impl Iterator<Item = (&str, &Cell, f64)> {
+        self.rows.iter().filter_map(move |row| {
+            let cell = row.figures.get(figure)?;
+            Some((row.name.as_str(), cell, cell.value()?))
+        })
+    }
+
+    /// The worst row of each column.
+    pub fn worst(&self, which: Worst) -> [Cell; FIGURES] {
+        std::array::from_fn(|figure| {
+            let worst = self.column(figure).max_by(|a, b| match which {
                 Worst::Highest => a.2.total_cmp(&b.2),
                 Worst::Lowest => b.2.total_cmp(&a.2),
             });
             worst.map_or(Cell::Empty, |(name, cell, _)| Cell::Worst(name.to_owned(), Box::new(cell.clone())))
-        });
+        })
+    }
+
+    /// The mean of each column.
+    fn mean(&self) -> [Cell; FIGURES] {
+        std::array::from_fn(|figure| {
+            let values: Vec<f64> = self.column(figure).map(|(_, _, value)| value).collect();
+            match values.len() {
+                0 => Cell::Empty,
+                worlds => Cell::Mean(values.iter().sum::<f64>() / worlds as f64, worlds),
+            }
+        })
+    }
+
+    /// Adds the mean over the worlds, and the worst of them, where there are several.
+    #[must_use]
+    pub fn with_mean_and_worst(mut self, which: Worst) -> Self {
         let worlds = self.rows.len();
-        self.rows.push(Row::new(format!("mean of {worlds} worlds"), n, mean));
-        self.rows.push(Row::new("worst world", n, worst));
+        if worlds > 1 {
+            let n = self.rows.iter().map(|row| row.n).sum();
+            let (mean, worst) = (self.mean(), self.worst(which));
+            self.rows.push(Row::new(format!("mean of {worlds} worlds"), n, mean));
+            self.rows.push(Row::new("worst world", n, worst));
+        }
         self
     }
 }

@@ -44,6 +44,7 @@ Examples:
   portcullis eval worlds --data sets/
   portcullis eval worlds --data sets/ --only library --predictions library.jsonl
   portcullis eval worlds --data sets/ --totals-only kitchen --json report.json
+  portcullis eval worlds --data sets/ --metamorphic
 
 Files are known by the shape of their records: runs (`source`, `kind`, `messages`), cases (`class`, `expect`, \
 `messages`), honest texts (`source`, `text`), prompts (the same in a folder `prompts`), and runs of AgentDojo, \

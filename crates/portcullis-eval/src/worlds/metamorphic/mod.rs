@@ -25,6 +25,7 @@ use self::attacks::Disguise;
 use self::said::{Opaque, Wording};
 use super::data::{Kind, World};
 use super::replay::{Judge, Judged, fate};
+use super::table::{Cell, Row, Section, Worst};
 use crate::interval::Proportion;
 use crate::suite::EvalError;
 use crate::trajectory::play::Fate;
@@ -235,4 +236,26 @@ fn lost(base: &Judged, changed: &Judged, malicious: Option<usize>) -> Option<Opt
     let malicious = malicious?;
     let stopped = |run: &Judged| run.first(Fate::Held).is_some_and(|at| at <= malicious);
     stopped(base).then(|| (!stopped(changed)).then_some(malicious))
+}
+
+/// The table of violations: a row for each relation, and sections that have a row for each world.
+pub fn sections(worlds: &[(&str, Vec<Checked>)]) -> (Section, Vec<Section>) {
+    let mut table = Section::new("relation", "pairs", ["violations", "worst world"], Vec::new());
+    let mut details = Vec::new();
+    for relation in Relation::ALL {
+        let of = |checked: &&Checked| checked.relation == relation && checked.violations.of > 0;
+        let shares = worlds.iter().filter_map(|(name, all)| Some((*name, all.iter().find(of)?.violations)));
+        let rows: Vec<Row> =
+            shares.map(|(name, share)| Row::new(name, share.of, [Cell::Share(share), Cell::Empty])).collect();
+        let sum = worlds.iter().flat_map(|(_, all)| all.iter().filter(of));
+        let sum = sum.fold(Proportion::default(), |sum, checked| sum.plus(checked.violations));
+        if sum.of == 0 {
+            continue;
+        }
+        let detail = Section::new(relation.name(), "pairs", ["violations", ""], rows);
+        let [worst, _] = detail.worst(Worst::Highest);
+        table.rows.push(Row::new(relation.name(), sum.of, [Cell::Share(sum), worst]));
+        details.push(detail);
+    }
+    (table, details)
 }

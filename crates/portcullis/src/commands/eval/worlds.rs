@@ -32,10 +32,13 @@ pub(super) struct Args {
     /// Tell nothing but totals of this world: no predictions, no rules; can be given more than once
     #[arg(long, value_name = "NAME")]
     totals_only: Vec<String>,
+    /// Hold every run against variants of it that must not change a verdict, and print the violations
+    #[arg(long)]
+    metamorphic: bool,
     /// Write the report as JSON to a file; `-` for standard output
     #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
     json: Json,
-    /// Write one line a run, text or prompt: what was decided
+    /// Write one line a run, text or prompt: what was decided; with --metamorphic one line a violation
     #[arg(long, value_name = "F.jsonl")]
     predictions: Option<PathBuf>,
 }
@@ -62,7 +65,7 @@ impl Args {
                 bar.set_position(done);
             },
         };
-        let report = worlds::run(job);
+        let report = if self.metamorphic { worlds::run_metamorphic(job) } else { worlds::run(job) };
         bar.finish_and_clear();
         let report = report.map_err(|error| {
             Failure::unreadable(error)
@@ -81,12 +84,12 @@ impl Args {
             }
             write_report(path, &report).map_err(|error| unwritable(path, &error))?;
         }
-        show(&report)?;
+        show(&report, self.metamorphic)?;
         Ok(exit::YES)
     }
 }
 
-fn show(report: &Report) -> Result<(), Failure> {
+fn show(report: &Report, metamorphic: bool) -> Result<(), Failure> {
     let mut out = Out::new();
     for line in report.table().markdown() {
         out.line(format_args!("{}", out::clean_line(&line)))?;
@@ -97,10 +100,14 @@ fn show(report: &Report) -> Result<(), Failure> {
         let records = out::count(skipped.count, "record", "records");
         out.line(format_args!("{notice}SKIPPED{notice:#} {records}: {}", out::clean_line(&skipped.why)))?;
     }
-    out.line(format_args!(
-        "95 % intervals by Wilson; of suites and of characters by cluster bootstrap over tasks and texts"
-    ))?;
-    out.line(format_args!("{} judged in {:.1} s", report.judged, report.seconds))?;
+    match metamorphic {
+        true => out.line(format_args!("95 % intervals by Wilson, over all runs and of the worst world"))?,
+        false => out.line(format_args!(
+            "95 % intervals by Wilson; of suites and of characters by cluster bootstrap over tasks and texts"
+        ))?,
+    }
+    let judged = if metamorphic { "pairs of runs" } else { "runs, texts and prompts" };
+    out.line(format_args!("{} {judged} in {:.1} s", report.judged, report.seconds))?;
     out.line(format_args!("settings {}", report.bundle))?;
     out.line(format_args!("configuration {}", report.configuration))?;
     out.finish()
