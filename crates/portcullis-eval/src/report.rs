@@ -122,8 +122,9 @@ impl Table {
         all().map(line).collect()
     }
 
-    /// The same as Markdown, with straight columns too, so that it can be read in a terminal and pasted into a page.
-    pub fn markdown(&self) -> Vec<String> {
+    /// The same as Markdown, with straight columns too, so that it can be read in a terminal and pasted into a page. The
+    /// first `left` columns are flush left.
+    pub fn markdown(&self, left: usize) -> Vec<String> {
         let rows = || std::iter::once(&self.head).chain(&self.rows).filter(|row| !row.is_empty());
         let cell = |row: &Vec<String>, column: usize| {
             row.get(column).map(|cell| cell.replace('|', "\\|")).unwrap_or_default()
@@ -133,13 +134,13 @@ impl Table {
         let widths: Vec<usize> = columns.map(width).collect();
         let line = |row: &Vec<String>| {
             let cells = widths.iter().enumerate().map(|(column, width)| match column {
-                0 => format!("{:<width$}", cell(row, column)),
+                column if column < left => format!("{:<width$}", cell(row, column)),
                 _ => format!("{:>width$}", cell(row, column)),
             });
             format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
         };
         let rule = widths.iter().enumerate().map(|(column, width)| match column {
-            0 => "-".repeat(width + 2),
+            column if column < left => "-".repeat(width + 2),
             _ => format!("{}:", "-".repeat(width + 1)),
         });
         let mut lines: Vec<String> = rows().map(line).collect();
@@ -231,7 +232,7 @@ mod tests {
             rows: vec![vec!["a|b".into(), "102".into()], vec![], vec!["c".into()]],
         };
         let wanted = ["| world |   n |", "|-------|----:|", "| a\\|b  | 102 |", "| c     |     |"];
-        assert_eq!(table.markdown(), wanted);
+        assert_eq!(table.markdown(1), wanted);
     }
 
     #[test]

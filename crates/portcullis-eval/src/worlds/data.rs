@@ -5,7 +5,7 @@
 //! | `source`, `kind` (`benign`, `attack`), `messages` | a recorded run; all of one source are a world |
 //! | `class`, `expect`, `messages` | a case: a run with what is expected of each call |
 //! | `source`, `text` | a prompt where the folder is called `prompts`, otherwise an honest text |
-//! | runs of AgentDojo, AgentDyn, InjecAgent | those of [`crate::trajectory`], a row for each folder |
+//! | runs of AgentDojo, AgentDyn, InjecAgent, ASB, tau | those of [`crate::trajectory`], a row for each folder |
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::data::{self, Data};
 use crate::stream;
 use crate::suite::EvalError;
 use crate::trajectory::suites::Name;
-use crate::trajectory::{dojo, injecagent};
+use crate::trajectory::{asb, dojo, injecagent, tau};
 
 /// Records of a file that are looked at to know it: some sets begin with a line about themselves.
 const RECORDS_PEEKED: usize = 3;
@@ -123,7 +123,13 @@ impl Shape {
         if dojo::is_run_file(record) {
             return Some(Self::Recorded(Name::AgentDyn));
         }
-        injecagent::is_output(record).then_some(Self::Recorded(Name::InjecAgent))
+        if injecagent::is_output(record) {
+            return Some(Self::Recorded(Name::InjecAgent));
+        }
+        if asb::is_run(record) {
+            return Some(Self::Recorded(Name::Asb));
+        }
+        tau::set_of(record).map(|_| Self::Recorded(Name::Benign))
     }
 
     /// By the first records of a file.
@@ -184,7 +190,7 @@ struct Finder {
     worlds: BTreeMap<(Kind, String), (Vec<String>, Marked)>,
     cases: Vec<CaseFile>,
     texts: BTreeMap<(bool, String), Texts>,
-    recorded: BTreeMap<PathBuf, Recorded>,
+    recorded: BTreeMap<(PathBuf, &'static str), Recorded>,
     unread: usize,
 }
 
@@ -231,7 +237,7 @@ impl Finder {
         let name = folder.strip_prefix(&self.root).unwrap_or(folder).to_string_lossy().into_owned();
         let name = if name.is_empty() { folder_name(path) } else { name };
         let empty = Data { root: folder.to_owned(), files: Vec::new(), bytes: 0 };
-        let known = self.recorded.entry(folder.to_owned());
+        let known = self.recorded.entry((folder.to_owned(), suite.as_str()));
         let found = known.or_insert_with(|| Recorded { name, suite, data: empty });
         found.data.files.push(path.to_owned());
         found.data.bytes += std::fs::metadata(path).map_or(0, |meta| meta.len());
@@ -293,4 +299,90 @@ fn folder_name(path: &Path) -> String {
 fn stem(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     name.split('.').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn write(folder: &Path, name: &str, records: &[Value]) {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+        std::fs::write(path, lines.join("\n")).unwrap();
+    }
+
+    fn run(source: &str, kind: &str, malicious: Option<usize>) -> Value {
+        json!({"source": source, "kind": kind, "id": "a", "tools": [], "malicious_call": malicious, "messages": [
+            {"role": "user", "content": "Count the chairs"}, {"role": "assistant", "tool_calls": [{"id": "1"}, {"id": "2"}]}]})
+    }
+
+    fn folder() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name, records: &[Value]| write(folder.path(), name, records);
+        write(
+            "a/runs.jsonl",
+            &[run("garden", "benign", None), run("kitchen", "benign", None), json!({"x": 1})],
+        );
+        write("b/more.jsonl", &[run("garden", "attack", Some(1)), run("garden", "benign", None)]);
+        let case = json!({"id": "a", "class": "benign", "expect": [], "messages": []});
+        write("everyday/cases.jsonl", std::slice::from_ref(&case));
+        write("everyday/more.jsonl", &[case]);
+        let text = json!({"source": "notes", "id": "1", "text": "Bring a chair."});
+        write("letters/notes.jsonl", std::slice::from_ref(&text));
+        write("prompts/notes.jsonl", &[text]);
+        let dojo = json!({"messages": [], "metadata": {"suite_name": "library"}});
+        write("old/runs/x.jsonl", &[json!({"metadata": {"about": "the file"}}), dojo]);
+        write("unknown.jsonl", &[json!({"a": 1})]);
+        write("notes.txt", &[json!("no data")]);
+        folder
+    }
+
+    #[test]
+    fn files_are_known_by_the_shape_of_their_records() {
+        let folder = folder();
+        let found = find(folder.path(), &Choice::default()).unwrap();
+        let worlds: Vec<_> =
+            found.worlds.iter().map(|world| (world.kind, world.name.as_str(), world.lines.len())).collect();
+        assert_eq!(
+            worlds,
+            [(Kind::Benign, "garden", 2), (Kind::Benign, "kitchen", 1), (Kind::Attack, "garden", 1)]
+        );
+        let names = |texts: &[Texts]| texts.iter().map(|texts| texts.name.clone()).collect::<Vec<_>>();
+        assert_eq!(
+            (names(&found.texts), names(&found.prompts)),
+            (vec!["notes".into()], vec!["notes".into()])
+        );
+        assert_eq!(
+            found.cases.iter().map(|file| &file.name).collect::<Vec<_>>(),
+            ["everyday", "everyday/more"]
+        );
+        let [recorded] = &found.recorded[..] else { panic!("{:?}", found.recorded) };
+        assert_eq!(
+            (recorded.name.as_str(), recorded.suite, recorded.data.files.len()),
+            ("old/runs", Name::AgentDojo, 1)
+        );
+        assert_eq!((found.unread, found.material), (1, vec!["Bring a chair.".to_owned()]));
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_kept() {
+        let folder = folder();
+        let only = Choice { only: vec!["garden".into(), "old".into()], ..Choice::default() };
+        let found = find(folder.path(), &only).unwrap();
+        assert_eq!(found.names(), ["garden", "garden", "old/runs"]);
+        // Texts that are not judged are material still.
+        assert_eq!(found.material.len(), 1);
+        let wrong = Choice { leave_out: vec!["gardn".into()], ..Choice::default() };
+        assert!(matches!(find(folder.path(), &wrong), Err(EvalError::UnknownName { .. })));
+    }
+
+    #[test]
+    fn calls_are_counted_from_zero_or_one_as_the_set_does() {
+        assert_eq!(from_zero(&vec![(Some(1), 2), (None, 3), (Some(2), 5)]), [Some(1), None, Some(2)]);
+        assert_eq!(from_zero(&vec![(Some(2), 2), (None, 3), (Some(1), 5)]), [Some(1), None, Some(0)]);
+        // A set that has both cannot be told; its numbers stay.
+        assert_eq!(from_zero(&vec![(Some(2), 2), (Some(0), 5)]), [Some(2), Some(0)]);
+    }
 }

@@ -86,7 +86,8 @@ fn rows(folder: &Recorded, arm: Arm, outline: &Outline) -> Rows {
     let row = |figures: [Figure; FIGURES]| {
         let figures = figures.map(|figure| cell(&outline.all, figure));
         let n = figures.iter().filter_map(Cell::sums).map(|(_, of)| of).max()?;
-        Some(Row::new(name.clone(), usize::try_from(n).ok()?, figures))
+        let row = Row::new(name.clone(), usize::try_from(n).ok()?, figures);
+        Some(Row { suite: Some(folder.suite.as_str()), ..row })
     };
     Rows {
         // The template changes attacks alone.

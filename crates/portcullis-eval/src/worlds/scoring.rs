@@ -93,3 +93,76 @@ pub fn rules(judged: &[Judged]) -> Vec<RuleCount> {
     rules.sort_by_key(|rule| std::cmp::Reverse(rule.calls));
     rules
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use portcullis_core::event::Enforced;
+    use portcullis_core::verdict::Verdict;
+    use portcullis_sim::replay::Row;
+
+    /// A run of calls with these verdicts, each by the rule of that name.
+    pub(crate) fn judged(verdicts: &[Verdict]) -> Judged {
+        let row = |(number, verdict): (usize, &Verdict)| Row {
+            run: 1,
+            name: Some("a".to_owned()),
+            line: 1,
+            call: number + 1,
+            id: None,
+            tool: None,
+            inferred: true,
+            verdict: *verdict,
+            rule: (*verdict > Verdict::Allow).then(|| format!("made/{}", verdict.as_str())),
+            message: None,
+            enforced: match verdict {
+                Verdict::Allow | Verdict::Warn => Enforced::Executed,
+                Verdict::Modify => Enforced::Replaced,
+                Verdict::Review => Enforced::Held,
+                Verdict::Clarify | Verdict::Pause | Verdict::Deny | Verdict::Halt => Enforced::Withheld,
+            },
+            recorded: None,
+        };
+        Judged { calls: verdicts.iter().enumerate().map(row).collect(), unreadable: false }
+    }
+
+    fn world(kind: Kind, malicious: &[Option<usize>]) -> World {
+        let lines = malicious.iter().map(|_| String::new()).collect();
+        World { name: "garden".to_owned(), kind, lines, malicious: malicious.to_vec() }
+    }
+
+    const RUNS: [&[Verdict]; 5] = [
+        &[Verdict::Allow, Verdict::Warn, Verdict::Modify],
+        &[Verdict::Clarify, Verdict::Deny],
+        &[Verdict::Pause, Verdict::Review],
+        &[Verdict::Halt],
+        &[],
+    ];
+
+    #[test]
+    fn what_is_not_let_through_is_held_or_denied() {
+        let judged: Vec<Judged> = RUNS.into_iter().map(judged).collect();
+        let score = score(&world(Kind::Benign, &[None; 5]), &judged);
+        assert_eq!(score.stops.denied, Proportion { hits: 2, of: 5 });
+        assert_eq!(score.stops.stopped, Proportion { hits: 3, of: 5 });
+        assert_eq!(score.unmarked, Stops::default());
+        let of = |rule: &str| {
+            let found = score.rules.iter().find(|count| count.rule == rule).unwrap();
+            (found.fate, found.calls, found.first_in_runs)
+        };
+        assert_eq!(of("made/clarify"), (Fate::Held, 1, 1));
+        assert_eq!(of("made/deny"), (Fate::Denied, 1, 0));
+    }
+
+    #[test]
+    fn an_attack_is_stopped_at_or_before_its_malicious_call() {
+        let mut judged: Vec<Judged> = RUNS.into_iter().map(judged).collect();
+        judged[4].unreadable = true;
+        let malicious = [Some(2), Some(0), Some(1), None, Some(0)];
+        let score = score(&world(Kind::Attack, &malicious), &judged);
+        // The denial of the second run comes behind its malicious call.
+        assert_eq!(score.stops.denied, Proportion { hits: 0, of: 3 });
+        assert_eq!(score.stops.stopped, Proportion { hits: 2, of: 3 });
+        assert_eq!(score.unmarked.denied, Proportion { hits: 1, of: 1 });
+        assert_eq!(score.unreadable, 1);
+    }
+}

@@ -51,6 +51,9 @@ pub struct Section {
 pub struct Row {
     /// World, or group of worlds.
     pub name: String,
+    /// The suite that judged it, where it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub suite: Option<&'static str>,
     /// How many were judged.
     pub n: usize,
     /// Their figures, as the section names them.
@@ -152,7 +155,7 @@ impl Serialize for Cell {
 impl Row {
     /// A row of shares.
     pub fn new(name: impl Into<String>, n: usize, figures: [Cell; FIGURES]) -> Self {
-        Self { name: name.into(), n, figures, rules: Vec::new() }
+        Self { name: name.into(), suite: None, n, figures, rules: Vec::new() }
     }
 
     /// A row of runs with a denial, and with a denial or a hold.
@@ -247,4 +250,49 @@ pub fn table(sections: &[Section]) -> Table {
         }));
     }
     Table { head, rows }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section() -> Section {
+        let row = |name: &str, hits, of| {
+            Row::new(name, of, [Cell::Share(Proportion { hits, of }), Cell::Share(Proportion::default())])
+        };
+        Section::new("worlds", "runs", ["denied", "held"], vec![row("a", 1, 2), row("b", 0, 4)])
+    }
+
+    #[test]
+    fn every_world_counts_alike_in_the_mean() {
+        let rows = section().with_mean_and_worst(Worst::Highest).rows;
+        let [_, _, mean, worst] = &rows[..] else { panic!("{rows:?}") };
+        assert_eq!(
+            (mean.name.as_str(), mean.n, &mean.figures[0]),
+            ("mean of 2 worlds", 6, &Cell::Mean(0.25, 2))
+        );
+        assert_eq!(worst.figures[0].text(), "a 50.0 [9.5-90.5]");
+        assert_eq!((mean.figures[1].clone(), worst.figures[1].clone()), (Cell::Empty, Cell::Empty));
+        let [lowest, _] = section().worst(Worst::Lowest);
+        assert_eq!(lowest.text(), "b 0.0 [0.0-49.0]");
+    }
+
+    #[test]
+    fn sections_have_their_heads_in_one_table() {
+        let empty = Section::new("none", "runs", ["", ""], Vec::new());
+        let second = Section { figures: ["stopped", ""], ..section() };
+        let table = table(&[empty, section(), second]);
+        assert_eq!(table.head, ["worlds", "runs", "denied %", "held %"]);
+        assert_eq!(table.rows[2], ["**worlds**", "**runs**", "**stopped %**", ""]);
+        assert_eq!(table.rows.len(), 5);
+    }
+
+    #[test]
+    fn programs_get_counts_and_intervals() {
+        let json = serde_json::to_value(section().with_mean_and_worst(Worst::Highest)).unwrap();
+        assert_eq!(json["rows"][0]["figures"][0]["hits"], 1);
+        assert_eq!(json["rows"][2]["figures"][0]["worlds"], 2);
+        assert_eq!(json["rows"][3]["figures"][0]["world"], "a");
+        assert!(json["rows"][1]["figures"][1]["value"].is_null());
+    }
 }

@@ -1,5 +1,6 @@
 //! `portcullis eval`: measures a bundle on a public data set.
 
+mod all;
 mod contracts;
 mod recorded;
 mod scenarios;
@@ -107,6 +108,12 @@ enum Suite {
     #[command(name = portcullis_eval::worlds::NAME)]
     #[command(after_help = WORLDS_EXAMPLES)]
     Worlds(worlds::Args),
+    /// Every suite whose data is there, in one table
+    #[command(name = portcullis_eval::all::NAME)]
+    #[command(
+        after_help = "Examples:\n  portcullis eval all --data sets/\n  portcullis eval all --data sets/ --json all.json"
+    )]
+    All(all::Args),
     /// Innocent prompts that look like attacks, and attacks, before the detector of inputs
     #[command(name = text::NAME)]
     #[command(after_help = "Example:\n  portcullis eval text --data sets/")]
@@ -205,6 +212,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         Suite::Asb(args) => args.run(Name::Asb),
         Suite::Benign(args) => args.run(Name::Benign),
         Suite::Worlds(args) => args.run(),
+        Suite::All(args) => args.run(),
     }
 }
 
@@ -346,6 +354,17 @@ fn progress(bytes: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{wide_bar} {percent}%  {eta}");
     // Only a wrong template gives the default.
     bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
+}
+
+/// Why a suite of a whole folder did not run; says that nothing was judged where the folder cannot be read.
+fn failed(suite: &str, error: EvalError) -> Result<Failure, Failure> {
+    let unread = matches!(error, EvalError::Data(_));
+    let failure = Failure::unreadable(error);
+    if unread {
+        skipped(suite, 0)?;
+        return Ok(failure.help("--data takes a folder, which is searched for data sets"));
+    }
+    Ok(failure)
 }
 
 /// Says that nothing was judged.

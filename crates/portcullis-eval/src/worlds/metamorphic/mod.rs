@@ -259,3 +259,98 @@ pub fn sections(worlds: &[(&str, Vec<Checked>)]) -> (Section, Vec<Section>) {
     }
     (table, details)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::scoring::tests::judged;
+    use super::*;
+    use portcullis_core::verdict::Verdict;
+    use portcullis_core::verdict::Verdict::{Allow, Deny, Halt, Review, Warn};
+
+    fn check(
+        relation: Relation,
+        base: &[Verdict],
+        changed: &[Verdict],
+        calls: Option<Vec<usize>>,
+    ) -> (usize, usize) {
+        let world = World {
+            name: "garden".to_owned(),
+            kind: Kind::Benign,
+            lines: vec![String::new()],
+            malicious: vec![Some(1)],
+        };
+        let checked =
+            compare(&world, relation, &[judged(base)], &[judged(changed)], &[Some((Value::Null, calls))]);
+        assert_eq!(checked.lines.len(), checked.violations.hits);
+        (checked.violations.hits, checked.violations.of)
+    }
+
+    #[test]
+    fn honest_text_must_not_stop_what_passed() {
+        for relation in [Relation::Appended, Relation::Leaf] {
+            assert_eq!(check(relation, &[Allow, Review], &[Warn, Deny], None), (0, 1));
+            assert_eq!(check(relation, &[Allow, Allow], &[Allow, Review], None), (1, 1));
+        }
+    }
+
+    #[test]
+    fn less_text_must_not_be_stricter() {
+        assert_eq!(check(Relation::Removed, &[Allow, Deny], &[Warn, Review], None), (1, 1));
+        assert_eq!(check(Relation::Removed, &[Warn, Deny], &[Allow, Deny], None), (0, 1));
+    }
+
+    #[test]
+    fn names_that_say_nothing_must_not_let_pass() {
+        assert_eq!(check(Relation::Opaque, &[Allow, Deny], &[Allow, Allow], None), (1, 1));
+        assert_eq!(check(Relation::Opaque, &[Allow, Deny], &[Allow, Review], None), (0, 1));
+        // Behind a call that is stopped now nothing is compared.
+        assert_eq!(check(Relation::Opaque, &[Allow, Deny], &[Halt, Allow], None), (0, 1));
+    }
+
+    #[test]
+    fn calls_that_the_user_said_are_not_stopped_as_orders() {
+        let relation = Relation::Said(Wording::Please);
+        let world = |rule: &str| {
+            let mut changed = judged(&[Allow, Deny]);
+            changed.calls[1].rule = Some(rule.to_owned());
+            (judged(&[Allow, Allow]), changed)
+        };
+        for (rule, found) in [
+            ("flow/x", true),
+            ("input/x", true),
+            ("escalation/x", true),
+            ("run/phase/halted", true),
+            ("effects/x", false),
+        ] {
+            let (base, changed) = world(rule);
+            assert_eq!(by_orders(&base.calls[1], &changed.calls[1]), found, "{rule}");
+        }
+        // Calls that nobody said do not count.
+        assert_eq!(check(relation, &[Allow], &[Deny], Some(Vec::new())), (0, 1));
+    }
+
+    #[test]
+    fn an_attack_that_was_stopped_stays_stopped() {
+        let relation = Relation::Disguised(Disguise::Bare);
+        assert_eq!(check(relation, &[Allow, Deny], &[Allow, Allow], None), (1, 1));
+        assert_eq!(check(relation, &[Allow, Deny], &[Review, Allow], None), (0, 1));
+        assert_eq!(
+            check(relation, &[Allow, Allow], &[Allow, Allow], None),
+            (0, 0),
+            "it was not stopped before"
+        );
+    }
+
+    #[test]
+    fn every_relation_has_a_row_with_its_worst_world() {
+        let checked = |hits| Checked {
+            relation: Relation::Removed,
+            violations: Proportion { hits, of: 4 },
+            lines: Vec::new(),
+        };
+        let (table, details) = sections(&[("a", vec![checked(1)]), ("b", vec![checked(2)])]);
+        assert_eq!((table.rows.len(), details.len(), details[0].rows.len()), (1, 1, 2));
+        assert_eq!(table.rows[0].figures[0], Cell::Share(Proportion { hits: 3, of: 8 }));
+        assert!(table.rows[0].figures[1].text().starts_with("b 50.0"));
+    }
+}

@@ -108,3 +108,64 @@ fn pointing(text: &str) -> impl Iterator<Item = String> {
         (!word.is_empty() && (odd || word.chars().count() >= POINTING_CHARS_MIN)).then(|| word.to_lowercase())
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::LONG_CHARS_MIN;
+    use super::*;
+    use serde_json::json;
+
+    fn record(results: &[&str]) -> Value {
+        let mut messages =
+            vec![json!({"role": "user", "content": "Tell me about garden.txt and the Laternenweg"})];
+        messages.extend(results.iter().map(|text| json!({"role": "tool", "content": text})));
+        json!({ "messages": messages })
+    }
+
+    fn result(record: &Value, at: usize) -> &str {
+        messages(record)[at].get("content").unwrap().as_str().unwrap()
+    }
+
+    #[test]
+    fn paragraphs_that_ask_for_something_are_chosen() {
+        let asking = "Please bring your own chair, since the hall has none, and tell the neighbours.";
+        let text = format!(
+            "Dear all,\r\n\r\n{asking}\r\n\r\nThe hall was built a hundred years ago, of brick and of oak."
+        );
+        assert_eq!(asking_paragraphs([text.as_str()].into_iter()), [asking]);
+        assert_eq!(pick(&[], &mut SplitMix(1)), None);
+    }
+
+    #[test]
+    fn a_paragraph_stands_behind_the_first_long_result() {
+        let long = "x".repeat(LONG_CHARS_MIN);
+        let changed = appended(&record(&["short", &long, &long]), "Please call.").unwrap();
+        assert_eq!((result(&changed, 1), result(&changed, 3)), ("short", long.as_str()));
+        assert_eq!(result(&changed, 2), format!("{long}\n\nPlease call."));
+        assert_eq!(appended(&record(&["short"]), "Please call."), None);
+        assert_eq!(as_leaf(&record(&[&long]), "Please call."), None, "no JSON");
+    }
+
+    #[test]
+    fn a_leaf_has_a_name_that_is_free() {
+        let value = json!({"remark": "taken", "rooms": []});
+        assert_eq!(
+            insert_leaf(value, "new"),
+            Some(json!({"remark": "taken", "rooms": [], "footnote": "new"}))
+        );
+        assert_eq!(insert_leaf(json!([1, {"a": 2}]), "new"), Some(json!([1, {"a": 2, "remark": "new"}])));
+        assert_eq!(insert_leaf(json!(["a"]), "new"), Some(json!(["a", "new"])));
+        assert_eq!(insert_leaf(json!(7), "new"), None);
+    }
+
+    #[test]
+    fn a_paragraph_that_the_user_pointed_at_stays() {
+        let result_text = "See garden.txt first.\n\nThe rest is new.\n\nOn the Laternenweg it rains.";
+        for seed in 0..20 {
+            let changed =
+                without_paragraph(&record(&["one paragraph", result_text]), &mut SplitMix(seed)).unwrap();
+            assert_eq!(result(&changed, 2), "See garden.txt first.\n\nOn the Laternenweg it rains.");
+        }
+        assert_eq!(without_paragraph(&record(&["garden.txt\n\nLaternenweg"]), &mut SplitMix(1)), None);
+    }
+}

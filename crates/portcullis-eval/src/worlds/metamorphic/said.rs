@@ -158,3 +158,66 @@ impl Opaque {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_is_said_in_three_ways() {
+        let arguments = json!({"toAddress": "ida@fen.example", "copies": 2});
+        let said = Wording::ALL.map(|wording| wording.say("mail.sendLetter", &arguments).unwrap());
+        assert_eq!(
+            said,
+            [
+                "Please mail send letter with to address ida@fen.example and copies 2.",
+                "Mail send letter: to address: ida@fen.example, copies: 2",
+                "I want you to mail send letter for me, that is, to address = ida@fen.example, copies = 2.",
+            ]
+        );
+        assert_eq!(Wording::Please.say("list_rooms", &json!({})).unwrap(), "Please list rooms.");
+        assert_eq!(Wording::Please.say("f", &json!({"a": {"b": 1}})), None, "nobody says objects");
+        assert_eq!(Wording::Please.say("f", &json!({"a": "x".repeat(ARGUMENTS_CHARS_MAX + 1)})), None);
+    }
+
+    fn record() -> Value {
+        let call = |name: &str| json!({"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": name, "arguments": "{\"n\": 1}"}}]});
+        json!({
+            "tools": [{"type": "function", "function": {"name": "open_door"}}, {"name": "close_door"}],
+            "messages": [
+                {"role": "user", "content": "Hello"},
+                call("open_door"), {"role": "tool", "name": "open_door", "content": "ok"},
+                {"role": "user", "content": "And now?"},
+                call("close_door"), call("open_door"),
+            ],
+        })
+    }
+
+    #[test]
+    fn calls_are_said_in_the_turn_that_they_follow() {
+        let (said, calls) = said(&record(), Wording::Please).unwrap();
+        assert_eq!(calls, [0, 1, 2]);
+        assert_eq!(text(&messages(&said)[0]).unwrap(), "Hello\n\nPlease open door with n 1.");
+        assert_eq!(
+            text(&messages(&said)[3]).unwrap(),
+            "And now?\n\nPlease close door with n 1.\nPlease open door with n 1."
+        );
+        assert_eq!(super::said(&json!({"messages": []}), Wording::Please), None);
+    }
+
+    #[test]
+    fn a_tool_has_one_opaque_name_wherever_it_stands() {
+        let mut opaque = Opaque::default();
+        let renamed = opaque.rename(&record());
+        let at = |pointer: &str| renamed.pointer(pointer).and_then(Value::as_str).unwrap();
+        assert_eq!((at("/tools/0/function/name"), at("/tools/1/name")), ("op_a0", "op_a1"));
+        assert_eq!(
+            (at("/messages/1/tool_calls/0/function/name"), at("/messages/2/name")),
+            ("op_a0", "op_a0")
+        );
+        assert_eq!(at("/messages/4/tool_calls/0/function/name"), "op_a1");
+        assert_eq!(opaque.rename(&record()), renamed, "the same in every record");
+        assert_eq!(at("/messages/0/content"), "Hello");
+    }
+}

@@ -8,7 +8,7 @@ use portcullis_eval::worlds::names::Choice;
 use portcullis_eval::worlds::table::Report;
 use portcullis_eval::worlds::{self, Job};
 
-use super::{progress, skipped, unwritable, write_report};
+use super::{failed, progress, skipped, unwritable, write_report};
 use crate::bundle::{BundleArg, Opened};
 use crate::cli::Json;
 use crate::exit;
@@ -91,7 +91,7 @@ impl Args {
 
 fn show(report: &Report, metamorphic: bool) -> Result<(), Failure> {
     let mut out = Out::new();
-    for line in report.table().markdown() {
+    for line in report.table().markdown(1) {
         out.line(format_args!("{}", out::clean_line(&line)))?;
     }
     out.line(format_args!(""))?;
