@@ -67,10 +67,10 @@ impl Args {
         };
         let report = if self.metamorphic { worlds::run_metamorphic(job) } else { worlds::run(job) };
         bar.finish_and_clear();
-        let report = report.map_err(|error| {
-            Failure::unreadable(error)
-                .help("--data takes a folder with recorded runs; see docs/evaluation.md")
-        })?;
+        let report = match report {
+            Ok(report) => report,
+            Err(error) => return Err(failed(worlds::NAME, error)?),
+        };
         if report.judged == 0 {
             skipped(worlds::NAME, report.skipped.iter().map(|skipped| skipped.count).sum())?;
             return Ok(exit::INCOMPLETE);
@@ -106,8 +106,11 @@ fn show(report: &Report, metamorphic: bool) -> Result<(), Failure> {
             "95 % intervals by Wilson; of suites and of characters by cluster bootstrap over tasks and texts"
         ))?,
     }
-    let judged = if metamorphic { "pairs of runs" } else { "runs, texts and prompts" };
-    out.line(format_args!("{} {judged} in {:.1} s", report.judged, report.seconds))?;
+    let judged = match metamorphic {
+        true => out::count(report.judged, "pair of runs", "pairs of runs"),
+        false => out::count(report.judged, "record", "records"),
+    };
+    out.line(format_args!("{judged} judged in {:.1} s", report.seconds))?;
     out.line(format_args!("settings {}", report.bundle))?;
     out.line(format_args!("configuration {}", report.configuration))?;
     out.finish()
