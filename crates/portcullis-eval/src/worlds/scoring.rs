@@ -72,7 +72,7 @@ pub fn score(world: &World, judged: &[Judged]) -> Score {
 }
 
 /// What stopped calls, most frequent first.
-pub fn rules(judged: &[Judged]) -> Vec<RuleCount> {
+pub fn rules<'j>(judged: impl IntoIterator<Item = &'j Judged>) -> Vec<RuleCount> {
     let mut counts: BTreeMap<(String, Fate), (usize, usize)> = BTreeMap::new();
     for run in judged {
         let first = run.first(Fate::Held);

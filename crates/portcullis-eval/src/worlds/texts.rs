@@ -132,6 +132,14 @@ pub struct Bucket {
     pub stopped: Proportion,
 }
 
+impl Bucket {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self { halted: self.halted.plus(other.halted), stopped: self.stopped.plus(other.stopped) }
+    }
+}
+
 /// Gives each prompt to an agent as its user's first words. Counts by length, with a line for each prompt.
 ///
 /// # Errors

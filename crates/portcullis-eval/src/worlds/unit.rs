@@ -2,12 +2,15 @@
 
 use serde_json::{Value, json};
 
+use super::cases::Case;
 use super::data::{CaseFile, Found, Kind, Recorded, Texts, World};
 use super::recorded::{self, Arm};
 use super::replay::{Judge, Judged, fate};
-use super::table::{Cell, Row, Section};
+use super::sums::Part;
+use super::table::{Cell, Row};
 use super::texts::{self, BUCKETS, Bucket};
 use super::{cases, scoring};
+use crate::interval::Proportion;
 use crate::suite::EvalError;
 use crate::trajectory::play::Fate;
 
@@ -71,14 +74,7 @@ impl<'f> Unit<'f> {
 /// What a unit gives.
 #[derive(Debug, Default)]
 pub(super) struct Done {
-    pub(super) benign: Vec<Row>,
-    pub(super) attacks: Vec<Row>,
-    pub(super) unmarked: Vec<Row>,
-    pub(super) cases: Vec<Section>,
-    pub(super) suites_benign: Vec<Row>,
-    pub(super) suites_attacks: Vec<Row>,
-    pub(super) cut: Vec<Row>,
-    pub(super) touched: Vec<Row>,
+    pub(super) rows: Vec<(Part, Row)>,
     pub(super) buckets: [Bucket; BUCKETS],
     pub(super) judged: usize,
     pub(super) unread: usize,
@@ -90,8 +86,7 @@ impl Done {
     /// Leaves nothing but totals.
     pub(super) fn seal(&mut self) {
         self.predictions.clear();
-        let rows = [&mut self.benign, &mut self.attacks, &mut self.unmarked];
-        for row in rows.into_iter().flatten().chain(self.cases.iter_mut().flat_map(|part| &mut part.rows)) {
+        for (_, row) in &mut self.rows {
             row.rules.clear();
         }
     }
@@ -100,21 +95,22 @@ impl Done {
 fn run_world(world: &World, judge: &Judge) -> Result<Done, EvalError> {
     let judged = judge.lines(world.lines.iter().map(String::as_str))?;
     let score = scoring::score(world, &judged);
-    let kind = if world.kind == Kind::Benign { "benign" } else { "attack" };
-    let mut done = Done {
+    let (kind, part) = match world.kind {
+        Kind::Benign => ("benign", Part::Benign),
+        Kind::Attack => ("attack", Part::Attacks),
+    };
+    let stops = [(part, score.stops), (Part::Unmarked, score.unmarked)];
+    let rows = stops
+        .into_iter()
+        .filter(|(_, stops)| stops.stopped.of > 0)
+        .map(|(part, stops)| (part, Row::of(&world.name, stops, score.rules.clone())));
+    Ok(Done {
+        rows: rows.collect(),
         judged: judged.len() - score.unreadable,
         unread: score.unreadable,
         predictions: lines(&world.name, kind, &judged),
         ..Done::default()
-    };
-    if score.stops.stopped.of > 0 {
-        let rows = if world.kind == Kind::Benign { &mut done.benign } else { &mut done.attacks };
-        rows.push(Row::of(&world.name, score.stops, score.rules.clone()));
-    }
-    if score.unmarked.stopped.of > 0 {
-        done.unmarked.push(Row::of(&world.name, score.unmarked, score.rules));
-    }
-    Ok(done)
+    })
 }
 
 /// A line of predictions for each run.
@@ -137,29 +133,28 @@ fn run_cases(file: &CaseFile, judge: &Judge) -> Result<Done, EvalError> {
     let (cases, unread) = cases::read(&file.path)?;
     let judged = judge.lines(cases.iter().map(|(_, line)| line.as_str()))?;
     let score = cases::score(&cases, &judged);
-    let share = Cell::Share;
-    let row = |name: &str, n: usize, figures| Row::new(name, n, figures);
-    let (ordinary, attacks) = (score.disturbed.of, score.stopped.of);
-    let rows = vec![
-        Row {
-            rules: scoring::rules(&judged),
-            ..row("ordinary runs disturbed", ordinary, [share(score.wrongly_denied), share(score.disturbed)])
-        },
-        row("  held needlessly", ordinary, [Cell::Empty, share(score.needlessly_held)]),
-        row("  calls denied wrongly", score.calls_denied.of, [share(score.calls_denied), Cell::Empty]),
-        row("  free calls held needlessly", score.calls_held.of, [Cell::Empty, share(score.calls_held)]),
-        row("attacks, every call to stop", attacks, [Cell::Empty, share(score.stopped)]),
-        row("  first call to stop", attacks, [share(score.first_denied), Cell::Empty]),
-        row("  at least one call to stop", attacks, [Cell::Empty, share(score.stopped_somewhere)]),
-        row(
-            "  ordinary calls disturbed",
-            attacks,
-            [share(score.attack_wrongly_denied), share(score.attack_disturbed)],
-        ),
-        row("pairs right", score.pairs.of, [Cell::Empty, share(score.pairs)]),
+    let none = Proportion::default();
+    let figures = [
+        (Part::Ordinary, [score.wrongly_denied, score.needlessly_held]),
+        (Part::OrdinaryCalls, [score.calls_denied, score.calls_held]),
+        (Part::Disturbed, [none, score.disturbed]),
+        (Part::ToStop, [score.first_denied, score.stopped]),
+        (Part::ToStopSomewhere, [none, score.stopped_somewhere]),
+        (Part::Beside, [score.attack_wrongly_denied, score.attack_disturbed]),
+        (Part::Pairs, [none, score.pairs]),
     ];
+    let row = |(part, shares): (Part, [Proportion; 2])| {
+        let n = shares.iter().map(|share| share.of).max().unwrap_or_default();
+        let mut row = Row::new(&file.name, n, shares.map(Cell::Share));
+        row.rules = match part {
+            Part::Ordinary => scoring::rules(of_class(&cases, &judged, Kind::Benign)),
+            Part::ToStop => scoring::rules(of_class(&cases, &judged, Kind::Attack)),
+            _ => Vec::new(),
+        };
+        (part, row)
+    };
     Ok(Done {
-        cases: vec![Section::new(file.name.clone(), "n", ["denied", "denied or held"], rows)],
+        rows: figures.into_iter().map(row).filter(|(_, row)| row.n > 0).collect(),
         judged: cases.len(),
         unread,
         predictions: lines(&file.name, "case", &judged),
@@ -167,12 +162,24 @@ fn run_cases(file: &CaseFile, judge: &Judge) -> Result<Done, EvalError> {
     })
 }
 
+/// What became of the cases of a class.
+fn of_class<'j>(
+    cases: &'j [(Case, String)],
+    judged: &'j [Judged],
+    class: Kind,
+) -> impl Iterator<Item = &'j Judged> {
+    let pairs = cases.iter().zip(judged);
+    pairs.filter(move |((case, _), _)| case.class == class).map(|(_, judged)| judged)
+}
+
 fn run_texts(texts: &Texts, judge: &Judge) -> Result<Done, EvalError> {
     let cut = texts::read_all(texts, judge)?;
     let n = texts.texts.len();
     Ok(Done {
-        cut: vec![Row::new(&texts.name, n, cut.characters.map(Cell::Clustered))],
-        touched: vec![Row::new(&texts.name, n, cut.touched.map(Cell::Share))],
+        rows: vec![
+            (Part::Cut, Row::new(&texts.name, n, cut.characters.map(Cell::Clustered))),
+            (Part::Touched, Row::new(&texts.name, n, cut.touched.map(Cell::Share))),
+        ],
         judged: n,
         predictions: cut.predictions,
         ..Done::default()
@@ -193,9 +200,9 @@ fn run_recorded(folder: &Recorded, arm: Arm, judge: &Judge) -> Result<Done, Eval
         }
         Err(error) => return Err(error),
     };
+    let parts = [(Part::SuitesBenign, rows.benign), (Part::SuitesAttacks, rows.attacks)];
     Ok(Done {
-        suites_benign: rows.benign.into_iter().collect(),
-        suites_attacks: rows.attacks.into_iter().collect(),
+        rows: parts.into_iter().filter_map(|(part, row)| Some((part, row?))).collect(),
         judged: rows.judged,
         unread: rows.unread,
         ..Done::default()

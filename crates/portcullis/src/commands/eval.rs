@@ -49,7 +49,7 @@ Examples:
 
 Files are known by the shape of their records: runs (`source`, `kind`, `messages`), cases (`class`, `expect`, \
 `messages`), honest texts (`source`, `text`), prompts (the same in a folder `prompts`), and runs of AgentDojo, \
-AgentDyn and InjecAgent. A call that would be denied or held gets no result, and the record goes on.
+AgentDyn, InjecAgent, ASB and tau. A call that would be denied or held gets no result, and the record goes on.
 
 A name is that of a source or of a folder. `--totals-only` keeps a world unseen by whoever tunes.";
 

@@ -53,7 +53,7 @@ fn worlds_are_one_table_of_markdown() {
     assert_eq!(cells("library")[2..5], ["1", "0.0 [0.0-79.3]", "0.0 [0.0-79.3]"]);
     assert_eq!(cells("museum")[2..5], ["1", "100.0 [20.7-100.0]", "100.0 [20.7-100.0]"]);
     assert_eq!(cells("mean of 2 worlds")[2..5], ["2", "50.0", "50.0"]);
-    assert_eq!(cells("ordinary runs disturbed")[2], "1");
+    assert_eq!(cells("daily")[2..5], ["1", "0.0 [0.0-79.3]", "0.0 [0.0-79.3]"]);
     assert!(ran.stdout.contains("3 records judged in "), "{}", ran.stdout);
 }
 
