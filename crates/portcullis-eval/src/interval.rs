@@ -31,6 +31,12 @@ impl Proportion {
         self.of += 1;
     }
 
+    /// Both counts together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self { hits: self.hits + other.hits, of: self.of + other.of }
+    }
+
     /// The proportion; none of nothing.
     pub fn value(self) -> Option<f64> {
         (self.of > 0).then(|| self.hits as f64 / self.of as f64)

@@ -15,6 +15,8 @@
 //!
 //! Recorded runs of agents are replayed by [`trajectory`], judged by [`agent_bundle`] unless told otherwise.
 //!
+//! Many kinds of agents, attacks and texts side by side are [`worlds`]; every suite whose data is there runs in [`all`].
+//!
 //! Other suites: [`eicu_ac`], judged by [`health_records`] unless told otherwise; [`mind2web_sc`], by [`web_rules`].
 //! Both tell what of a decision goes into effects and access policies, also among [`unrelated`] ones.
 //!
@@ -27,6 +29,7 @@
 
 pub mod ablation;
 pub mod agent_bundle;
+pub mod all;
 pub mod chaos;
 pub mod data;
 pub mod eicu_ac;
@@ -46,3 +49,4 @@ pub mod text;
 pub mod trajectory;
 pub mod unrelated;
 pub mod web_rules;
+pub mod worlds;

@@ -121,6 +121,32 @@ impl Table {
         };
         all().map(line).collect()
     }
+
+    /// The same as Markdown, with straight columns too, so that it can be read in a terminal and pasted into a page. The
+    /// first `left` columns are flush left.
+    pub fn markdown(&self, left: usize) -> Vec<String> {
+        let rows = || std::iter::once(&self.head).chain(&self.rows).filter(|row| !row.is_empty());
+        let cell = |row: &Vec<String>, column: usize| {
+            row.get(column).map(|cell| cell.replace('|', "\\|")).unwrap_or_default()
+        };
+        let columns = 0..self.head.len();
+        let width = |column: usize| rows().map(|row| cell(row, column).chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = columns.map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cells = widths.iter().enumerate().map(|(column, width)| match column {
+                column if column < left => format!("{:<width$}", cell(row, column)),
+                _ => format!("{:>width$}", cell(row, column)),
+            });
+            format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
+        };
+        let rule = widths.iter().enumerate().map(|(column, width)| match column {
+            column if column < left => "-".repeat(width + 2),
+            _ => format!("{}:", "-".repeat(width + 1)),
+        });
+        let mut lines: Vec<String> = rows().map(line).collect();
+        lines.insert(lines.len().min(1), format!("|{}|", rule.collect::<Vec<_>>().join("|")));
+        lines
+    }
 }
 
 impl Report {
@@ -197,6 +223,16 @@ mod tests {
             rows: vec![vec!["all".into(), "102".into(), "99.0".into()], vec![], vec!["b".into(), "7".into()]],
         };
         assert_eq!(table.lines(), ["       n   LPA", "all  102  99.0", "", "b      7"]);
+    }
+
+    #[test]
+    fn a_table_is_markdown_with_straight_columns() {
+        let table = Table {
+            head: vec!["world".into(), "n".into()],
+            rows: vec![vec!["a|b".into(), "102".into()], vec![], vec!["c".into()]],
+        };
+        let wanted = ["| world |   n |", "|-------|----:|", "| a\\|b  | 102 |", "| c     |     |"];
+        assert_eq!(table.markdown(1), wanted);
     }
 
     #[test]

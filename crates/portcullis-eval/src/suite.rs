@@ -92,6 +92,17 @@ pub enum EvalError {
         /// Why.
         why: String,
     },
+    /// Recorded runs cannot be judged.
+    #[error(transparent)]
+    Replay(portcullis_sim::replay::ReplayError),
+    /// A name that was given is nowhere in the data.
+    #[error("nothing in the data is called `{name}`; there are {known}")]
+    UnknownName {
+        /// The name.
+        name: String,
+        /// What there is.
+        known: String,
+    },
     /// The bundle cannot judge this suite.
     #[error("the bundle cannot judge this suite: {0}")]
     Bundle(String),

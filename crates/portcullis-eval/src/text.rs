@@ -92,6 +92,11 @@ fn record_of<'v>(file: &str, record: &'v Value) -> Option<(&'static str, bool, &
     })
 }
 
+/// Whether a record of a file is one of the sets.
+pub(crate) fn knows(path: &Path, record: &Value) -> bool {
+    record_of(&file_name(path), record).is_some()
+}
+
 /// Judges every record of the sets that is found in `data`. `progress` is told the bytes of the files dealt with.
 ///
 /// # Errors

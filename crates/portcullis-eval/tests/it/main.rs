@@ -4,3 +4,4 @@
 
 mod mind2web_sc;
 mod recorded;
+mod worlds;

@@ -1,8 +1,10 @@
 //! `portcullis eval`: measures a bundle on a public data set.
 
+mod all;
 mod contracts;
 mod recorded;
 mod scenarios;
+mod worlds;
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
@@ -37,6 +39,19 @@ The data is not part of the program: --data names a file, or a folder whose file
 names, gzip or not. Labels are read for scoring only.
 
 Exit codes: 0 it ran to the end, 2 there was no record to judge, 3 the data could not be read.";
+
+const WORLDS_EXAMPLES: &str = "\
+Examples:
+  portcullis eval worlds --data sets/
+  portcullis eval worlds --data sets/ --only library --predictions library.jsonl
+  portcullis eval worlds --data sets/ --totals-only kitchen --json report.json
+  portcullis eval worlds --data sets/ --metamorphic
+
+Files are known by the shape of their records: runs (`source`, `kind`, `messages`), cases (`class`, `expect`, \
+`messages`), honest texts (`source`, `text`), prompts (the same in a folder `prompts`), and runs of AgentDojo, \
+AgentDyn, InjecAgent, ASB and tau. A call that would be denied or held gets no result, and the record goes on.
+
+A name is that of a source or of a folder. `--totals-only` keeps a world unseen by whoever tunes.";
 
 /// Measure a bundle on a public data set
 #[derive(Debug, clap::Args)]
@@ -89,6 +104,16 @@ enum Suite {
     #[command(name = Name::Benign.as_str())]
     #[command(after_help = "Example:\n  portcullis eval benign --data sets/")]
     Benign(recorded::Args),
+    /// Recorded runs of many kinds of agents, cases, honest texts and prompts, in one table
+    #[command(name = portcullis_eval::worlds::NAME)]
+    #[command(after_help = WORLDS_EXAMPLES)]
+    Worlds(worlds::Args),
+    /// Every suite whose data is there, in one table
+    #[command(name = portcullis_eval::all::NAME)]
+    #[command(
+        after_help = "Examples:\n  portcullis eval all --data sets/\n  portcullis eval all --data sets/ --json all.json"
+    )]
+    All(all::Args),
     /// Innocent prompts that look like attacks, and attacks, before the detector of inputs
     #[command(name = text::NAME)]
     #[command(after_help = "Example:\n  portcullis eval text --data sets/")]
@@ -186,6 +211,8 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         Suite::InjecAgent(args) => args.run(Name::InjecAgent),
         Suite::Asb(args) => args.run(Name::Asb),
         Suite::Benign(args) => args.run(Name::Benign),
+        Suite::Worlds(args) => args.run(),
+        Suite::All(args) => args.run(),
     }
 }
 
@@ -327,6 +354,17 @@ fn progress(bytes: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{wide_bar} {percent}%  {eta}");
     // Only a wrong template gives the default.
     bar.with_style(style.unwrap_or(ProgressStyle::default_bar()))
+}
+
+/// Why a suite of a whole folder did not run; says that nothing was judged where the folder cannot be read.
+fn failed(suite: &str, error: EvalError) -> Result<Failure, Failure> {
+    let unread = matches!(error, EvalError::Data(_));
+    let failure = Failure::unreadable(error);
+    if unread {
+        skipped(suite, 0)?;
+        return Ok(failure.help("--data takes a folder, which is searched for data sets"));
+    }
+    Ok(failure)
 }
 
 /// Says that nothing was judged.

@@ -44,3 +44,5 @@ mod verify_output;
 mod verify_replay;
 #[cfg(test)]
 mod witness;
+#[cfg(test)]
+mod worlds;
