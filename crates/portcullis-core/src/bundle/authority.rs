@@ -7,7 +7,6 @@
 //! recipients = ["bob@partner.example", "#team"]   # who may be written to, paid, invited
 //! hosts = ["api.partner.example"]                 # exactly these hosts
 //! directories = ["crm/search_contacts"]           # tools whose fields may be believed about who somebody is
-//! trusted_servers = ["files"]                     # servers whose descriptions and hints may also lower what tools do
 //! ```
 //!
 //! An entry names one thing. What could name everybody (a wildcard, an ending such as `co.uk`, a domain where
@@ -34,8 +33,6 @@ pub struct AuthoritySettings {
     pub hosts: BTreeSet<String>,
     /// Tools whose fields may be believed about who somebody is: `server/tool`, or `tool` of any server.
     pub directories: BTreeSet<String>,
-    /// Servers whose descriptions and hints may also lower what their tools are taken to do.
-    pub trusted_servers: BTreeSet<String>,
 }
 
 impl AuthoritySettings {
@@ -66,11 +63,6 @@ impl AuthoritySettings {
             Some((of, name)) => server == Some(of) && name == tool,
             None => entry == tool,
         })
-    }
-
-    /// Whether what this server says of its tools may also lower what they are taken to do.
-    pub fn trusts_server(&self, server: &str) -> bool {
-        self.trusted_servers.contains(server)
     }
 
     fn is_in_domain(&self, host: &str) -> bool {
@@ -136,7 +128,6 @@ pub(super) fn read(file: &File<'_>, mut table: Table<'_, '_>) -> (AuthoritySetti
         recipients: list("recipients", party),
         hosts: list("hosts", host),
         directories: list("directories", directory),
-        trusted_servers: list("trusted_servers", server),
     };
     table.finish();
     (settings, entries)
@@ -322,15 +313,6 @@ fn directory(_: &str, text: &str) -> Result<String, Wrong> {
         let wrong =
             Wrong::new(format!("`{server}` is a host where strangers publish, not a server with tools"));
         return Err(wrong.help("write the server's own name, such as `crm/search_contacts`"));
-    }
-    Ok(text.to_owned())
-}
-
-/// An entry of `trusted_servers`.
-fn server(_: &str, text: &str) -> Result<String, Wrong> {
-    if text.contains("://") {
-        let wrong = Wrong::new(format!("`{text}` is a URL, not the name of a server"));
-        return Err(wrong.help("write the name under which the server introduces itself"));
     }
     Ok(text.to_owned())
 }

@@ -40,8 +40,7 @@ fn entries_have_one_spelling() {
          domains = ['Example.COM', 'partner.example.']\n\
          recipients = ['#Team', '@Bob', 'mailto:bob@other.example']\n\
          hosts = ['API.Other.example', 'github.com', '10.0.0.1', '[::FFFF:10.0.0.2]', '0:0::1']\n\
-         directories = ['crm/search_contacts', 'example/people/Find', 'search_contacts']\n\
-         trusted_servers = ' files , crm '\n",
+         directories = ['crm/search_contacts', 'example/people/Find', 'search_contacts']\n",
     );
     let list = |list: &BTreeSet<String>| list.iter().cloned().collect::<Vec<_>>().join(", ");
     assert_eq!(list(&settings.identities), "DE89370400440532013000, emma johnson, emma@example.com");
@@ -49,7 +48,6 @@ fn entries_have_one_spelling() {
     assert_eq!(list(&settings.recipients), "#team, @bob, bob@other.example");
     assert_eq!(list(&settings.hosts), "10.0.0.1, 10.0.0.2, ::1, api.other.example, github.com");
     assert_eq!(list(&settings.directories), "crm/search_contacts, example/people/Find, search_contacts");
-    assert_eq!(list(&settings.trusted_servers), "crm, files");
 }
 
 #[test]
@@ -93,15 +91,13 @@ fn hosts_are_exact_and_domains_include_what_is_below_them() {
 
 #[test]
 fn directories_are_tools_of_a_server_or_of_any() {
-    let settings =
-        settings("directories = ['crm/find', 'whois', 'example/people/find']\ntrusted_servers = ['files']\n");
+    let settings = settings("directories = ' crm/find , whois , example/people/find '\n");
     assert!(settings.is_directory(Some("crm"), "find") && settings.is_directory(Some("any"), "whois"));
     assert!(settings.is_directory(None, "whois") && settings.is_directory(Some("example/people"), "find"));
     for (server, tool) in [(None, "find"), (None, "crm/find"), (Some("mail"), "find"), (Some("crm"), "Find")]
     {
         assert!(!settings.is_directory(server, tool), "{server:?} {tool}");
     }
-    assert!(settings.trusts_server("files") && !settings.trusts_server("Files"));
 }
 
 #[test]
@@ -121,12 +117,12 @@ fn an_unknown_key_is_a_mistake() {
 #[test]
 fn an_entry_has_a_word_and_fits() {
     check(
-        "identities = ['', ' ']\nrecipients = ['#']\ntrusted_servers = ['--']\n",
+        "identities = ['', ' ']\nrecipients = ['#']\ndirectories = ['--']\n",
         &expect![[r#"
         portcullis.toml:3:15: an empty entry of `identities` names nothing
         portcullis.toml:3:19: an empty entry of `identities` names nothing
         portcullis.toml:4:15: `#` has no letter or digit in it
-        portcullis.toml:5:20: `--` has no letter or digit in it"#]],
+        portcullis.toml:5:16: `--` has no letter or digit in it"#]],
     );
     let long = format!("recipients = ['{}']\n", "a".repeat(NAME_BYTES_MAX + 1));
     check(&long, &expect!["portcullis.toml:3:15: an entry of `recipients` must have 1 to 256 bytes"]);
@@ -146,7 +142,7 @@ fn a_pattern_is_a_mistake_in_every_list() {
     check(
         "identities = ['*']\ndomains = ['*', '*.example.com', '*.co.uk', 'exam?le.com']\n\
          recipients = ['*@example.com', 'bob@*']\nhosts = ['*.partner.example']\n\
-         directories = ['crm/*']\ntrusted_servers = ['*']\n",
+         directories = ['crm/*']\n",
         &expect![[r#"
             portcullis.toml:3:15: `*` is a pattern; an entry of `identities` names one thing (name each one)
             portcullis.toml:4:12: `*` is a pattern; an entry of `domains` names one thing (name each one)
@@ -156,8 +152,7 @@ fn a_pattern_is_a_mistake_in_every_list() {
             portcullis.toml:5:15: `*@example.com` is a pattern; an entry of `recipients` names one thing (name the organisation under `domains`: `example.com`)
             portcullis.toml:5:32: `bob@*` is a pattern; an entry of `recipients` names one thing (name each one)
             portcullis.toml:6:10: `*.partner.example` is a pattern; an entry of `hosts` names one thing (name the organisation under `domains`: `partner.example`)
-            portcullis.toml:7:16: `crm/*` is a pattern; an entry of `directories` names one thing (name each one)
-            portcullis.toml:8:20: `*` is a pattern; an entry of `trusted_servers` names one thing (name each one)"#]],
+            portcullis.toml:7:16: `crm/*` is a pattern; an entry of `directories` names one thing (name each one)"#]],
     );
 }
 
@@ -236,16 +231,14 @@ fn a_party_is_an_address_an_account_or_a_name() {
 #[test]
 fn a_directory_is_a_tool() {
     check(
-        "directories = ['/find', 'crm/', 'crm//find', 'https://crm.example/find', 'crm / find', 'github.com/find']\n\
-         trusted_servers = ['https://mcp.example']\n",
+        "directories = ['/find', 'crm/', 'crm//find', 'https://crm.example/find', 'crm / find', 'github.com/find']\n",
         &expect![[r#"
             portcullis.toml:3:16: `/find` is not `server/tool` or the name of a tool (such as `crm/search_contacts`)
             portcullis.toml:3:25: `crm/` is not `server/tool` or the name of a tool (such as `crm/search_contacts`)
             portcullis.toml:3:33: `crm//find` is not `server/tool` or the name of a tool (such as `crm/search_contacts`)
             portcullis.toml:3:46: `https://crm.example/find` is not `server/tool` or the name of a tool (such as `crm/search_contacts`)
             portcullis.toml:3:74: `crm / find` is not `server/tool` or the name of a tool (such as `crm/search_contacts`)
-            portcullis.toml:3:88: `github.com` is a host where strangers publish, not a server with tools (write the server's own name, such as `crm/search_contacts`)
-            portcullis.toml:4:20: `https://mcp.example` is a URL, not the name of a server (write the name under which the server introduces itself)"#]],
+            portcullis.toml:3:88: `github.com` is a host where strangers publish, not a server with tools (write the server's own name, such as `crm/search_contacts`)"#]],
     );
 }
 
