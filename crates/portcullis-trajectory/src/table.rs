@@ -273,4 +273,68 @@ mod tests {
             assert_eq!(decide(inputs), None);
         }
     }
+
+    /// The table as it stands in the manual. A row that begins at the best value of a scale asks nothing of it.
+    fn markdown() -> String {
+        let cells = |inputs: &Inputs| {
+            let consequence = match inputs.consequence {
+                Consequence::None => "any",
+                Ordinary => "ordinary",
+                Grave => "grave",
+            };
+            let wanted = match inputs.wanted {
+                Yes => "any",
+                Unsaid => "unknown",
+                No => "no",
+            };
+            let provenance = match inputs.provenance {
+                User => "any",
+                Provenance::Bundle => "bundle",
+                Own => "own",
+                Provenance::HandedOn => "handed on",
+                Named => "named",
+                Unknown => "unknown",
+                Others => "others",
+            };
+            let content = match inputs.content {
+                Plain => "any",
+                Private => "private",
+                Secret => "secret",
+            };
+            let explained = match inputs.explained {
+                Unexplained => "any",
+                ByParticulars => "by particulars",
+                ByPosing => "by posing",
+            };
+            [consequence, wanted, provenance, content, explained].join(" | ")
+        };
+        let rows = TABLE.iter().map(|row| {
+            let verdict = match row.weight {
+                Weight::Warn => "warn",
+                Weight::Hold => "review",
+                Weight::Deny => "deny",
+            };
+            format!("| `{}` | {} | {verdict} | {} |\n", row.name, cells(&row.from), row.says)
+        });
+        rows.collect()
+    }
+
+    /// `UPDATE_EXPECT=1` writes the rows anew.
+    #[test]
+    fn the_manual_has_this_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/authority.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page.split_once("| row | consequence |").unwrap();
+        let (rule, rest) = rest.split_once("---|\n").unwrap();
+        let (rows, after) = rest.split_once("\n\n").unwrap();
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            let page = format!("{before}| row | consequence |{rule}---|\n{}\n{after}", markdown());
+            return std::fs::write(path, page).unwrap();
+        }
+        assert_eq!(
+            format!("{rows}\n"),
+            markdown(),
+            "write it anew with UPDATE_EXPECT=1 cargo test -p portcullis-trajectory the_manual_has_this_table"
+        );
+    }
 }
