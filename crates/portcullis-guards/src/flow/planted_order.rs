@@ -10,23 +10,22 @@ use portcullis_trajectory::flow::FlowReading;
 use portcullis_trajectory::memory::RunReading;
 
 /// ## What it does
-/// Looks in a tool's result for sentences that tell the agent to do what one of its tools does and the user did not ask
-/// for, and replaces them by a short note before the agent reads them. Everything else of the result stays as it came; the
-/// record has it whole.
+/// Looks in a tool's result for sentences that tell the agent what to do and pose as somebody else, and replaces them by a
+/// short note before the agent reads them. Everything else of the result stays as it came; the record has it whole.
 ///
 /// ## Why it matters
 /// What the agent never reads it cannot obey, and the task goes on without the page.
 ///
 /// ## Fires on
-/// An order for what a tool of the agent does and the request has no use for, if it speaks as the user, gives an address of
-/// its own, or the model of orders agrees; an order that directs what a tool does to an address that is not the user's, in
-/// a source that the user did not point at; an order of which the model is sure and for which the request has no use. With the neighbours that belong to it
-/// and a tag around them: *modify*.
+/// Two kinds of evidence together: a sentence, or one close to it, speaks as the user, the system or a tool, addresses an
+/// agent, or hides; and the model of orders agrees that it tells its reader to do something. What lies between two such
+/// sentences of one text goes with them, and so does a tag around them: *modify*.
 ///
 /// ## Does not cover
-/// Orders for what the user asked for, with another address or thing: they are weighed when the call is made, see
-/// `flow/tainted-argument`. Text that informs rather than orders. What the user said to follow is left alone. What stands
-/// beyond the limits of reading (512 orders, 4 MiB of a result).
+/// Orders that do not pose: honest text is full of requests. They are weighed when a call is made, see `flow/authority`.
+/// Text that informs rather than orders. Sources that the user handed the matter on to. Results before the user has asked
+/// for anything. What stands beyond the limits of reading: 4,096 sentences of a result, 4 MiB. Of more than 64 stretches
+/// the last takes in all that follow up to the end of the last one.
 ///
 /// ## Configuration
 /// `excise = false` of a tool leaves its results as they came; in the bundle for a developer's machine the client's own tools
