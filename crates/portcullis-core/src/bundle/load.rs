@@ -13,8 +13,8 @@ use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns
 use super::toml_table::{Field, File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
-    VerificationSettings, activities, contracts, escalation, flow, ledger, loops, monitors, policies,
-    read_effects, verification,
+    Scores, VerificationSettings, activities, contracts, escalation, flow, ledger, loops, monitors, policies,
+    read_effects, scores, verification,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -74,6 +74,7 @@ struct Main {
     loops: LoopSettings,
     flow: FlowSettings,
     escalation: EscalationSettings,
+    scores: Scores,
     verification: Option<VerificationSettings>,
     /// Tools that the settings of verification name.
     sources: Vec<Placed<String>>,
@@ -245,6 +246,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let loops = table.table("loops").map(loops::read);
     let flow = table.table("flow").map(flow::read);
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
+    let scores = table.table("monitors").map(scores::read);
     let contracts = table.table("contracts").and_then(|table| contracts::read(file, table));
     let verification = table.table("verification").map(|table| verification::read(file, table));
     let (verification, sources) = verification.unzip();
@@ -256,6 +258,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         loops: loops.unwrap_or_default(),
         flow: flow.unwrap_or_default(),
         escalation: escalation.unwrap_or_default(),
+        scores: scores.unwrap_or_default(),
         access: access.unwrap_or_default(),
         contracts,
         mode: mode.unwrap_or_default(),
@@ -492,6 +495,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         loops: main.loops,
         flow: main.flow,
         escalation: main.escalation,
+        scores: main.scores,
         contracts: main.contracts,
         verification: main.verification,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
