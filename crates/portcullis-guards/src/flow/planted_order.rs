@@ -10,30 +10,28 @@ use portcullis_trajectory::flow::FlowReading;
 use portcullis_trajectory::memory::RunReading;
 
 /// ## What it does
-/// Looks in a tool's result for sentences that tell the agent to do what one of its tools does and the user did not ask
-/// for, and replaces them by a short note before the agent reads them. Everything else of the result stays as it came; the
-/// record has it whole.
+/// Looks in a tool's result for stretches that pose and order: text that addresses an agent, speaks as the user or the
+/// system, or hides, and that tells its reader to do something. It replaces them by a short note before the agent reads
+/// them. Everything else of the result stays as it came; the record has it whole.
 ///
 /// ## Why it matters
 /// What the agent never reads it cannot obey, and the task goes on without the page.
 ///
 /// ## Fires on
-/// An order for what a tool of the agent does and the request has no use for, if it speaks as the user, gives an address of
-/// its own, or the model of orders agrees; an order that directs what a tool does to an address that is not the user's, in
-/// a source that the user did not point at; an order of which the model is sure and for which the request has no use. With the neighbours that belong to it
-/// and a tag around them: *modify*.
+/// Two kinds of evidence on one stretch: it poses or hides, and the model of orders agrees that it gives an order. With a
+/// tag around it: *modify*.
 ///
 /// ## Does not cover
-/// Orders for what the user asked for, with another address or thing: they are weighed when the call is made, see
-/// `flow/tainted-argument`. Text that informs rather than orders. What the user said to follow is left alone. What stands
-/// beyond the limits of reading (512 orders, 4 MiB of a result).
+/// Requests in plain text, however they are worded: honest mail is full of them. What follows from them is weighed when the
+/// call is made, see `flow/authority`. What the user said to follow is left alone. What stands beyond the limits of reading
+/// (4,096 sentences, 4 MiB of a result).
 ///
 /// ## Configuration
 /// `excise = false` of a tool leaves its results as they came; in the bundle for a developer's machine the client's own tools
 /// have it, which read files full of comments to edit them. The model of orders has a card, `docs/models/order.md`.
 ///
 /// ## False positives
-/// Instructions in honest mails and manuals. The note says that something was left out, and the record has it.
+/// Manuals and settings that are written for agents. The note says that something was left out, and the record has it.
 ///
 /// ## References
 /// OWASP ASI01, LLM01.
