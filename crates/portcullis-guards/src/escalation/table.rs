@@ -37,9 +37,8 @@ use portcullis_trajectory::memory::{RunMemory, RunReading};
 /// `[escalation]`: rows, `adaptive`, `sensitivity`; `[monitors] scores`. Adaptive thresholds are made from the base each time.
 ///
 /// ## False positives
-/// Those of the signals. A person's resume takes drift back to 0. Of 4,373 ordinary prompts none is stopped as the first or
-/// second input of a run; said ten to a run, 9 are met with CLARIFY (0.2 %), most of them among long instructions for
-/// assistants.
+/// Those of the signals. A person's resume takes drift back to 0. Of 4,373 ordinary prompts and 822 READMEs, mails, recipes
+/// and notes none is stopped, whether it is the first or second input of a run or ten of a kind are said in one.
 ///
 /// ## References
 /// Seed 001, escalation policy. OWASP ASI09, ASI10.

@@ -23,8 +23,8 @@ const NOTED: f64 = 0.3;
 /// malicious match and sensitive cue, 1 at most). The total stays within 0 and 1, and both stand in the message. What the
 /// total means is said by `escalation/table`.
 ///
-/// Unless `scores = "stop"`, a step is 0.3 at most, so that it takes several, and of inputs the user's own words are read, as
-/// by `input/intent`. Of calls strings of more than 600 bytes are taken for documents that are passed on, and not read,
+/// Unless `scores = "stop"`, a step is 0.3 at most, so that it takes several, a pattern counts once until a person resumes the
+/// run, and of inputs the user's own words are read, as by `input/intent`. Of calls strings of more than 600 bytes are taken for documents that are passed on, and not read,
 /// unless the tool executes them.
 ///
 /// ## Does not cover

@@ -154,6 +154,8 @@ pub struct Monitors {
     turns_noted: u32,
     /// Patterns that were counted since the user last spoke.
     counted: BTreeSet<usize>,
+    /// Patterns that were counted since the run began, or a person let it go on.
+    moved: BTreeSet<usize>,
     request: BTreeSet<u64>,
     calls: BTreeMap<ActionId, Call>,
     restricted: VecDeque<u64>,
@@ -183,6 +185,7 @@ impl Monitors {
             turns: 0,
             turns_noted: 0,
             counted: BTreeSet::new(),
+            moved: BTreeSet::new(),
             request: BTreeSet::new(),
             calls: BTreeMap::new(),
             restricted: VecDeque::new(),
@@ -233,7 +236,7 @@ impl Monitors {
         let total = self.totals(&matches);
         let hits = keywords * if excused { 0.5 } else { 1.0 };
         let intent = Intent::of(total.matches, hits, total.risk, &self.vocabulary.weights);
-        let step = step_under(scores, self.step_of(total.matches, total.cues));
+        let step = self.step_of(&matches, scores);
         Reading {
             bits: union(&stretches) | remembered(scores, heard, &matches),
             said,
@@ -269,8 +272,7 @@ impl Monitors {
         let acts = self.acts(action, tool, &folders, &all);
         let (mut matches, _) = self.vocabulary.matches(&stretches, acts, self.before(false), Of::Calls);
         matches.retain(|found| !self.counted.contains(&found.pattern));
-        let total = self.totals(&matches);
-        let step = step_under(bundle.scores, self.step_of(total.matches, total.cues));
+        let step = self.step_of(&matches, bundle.scores);
         Reading {
             bits: union(&stretches) | acts,
             matches,
@@ -394,6 +396,7 @@ impl Monitors {
     /// A person let the run go on: what had added up is answered.
     pub fn resumed(&mut self) {
         (self.drift, self.step) = (0.0, 0.0);
+        self.moved.clear();
     }
 
     /// Goes over to another set of patterns. What was met stays met, by the names of the concepts.
@@ -405,6 +408,7 @@ impl Monitors {
         self.seen = vocabulary.translate(&self.vocabulary, self.seen);
         self.since = self.since.map(|since| vocabulary.translate(&self.vocabulary, since));
         self.counted.clear();
+        self.moved.clear();
         self.vocabulary = Arc::clone(vocabulary);
     }
 
@@ -454,9 +458,10 @@ impl Monitors {
         self.step = reading.step;
         self.drift = (self.drift + reading.step).clamp(0.0, 1.0);
         self.counted.extend(reading.matches.iter().map(|found| found.pattern));
+        self.moved.extend(reading.matches.iter().map(|found| found.pattern));
     }
 
-    fn totals(&self, matches: &[Match]) -> Totals {
+    fn totals<'m>(&self, matches: impl IntoIterator<Item = &'m Match>) -> Totals {
         let mut totals = Totals::default();
         for found in matches {
             let Some(pattern) = self.vocabulary.patterns.get(found.pattern) else { continue };
@@ -467,12 +472,15 @@ impl Monitors {
         totals
     }
 
-    /// 0.6 rise over the goal + 0.4 escalation, as in the seed.
-    fn step_of(&self, matches: f64, cues: f64) -> f64 {
+    /// 0.6 rise over the goal + 0.4 escalation, as in the seed. Where scores advise, what was counted before moves a run no
+    /// further: an agent's frame says the same in each turn.
+    fn step_of(&self, matches: &[Match], scores: Scores) -> f64 {
         let Some(goal) = self.goal else { return 0.0 };
-        let rise = ((matches - goal).max(0.0) / 3.0).min(1.0);
-        let escalation = ((matches + cues) / 4.0).min(1.0);
-        0.6 * rise + 0.4 * escalation
+        let new = |found: &&Match| scores == Scores::Stop || !self.moved.contains(&found.pattern);
+        let total = self.totals(matches.iter().filter(new));
+        let rise = ((total.matches - goal).max(0.0) / 3.0).min(1.0);
+        let escalation = ((total.matches + total.cues) / 4.0).min(1.0);
+        step_under(scores, 0.6 * rise + 0.4 * escalation)
     }
 }
 
