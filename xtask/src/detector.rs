@@ -16,8 +16,8 @@ use crate::process::{Failure, Program, Result, doing, root};
 
 /// Every how manieth text is kept for the threshold.
 const HOLD_OUT: &str = "5";
-/// The share of innocent texts that may be flagged.
-const FPR: &str = "0.01";
+/// The heads, each with the share of what is innocent that may be flagged.
+const HEADS: [(&str, &str); 2] = [("order", "0.01"), ("override", "0.0125")];
 
 const AGENTDOJO: &[&str] =
     &["agentdojo_suites/agentdojo_suites_v1.2.2.json", "agentdojo_suites/agentdojo_suites_v1.json"];
@@ -39,7 +39,7 @@ pub(crate) fn run(sets: &Path, without: Option<&str>) -> Result<()> {
     write(&data("override"), overrides(&sets)?)?;
     let folder =
         if without.is_some() { work.clone() } else { root().join("crates/portcullis-detect/models") };
-    for head in ["order", "override"] {
+    for (head, fpr) in HEADS {
         let grammar = root().join(format!("crates/portcullis-detect/data/{head}-training.toml"));
         let out = folder.join(format!("{head}.model"));
         let paths = [grammar, data(head), out].map(|path| path.display().to_string());
@@ -60,7 +60,7 @@ pub(crate) fn run(sets: &Path, without: Option<&str>) -> Result<()> {
             "--hold-out",
             HOLD_OUT,
             "--fpr",
-            FPR,
+            fpr,
             "--out",
             out,
         ])

@@ -7,7 +7,11 @@
 //! Rows stand in falling order of their levels. With that, raising a signal can only make an earlier row hold, so the
 //! level never falls when a signal rises, and never falls when a threshold is lowered ([`Adaptive`]). A table in another
 //! order is refused.
+//!
+//! Where scores only advise ([`Scores::Advise`]), a row on drift and uncertainty alone gives CLARIFY at most. Such a row
+//! then stands above stricter ones, so the strictest of the rows that hold decides, which keeps the property above.
 
+use crate::bundle::Scores;
 use crate::verdict::{Escalation, Verdict};
 
 /// Rows of one table.
@@ -83,6 +87,19 @@ pub struct Row {
     pub conditions: Vec<Condition>,
     /// The level.
     pub level: Escalation,
+}
+
+impl Row {
+    /// The level that the row gives.
+    pub fn level_under(&self, scores: Scores) -> Escalation {
+        let is_score =
+            |condition: &Condition| matches!(condition.signal, Signal::Drift | Signal::Uncertainty);
+        let alone = !self.conditions.is_empty() && self.conditions.iter().all(is_score);
+        match scores {
+            Scores::Advise if alone => self.level.min(Escalation::Clarify),
+            _ => self.level,
+        }
+    }
 }
 
 /// The rows in order.
@@ -161,9 +178,10 @@ impl Table {
         &self.rows
     }
 
-    /// The first row that holds.
-    pub fn decide(&self, signals: &Signals) -> Outcome {
+    /// The strictest row that holds, the first of those that are alike.
+    pub fn decide(&self, signals: &Signals, scores: Scores) -> Outcome {
         let mut inactive = Vec::new();
+        let mut decided: Option<(Escalation, usize)> = None;
         for (number, row) in self.rows.iter().enumerate().map(|(at, row)| (at + 1, row)) {
             if row.conditions.iter().any(|condition| signals.get(condition.signal).is_none()) {
                 inactive.push(number);
@@ -175,11 +193,20 @@ impl Table {
                     .get(condition.signal)
                     .is_some_and(|value| value.is_nan() || value >= condition.at_least)
             };
-            if row.conditions.iter().all(holds) {
-                return Outcome { level: row.level, row: number, inactive };
+            if !row.conditions.iter().all(holds) {
+                continue;
+            }
+            let level = row.level_under(scores);
+            if decided.is_none_or(|(strictest, _)| level > strictest) {
+                decided = Some((level, number));
+            }
+            // No row below is stricter than this one would be without the limit.
+            if level == row.level {
+                break;
             }
         }
-        Outcome { level: Escalation::None, row: 0, inactive }
+        let (level, row) = decided.unwrap_or((Escalation::None, 0));
+        Outcome { level, row, inactive }
     }
 
     /// The table with the thresholds of drift, uncertainty and tool risk scaled by [`Adaptive::factor`]. Always made
@@ -286,17 +313,44 @@ mod tests {
             ("E9", signals(0, 0.29, 0.0, 0.0), Escalation::None, 8),
         ];
         for (name, signals, level, row) in vectors {
-            let outcome = Table::seed().decide(&signals);
+            let outcome = Table::seed().decide(&signals, Scores::Stop);
             assert_eq!((outcome.level, outcome.row), (level, row), "{name}");
         }
     }
 
     #[test]
+    fn scores_that_advise_clarify_at_most_and_hide_no_stricter_row() {
+        for (signals, level, row) in [
+            (signals(1, 1.0, 1.0, 1.0), Escalation::HardStop, 1),
+            (signals(0, 1.0, 0.0, 0.0), Escalation::Clarify, 2),
+            (signals(0, 0.7, 0.5, 0.0), Escalation::Clarify, 3),
+            (signals(0, 0.5, 0.0, 0.0), Escalation::Clarify, 4),
+            (signals(0, 1.0, 0.0, 0.7), Escalation::SoftStop, 5),
+            (signals(0, 0.0, 0.4, 0.0), Escalation::Clarify, 6),
+            (signals(0, 0.3, 0.0, 0.0), Escalation::Warn, 7),
+            (signals(0, 0.0, 0.0, 0.0), Escalation::None, 8),
+        ] {
+            let outcome = Table::seed().decide(&signals, Scores::Advise);
+            assert_eq!((outcome.level, outcome.row), (level, row), "{signals:?}");
+        }
+        let both = Row {
+            conditions: vec![
+                Condition { signal: Signal::Drift, at_least: 0.5 },
+                Condition { signal: Signal::ToolRisk, at_least: 0.3 },
+            ],
+            level: Escalation::HumanReview,
+        };
+        assert_eq!(both.level_under(Scores::Advise), Escalation::HumanReview, "not alone");
+        let always = Row { conditions: Vec::new(), level: Escalation::SoftStop };
+        assert_eq!(always.level_under(Scores::Advise), Escalation::SoftStop, "on no score at all");
+    }
+
+    #[test]
     fn a_missing_signal_makes_its_rows_inactive() {
-        let outcome = Table::seed().decide(&Signals { drift: 0.4, ..Signals::default() });
+        let outcome = Table::seed().decide(&Signals { drift: 0.4, ..Signals::default() }, Scores::Stop);
         assert_eq!(outcome, Outcome { level: Escalation::Warn, row: 7, inactive: vec![3, 5, 6] });
         let nan = Signals { drift: f64::NAN, ..Signals::default() };
-        assert_eq!(Table::seed().decide(&nan).level, Escalation::HardStop);
+        assert_eq!(Table::seed().decide(&nan, Scores::Stop).level, Escalation::HardStop);
     }
 
     #[test]
@@ -333,30 +387,38 @@ mod tests {
         prop_oneof![0.0..=1.0, proptest::sample::select(vec![0.29, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])]
     }
 
+    fn scores() -> impl Strategy<Value = Scores> {
+        proptest::sample::select(vec![Scores::Advise, Scores::Stop])
+    }
+
     proptest! {
         #[test]
         fn a_rising_signal_never_lowers_the_level(
             (v, d, u, t) in (0..3_u32, part(), part(), part()),
             (v2, d2, u2, t2) in (0..3_u32, part(), part(), part()),
-            (s, r, h) in (part(), part(), part()),
+            (s, r, h) in (part(), part(), part()), scores in scores(),
         ) {
             let table = Table::seed().adapted(&Adaptive { sensitivity: s, context_risk: r, history: h });
-            let low = table.decide(&signals(v.min(v2), d.min(d2), u.min(u2), t.min(t2))).level;
-            let high = table.decide(&signals(v.max(v2), d.max(d2), u.max(u2), t.max(t2))).level;
+            let level = |signals: &Signals| table.decide(signals, scores).level;
+            let low = level(&signals(v.min(v2), d.min(d2), u.min(u2), t.min(t2)));
+            let high = level(&signals(v.max(v2), d.max(d2), u.max(u2), t.max(t2)));
             prop_assert!(low <= high);
-            // To report a signal never lowers it either.
+            // To report a signal never lowers it either, and advice is never stricter.
             let silent = Signals { violations: v, drift: d, uncertainty: None, tool_risk: None };
-            prop_assert!(table.decide(&silent).level <= table.decide(&signals(v, d, u, t)).level);
+            prop_assert!(level(&silent) <= level(&signals(v, d, u, t)));
+            let stops = table.decide(&signals(v, d, u, t), Scores::Stop).level;
+            prop_assert!(level(&signals(v, d, u, t)) <= stops);
         }
 
         #[test]
         fn a_rising_sensitivity_never_lowers_the_level(
             (v, d, u, t) in (0..2_u32, part(), part(), part()),
             (s, s2) in (part(), part()), (r, r2) in (part(), part()), (h, h2) in (part(), part()),
+            scores in scores(),
         ) {
             let at = |s, r, h| {
                 Table::seed().adapted(&Adaptive { sensitivity: s, context_risk: r, history: h })
-                    .decide(&signals(v, d, u, t)).level
+                    .decide(&signals(v, d, u, t), scores).level
             };
             prop_assert!(at(s.min(s2), r.min(r2), h.min(h2)) <= at(s.max(s2), r.max(r2), h.max(h2)));
         }

@@ -150,13 +150,18 @@ impl Detector {
     #[must_use]
     pub fn scan_leaves(&self, leaves: &Leaves<'_>, head: Head) -> Vec<Hit> {
         let mut hits = Vec::new();
+        let mut sentences = 0;
         for leaf in leaves {
-            self.leaf(leaf, head, &mut hits);
+            sentences += self.leaf(leaf, head, &mut hits);
             if hits.len() >= HITS {
                 hits.truncate(HITS);
                 break;
             }
         }
+        // What was encoded is a text of its own.
+        let model = self.model(head);
+        let least = probability(model.threshold() + model.allowance(sentences));
+        hits.retain(|hit| hit.kind == Kind::Marker || hit.encoding.is_some() || hit.score >= least);
         hits
     }
 
@@ -167,9 +172,10 @@ impl Detector {
         unleet.map_or(plain, |view| plain.max(model.score(view)))
     }
 
-    fn leaf(&self, leaf: &Leaf<'_>, head: Head, hits: &mut Vec<Hit>) {
+    /// Judges a leaf. Returns how many sentences it has that can be judged.
+    fn leaf(&self, leaf: &Leaf<'_>, head: Head, hits: &mut Vec<Hit>) -> usize {
         let from = hits.len();
-        self.text(&leaf.text, head, hits, |range| leaf.places.raw(range));
+        let sentences = self.text(&leaf.text, head, hits, |range| leaf.places.raw(range));
         if hits.len() > from {
             let stretches = hidden(&leaf.text);
             for hit in hits.iter_mut().skip(from) {
@@ -188,16 +194,17 @@ impl Detector {
                 hit.encoding = Some(encoding);
             }
         }
+        sentences
     }
 
-    /// Judges a text that stands in the raw bytes where `place` says.
+    /// Judges a text that stands in the raw bytes where `place` says. Returns how many of its sentences are scored.
     fn text(
         &self,
         text: &str,
         head: Head,
         hits: &mut Vec<Hit>,
         place: impl Fn(Range<usize>) -> Range<usize>,
-    ) {
+    ) -> usize {
         let model = self.model(head);
         let mut judged: Vec<Judged> = Vec::new();
         let mut flagged = false;
@@ -226,7 +233,7 @@ impl Detector {
                 mark(view);
             }
             if hits.len() >= HITS {
-                return;
+                break;
             }
             flagged |= score >= model.threshold();
             judged.push(Judged { range, score });
@@ -234,6 +241,7 @@ impl Detector {
         if flagged {
             grow(&judged, model, hits, place);
         }
+        judged.iter().filter(|sentence| sentence.score.is_finite()).count()
     }
 }
 

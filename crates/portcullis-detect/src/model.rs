@@ -75,6 +75,9 @@ pub enum ModelError {
     Checksum,
 }
 
+/// What a text has to score more for each factor of *e* in the number of its sentences. They are alike, being of one text,
+/// so it is less than the whole logarithm.
+const CHANCES: f32 = 0.3;
 const MAGIC: &[u8; 8] = b"PCDETECT";
 const VERSION: u16 = 1;
 const HEADER: usize = 64;
@@ -132,6 +135,17 @@ impl Model {
     #[must_use]
     pub fn grow(&self) -> f32 {
         self.grow
+    }
+
+    /// What a sentence of a text of so many has to score beyond the threshold. A long text has as many chances to be
+    /// flagged as sentences; the logarithm of their number is what that adds to a score that is the logarithm of odds.
+    /// Inputs are judged as a whole; of an observation each sentence stands for itself.
+    #[must_use]
+    pub fn allowance(&self, sentences: usize) -> f32 {
+        match self.head {
+            Head::Order => 0.0,
+            Head::Override => count(sentences.max(1)).ln() * CHANCES,
+        }
     }
 
     /// The share of innocent texts that calibration allowed to be flagged.

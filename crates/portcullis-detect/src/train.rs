@@ -220,10 +220,12 @@ pub struct Calibration {
     pub wanted: (usize, usize),
 }
 
-/// The highest score of the sentences of a text, as the detector would judge it.
+/// The highest score of the sentences of a text less what its length is allowed, as the detector would judge it.
 #[must_use]
 pub fn text_score(model: &Model, text: &str) -> f32 {
-    units(text).iter().map(|unit| model.score(unit)).fold(f32::NEG_INFINITY, f32::max)
+    let units = units(text);
+    let highest = units.iter().map(|unit| model.score(unit)).fold(f32::NEG_INFINITY, f32::max);
+    highest - model.allowance(units.len())
 }
 
 /// The scores that a threshold is held against: of an observation every sentence, of an input the highest.

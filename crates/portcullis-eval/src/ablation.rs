@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn each_stage_stops_no_less_than_the_one_before() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
-        let bundle = Arc::new(policy::load(&crate::agent_bundle::files()).unwrap());
+        let bundle = Arc::new(policy::load(&crate::agent_bundle::stopping()).unwrap());
         let report = run(&folder, &bundle).unwrap();
         let stopped: Vec<usize> = report.variants.iter().map(|variant| variant.figures.stopped).collect();
         assert!(stopped.is_sorted() && stopped[0] < stopped[1], "{stopped:?}");

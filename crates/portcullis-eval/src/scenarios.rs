@@ -5,7 +5,7 @@
 //! with the first turn that is stopped, and within a turn the planned calls are judged even where the input was stopped
 //! already. What is stopped has no result.
 //!
-//! The bundle is the one of all suites; the seven tools of the seed's simulator are added to it.
+//! The bundle is the one of all suites with scores that stop runs; the seven tools of the seed's simulator are added to it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -433,7 +433,7 @@ mod tests {
             folder,
             unseen: false,
             sensitivity,
-            bundle: Arc::new(portcullis_session::policy::load(&crate::agent_bundle::files()).unwrap()),
+            bundle: Arc::new(portcullis_session::policy::load(&crate::agent_bundle::stopping()).unwrap()),
             pipeline: Arc::new(portcullis_session::policy::pipeline()),
             predictions: Predictions::none(),
         })

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use portcullis_core::action::{Action, Pending, Subject};
-use portcullis_core::bundle::Bundle;
+use portcullis_core::bundle::{Bundle, Scores};
 use portcullis_core::escalation::{Adaptive, Signal};
 use portcullis_core::event::{ConfigChange, Event, EventBody};
 use portcullis_core::label::Label;
@@ -191,7 +191,11 @@ impl Fold {
             (Intent::threshold(weights.soft, weights), "the intent guard pauses the run"),
             (Intent::threshold(weights.hard, weights), "the intent guard ends the run"),
         ];
-        for (limit, means) in thresholds {
+        let meant = match bundle.scores {
+            Scores::Advise => 1,
+            Scores::Stop => thresholds.len(),
+        };
+        for (limit, means) in thresholds.into_iter().take(meant) {
             self.note("intent score of an input", read.monitors.intent.score, limit, means.to_owned(), event);
         }
     }
@@ -216,10 +220,11 @@ impl Fold {
             let [condition] = row.conditions.as_slice() else { continue };
             let value = signals.iter().find(|(signal, _)| *signal == condition.signal);
             let Some((signal, Some(value))) = value else { continue };
-            if row.level == Escalation::None {
+            let level = row.level_under(bundle.scores);
+            if level == Escalation::None {
                 continue;
             }
-            let means = format!("row {} of the escalation table gives {}", number + 1, row.level.as_str());
+            let means = format!("row {} of the escalation table gives {}", number + 1, level.as_str());
             let name = signal.as_str().replace('_', " ");
             self.note(&name, *value, condition.at_least, means, event);
         }

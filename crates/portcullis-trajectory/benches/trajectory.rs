@@ -7,10 +7,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use portcullis_core::bundle::MonitorSettings;
 use portcullis_detect::{Detector, Head};
 use portcullis_trajectory::flow::built_in;
+use portcullis_trajectory::judge::{Settings, judge};
 use portcullis_trajectory::kind::{CallKind, ToolView};
 use portcullis_trajectory::monitors::{Monitors, Vocabulary};
 use portcullis_trajectory::redact::redact;
-use portcullis_trajectory::judge::{Settings, judge};
 use portcullis_trajectory::trajectory::{Call, Trajectory};
 use serde_json::{Value, json};
 

@@ -1,5 +1,6 @@
 //! The arguments of a call as values, words and numbers, each with what its name says that it is for.
 
+use portcullis_core::bundle::AuthoritySettings;
 use portcullis_core::infer::words_of;
 use serde_json::Value as Json;
 
@@ -101,30 +102,54 @@ impl Argument {
 }
 
 /// The leaves of a call's arguments, at most [`ARGUMENTS_MAX`]. What is left out is reported by the second value.
-pub fn arguments(lexicon: &Lexicon, json: &Json) -> (Vec<Argument>, bool) {
-    let mut found = Vec::new();
-    let whole = flatten(lexicon, "", json, &mut found, 0);
-    (found, !whole)
+pub fn arguments(lexicon: &Lexicon, authority: &AuthoritySettings, json: &Json) -> (Vec<Argument>, bool) {
+    let mut reader = Reader { lexicon, authority, found: Vec::new() };
+    let whole = reader.flatten("", json, 0);
+    (reader.found, !whole)
 }
 
-fn flatten(lexicon: &Lexicon, name: &str, json: &Json, found: &mut Vec<Argument>, depth: usize) -> bool {
-    if depth > DEPTH_MAX {
-        return false;
+struct Reader<'a> {
+    lexicon: &'a Lexicon,
+    authority: &'a AuthoritySettings,
+    found: Vec<Argument>,
+}
+
+/// What of a text the bundle vouches for: a person or an account as a whole, or the host of a link.
+fn is_vouched_for(authority: &AuthoritySettings, text: &str, value: &Value) -> bool {
+    let written = text.get(value.range.clone()).unwrap_or_default();
+    let rest = written.split_once("://").map_or(written, |(_, rest)| rest);
+    let host = || rest.split(['/', '?', '#', ':']).next().unwrap_or_default();
+    match value.kind {
+        Kind::Url => authority.names_host(host()),
+        _ => authority.names_party(written),
     }
-    let mut push = |text: &str, off: bool| {
-        let room = found.len() < ARGUMENTS_MAX;
+}
+
+impl Reader<'_> {
+    fn flatten(&mut self, name: &str, json: &Json, depth: usize) -> bool {
+        if depth > DEPTH_MAX {
+            return false;
+        }
+        match json {
+            Json::String(text) => self.push(name, text, false),
+            Json::Number(number) => self.push(name, &number.to_string(), false),
+            Json::Bool(on) => self.push(name, if *on { "true" } else { "" }, !on),
+            Json::Array(items) => items.iter().all(|item| self.flatten(name, item, depth + 1)),
+            Json::Object(map) => map.iter().all(|(key, item)| self.flatten(key, item, depth + 1)),
+            Json::Null => true,
+        }
+    }
+
+    fn push(&mut self, name: &str, text: &str, off: bool) -> bool {
+        let room = self.found.len() < ARGUMENTS_MAX;
         if room {
-            found.push(argument(lexicon, name, text, off));
+            let mut argument = argument(self.lexicon, name, text, off);
+            for value in &mut argument.values {
+                value.vouched = is_vouched_for(self.authority, text, value);
+            }
+            self.found.push(argument);
         }
         room
-    };
-    match json {
-        Json::String(text) => push(text, false),
-        Json::Number(number) => push(&number.to_string(), false),
-        Json::Bool(on) => push(if *on { "true" } else { "" }, !on),
-        Json::Array(items) => items.iter().all(|item| flatten(lexicon, name, item, found, depth + 1)),
-        Json::Object(map) => map.iter().all(|(key, item)| flatten(lexicon, key, item, found, depth + 1)),
-        Json::Null => true,
     }
 }
 
@@ -152,6 +177,7 @@ fn argument(lexicon: &Lexicon, name: &str, text: &str, off: bool) -> Argument {
             query: false,
             person: None,
             iban: false,
+            vouched: false,
             range: 0..text.len(),
         });
     }
@@ -252,17 +278,20 @@ mod tests {
     #[test]
     fn leaves_are_found_and_bounded() {
         let lexicon = Lexicon::parse(BUILT_IN).unwrap();
-        let (found, cut) =
-            arguments(&lexicon, &json!({"to": ["a@b.com"], "body": "hello there", "n": 5, "x": null}));
+        let (found, cut) = arguments(
+            &lexicon,
+            &AuthoritySettings::default(),
+            &json!({"to": ["a@b.com"], "body": "hello there", "n": 5, "x": null}),
+        );
         assert_eq!((found.len(), cut), (3, false));
         assert!(found[0].role == Role::Target && found[0].values[0].kind == Kind::Mail);
         assert_eq!(found[1].role, Role::Content);
         let many: Vec<String> = (0..1_000).map(|n| n.to_string()).collect();
-        assert_eq!(arguments(&lexicon, &json!(many)).0.len(), ARGUMENTS_MAX);
+        assert_eq!(arguments(&lexicon, &AuthoritySettings::default(), &json!(many)).0.len(), ARGUMENTS_MAX);
         let mut deep = json!("x");
         for _ in 0..50 {
             deep = json!([deep]);
         }
-        assert_eq!(arguments(&lexicon, &deep), (Vec::new(), true));
+        assert_eq!(arguments(&lexicon, &AuthoritySettings::default(), &deep), (Vec::new(), true));
     }
 }

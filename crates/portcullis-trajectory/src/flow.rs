@@ -93,6 +93,14 @@ fn is_trusted(bundle: &Bundle, label: &Label) -> bool {
     matches!(label, Label::Tool(name) if bundle.registry.get(name).is_some_and(|tool| tool.trusted))
 }
 
+/// Whether the bundle names a tool as a directory: by its name, or as `server/tool` where a client writes both into the
+/// name, as `mcp__server__tool`.
+fn is_directory(bundle: &Bundle, name: &str) -> bool {
+    let parts = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+    let (server, tool) = parts.map_or((None, name), |(server, tool)| (Some(server), tool));
+    bundle.authority.is_directory(server, tool)
+}
+
 impl Flow {
     /// Of a run that has seen nothing.
     pub fn new(ablation: &Ablation) -> Self {
@@ -136,7 +144,7 @@ impl Flow {
 
     fn new_call(&self, bundle: &Bundle, name: &str, arguments: &Json) -> Call {
         let kind = self.tools(bundle).kind(&bundle.registry, name);
-        Call::new(self.trajectory.lexicon(), kind, arguments)
+        Call::read(self.trajectory.lexicon(), &bundle.authority, kind, arguments)
     }
 
     /// What was planted in a result.
@@ -226,7 +234,8 @@ impl Flow {
                     (_, Some(text)) => self.trajectory.read_result(&call, text),
                     _ => return self.trajectory.forget(),
                 };
-                self.trajectory.record_result(event.seq, &call, seen);
+                let directory = matches!(label, Label::Tool(name) if is_directory(bundle, name));
+                self.trajectory.record_answer(event.seq, &call, seen, directory);
                 self.open.retain(|(id, _)| Some(*id) != *action);
             }
             _ => {}

@@ -235,3 +235,51 @@ fn accords(lexicon: &Lexicon, own: &[Word]) -> bool {
             || weak && near.any(|word| is_any(lexicon, word, &RULES))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::built_in;
+    use crate::values::values;
+    use crate::words::words;
+
+    fn hands_on(text: &str) -> bool {
+        read(&built_in(), &words(text), &values(text)).is_some()
+    }
+
+    #[test]
+    fn handing_on_is_found_in_many_wordings() {
+        for text in [
+            "Do the tasks in todo.txt",
+            "Follow Anna's instructions",
+            "Set it up as the README says",
+            "Do what the letter asks",
+            "Complete the form the way the bank described it",
+            "Deploy it according to the runbook",
+            "Pay the bill that came in",
+        ] {
+            assert!(hands_on(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_users_own_wishes_hand_nothing_on() {
+        for text in [
+            "Summarise the letter from the bank",
+            "Perform the following tasks: read the page, then write to Bob",
+            "What did she say in her mail?",
+            "Can you see what's up and tell me?",
+        ] {
+            assert!(!hands_on(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn it_is_bound_to_what_the_words_name() {
+        let text = "Do the tasks in todo.txt";
+        let handing = read(&built_in(), &words(text), &values(text)).unwrap();
+        let named = values("todo.txt")[0].hash;
+        assert!(handing.means(|hash| hash == named, |_| false, |_| false));
+        assert!(!handing.means(|_| false, |_| true, |_| true), "another source of the same kind");
+    }
+}

@@ -651,3 +651,81 @@ impl Particulars {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::flow::built_in;
+    use crate::kind::{CallKind, ToolView};
+
+    fn call(tool: &str, arguments: &Json) -> Call {
+        let lexicon = built_in();
+        Call::new(&lexicon, CallKind::of(&lexicon, &ToolView::unknown(tool)), arguments)
+    }
+
+    fn run(request: &str, results: &[(&str, Json, &str)]) -> Trajectory {
+        let mut run = Trajectory::new(built_in());
+        let said = run.read_input(request);
+        run.record_input(said);
+        for (seq, (tool, arguments, text)) in (1..).zip(results) {
+            let call = call(tool, arguments);
+            let seen = run.read_result(&call, text);
+            run.record_result(seq, &call, seen);
+        }
+        run
+    }
+
+    fn row(run: &Trajectory, tool: &str, arguments: &Json) -> Option<&'static str> {
+        let reason = judge(run, &call(tool, arguments), arguments, &[], Settings::default());
+        reason.map(|reason| reason.row.name)
+    }
+
+    const LETTER: &str = "Dear Emma, the limit of card C-12 is 5,000 from today. Regards, Otto";
+
+    #[test]
+    fn a_grave_value_that_only_others_explain_is_held_whatever_its_tone() {
+        let run = run("What is in my mail?", &[("read_mail", json!({"id": "m1"}), LETTER)]);
+        let raised = json!({"card": "C-12", "limit": 5000});
+        assert_eq!(row(&run, "set_limit", &raised), Some("grave-explained"));
+        assert_eq!(row(&run, "get_limit", &json!({"card": "C-12"})), None);
+    }
+
+    #[test]
+    fn strict_mode_takes_others_text_for_an_explanation() {
+        let run = run("What is in my mail?", &[("read_mail", json!({"id": "m1"}), LETTER)]);
+        let arguments = json!({"title": "Rehearsal"});
+        let judged = |settings| judge(&run, &call("create_event", &arguments), &arguments, &[], settings);
+        let weight = |settings| judged(settings).map(|reason| reason.row.weight);
+        assert!(weight(Settings::default()) < Some(table::Weight::Hold));
+        assert_eq!(weight(Settings { strict: true, ..Settings::default() }), Some(table::Weight::Hold));
+    }
+
+    #[test]
+    fn a_site_that_the_user_wrote_is_the_users_in_all_its_pages() {
+        let page = "See https://shop.example.com/terms and https://elsewhere.example.net/win for more.";
+        let run = run(
+            "Read https://www.example.com/tea for me",
+            &[("fetch_page", json!({"url": "https://www.example.com/tea"}), page)],
+        );
+        assert_eq!(row(&run, "fetch_page", &json!({"url": "https://shop.example.com/terms"})), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Unrelated honest text changes no verdict of a call that it has nothing in common with.
+        #[test]
+        fn unrelated_text_changes_nothing(text in "(tea|garden|rain|music|paper|window|[.] )( (tea|garden|rain|music|paper|window|[.]))*") {
+            let before = run("Send ida@example.com the minutes", &[("read_notes", json!({}), "The minutes are done.")]);
+            let after = run(
+                "Send ida@example.com the minutes",
+                &[("read_notes", json!({}), "The minutes are done."), ("read_mail", json!({}), &text)],
+            );
+            let mail = json!({"to": "ida@example.com", "body": "The minutes are done."});
+            prop_assert_eq!(row(&before, "send_mail", &mail), row(&after, "send_mail", &mail));
+        }
+    }
+}

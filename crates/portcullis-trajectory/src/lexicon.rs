@@ -284,7 +284,9 @@ impl Lexicon {
             hash(&(stem ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes()) % 100 >= percent
         };
         for (stem, known) in &mut self.stems {
-            known.verb = if kept(stem) { known.verb } else { Families::NONE };
+            if !kept(stem) {
+                (known.verb, known.deed, known.noun_deed) = (Families::NONE, None, None);
+            }
         }
         self
     }

@@ -37,7 +37,6 @@ pub mod redact;
 pub mod request;
 pub mod secrets;
 pub mod seen;
-pub mod sites;
 pub mod sources;
 pub mod table;
 pub mod toolset;

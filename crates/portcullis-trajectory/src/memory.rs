@@ -55,7 +55,7 @@ impl RunMemory {
 
     fn read_monitors(&self, bundle: &Bundle, subject: &Subject<'_>) -> monitors::Reading {
         match subject {
-            Subject::Input { text, .. } => self.monitors.read_input(text),
+            Subject::Input { text, .. } => self.monitors.read_input(text, bundle.scores),
             Subject::Action(action) => self.monitors.read_call(bundle, action),
             Subject::Observation { action, text, .. } => self.monitors.read_result(*action, text),
             Subject::Output { text, .. } => self.monitors.read_output(text),

@@ -465,3 +465,49 @@ fn is_verb(lexicon: &Lexicon, own: &[Word], at: usize) -> bool {
             .any(|word| before.is(word));
     sure || opens
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::flow::built_in;
+    use crate::kind::ToolView;
+    use crate::trajectory::Call;
+
+    fn wanted(request: &str, tool: &str, arguments: &serde_json::Value) -> Wanted {
+        let lexicon = built_in();
+        let said = read(&lexicon, request);
+        let named: Vec<u64> = said.values.iter().map(|value| value.hash).collect();
+        let mut whole = Request::default();
+        whole.add(said);
+        let call = Call::new(&lexicon, CallKind::of(&lexicon, &ToolView::unknown(tool)), arguments);
+        whole.wants(&call.kind, call.kind.deed, &call.arguments, |value| named.contains(&value.hash))
+    }
+
+    #[test]
+    fn a_deed_and_what_it_is_done_to_are_wanted_together() {
+        let door = json!({"door": "back"});
+        assert_eq!(wanted("Please unlock the back door", "unlock_door", &door), Wanted::Yes);
+        assert_eq!(wanted("Is the back door locked?", "unlock_door", &door), Wanted::No);
+        assert_eq!(wanted("", "unlock_door", &door), Wanted::Unknown);
+        assert_eq!(wanted("裏口を開けてください", "unlock_door", &door), Wanted::Unknown);
+    }
+
+    #[test]
+    fn what_the_user_forbids_is_not_wanted() {
+        let mail = json!({"to": "ida@example.com", "body": "Hello"});
+        assert_eq!(wanted("Send ida@example.com a mail", "send_mail", &mail), Wanted::Yes);
+        assert_eq!(
+            wanted("Draft a mail to ida@example.com, but don't send it", "send_mail", &mail),
+            Wanted::No
+        );
+        assert_eq!(wanted("Tell me what ida@example.com wrote", "send_mail", &mail), Wanted::No);
+    }
+
+    #[test]
+    fn a_noun_after_a_vague_verb_is_its_deed() {
+        let order = json!({"order_id": "A-113"});
+        assert_eq!(wanted("Please request a refund for order A-113", "refund_order", &order), Wanted::Yes);
+    }
+}

@@ -36,11 +36,6 @@ impl Toolset {
         kept.unwrap_or_else(|| Arc::new(read(registry)))
     }
 
-    /// All kinds, in the order of the registry.
-    pub fn kinds(&self) -> &[Arc<CallKind>] {
-        &self.kinds
-    }
-
     /// The kind of the calls of the tool with that name.
     pub fn kind(&self, registry: &Registry, name: &str) -> Arc<CallKind> {
         let kept = |kinds: &[Arc<CallKind>]| kinds.get(registry.position(name)?).map(Arc::clone);

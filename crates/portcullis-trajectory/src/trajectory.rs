@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use portcullis_core::bundle::AuthoritySettings;
 use serde_json::Value as Json;
 
 use crate::arguments::{self, Argument};
@@ -35,9 +36,19 @@ pub struct Call {
 }
 
 impl Call {
-    /// Reads the arguments of a call.
+    /// Reads the arguments of a call for which no bundle vouches.
     pub fn new(lexicon: &Lexicon, kind: impl Into<Arc<CallKind>>, json: &Json) -> Self {
-        let (arguments, cut) = arguments::arguments(lexicon, json);
+        Self::read(lexicon, &AuthoritySettings::default(), kind, json)
+    }
+
+    /// Reads the arguments of a call, with whom the bundle vouches for.
+    pub fn read(
+        lexicon: &Lexicon,
+        authority: &AuthoritySettings,
+        kind: impl Into<Arc<CallKind>>,
+        json: &Json,
+    ) -> Self {
+        let (arguments, cut) = arguments::arguments(lexicon, authority, json);
         Self { kind: kind.into(), arguments, cut }
     }
 
@@ -176,6 +187,9 @@ impl Trajectory {
         if site.is_some_and(|site| self.sites.contains(&site)) {
             return Provenance::User;
         }
+        if value.vouched && !self.origins.is_trusted(value) {
+            return Provenance::Bundle;
+        }
         let own = match self.origins.of(value.hash) {
             Some(provenance) => provenance,
             None if self.passages.is_empty() => Provenance::Own,
@@ -253,6 +267,11 @@ impl Trajectory {
 
     /// A tool returned something.
     pub fn record_result(&mut self, seq: u64, call: &Call, seen: Seen) {
+        self.record_answer(seq, call, seen, false);
+    }
+
+    /// The same of a tool that the bundle names as a directory, or not: its fields say who somebody is.
+    pub fn record_answer(&mut self, seq: u64, call: &Call, seen: Seen, directory: bool) {
         let (driven, standings) = (self.is_driven(call), self.standings(call, &seen.records));
         if seen.cut {
             self.origins.forget();
@@ -274,6 +293,7 @@ impl Trajectory {
         for value in &seen.values {
             let Standing { named, handed_on } = standing(value.record);
             let provenance = match value.voice {
+                Voice::Own if directory => Provenance::Bundle,
                 _ if driven => Provenance::Others,
                 Voice::Own => Provenance::Own,
                 Voice::Carried if handed_on => Provenance::HandedOn,

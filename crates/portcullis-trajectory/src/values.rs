@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use portcullis_core::site;
+
 use crate::words::{EMPTY, go_on, hash};
 
 /// Most values taken from one text.
@@ -41,7 +43,7 @@ pub struct Value {
     pub kind: Kind,
     /// Hash of its normal form.
     pub hash: u64,
-    /// Hash of the site of a URL or mail address: what one owner registered, see [`owner`](crate::sites::owner).
+    /// Hash of the site of a URL or mail address: what one owner registered, see [`owner`](portcullis_core::site::owner).
     pub host: Option<u64>,
     /// It is written as a link, with a scheme.
     pub link: bool,
@@ -51,6 +53,8 @@ pub struct Value {
     pub person: Option<u64>,
     /// It is an account of a bank, by its form.
     pub iban: bool,
+    /// The bundle vouches for it.
+    pub vouched: bool,
     /// Where it stands.
     pub range: Range<usize>,
 }
@@ -109,8 +113,8 @@ pub fn normal_hash(text: &str) -> u64 {
     hash
 }
 
-fn site(host: &str) -> Option<u64> {
-    crate::sites::owner(host).map(|owner| hash(owner.as_bytes()))
+fn site_of(host: &str) -> Option<u64> {
+    site::owner(host).map(|owner| hash(owner.as_bytes()))
 }
 
 /// The name that a mail address begins with: `odile.renard@…`.
@@ -134,7 +138,7 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
     {
         let name = name.strip_prefix("mailto:").unwrap_or(name);
         let whole = go_on(go_on(hash(name.as_bytes()), b"@"), host.as_bytes());
-        return Some((Kind::Mail, whole, site(host)));
+        return Some((Kind::Mail, whole, site_of(host)));
     }
     let schemed = lower.contains("://") || lower.starts_with("www.");
     let normal = without_scheme(&lower);
@@ -145,7 +149,7 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
             && label.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_'))
     });
     if schemed && !lower.starts_with("file:") {
-        return Some((Kind::Url, hash(normal.as_bytes()), site(host)));
+        return Some((Kind::Url, hash(normal.as_bytes()), site_of(host)));
     }
     if let Some(ending) = ending
         && host_like
@@ -153,7 +157,7 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
         && host.chars().any(char::is_alphabetic)
         && !token.starts_with('/')
     {
-        return Some((Kind::Url, hash(normal.as_bytes()), site(host)));
+        return Some((Kind::Url, hash(normal.as_bytes()), site_of(host)));
     }
     if is_ip(&lower) {
         return Some((Kind::Url, hash(normal.as_bytes()), None));
@@ -312,6 +316,7 @@ fn spaced_accounts(text: &str, values: &mut Vec<Value>) {
                 query: false,
                 person: None,
                 iban: true,
+                vouched: false,
                 range: start..end,
             });
             at = end;
@@ -353,6 +358,7 @@ fn token(text: &str, range: Range<usize>, values: &mut Vec<Value>) {
             query,
             person,
             iban,
+            vouched: false,
             range: start..start + trimmed.len(),
         });
     }
@@ -401,6 +407,7 @@ fn quoted(text: &str, values: &mut Vec<Value>) {
                         query: false,
                         person: None,
                         iban: false,
+                        vouched: false,
                         range: from..end,
                     });
                 }

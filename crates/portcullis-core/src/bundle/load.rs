@@ -14,8 +14,8 @@ use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns
 use super::toml_table::{Field, File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
-    VerificationSettings, activities, contracts, credentials, escalation, flow, ledger, loops, monitors,
-    policies, read_effects, verification,
+    Scores, VerificationSettings, activities, contracts, credentials, escalation, flow, ledger, loops,
+    monitors, policies, read_effects, scores, verification,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -75,6 +75,7 @@ struct Main {
     flow: FlowSettings,
     authority: (AuthoritySettings, Vec<authority::Entry>),
     escalation: EscalationSettings,
+    scores: Scores,
     verification: Option<VerificationSettings>,
     /// Tools that the settings of verification name.
     sources: Vec<Placed<String>>,
@@ -247,6 +248,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let flow = table.table("flow").map(flow::read);
     let authority = table.table("authority").map(|table| authority::read(file, table));
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
+    let scores = table.table("monitors").map(scores::read);
     let contracts = table.table("contracts").and_then(|table| contracts::read(file, table));
     let verification = table.table("verification").map(|table| verification::read(file, table));
     let (verification, sources) = verification.unzip();
@@ -259,6 +261,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         flow: flow.unwrap_or_default(),
         authority: authority.unwrap_or_default(),
         escalation: escalation.unwrap_or_default(),
+        scores: scores.unwrap_or_default(),
         access: access.unwrap_or_default(),
         contracts,
         mode: mode.unwrap_or_default(),
@@ -466,6 +469,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         flow: main.flow,
         authority,
         escalation: main.escalation,
+        scores: main.scores,
         contracts: main.contracts,
         verification: main.verification,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),

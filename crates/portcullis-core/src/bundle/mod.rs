@@ -28,6 +28,7 @@ mod loops;
 mod monitors;
 mod policies;
 mod read_effects;
+mod scores;
 mod settings;
 mod toml_table;
 mod verification;
@@ -46,6 +47,7 @@ pub use ledger::{AnchorTime, LedgerSettings};
 pub use lint::Lint;
 pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
+pub use scores::Scores;
 pub use settings::{
     AccessSettings, Compiled, Compiler, EffectSettings, FunctionRole, SqlDialect, TableColumns,
 };
@@ -88,6 +90,8 @@ pub struct Bundle {
     pub verification: Option<VerificationSettings>,
     /// From signals to a level.
     pub escalation: EscalationSettings,
+    /// What scores of texts may do by themselves.
+    pub scores: Scores,
     /// The model that may be asked about contracts on replies.
     pub contracts: Option<ContractModel>,
     /// What the monitors of a run look for.

@@ -15,8 +15,10 @@ use crate::suite::EvalError;
 pub struct Switches {
     /// Holds on weaker evidence.
     pub strict: bool,
-    /// No text is read for orders; where values came from is still known.
+    /// No text explains a call; where values came from is still known.
     pub blind: bool,
+    /// No text counts as posing: what is left when an attacker leaves out what gives the attack away.
+    pub unposed: bool,
     /// A share of the verb lexicon that is dropped, 0 to 1, and the seed that says which.
     pub dropout: Option<(f64, u64)>,
 }
@@ -29,7 +31,10 @@ impl Switches {
             arms.push("strict".to_owned());
         }
         if self.blind {
-            arms.push("texts not read for orders".to_owned());
+            arms.push("no text explains a call".to_owned());
+        }
+        if self.unposed {
+            arms.push("without the evidence of posing".to_owned());
         }
         if let Some((share, seed)) = self.dropout {
             arms.push(format!("{:.0} % of the verb lexicon dropped, seed {seed}", share * 100.0));

@@ -10,29 +10,28 @@ use portcullis_trajectory::flow::FlowReading;
 use portcullis_trajectory::memory::RunReading;
 
 /// ## What it does
-/// Looks in a tool's result for sentences that tell the agent what to do and pose as somebody else, and replaces them by a
-/// short note before the agent reads them. Everything else of the result stays as it came; the record has it whole.
+/// Looks in a tool's result for stretches that pose and order: text that addresses an agent, speaks as the user or the
+/// system, or hides, and that tells its reader to do something. It replaces them by a short note before the agent reads
+/// them. Everything else of the result stays as it came; the record has it whole.
 ///
 /// ## Why it matters
 /// What the agent never reads it cannot obey, and the task goes on without the page.
 ///
 /// ## Fires on
-/// Two kinds of evidence together: a sentence, or one close to it, speaks as the user, the system or a tool, addresses an
-/// agent, or hides; and the model of orders agrees that it tells its reader to do something. What lies between two such
-/// sentences of one text goes with them, and so does a tag around them: *modify*.
+/// Two kinds of evidence on one stretch: it poses or hides, and the model of orders agrees that it gives an order. With a
+/// tag around it: *modify*.
 ///
 /// ## Does not cover
-/// Orders that do not pose: honest text is full of requests. They are weighed when a call is made, see `flow/authority`.
-/// Text that informs rather than orders. Sources that the user handed the matter on to. Results before the user has asked
-/// for anything. What stands beyond the limits of reading: 4,096 sentences of a result, 4 MiB. Of more than 64 stretches
-/// the last takes in all that follow up to the end of the last one.
+/// Requests in plain text, however they are worded: honest mail is full of them. What follows from them is weighed when the
+/// call is made, see `flow/authority`. What the user said to follow is left alone. What stands beyond the limits of reading
+/// (4,096 sentences, 4 MiB of a result).
 ///
 /// ## Configuration
 /// `excise = false` of a tool leaves its results as they came; in the bundle for a developer's machine the client's own tools
 /// have it, which read files full of comments to edit them. The model of orders has a card, `docs/models/order.md`.
 ///
 /// ## False positives
-/// Instructions in honest mails and manuals. The note says that something was left out, and the record has it.
+/// Manuals and settings that are written for agents. The note says that something was left out, and the record has it.
 ///
 /// ## References
 /// OWASP ASI01, LLM01.

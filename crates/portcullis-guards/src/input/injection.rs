@@ -1,6 +1,7 @@
 //! Orders over orders in what the user passes on.
 
 use portcullis_core::action::{Hook, Pending, Subject};
+use portcullis_core::bundle::Scores;
 use portcullis_core::edit::TEXT;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span};
@@ -18,17 +19,21 @@ use portcullis_trajectory::memory::RunReading;
 /// A user pastes what others wrote: a web page, a ticket, a prompt from a forum.
 ///
 /// ## Fires on
-/// A sentence that the model flags, in a text with a phrase that changes who is speaking or which rules hold: *warn*; where
-/// something of the text was hidden or encoded: *pause*, until somebody resumes the run. Plain orders over orders are for `input/intent` to stop, which knows a quotation.
+/// A phrase that changes who is speaking or which rules hold, or a sentence that the model flags where something of the text
+/// was hidden or encoded: *warn*. With `scores = "stop"` the phrase needs a flagged sentence as well, and what is hidden or
+/// encoded is a *pause*, until somebody resumes the run.
+///
+/// The more sentences a text has, the more one of them has to score.
 ///
 /// ## Does not cover
 /// What tools return, see `flow/planted-order`. Languages other than English.
 ///
 /// ## Configuration
-/// None. The threshold is that of the model, see its card in `docs/models/override.md`.
+/// `[monitors] scores` of `portcullis.toml`. The threshold is that of the model, see its card in `docs/models/override.md`.
 ///
 /// ## False positives
-/// The model flags about one innocent prompt in a hundred. Prompts that speak about such attacks are the likeliest.
+/// Of 4,373 ordinary prompts from 18 public sets 18 are warned about (0.4 %), most of them long instructions for assistants,
+/// of 822 READMEs, mails, recipes and notes 12 (1.5 %). Of Tensor Trust's attacks 137 of 266 and 159 of 385 are.
 ///
 /// ## References
 /// Seed 001, injection detector. OWASP LLM01.
@@ -59,16 +64,25 @@ impl Guard for InputInjection {
         let FlowReading::Input(_, Overrides::Read(hits)) = &context.reading::<RunReading>()?.flow else {
             return Err(GuardFailure("the detector of injections does not load".to_owned()));
         };
-        let Some(flagged) = hits.iter().find(|hit| hit.family.is_none()) else { return Ok(Vec::new()) };
+        let stops = context.bundle.scores == Scores::Stop;
+        let sentence = hits.iter().find(|hit| hit.family.is_none());
+        let marker = hits.iter().find_map(|hit| Some((hit, hit.family?)));
         let disguised = hits.iter().any(|hit| hit.hidden.is_some() || hit.encoding.is_some());
-        let (verdict, message) = match hits.iter().find_map(|hit| hit.family) {
-            _ if disguised => (Verdict::Pause, "hidden or encoded text reads like an injection".to_owned()),
-            Some(family) => {
-                (Verdict::Warn, format!("the text reads like an injection, with a phrase of `{family}`"))
+        let (verdict, hit, message) = match (sentence, marker) {
+            (Some(sentence), _) if disguised => {
+                let verdict = if stops { Verdict::Pause } else { Verdict::Warn };
+                (verdict, sentence, "hidden or encoded text reads like an injection".to_owned())
             }
-            None => return Ok(Vec::new()),
+            (Some(sentence), Some((_, family))) => {
+                let message = format!("the text reads like an injection, with a phrase of `{family}`");
+                (Verdict::Warn, sentence, message)
+            }
+            (None, Some((marker, family))) if !stops => {
+                (Verdict::Warn, marker, format!("the text has a phrase of `{family}`"))
+            }
+            _ => return Ok(Vec::new()),
         };
-        let span = Span { pointer: TEXT.to_owned(), start: flagged.range.start, end: flagged.range.end };
+        let span = Span { pointer: TEXT.to_owned(), start: hit.range.start, end: hit.range.end };
         Ok(vec![Finding::new(META.id, verdict, message).at(span)])
     }
 }

@@ -23,15 +23,19 @@ const NOTED: f64 = 0.3;
 /// malicious match and sensitive cue, 1 at most). The total stays within 0 and 1, and both stand in the message. What the
 /// total means is said by `escalation/table`.
 ///
+/// Unless `scores = "stop"`, a step is 0.3 at most, so that it takes several, a pattern counts once until a person resumes the
+/// run, and of inputs the user's own words are read, as by `input/intent`. Of calls strings of more than 600 bytes are taken for documents that are passed on, and not read,
+/// unless the tool executes them.
+///
 /// ## Does not cover
 /// A change of subject without anything risky in it. A turn in which nothing is matched takes 0.1 off the total, and a
 /// person's resume takes all of it.
 ///
 /// ## Configuration
-/// `monitors.toml`: concepts and patterns.
+/// `[monitors] scores` of `portcullis.toml`; `monitors.toml`: concepts and patterns.
 ///
 /// ## False positives
-/// It never stops anything by itself.
+/// It never stops anything by itself. Of 4,373 ordinary prompts, said after the operator stated a goal, it notes 27.
 ///
 /// ## References
 /// Seed 001, drift monitor. OWASP ASI01, ASI10.

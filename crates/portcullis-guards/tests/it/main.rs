@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod laws;
+mod security_texts;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -11,8 +11,12 @@
 //! concepts, the folders of restricted sources, and a few numbers a tool.
 
 mod acts;
+mod advise;
+mod arguments;
 pub mod learned;
 mod outcome;
+mod own;
+mod to_gate;
 mod vocabulary;
 mod words;
 
@@ -20,18 +24,19 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 use portcullis_core::action::Action;
-use portcullis_core::bundle::{Bundle, MonitorSettings, Weights};
+use portcullis_core::bundle::{Bundle, MonitorSettings, Scores, Weights};
 use portcullis_core::effect::Effect;
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::ActionId;
 use portcullis_core::tool::Tool;
-use serde_json::Value;
 
+use self::advise::{Spoken, remembered, step_under};
+use self::arguments::Arguments;
 use self::learned::{Learned, Said};
 pub use self::outcome::{Anomaly, Claim};
 use self::vocabulary::{Before, Of, Stretch};
 pub use self::vocabulary::{Bits, Match, Vocabulary};
-use self::words::{Words, stem_hash, words};
+use self::words::{Words, words};
 
 /// Words of requests that are remembered, to tell whether a request covers a tool.
 pub const REQUEST_WORDS_MAX: usize = 16_384;
@@ -41,10 +46,6 @@ pub const CALLS_MAX: usize = 1_024;
 pub const FOLDERS_MAX: usize = 256;
 /// Addresses that are remembered, of results and of what the user said; the oldest go first.
 pub const ADDRESSES_MAX: usize = 1_024;
-/// Strings of arguments that are read.
-pub const ARGUMENTS_MAX: usize = 256;
-/// Bytes of arguments that are read.
-pub const ARGUMENT_BYTES_MAX: usize = 65_536;
 /// What a turn without any match takes off drift: who returns to the goal is given credit, slowly.
 const RETURN: f64 = 0.1;
 /// Uncertainty of a call from which the user is asked what is meant.
@@ -53,8 +54,6 @@ const UNSURE: f64 = 0.4;
 const NOTICE_WORDS: usize = 60;
 /// Turns of talk without any result, after a notice, from which a call looks talked into.
 const TALK: u32 = 2;
-/// Deepest nesting of arguments that is read.
-const DEPTH_MAX: usize = 64;
 
 /// What was read in one text or call.
 #[derive(Debug, Clone, Default)]
@@ -65,6 +64,8 @@ pub struct Reading {
     pub matches: Vec<Match>,
     /// Where the first of them matches, in bytes of the text; of inputs only.
     pub place: Option<(usize, usize)>,
+    /// Where an input tells the gate or its approver to stop judging.
+    pub to_gate: Option<(usize, usize)>,
     /// The intent score, of inputs only.
     pub intent: Intent,
     /// What this adds to drift.
@@ -153,6 +154,8 @@ pub struct Monitors {
     turns_noted: u32,
     /// Patterns that were counted since the user last spoke.
     counted: BTreeSet<usize>,
+    /// Patterns that were counted since the run began, or a person let it go on.
+    moved: BTreeSet<usize>,
     request: BTreeSet<u64>,
     calls: BTreeMap<ActionId, Call>,
     restricted: VecDeque<u64>,
@@ -182,6 +185,7 @@ impl Monitors {
             turns: 0,
             turns_noted: 0,
             counted: BTreeSet::new(),
+            moved: BTreeSet::new(),
             request: BTreeSet::new(),
             calls: BTreeMap::new(),
             restricted: VecDeque::new(),
@@ -220,22 +224,24 @@ impl Monitors {
     }
 
     /// Reads what the user, or the operator, says.
-    pub fn read_input(&self, text: &str) -> Reading {
+    pub fn read_input(&self, text: &str, scores: Scores) -> Reading {
         let words = words(text);
-        let (stretches, keywords) = self.vocabulary.stretches(&words);
-        let said = Learned::built_in().map(|learned| learned.read(text)).unwrap_or_default();
+        let Spoken { stretches, keywords, said, share, to_gate } =
+            Spoken::of(text, &words, &self.vocabulary, scores);
         let learned = Learned::built_in().map(|learned| learned.score(&said, &self.said));
         let heard = self.heard(learned);
-        let (matches, place) = self.vocabulary.matches(&stretches, heard, self.before(true), Of::Inputs);
+        let (mut matches, place) = self.vocabulary.matches(&stretches, heard, self.before(true), Of::Inputs);
+        matches.iter_mut().for_each(|found| found.weight *= share);
         let excused = (self.earlier | union(&stretches)) & self.vocabulary.known.legitimate != 0;
         let total = self.totals(&matches);
-        let hits = f64::from(keywords) * if excused { 0.5 } else { 1.0 };
+        let hits = keywords * if excused { 0.5 } else { 1.0 };
         let intent = Intent::of(total.matches, hits, total.risk, &self.vocabulary.weights);
-        let step = self.step_of(total.matches, total.cues);
+        let step = self.step_of(&matches, scores);
         Reading {
-            bits: union(&stretches) | heard,
+            bits: union(&stretches) | remembered(scores, heard, &matches),
             said,
             place: place.map(|stretch| (stretch.start, stretch.end)),
+            to_gate,
             intent,
             step,
             drift: (self.drift + step).clamp(0.0, 1.0),
@@ -258,27 +264,21 @@ impl Monitors {
     /// Reads a call. What it would do beyond its words is added by [`Self::violations`].
     pub fn read_call(&self, bundle: &Bundle, action: &Action) -> Reading {
         let tool = action.tool.as_deref().and_then(|name| bundle.registry.get(name));
-        let mut text = String::new();
-        let mut folders = Vec::new();
-        let mut strings = 0;
-        collect(&action.arguments, &mut text, &mut folders, &mut strings, 0);
-        // What the agent says it will do counts like what it does.
-        if let Some(planned) = &action.planned {
-            push(&mut text, planned);
-        }
-        let words = words(&text);
+        let said = Arguments::of(action, bundle.scores, tool);
+        let words = words(&said.text);
         let (stretches, _) = self.vocabulary.stretches(&words);
-        let acts = self.acts(action, tool, &folders, &words);
+        let all = said.all_words(words);
+        let folders = said.folders;
+        let acts = self.acts(action, tool, &folders, &all);
         let (mut matches, _) = self.vocabulary.matches(&stretches, acts, self.before(false), Of::Calls);
         matches.retain(|found| !self.counted.contains(&found.pattern));
-        let total = self.totals(&matches);
-        let step = self.step_of(total.matches, total.cues);
+        let step = self.step_of(&matches, bundle.scores);
         Reading {
             bits: union(&stretches) | acts,
             matches,
             step,
             drift: (self.drift + step).clamp(0.0, 1.0),
-            tool_risk: self.uncovered_risk(tool, &words),
+            tool_risk: self.uncovered_risk(tool, &all),
             folders,
             stretches,
             unsure: action.confidence.is_some_and(|confidence| 1.0 - confidence >= UNSURE),
@@ -396,6 +396,7 @@ impl Monitors {
     /// A person let the run go on: what had added up is answered.
     pub fn resumed(&mut self) {
         (self.drift, self.step) = (0.0, 0.0);
+        self.moved.clear();
     }
 
     /// Goes over to another set of patterns. What was met stays met, by the names of the concepts.
@@ -407,6 +408,7 @@ impl Monitors {
         self.seen = vocabulary.translate(&self.vocabulary, self.seen);
         self.since = self.since.map(|since| vocabulary.translate(&self.vocabulary, since));
         self.counted.clear();
+        self.moved.clear();
         self.vocabulary = Arc::clone(vocabulary);
     }
 
@@ -456,9 +458,10 @@ impl Monitors {
         self.step = reading.step;
         self.drift = (self.drift + reading.step).clamp(0.0, 1.0);
         self.counted.extend(reading.matches.iter().map(|found| found.pattern));
+        self.moved.extend(reading.matches.iter().map(|found| found.pattern));
     }
 
-    fn totals(&self, matches: &[Match]) -> Totals {
+    fn totals<'m>(&self, matches: impl IntoIterator<Item = &'m Match>) -> Totals {
         let mut totals = Totals::default();
         for found in matches {
             let Some(pattern) = self.vocabulary.patterns.get(found.pattern) else { continue };
@@ -469,12 +472,15 @@ impl Monitors {
         totals
     }
 
-    /// 0.6 rise over the goal + 0.4 escalation, as in the seed.
-    fn step_of(&self, matches: f64, cues: f64) -> f64 {
+    /// 0.6 rise over the goal + 0.4 escalation, as in the seed. Where scores advise, what was counted before moves a run no
+    /// further: an agent's frame says the same in each turn.
+    fn step_of(&self, matches: &[Match], scores: Scores) -> f64 {
         let Some(goal) = self.goal else { return 0.0 };
-        let rise = ((matches - goal).max(0.0) / 3.0).min(1.0);
-        let escalation = ((matches + cues) / 4.0).min(1.0);
-        0.6 * rise + 0.4 * escalation
+        let new = |found: &&Match| scores == Scores::Stop || !self.moved.contains(&found.pattern);
+        let total = self.totals(matches.iter().filter(new));
+        let rise = ((total.matches - goal).max(0.0) / 3.0).min(1.0);
+        let escalation = ((total.matches + total.cues) / 4.0).min(1.0);
+        step_under(scores, 0.6 * rise + 0.4 * escalation)
     }
 }
 
@@ -515,35 +521,6 @@ struct Totals {
 
 fn union(stretches: &[Stretch]) -> Bits {
     stretches.iter().fold(0, |bits, stretch| bits | stretch.all)
-}
-
-fn push(text: &mut String, more: &str) {
-    let room = ARGUMENT_BYTES_MAX.saturating_sub(text.len());
-    if let Some((more, _)) = more.split_at_checked(more.floor_char_boundary(room)) {
-        text.push_str(more);
-        text.push('\n');
-    }
-}
-
-/// The strings of arguments, one a line, and the folders that they name.
-fn collect(value: &Value, text: &mut String, folders: &mut Vec<u64>, strings: &mut usize, depth: usize) {
-    if depth > DEPTH_MAX || *strings >= ARGUMENTS_MAX {
-        return;
-    }
-    match value {
-        Value::String(string) => {
-            *strings += 1;
-            push(text, string);
-            if let Some((folder, _)) =
-                string.rsplit_once('/').filter(|_| !string.contains(char::is_whitespace))
-            {
-                folders.push(stem_hash(&folder.to_lowercase()));
-            }
-        }
-        Value::Array(items) => items.iter().for_each(|item| collect(item, text, folders, strings, depth + 1)),
-        Value::Object(map) => map.values().for_each(|item| collect(item, text, folders, strings, depth + 1)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 fn request_words(words: &Words) -> Vec<u64> {

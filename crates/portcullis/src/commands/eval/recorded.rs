@@ -40,9 +40,12 @@ pub(super) struct Args {
     /// Hold on weaker evidence
     #[arg(long)]
     strict: bool,
-    /// Read no text for orders: what is left where an order is written so that nobody finds it
+    /// Let no text explain a call: what is left where an order is written so that nobody finds it
     #[arg(long)]
     blind: bool,
+    /// Let no text count as posing: what is left where an attack does not give itself away
+    #[arg(long)]
+    unposed: bool,
     /// Drop a share of the verb lexicon, 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = share)]
     dropout: Option<f64>,
@@ -87,6 +90,7 @@ impl Args {
             switches: Switches {
                 strict: self.strict,
                 blind: self.blind,
+                unposed: self.unposed,
                 dropout: self.dropout.map(|share| (share, self.seed)),
             },
             without_template: self.without_template,

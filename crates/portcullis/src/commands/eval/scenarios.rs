@@ -49,7 +49,7 @@ fn fraction(text: &str) -> Result<f64, String> {
 
 impl Args {
     pub(super) fn run(&self) -> Result<u8, Failure> {
-        let Opened { bundle, .. } = self.common.bundle.open_or(agent_bundle::files)?;
+        let Opened { bundle, .. } = self.common.bundle.open_or(agent_bundle::stopping)?;
         let job = Job {
             folder: self.common.data.clone(),
             unseen: self.unseen,
@@ -66,7 +66,7 @@ impl Args {
 impl Parts {
     /// Leaves parts of the protection out.
     pub(super) fn ablation(&self) -> Result<u8, Failure> {
-        let Opened { bundle, .. } = self.bundle.open_or(agent_bundle::files)?;
+        let Opened { bundle, .. } = self.bundle.open_or(agent_bundle::stopping)?;
         let report = ablation::run(&self.data, &bundle).map_err(Failure::unreadable)?;
         tell(&self.json, &report, || {
             lines(&report.table(), &report.notes(), [&report.bundle, &report.configuration])
@@ -75,7 +75,7 @@ impl Parts {
 
     /// Breaks parts of the protection.
     pub(super) fn chaos(&self) -> Result<u8, Failure> {
-        let Opened { bundle, .. } = self.bundle.open_or(agent_bundle::files)?;
+        let Opened { bundle, .. } = self.bundle.open_or(agent_bundle::stopping)?;
         let report = chaos::run(&self.data, &bundle).map_err(Failure::unreadable)?;
         let code = if report.failed() { exit::NO } else { exit::YES };
         tell(&self.json, &report, || {

@@ -484,7 +484,7 @@ fn signals_of_the_report_are_those_of_the_gate() {
     let analysis = text(&files, "failure_mode_analysis.md");
     assert!(analysis.contains("this step adds 0.20 to drift, which is 0.40 now"), "{analysis}");
     assert!(
-        analysis.contains("Drift came to 0.40 of 0.50 at event 4 (80 %): at the limit, row 4 of the escalation table gives SOFT_STOP."),
+        analysis.contains("Drift came to 0.40 of 0.50 at event 4 (80 %): at the limit, row 4 of the escalation table gives CLARIFY."),
         "{analysis}"
     );
     let risks = text(&files, "residual_risk_summary.md");
