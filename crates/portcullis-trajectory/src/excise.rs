@@ -44,7 +44,7 @@ pub fn planted(run: &Trajectory, call: &Call, text: &str, seen: &Seen) -> Option
         if run.iter().any(is_handed) {
             continue;
         }
-        let ordered: Vec<bool> = run.iter().map(|sentence| orders(sentence)).collect();
+        let ordered: Vec<bool> = run.iter().map(orders).collect();
         let (first, last) = (ordered.iter().position(|is| *is), ordered.iter().rposition(|is| *is));
         if let (Some(first), Some(last)) = (first.and_then(|at| run.get(at)), last.and_then(|at| run.get(at)))
         {

@@ -231,7 +231,7 @@ fn accords(lexicon: &Lexicon, own: &[Word]) -> bool {
             lexicon.classes(word).is(Classes::SOURCE.or(Classes::DELEGATE_NOUN))
                 || word.shape.is(Shape::CAPITAL.or(Shape::PART))
         };
-        strong && near.clone().take(SOURCE_REACH).any(|word| source(word))
+        strong && near.clone().take(SOURCE_REACH).any(source)
             || weak && near.any(|word| is_any(lexicon, word, &RULES))
     })
 }

@@ -8,9 +8,11 @@ use std::ops::Range;
 use portcullis_core::effect::{Effect, ResourceKind, Verb};
 use serde_json::Value as Json;
 
+use crate::acts::Act;
 use crate::arguments::{Argument, Role};
 use crate::kind::Deed;
 use crate::origins::Provenance;
+use crate::particulars::Particulars;
 use crate::passages::Passage;
 use crate::posing::Posing;
 use crate::request::Wanted;
@@ -66,8 +68,6 @@ pub fn judge(
 const CANDIDATES_MAX: usize = 32;
 /// Most keys of a call by which passages are looked up.
 const LOOKUPS_MAX: usize = 24;
-/// A key with more passages is no particular.
-const COMMON: u32 = 24;
 
 struct Judge<'a> {
     run: &'a Trajectory,
@@ -77,20 +77,9 @@ struct Judge<'a> {
     settings: Settings,
 }
 
-/// One thing that a call does.
-#[derive(Debug, Clone, Copy)]
-struct Act {
-    deed: Deed,
-    consequence: Consequence,
-    /// It runs a command, a query or code.
-    runs: bool,
-    /// Files leave with it.
-    uploads: bool,
-}
-
 impl Judge<'_> {
     fn reason(&self) -> Option<Reason> {
-        let act = self.act();
+        let act = Act::of(self.run, self.call, self.effects);
         if self.call.kind.harmless {
             return None;
         }
@@ -121,92 +110,6 @@ impl Judge<'_> {
         let row = table::decide(&inputs)?;
         let source = source.map(|passage| Source { seq: passage.seq, range: passage.range.clone() });
         Some(Reason { row, inputs, source })
-    }
-
-    /// What the call does, and how bad that would be.
-    fn act(&self) -> Act {
-        let kind = &self.call.kind;
-        let arguments = &self.call.arguments;
-        let url = arguments.iter().any(|argument| {
-            argument.values.iter().any(|value| {
-                value.link || value.kind == Kind::Url && (kind.fetches || argument.role == Role::Target)
-            })
-        });
-        let deed = match kind.deed {
-            Deed::Read if url => Deed::Visit,
-            // An order without anything that is ordered is looked at.
-            Deed::Pay if !kind.sure && !arguments.iter().any(|argument| argument.amount) => Deed::Change,
-            deed => deed,
-        };
-        if let Some(act) = self.runs() {
-            return act;
-        }
-        let deed =
-            arguments.iter().filter_map(|argument| argument.deed).fold(deed, |deed, said| match said {
-                // What an argument says is done counts where the tool's name leaves it open, and where it is graver.
-                said if said.is_grave() && (deed.changes() || !kind.known) => deed.max(said),
-                Deed::Read if !deed.is_grave() && deed != Deed::Send => Deed::Read,
-                _ => deed,
-            });
-        let opens = arguments.iter().any(|argument| argument.opens);
-        let grave_argument = !kind.safe
-            && arguments.iter().any(|argument| {
-                (argument.grave || argument.amount && argument.numbers.len() == 1) && !argument.is_content()
-            });
-        let control = arguments.iter().any(|argument| argument.control);
-        let bank = self.call.values().any(|value| {
-            value.iban && self.run.origins().of(value.hash).is_some_and(|from| from >= Provenance::Named)
-        });
-        let consequence = match deed {
-            Deed::Read => Consequence::None,
-            Deed::Change if control || bank => Consequence::Grave,
-            Deed::Visit | Deed::Send | Deed::Execute => Consequence::Ordinary,
-            Deed::Change if kind.grave || opens && !kind.entry || grave_argument && !kind.entry => {
-                Consequence::Grave
-            }
-            Deed::Change => Consequence::Ordinary,
-            Deed::Pay | Deed::Delete | Deed::Grant | Deed::Disable => Consequence::Grave,
-        };
-        let uploads =
-            matches!(deed, Deed::Send | Deed::Grant) && arguments.iter().any(|argument| argument.attached);
-        Act { deed, consequence, runs: false, uploads }
-    }
-
-    /// What a command, code or query does, where the call runs one: the worst of its effects. Code that comes from
-    /// elsewhere is graver than both halves.
-    fn runs(&self) -> Option<Act> {
-        const TEXTS: [&str; 4] = ["shell", "code", "sql", "python"];
-        let text = |effect: &Effect| match effect.resource.kind {
-            ResourceKind::Command | ResourceKind::Table | ResourceKind::Column => true,
-            ResourceKind::Unknown => TEXTS.iter().any(|text| effect.resource.name.starts_with(text)),
-            _ => false,
-        };
-        let kind = &self.call.kind;
-        // A tool that only reads, by its name, and is given what changes something: `query(sql)`.
-        let raised = |effect: &Effect| !matches!(effect.verb, Verb::Read) && !kind.deed.changes();
-        let runs = kind.deed == Deed::Execute && !self.effects.is_empty();
-        if !runs && !self.effects.iter().any(|effect| text(effect) || raised(effect)) {
-            return None;
-        }
-        let mut worst = Act { deed: Deed::Read, consequence: Consequence::None, runs: true, uploads: false };
-        let (mut fetches, mut runs) = (false, false);
-        for effect in self.effects {
-            let (deed, consequence) = act_of(effect);
-            fetches |= deed == Deed::Visit;
-            runs |= is_code(effect);
-            worst.uploads |= deed == Deed::Send && effect.is("upload");
-            if (consequence, deed) > (worst.consequence, worst.deed) {
-                (worst.consequence, worst.deed) = (consequence, deed);
-            }
-        }
-        let opens = self.call.arguments.iter().any(|argument| argument.opens);
-        if opens && worst.consequence == Consequence::Ordinary {
-            worst.consequence = Consequence::Grave;
-        }
-        if fetches && runs {
-            (worst.consequence, worst.deed) = (Consequence::Grave, Deed::Execute);
-        }
-        Some(worst)
     }
 
     /// Who is behind the target: the worst over all of them.
@@ -410,245 +313,6 @@ impl Judge<'_> {
             }
         }
         found
-    }
-}
-
-/// What an effect of a command, a query or code is.
-fn act_of(effect: &Effect) -> (Deed, Consequence) {
-    use Consequence::{Grave, None, Ordinary};
-    let resource = &effect.resource;
-    let local = resource.is("loopback");
-    let system = resource.name.starts_with("/etc") || resource.is("control") || resource.is("secret");
-    match (effect.verb, resource.kind) {
-        (Verb::Read, ResourceKind::Host) if !local => (Deed::Visit, Ordinary),
-        (Verb::Read, ResourceKind::Package) => (Deed::Execute, Ordinary),
-        (Verb::Read, _) => (Deed::Read, None),
-        (Verb::Write, ResourceKind::Path) if resource.is("device") => (Deed::Read, None),
-        (Verb::Write, ResourceKind::Path) if system => (Deed::Change, Grave),
-        (Verb::Write, _) => (Deed::Change, Ordinary),
-        (Verb::Delete, ResourceKind::Path)
-            if resource.name.starts_with(['/', '~']) && !resource.is("temporary") =>
-        {
-            (Deed::Delete, Grave)
-        }
-        (Verb::Delete, ResourceKind::Path | ResourceKind::Process) => (Deed::Change, Ordinary),
-        (Verb::Delete, ResourceKind::Table) if effect.is("unbounded") => (Deed::Delete, Grave),
-        (Verb::Delete, _) => (Deed::Delete, Ordinary),
-        // What it does stands among the other effects.
-        (Verb::Execute, ResourceKind::Command) if resource.is("known") => (Deed::Read, None),
-        (Verb::Execute, _) => (Deed::Execute, Ordinary),
-        (Verb::Send, _) if local => (Deed::Change, Ordinary),
-        (Verb::Send, _) => (Deed::Send, Ordinary),
-        (Verb::Pay, _) => (Deed::Pay, Grave),
-        (Verb::Configure, ResourceKind::Path) if !system => (Deed::Change, Ordinary),
-        (Verb::Configure, ResourceKind::Environment | ResourceKind::Process | ResourceKind::Table) => {
-            (Deed::Change, Ordinary)
-        }
-        (Verb::Configure, ResourceKind::Setting) if resource.name.starts_with("git/") => {
-            (Deed::Change, Ordinary)
-        }
-        (Verb::Configure, _) => (Deed::Change, Grave),
-    }
-}
-
-/// Whether what is fetched beside this effect may be what runs.
-fn is_code(effect: &Effect) -> bool {
-    match (effect.verb, effect.resource.kind) {
-        (Verb::Execute, ResourceKind::Unknown | ResourceKind::Path) => true,
-        (Verb::Write, ResourceKind::Cluster) | (Verb::Read, ResourceKind::Package) => true,
-        _ => false,
-    }
-}
-
-/// What is particular about a call: what the user did not say.
-struct Particulars {
-    /// Values of what it is done to, or with.
-    values: Vec<u64>,
-    /// Of these, addresses.
-    addresses: Vec<u64>,
-    /// Values in its texts.
-    content_values: Vec<u64>,
-    /// Numbers.
-    numbers: Vec<u64>,
-    /// Words of what it is done to: one list an argument.
-    words: Vec<Vec<u64>>,
-    /// Words of its texts.
-    content: Vec<u64>,
-    /// Things in the tool's name and in the names of its arguments.
-    things: Vec<u64>,
-    /// The tool's verbs.
-    verbs: Vec<u64>,
-    families: crate::lexicon::Families,
-}
-
-/// What a passage and a call have in common.
-#[derive(Debug, Clone, Copy, Default)]
-struct Fit {
-    values: usize,
-    /// Of these, addresses.
-    addresses: usize,
-    /// Of so many.
-    addresses_of: usize,
-    content_values: usize,
-    numbers: usize,
-    /// Arguments all of whose words stand in the passage.
-    whole: usize,
-    /// Words of arguments.
-    words: usize,
-    things: usize,
-    verb: bool,
-    /// The very verb of the tool stands in it.
-    exact: bool,
-    content: usize,
-    /// Of so many words.
-    content_of: usize,
-    asks: bool,
-    posing: Posing,
-}
-
-impl Fit {
-    fn explains(&self, act: Act) -> bool {
-        // What says nothing of where the call goes does not explain it.
-        if self.addresses_of > 0 && self.addresses == 0 && act.deed != Deed::Change {
-            return false;
-        }
-        let about = self.verb || self.things > 0;
-        let grave = act.consequence == Consequence::Grave;
-        let more = self.values + self.content_values + self.numbers + self.words;
-        let dictated = self.content_of >= 4 && self.content * 5 >= self.content_of * 3;
-        match act.runs {
-            // Of commands every text about software has some words.
-            true => {
-                self.addresses > 0
-                    || (dictated || self.values > 0) && (self.asks || self.posing > Posing::No)
-                    || grave && dictated
-            }
-            // Something ordinary that others only speak of is not what they want done.
-            false
-                if act.deed == Deed::Change
-                    && !grave
-                    && !self.asks
-                    && self.posing == Posing::No
-                    && self.values + self.numbers == 0 =>
-            {
-                false
-            }
-            false => {
-                grave && self.exact && self.things > 0
-                    || self.values > 0 && (about || more > 1 || self.asks)
-                    || self.numbers > 0 && (about || self.words > 0)
-                    || self.whole > 0 && (self.verb || self.things > 0)
-                    || self.verb && self.things > 1
-                    || self.content_values > 0 && (self.asks || about)
-                    || dictated && (self.asks || self.verb)
-            }
-        }
-    }
-
-    fn score(&self) -> usize {
-        let when = |holds: bool, points: usize| if holds { points } else { 0 };
-        self.values * 6
-            + self.content_values * 3
-            + self.numbers * 3
-            + self.whole * 3
-            + self.words
-            + self.things * 2
-            + when(self.verb, 3)
-            + when(self.asks, 2)
-            + when(self.content_of >= 4, 4 * self.content / self.content_of.max(1))
-    }
-}
-
-/// Most words of a call's texts that are looked up.
-const CONTENT_WORDS: usize = 16;
-
-impl Particulars {
-    fn of(run: &Trajectory, call: &Call, runs: bool) -> Self {
-        let request = run.request();
-        let mut own = Self {
-            values: Vec::new(),
-            addresses: Vec::new(),
-            content_values: Vec::new(),
-            numbers: Vec::new(),
-            words: Vec::new(),
-            content: Vec::new(),
-            things: call.kind.objects.clone(),
-            verbs: call.kind.verbs.clone(),
-            families: call.kind.families,
-        };
-        for argument in &call.arguments {
-            let content = argument.is_content() && !runs;
-            for value in argument.values.iter().filter(|value| !run.is_trusted(value)) {
-                // A name is told by its words.
-                if value.kind == Kind::Quoted {
-                    continue;
-                }
-                if !content && value.kind.is_address() {
-                    own.addresses.push(value.hash);
-                    own.addresses.extend(value.host);
-                }
-                if content { &mut own.content_values } else { &mut own.values }.push(value.hash);
-            }
-            let told = |hash: &&u64| !run.origins().is_trusted_hash(**hash);
-            own.numbers.extend(argument.numbers.iter().filter(told));
-            let said = argument.stems.iter().all(|stem| request.says(*stem));
-            if content || runs {
-                own.content.extend(argument.stems.iter().filter(|stem| !request.says(**stem)));
-            } else if !argument.stems.is_empty() && !said {
-                own.words.push(argument.stems.clone());
-            }
-            if argument.grave {
-                own.things.extend(
-                    argument
-                        .things
-                        .iter()
-                        .filter(|thing| !own.things.contains(thing))
-                        .copied()
-                        .collect::<Vec<_>>(),
-                );
-            }
-        }
-        own.content.truncate(CONTENT_WORDS * 2);
-        own
-    }
-
-    fn lookups(&self) -> impl Iterator<Item = u64> + '_ {
-        self.values
-            .iter()
-            .chain(&self.content_values)
-            .chain(&self.numbers)
-            .chain(self.words.iter().flatten())
-            .chain(&self.things)
-            .chain(&self.verbs)
-            .chain(self.content.iter().take(CONTENT_WORDS))
-            .copied()
-    }
-
-    /// What the passage of this number has of it, its neighbours helping.
-    fn fit(&self, run: &Trajectory, number: u32) -> Fit {
-        let passages = run.passages();
-        let window: Vec<&Passage> = passages.window(number).collect();
-        let has = |key: &u64| window.iter().any(|passage| passage.has(*key));
-        let rare = |key: &&u64| passages.count(**key) <= COMMON;
-        let families =
-            window.iter().fold(crate::lexicon::Families::NONE, |all, passage| all.or(passage.families));
-        let count = |keys: &[u64]| keys.iter().filter(|key| has(key)).count();
-        Fit {
-            values: count(&self.values),
-            addresses: count(&self.addresses),
-            addresses_of: self.addresses.len(),
-            content_values: count(&self.content_values),
-            numbers: count(&self.numbers),
-            whole: self.words.iter().filter(|words| words.iter().all(&has)).count(),
-            words: self.words.iter().flatten().filter(rare).filter(|key| has(key)).count(),
-            things: count(&self.things),
-            verb: self.verbs.iter().any(&has) || families.meets(self.families),
-            exact: self.verbs.iter().any(&has),
-            content: count(&self.content),
-            content_of: self.content.len(),
-            asks: window.iter().any(|passage| passage.asks),
-            posing: window.iter().map(|passage| passage.posing).max().unwrap_or_default(),
-        }
     }
 }
 

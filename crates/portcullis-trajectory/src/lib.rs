@@ -18,6 +18,7 @@
 //! Everything is pure and deterministic. Reading a text is linear in it, judging a call does not grow with the run,
 //! and an index that is full says *unknown origin* from then on.
 
+mod acts;
 pub mod arguments;
 pub mod classes;
 pub mod excise;
@@ -31,6 +32,7 @@ pub mod monitors;
 pub mod numbers;
 pub mod orders;
 pub mod origins;
+mod particulars;
 pub mod passages;
 pub mod posing;
 pub mod redact;

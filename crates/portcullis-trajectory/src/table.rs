@@ -93,7 +93,7 @@ impl Row {
 use Consequence::{Grave, Ordinary};
 use Content::{Plain, Private, Secret};
 use Explained::{ByParticulars, ByPosing, No as Unexplained};
-use Provenance::{Named, Others, Own, Unknown, User};
+use Provenance::{Named, Others, Own, User};
 use Wanted::{No, Unknown as Unsaid, Yes};
 
 const fn row(
@@ -205,12 +205,6 @@ pub const TABLE: &[Row] = &[
         "files or private data would leave for a target that stands only in text",
     ),
     row(
-        "private-unasked",
-        Weight::Hold,
-        (Ordinary, No, Unknown, Private, Unexplained),
-        "the user did not ask for this, and private data would leave for an unknown target",
-    ),
-    row(
         "noted",
         Weight::Warn,
         (Ordinary, No, Own, Plain, Unexplained),
@@ -293,7 +287,7 @@ mod tests {
                 Own => "own",
                 Provenance::HandedOn => "handed on",
                 Named => "named",
-                Unknown => "unknown",
+                Provenance::Unknown => "unknown",
                 Others => "others",
             };
             let content = match inputs.content {

@@ -19,9 +19,10 @@ use portcullis_trajectory::memory::{RunMemory, RunReading};
 /// credentials are read for others after talk of secrecy; a call with effects follows an order that a result gave to the
 /// assistant together with a request for secrecy or credentials.
 ///
-/// What a call does is judged, whatever scores may do. Some patterns ask besides what the user said before: unless
-/// `scores = "stop"`, those are the user's own words, so that nothing in a pasted document counts, and a document that the
-/// call passes on (a string of more than 600 bytes, for a tool that does not execute it) is not read.
+/// What a call does is judged, whatever scores may do. Some patterns ask besides what was said before: unless
+/// `scores = "stop"`, that is what the user said in words of their own. Pasted documents, learned scores and what tools
+/// returned count for nothing, and a document that the call passes on (a string of more than 600 bytes, for a tool that does
+/// not execute it) is not read.
 ///
 /// ## Does not cover
 /// Effects that the arguments do not show; `effects/unread` holds those that cannot be read.
@@ -30,9 +31,8 @@ use portcullis_trajectory::memory::{RunMemory, RunReading};
 /// `monitors.toml`. Which paths hold credentials: `secrets` in `[effects]`.
 ///
 /// ## False positives
-/// Of 4,373 ordinary prompts none leads to one by a call that reads or that writes a README. 44 (1 %) do when the next call
-/// writes a log and 122 (3 %) when it writes `config/policy.toml`, for what the prompt says of hiding or switching off. A
-/// document with orders to assistants, read by a tool, stops the next change: 10 of 822 honest ones do.
+/// Of 4,373 ordinary prompts none leads to one by a call that reads or that writes a README. Some do when the next call
+/// writes a log or a policy, for what the prompt says of hiding or switching off.
 /// Tools that reinstall machines, or manage the gate's own bundle, do this for a living: replace the pattern in their
 /// bundle by one that is no violation.
 ///

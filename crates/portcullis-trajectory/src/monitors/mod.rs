@@ -87,6 +87,8 @@ pub struct Reading {
     notice: bool,
     /// A call whose planner is so unsure that the user is asked.
     unsure: bool,
+    /// Scores advise: neither a learned score nor what others wrote makes a call a violation.
+    advised: bool,
     stretches: Vec<Stretch>,
     violations: OnceLock<Vec<Violation>>,
     /// What is odd in a result.
@@ -223,6 +225,18 @@ impl Monitors {
         Before { earlier: self.earlier, seen: self.seen, since: self.since, speaks }
     }
 
+    /// What came before without what others wrote and without learned scores.
+    fn own_before(&self) -> Before {
+        let learned = ["learned-some", "learned-much", "learned-grave"];
+        let scored = learned.iter().fold(0, |all, name| all | self.vocabulary.of(name));
+        Before {
+            earlier: self.earlier & !scored,
+            seen: 0,
+            since: self.since.map(|since| since & !scored),
+            speaks: false,
+        }
+    }
+
     /// Reads what the user, or the operator, says.
     pub fn read_input(&self, text: &str, scores: Scores) -> Reading {
         let words = words(text);
@@ -281,6 +295,7 @@ impl Monitors {
             tool_risk: self.uncovered_risk(tool, &all),
             folders,
             stretches,
+            advised: bundle.scores == Scores::Advise,
             unsure: action.confidence.is_some_and(|confidence| 1.0 - confidence >= UNSURE),
             ..Reading::default()
         }
@@ -328,10 +343,8 @@ impl Monitors {
         effects: &[Effect],
     ) -> &'r [Violation] {
         reading.violations.get_or_init(|| {
-            let matches = |acts| {
-                let before = self.before(false);
-                self.vocabulary.matches(&reading.stretches, acts, before, Of::Violations).0
-            };
+            let before = if reading.advised { self.own_before() } else { self.before(false) };
+            let matches = |acts| self.vocabulary.matches(&reading.stretches, acts, before, Of::Violations).0;
             let acts = reading.bits | self.effect_acts(action, effects);
             // The names of files are read only where it matters that one of them is a log.
             let trail = self.vocabulary.known.act_trail;

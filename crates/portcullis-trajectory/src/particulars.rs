@@ -1,0 +1,203 @@
+//! What is particular about a call, and whether a passage has it: the explanation of a call by what others wrote.
+
+use crate::acts::Act;
+use crate::kind::Deed;
+use crate::lexicon::Families;
+use crate::passages::Passage;
+use crate::posing::Posing;
+use crate::table::Consequence;
+use crate::trajectory::{Call, Trajectory};
+use crate::values::Kind;
+
+/// What is particular about a call: what the user did not say.
+pub(crate) struct Particulars {
+    /// Values of what it is done to, or with.
+    values: Vec<u64>,
+    /// Of these, addresses.
+    addresses: Vec<u64>,
+    /// Values in its texts.
+    content_values: Vec<u64>,
+    /// Numbers.
+    numbers: Vec<u64>,
+    /// Words of what it is done to: one list an argument.
+    words: Vec<Vec<u64>>,
+    /// Words of its texts.
+    content: Vec<u64>,
+    /// Things in the tool's name and in the names of its arguments.
+    things: Vec<u64>,
+    /// The tool's verbs.
+    verbs: Vec<u64>,
+    families: Families,
+}
+
+/// What a passage and a call have in common.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Fit {
+    values: usize,
+    /// Of these, addresses.
+    pub(crate) addresses: usize,
+    /// Of so many.
+    addresses_of: usize,
+    content_values: usize,
+    numbers: usize,
+    /// Arguments all of whose words stand in the passage.
+    whole: usize,
+    /// Words of arguments.
+    words: usize,
+    things: usize,
+    pub(crate) verb: bool,
+    /// The very verb of the tool stands in it.
+    exact: bool,
+    content: usize,
+    /// Of so many words.
+    content_of: usize,
+    pub(crate) asks: bool,
+    pub(crate) posing: Posing,
+}
+
+impl Fit {
+    pub(crate) fn explains(&self, act: Act) -> bool {
+        // What says nothing of where the call goes does not explain it.
+        if self.addresses_of > 0 && self.addresses == 0 && act.deed != Deed::Change {
+            return false;
+        }
+        let about = self.verb || self.things > 0;
+        let grave = act.consequence == Consequence::Grave;
+        let more = self.values + self.content_values + self.numbers + self.words;
+        let dictated = self.content_of >= 4 && self.content * 5 >= self.content_of * 3;
+        match act.runs {
+            // Of commands every text about software has some words.
+            true => {
+                self.addresses > 0
+                    || (dictated || self.values > 0) && (self.asks || self.posing > Posing::No)
+                    || grave && dictated
+            }
+            // Something ordinary that others only speak of is not what they want done.
+            false
+                if act.deed == Deed::Change
+                    && !grave
+                    && !self.asks
+                    && self.posing == Posing::No
+                    && self.values + self.numbers == 0 =>
+            {
+                false
+            }
+            false => {
+                grave && self.exact && self.things > 0
+                    || self.values > 0 && (about || more > 1 || self.asks)
+                    || self.numbers > 0 && (about || self.words > 0)
+                    || self.whole > 0 && (self.verb || self.things > 0)
+                    || self.verb && self.things > 1
+                    || self.content_values > 0 && (self.asks || about)
+                    || dictated && (self.asks || self.verb)
+            }
+        }
+    }
+
+    pub(crate) fn score(&self) -> usize {
+        let when = |holds: bool, points: usize| if holds { points } else { 0 };
+        self.values * 6
+            + self.content_values * 3
+            + self.numbers * 3
+            + self.whole * 3
+            + self.words
+            + self.things * 2
+            + when(self.verb, 3)
+            + when(self.asks, 2)
+            + when(self.content_of >= 4, 4 * self.content / self.content_of.max(1))
+    }
+}
+
+/// A key with more passages is no particular.
+const COMMON: u32 = 24;
+/// Most words of a call's texts that are looked up.
+const CONTENT_WORDS: usize = 16;
+
+impl Particulars {
+    pub(crate) fn of(run: &Trajectory, call: &Call, runs: bool) -> Self {
+        let request = run.request();
+        let mut own = Self {
+            values: Vec::new(),
+            addresses: Vec::new(),
+            content_values: Vec::new(),
+            numbers: Vec::new(),
+            words: Vec::new(),
+            content: Vec::new(),
+            things: call.kind.objects.clone(),
+            verbs: call.kind.verbs.clone(),
+            families: call.kind.families,
+        };
+        for argument in &call.arguments {
+            let content = argument.is_content() && !runs;
+            for value in argument.values.iter().filter(|value| !run.is_trusted(value)) {
+                // A name is told by its words.
+                if value.kind == Kind::Quoted {
+                    continue;
+                }
+                if !content && value.kind.is_address() {
+                    own.addresses.push(value.hash);
+                    own.addresses.extend(value.host);
+                }
+                if content { &mut own.content_values } else { &mut own.values }.push(value.hash);
+            }
+            let told = |hash: &&u64| !run.origins().is_trusted_hash(**hash);
+            own.numbers.extend(argument.numbers.iter().filter(told));
+            let said = argument.stems.iter().all(|stem| request.says(*stem));
+            if content || runs {
+                own.content.extend(argument.stems.iter().filter(|stem| !request.says(**stem)));
+            } else if !argument.stems.is_empty() && !said {
+                own.words.push(argument.stems.clone());
+            }
+            if argument.grave {
+                own.things.extend(
+                    argument
+                        .things
+                        .iter()
+                        .filter(|thing| !own.things.contains(thing))
+                        .copied()
+                        .collect::<Vec<_>>(),
+                );
+            }
+        }
+        own.content.truncate(CONTENT_WORDS * 2);
+        own
+    }
+
+    pub(crate) fn lookups(&self) -> impl Iterator<Item = u64> + '_ {
+        self.values
+            .iter()
+            .chain(&self.content_values)
+            .chain(&self.numbers)
+            .chain(self.words.iter().flatten())
+            .chain(&self.things)
+            .chain(&self.verbs)
+            .chain(self.content.iter().take(CONTENT_WORDS))
+            .copied()
+    }
+
+    /// What the passage of this number has of it, its neighbours helping.
+    pub(crate) fn fit(&self, run: &Trajectory, number: u32) -> Fit {
+        let passages = run.passages();
+        let window: Vec<&Passage> = passages.window(number).collect();
+        let has = |key: &u64| window.iter().any(|passage| passage.has(*key));
+        let rare = |key: &&u64| passages.count(**key) <= COMMON;
+        let families = window.iter().fold(Families::NONE, |all, passage| all.or(passage.families));
+        let count = |keys: &[u64]| keys.iter().filter(|key| has(key)).count();
+        Fit {
+            values: count(&self.values),
+            addresses: count(&self.addresses),
+            addresses_of: self.addresses.len(),
+            content_values: count(&self.content_values),
+            numbers: count(&self.numbers),
+            whole: self.words.iter().filter(|words| words.iter().all(&has)).count(),
+            words: self.words.iter().flatten().filter(rare).filter(|key| has(key)).count(),
+            things: count(&self.things),
+            verb: self.verbs.iter().any(&has) || families.meets(self.families),
+            exact: self.verbs.iter().any(&has),
+            content: count(&self.content),
+            content_of: self.content.len(),
+            asks: window.iter().any(|passage| passage.asks),
+            posing: window.iter().map(|passage| passage.posing).max().unwrap_or_default(),
+        }
+    }
+}
