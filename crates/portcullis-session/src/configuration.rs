@@ -25,13 +25,14 @@ const ENGINE: &str = env!("CARGO_PKG_VERSION");
 
 /// Every file that is compiled in and takes part in verdicts, by its path under `crates`, in the order of the names. A
 /// test holds the list against the folders.
-pub static ARTEFACTS: [(&str, &[u8]); 6] = [
+pub static ARTEFACTS: [(&str, &[u8]); 7] = [
     ("portcullis-core/src/bundle/monitors.toml", MonitorSettings::BUILT_IN.as_bytes()),
     ("portcullis-detect/data/markers.toml", Markers::SHIPPED.as_bytes()),
     ("portcullis-detect/models/order.model", Detector::ORDER_MODEL),
     ("portcullis-detect/models/override.model", Detector::OVERRIDE_MODEL),
     ("portcullis-trajectory/models/intent.model", Learned::BUILT_IN),
     ("portcullis-trajectory/src/data/lexicon.txt", lexicon::BUILT_IN.as_bytes()),
+    ("portcullis-trajectory/src/data/wordnet.txt", lexicon::WORDNET.as_bytes()),
 ];
 
 /// The digest of all that judges under a bundle: SHA-256 over the label `portcullis/configuration/v1` and, each with its
@@ -58,9 +59,12 @@ mod tests {
     /// Crates whose code judges or is asked by what judges.
     const JUDGING: [&str; 8] =
         ["access", "contracts", "core", "detect", "effects", "guards", "session", "trajectory"];
-    /// Data beside the code that no verdict asks: what models were trained on.
-    const ASIDE: [&str; 2] =
-        ["portcullis-detect/data/order-training.toml", "portcullis-detect/data/override-training.toml"];
+    /// Files beside the code that no verdict asks: what models were trained on, and a licence.
+    const ASIDE: [&str; 3] = [
+        "portcullis-detect/data/order-training.toml",
+        "portcullis-detect/data/override-training.toml",
+        "portcullis-trajectory/src/data/WORDNET-LICENSE",
+    ];
 
     fn data_below(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in fs::read_dir(folder).into_iter().flatten() {

@@ -202,6 +202,10 @@ pub fn read(lexicon: &Lexicon, text: &str) -> Said {
             request.stems.extend([word.stem, lexicon.base(word.stem), lexicon.thing(word.stem)]);
         }
     }
+    // *Tell me what Anna wrote* leaves nothing to Anna.
+    if !request.wanted.deeds.is_empty() && request.wanted.deeds.only_read() {
+        request.handings.clear();
+    }
     let numbers = numbers(text).into_iter().map(|(hash, _)| hash).collect();
     Said { values: named, numbers, request }
 }
@@ -487,9 +491,9 @@ mod tests {
 
     #[test]
     fn a_deed_and_what_it_is_done_to_are_wanted_together() {
-        let door = json!({"door": "back"});
-        assert_eq!(wanted("Please unlock the back door", "unlock_door", &door), Wanted::Yes);
-        assert_eq!(wanted("Is the back door locked?", "unlock_door", &door), Wanted::No);
+        let door = json!({"door": "front"});
+        assert_eq!(wanted("Please unlock the front door", "unlock_door", &door), Wanted::Yes);
+        assert_eq!(wanted("Is the front door locked?", "unlock_door", &door), Wanted::No);
         assert_eq!(wanted("", "unlock_door", &door), Wanted::Unknown);
         assert_eq!(wanted("裏口を開けてください", "unlock_door", &door), Wanted::Unknown);
     }
