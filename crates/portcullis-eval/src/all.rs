@@ -45,6 +45,8 @@ pub struct Job<'a> {
     pub folder: PathBuf,
     /// The folder with the scenarios, which are part of the repository.
     pub scenarios: PathBuf,
+    /// The bundle that they are rehearsed under; that of agents stops nothing by a score.
+    pub rehearsed_under: Arc<Bundle>,
     /// The settings under which agents are judged. Suites with rules of their own have their own.
     pub settings: Arc<Bundle>,
     /// Told how much of how much is done.
@@ -167,7 +169,7 @@ pub fn run(job: Job<'_>) -> Result<Report, EvalError> {
         all.took(name, rows);
     }
     all.texts(&sets);
-    all.rehearsed(&job.scenarios, &job.settings);
+    all.rehearsed(&job.scenarios, &job.rehearsed_under);
     all.took(worlds::NAME, worlds);
     Ok(Report {
         suite: NAME,

@@ -101,7 +101,7 @@ impl fmt::Debug for Job<'_> {
 pub fn run(suite: Name, mut job: Job<'_>) -> Result<Outline, EvalError> {
     let mut adapter = Adapter::new(suite, &job)?;
     let mut judge = Judge {
-        pipeline: job.switches.pipeline()?,
+        pipeline: job.switches.pipeline(),
         registries: Registries::new(Arc::clone(&job.settings)),
         tally: Tally::default(),
         unread: 0,

@@ -4,11 +4,9 @@ use std::sync::Arc;
 
 use portcullis_core::pipeline::Pipeline;
 use portcullis_session::policy;
-use portcullis_trajectory::flow::Ablation;
-use portcullis_trajectory::lexicon::{BUILT_IN, Lexicon};
+use portcullis_trajectory::flow::{Ablation, built_in};
+use portcullis_trajectory::lexicon::Lexicon;
 use portcullis_trajectory::memory::RememberRun;
-
-use crate::suite::EvalError;
 
 /// How the guards are changed. The default changes nothing: guards as they are shipped.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -42,21 +40,41 @@ impl Switches {
         arms
     }
 
-    /// Builds the pipeline that every surface runs, changed as the switches say.
-    ///
-    /// # Errors
-    /// The lexicon that ships cannot be read.
-    pub fn pipeline(&self) -> Result<Arc<Pipeline>, EvalError> {
+    /// The pipeline that every surface runs, changed as the switches say.
+    pub fn pipeline(&self) -> Arc<Pipeline> {
+        Arc::new(policy::pipeline_with(policy::guards(), RememberRun { ablation: self.ablation() }))
+    }
+
+    fn ablation(&self) -> Ablation {
         let lexicon = self.dropout.map(|(share, seed)| {
-            let lexicon = Lexicon::parse(BUILT_IN).map_err(|error| EvalError::Bundle(error.to_string()))?;
-            Ok::<_, EvalError>(Arc::new(lexicon.without((share * 100.0).round() as u64, seed)))
+            let shipped = Lexicon::clone(&built_in());
+            Arc::new(shipped.without((share * 100.0).round() as u64, seed))
         });
-        let ablation = Ablation {
-            lexicon: lexicon.transpose()?,
-            strict: self.strict,
-            blind: self.blind,
-            unposed: false,
+        Ablation { lexicon, strict: self.strict, blind: self.blind, unposed: self.unposed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_switch_reaches_the_guards_and_is_told() {
+        let off = Switches::default();
+        let reached = |switches: &Switches| {
+            let ablation = switches.ablation();
+            [ablation.strict, ablation.blind, ablation.unposed, ablation.lexicon.is_some()]
         };
-        Ok(Arc::new(policy::pipeline_with(policy::guards(), RememberRun { ablation })))
+        assert_eq!((reached(&off), off.arms().len()), ([false; 4], 0));
+        let alone = [
+            Switches { strict: true, ..off },
+            Switches { blind: true, ..off },
+            Switches { unposed: true, ..off },
+            Switches { dropout: Some((0.2, 1)), ..off },
+        ];
+        for (at, switches) in alone.iter().enumerate() {
+            assert_eq!(reached(switches), [0, 1, 2, 3].map(|other| other == at), "{switches:?}");
+            assert_eq!(switches.arms().len(), 1);
+        }
     }
 }

@@ -185,6 +185,7 @@ fn all_suites_are_told_or_said_to_be_skipped() {
     let report = all::run(all::Job {
         folder: folder.path().to_owned(),
         scenarios: folder.path().join("none"),
+        rehearsed_under: Arc::new(policy::load(&agent_bundle::stopping()).unwrap()),
         settings: Arc::new(policy::load(&agent_bundle::files()).unwrap()),
         progress: &mut |_, _| {},
     })

@@ -32,8 +32,9 @@ use portcullis_trajectory::table::Weight;
 /// explain what the user did not ask for.
 ///
 /// ## False positives
-/// Grave work that the user leaves to a source in words that are not recognised as handing on. The review shows the
-/// sentence. See `docs/false-alarms.md`.
+/// Of 1,996 ordinary runs in nine public sets none is denied by it and 69 are first held by it (3.5 %): 29 by
+/// `grave-explained`, most of them schedules and services of a machine that only a task file asks for, 14 by
+/// `secret-leaves`, where the work needs the credential. The review shows the sentence. See `docs/false-alarms.md`.
 ///
 /// ## References
 /// OWASP ASI01, ASI02, ASI03, LLM01, LLM02.

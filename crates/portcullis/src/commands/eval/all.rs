@@ -31,10 +31,12 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(&self) -> Result<u8, Failure> {
         let Opened { bundle, .. } = self.bundle.open_or(agent_bundle::files)?;
+        let stopping = self.bundle.open_or(agent_bundle::stopping)?;
         let bar = progress(0);
         let job = Job {
             folder: self.data.clone(),
             scenarios: self.scenarios.clone(),
+            rehearsed_under: stopping.bundle,
             settings: bundle,
             progress: &mut |done, of| {
                 bar.set_length(of);
