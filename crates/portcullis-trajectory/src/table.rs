@@ -313,7 +313,7 @@ mod tests {
         rows.collect()
     }
 
-    /// `UPDATE_EXPECT=1` writes the rows anew.
+    /// `UPDATE_EXPECT=1` writes the rows into it.
     #[test]
     fn the_manual_has_this_table() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/authority.md");
@@ -328,7 +328,7 @@ mod tests {
         assert_eq!(
             format!("{rows}\n"),
             markdown(),
-            "write it anew with UPDATE_EXPECT=1 cargo test -p portcullis-trajectory the_manual_has_this_table"
+            "update it with UPDATE_EXPECT=1 cargo test -p portcullis-trajectory the_manual_has_this_table"
         );
     }
 }

@@ -296,17 +296,7 @@ impl TextArgs {
             skipped(text::NAME, report.skipped.iter().map(|skipped| skipped.count).sum())?;
             return Ok(exit::INCOMPLETE);
         }
-        if let Json::File(path) = &self.json {
-            if path == Path::new("-") {
-                let mut out = Out::new();
-                out.json(&report)?;
-                out.finish()?;
-                return Ok(exit::YES);
-            }
-            write_report(path, &report).map_err(|error| unwritable(path, &error))?;
-        }
-        show_text(&report)?;
-        Ok(exit::YES)
+        tell(&self.json, &report, || show_text(&report))
     }
 }
 
@@ -333,6 +323,27 @@ fn show_text(report: &text::Report) -> Result<(), Failure> {
     out.line(format_args!("95 % intervals by Wilson; a text took {p50:.1} us p50, {p99:.1} us p99"))?;
     out.line(format_args!("model {}, threshold {:.4}", report.recipe, report.threshold))?;
     out.finish()
+}
+
+/// Writes JSON, or shows the report, or both.
+fn tell<R: serde::Serialize>(
+    json: &Json,
+    report: &R,
+    show: impl FnOnce() -> Result<(), Failure>,
+) -> Result<u8, Failure> {
+    match json {
+        Json::File(path) if path == Path::new("-") => {
+            let mut out = Out::new();
+            out.json(report)?;
+            out.finish()?;
+        }
+        Json::File(path) => {
+            write_report(path, report).map_err(|error| unwritable(path, &error))?;
+            show()?;
+        }
+        Json::No | Json::Lines => show()?,
+    }
+    Ok(exit::YES)
 }
 
 fn unwritable(path: &Path, error: &io::Error) -> Failure {

@@ -1,11 +1,11 @@
 //! Every suite whose data is there, in one table.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use portcullis_eval::agent_bundle;
 use portcullis_eval::all::{self, Job, Report};
 
-use super::{failed, progress, skipped, unwritable, write_report};
+use super::{failed, progress, skipped, tell};
 use crate::bundle::{BundleArg, Opened};
 use crate::cli::Json;
 use crate::exit;
@@ -53,17 +53,7 @@ impl Args {
             skipped(all::NAME, 0)?;
             return Ok(exit::INCOMPLETE);
         }
-        if let Json::File(path) = &self.json {
-            if path == Path::new("-") {
-                let mut out = Out::new();
-                out.json(&report)?;
-                out.finish()?;
-                return Ok(exit::YES);
-            }
-            write_report(path, &report).map_err(|error| unwritable(path, &error))?;
-        }
-        show(&report)?;
-        Ok(exit::YES)
+        tell(&self.json, &report, || show(&report))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Suites of replies and what was demanded of them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use portcullis_assist::{Clock, Helpers, Model, Settings, Strategy, SystemClock};
 use portcullis_eval::data::Data;
@@ -11,7 +11,7 @@ use portcullis_eval::suite::EvalError;
 use portcullis_eval::{ifeval, policy_guard};
 use serde::Serialize;
 
-use super::{progress, skipped, unwritable, write_report};
+use super::{progress, skipped, tell, unwritable};
 use crate::cli::Json;
 use crate::exit;
 use crate::failure::Failure;
@@ -177,17 +177,7 @@ impl Args {
             return Ok(exit::INCOMPLETE);
         }
         also(&report)?;
-        if let Json::File(path) = &self.json {
-            if path == Path::new("-") {
-                let mut out = Out::new();
-                out.json(&report)?;
-                out.finish()?;
-                return Ok(exit::YES);
-            }
-            write_report(path, &report).map_err(|error| unwritable(path, &error))?;
-        }
-        show(&report)?;
-        Ok(exit::YES)
+        tell(&self.json, &report, || show(&report))
     }
 }
 

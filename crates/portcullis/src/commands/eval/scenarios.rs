@@ -1,13 +1,13 @@
 //! Rehearsed conversations, and what is left of their protection without some of its parts.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_eval::report::Table;
 use portcullis_eval::scenarios::{self, Job, Report};
 use portcullis_eval::{ablation, agent_bundle, chaos};
 
-use super::{Common, unwritable, write_report};
+use super::{Common, tell};
 use crate::bundle::{BundleArg, Opened};
 use crate::cli::Json;
 use crate::exit;
@@ -83,27 +83,6 @@ impl Parts {
         })?;
         Ok(code)
     }
-}
-
-/// Writes JSON, or shows the report, or both.
-fn tell<R: serde::Serialize>(
-    json: &Json,
-    report: &R,
-    show: impl FnOnce() -> Result<(), Failure>,
-) -> Result<u8, Failure> {
-    match json {
-        Json::File(path) if path == Path::new("-") => {
-            let mut out = Out::new();
-            out.json(report)?;
-            out.finish()?;
-        }
-        Json::File(path) => {
-            write_report(path, report).map_err(|error| unwritable(path, &error))?;
-            show()?;
-        }
-        Json::No | Json::Lines => show()?,
-    }
-    Ok(exit::YES)
 }
 
 fn show(report: &Report) -> Result<(), Failure> {

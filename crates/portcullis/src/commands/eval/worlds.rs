@@ -1,6 +1,6 @@
 //! Recorded runs of many kinds of agents, in one table.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use portcullis_eval::agent_bundle;
 use portcullis_eval::predictions::Predictions;
@@ -8,7 +8,7 @@ use portcullis_eval::worlds::names::Choice;
 use portcullis_eval::worlds::table::Report;
 use portcullis_eval::worlds::{self, Job};
 
-use super::{failed, progress, skipped, unwritable, write_report};
+use super::{failed, progress, skipped, tell, unwritable};
 use crate::bundle::{BundleArg, Opened};
 use crate::cli::Json;
 use crate::exit;
@@ -75,17 +75,7 @@ impl Args {
             skipped(worlds::NAME, report.skipped.iter().map(|skipped| skipped.count).sum())?;
             return Ok(exit::INCOMPLETE);
         }
-        if let Json::File(path) = &self.json {
-            if path == Path::new("-") {
-                let mut out = Out::new();
-                out.json(&report)?;
-                out.finish()?;
-                return Ok(exit::YES);
-            }
-            write_report(path, &report).map_err(|error| unwritable(path, &error))?;
-        }
-        show(&report, self.metamorphic)?;
-        Ok(exit::YES)
+        tell(&self.json, &report, || show(&report, self.metamorphic))
     }
 }
 
