@@ -67,7 +67,10 @@ fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Reso
     // Nearly every path is of letters that nobody reads in two ways.
     let plain = is_plain(cut);
     let mut normal = Normal::of(cut, surroundings);
-    let resolved = normal.exact && known && cut.len() == text.len() && (plain || !is_doubtful(text));
+    // The query of a `file:` URL is no part of its path, and still makes its text one that some read otherwise.
+    let foreign = !plain && (is_windows(cut) || has_foreign_scheme(cut));
+    let whole = known && cut.len() == text.len();
+    let resolved = normal.exact && whole && !foreign && (plain || !is_doubtful(text));
     let literal = normal.components.iter().take_while(|component| !glob::is_glob(component)).count();
     let glob = literal < normal.components.len();
     let literal = normal.components.get(..literal).unwrap_or_default();
@@ -82,7 +85,6 @@ fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Reso
         });
     let inside = workspace.is_some_and(in_folder);
     let temporary = TEMPORARY.iter().any(|folder| in_folder(folder));
-    let foreign = !plain && (is_windows(cut) || has_foreign_scheme(cut));
     let name = if foreign { visible(cut.to_owned()) } else { visible(normal.name()) };
     let device = resolved && !glob && (DEVICES.contains(&name.as_str()) || is_standard_stream(&mut normal));
     Resource::new(ResourceKind::Path, name)

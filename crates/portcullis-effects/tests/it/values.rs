@@ -134,6 +134,12 @@ fn what_stands_after_white_space_keeps_its_place() {
     assert_eq!(text.get(span.start..span.end), Some("file:///ё/x"));
 }
 
+#[test]
+fn a_file_url_with_a_backslash_in_its_query_is_not_resolved() {
+    let resource = with(|surroundings| path::resource("file:,?\\", surroundings));
+    assert!(!resource.is("resolved"), "{}", resource.name);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
