@@ -25,12 +25,13 @@ const ENGINE: &str = env!("CARGO_PKG_VERSION");
 
 /// Every file that is compiled in and takes part in verdicts, by its path under `crates`, in the order of the names. A
 /// test holds the list against the folders.
-pub static ARTEFACTS: [(&str, &[u8]); 7] = [
+pub static ARTEFACTS: [(&str, &[u8]); 8] = [
     ("portcullis-core/src/bundle/monitors.toml", MonitorSettings::BUILT_IN.as_bytes()),
     ("portcullis-detect/data/markers.toml", Markers::SHIPPED.as_bytes()),
     ("portcullis-detect/models/order.model", Detector::ORDER_MODEL),
     ("portcullis-detect/models/override.model", Detector::OVERRIDE_MODEL),
     ("portcullis-trajectory/models/intent.model", Learned::BUILT_IN),
+    ("portcullis-trajectory/src/data/languages.txt", lexicon::LANGUAGES.as_bytes()),
     ("portcullis-trajectory/src/data/lexicon.txt", lexicon::BUILT_IN.as_bytes()),
     ("portcullis-trajectory/src/data/wordnet.txt", lexicon::WORDNET.as_bytes()),
 ];

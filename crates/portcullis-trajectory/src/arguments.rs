@@ -5,9 +5,9 @@ use portcullis_core::infer::words_of;
 use serde_json::Value as Json;
 
 use crate::classes::Classes;
-use crate::kind::Deed;
 use crate::lexicon::Lexicon;
 use crate::numbers::numbers;
+use crate::signs::{Leaf, Signs};
 use crate::values::{Kind, Value, normal_hash, values};
 use crate::words::{Shape, WORDS_MAX, Word, each, hash, stem_hash};
 
@@ -23,33 +23,6 @@ pub const WHOLE_BYTES_MAX: usize = 80;
 pub const PARTS_MAX: usize = 256;
 /// Most words of a text that are looked at.
 pub const TEXT_WORDS_MAX: usize = 64;
-/// Values that open something to everybody, or give full powers, whatever the argument is called.
-const OPEN: [&str; 12] = [
-    "0.0.0.0/0",
-    "::/0",
-    "*",
-    "777",
-    "0777",
-    "admin",
-    "administrator",
-    "owner",
-    "superuser",
-    "root",
-    "anyone",
-    "everyone",
-];
-
-/// The same inside a command or a text, where they mean nothing else.
-const OPEN_ANYWHERE: [&str; 7] = [
-    "0.0.0.0/0",
-    "::/0",
-    "AdministratorAccess",
-    "cluster-admin",
-    "public-read",
-    "public-read-write",
-    "bypassPermissions",
-];
-
 /// What an argument is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -68,22 +41,20 @@ pub struct Argument {
     pub role: Role,
     /// Its name speaks of a thing whose change is grave.
     pub grave: bool,
-    /// Its value opens something to everybody, or gives full powers.
-    pub opens: bool,
-    /// It switches something off.
-    pub off: bool,
-    /// What its value says is done, where its name says that it says so: `action: delete`.
-    pub deed: Option<Deed>,
+    /// Its name may as well be that of an argument which narrows down what is asked for.
+    pub narrows: bool,
+    /// What its name and value say is done.
+    pub signs: Signs,
     /// Its name is that of an argument of an order or a payment.
     pub amount: bool,
     /// It holds a file that goes along.
     pub attached: bool,
-    /// It is the path of a file that acts by itself later, or that says what an agent may do.
-    pub control: bool,
     /// A word of it names what is nobody else's business.
     pub secretive: bool,
     /// The things in its name.
     pub things: Vec<u64>,
+    /// Of these, those whose change is grave.
+    pub grave_things: Vec<u64>,
     /// The values in it; a short one without any is a value as a whole.
     pub values: Vec<Value>,
     /// Stems of its words, without those that say nothing.
@@ -105,6 +76,18 @@ impl Argument {
 pub fn arguments(lexicon: &Lexicon, authority: &AuthoritySettings, json: &Json) -> (Vec<Argument>, bool) {
     let mut reader = Reader { lexicon, authority, found: Vec::new() };
     let whole = reader.flatten("", json, 0);
+    // Beside a `repo`, the `owner` is half of its name.
+    if json.get("repo").is_some()
+        && let Some(owner) = json.get("owner").and_then(Json::as_str)
+    {
+        let hash = normal_hash(owner);
+        for argument in
+            reader.found.iter_mut().filter(|own| own.values.iter().any(|value| value.hash == hash))
+        {
+            argument.grave = false;
+            argument.grave_things.clear();
+        }
+    }
     (reader.found, !whole)
 }
 
@@ -134,6 +117,12 @@ impl Reader<'_> {
             Json::String(text) => self.push(name, text, false),
             Json::Number(number) => self.push(name, &number.to_string(), false),
             Json::Bool(on) => self.push(name, if *on { "true" } else { "" }, !on),
+            // Of `args: [delete, pvc, data-0]` the first says what is done.
+            Json::Array(items) if matches!(name, "args" | "argv" | "command" | "cmd") => {
+                let named =
+                    items.iter().enumerate().map(|(at, item)| (if at == 0 { name } else { "" }, item));
+                named.into_iter().all(|(name, item)| self.flatten(name, item, depth + 1))
+            }
             Json::Array(items) => items.iter().all(|item| self.flatten(name, item, depth + 1)),
             Json::Object(map) => map.iter().all(|(key, item)| self.flatten(key, item, depth + 1)),
             Json::Null => true,
@@ -154,8 +143,9 @@ impl Reader<'_> {
 }
 
 fn argument(lexicon: &Lexicon, name: &str, text: &str, off: bool) -> Argument {
+    let named = words_of(name);
     let key: Vec<(u64, u64)> =
-        words_of(name).iter().map(|word| (hash(word.as_bytes()), lexicon.base(stem_hash(word)))).collect();
+        named.iter().map(|word| (hash(word.as_bytes()), lexicon.base(stem_hash(word)))).collect();
     let of = |class: Classes| key.iter().any(|(hash, stem)| lexicon.classes_of(*hash, *stem).is(class));
     let spoken: Vec<Word> = each(text).take(TEXT_WORDS_MAX.min(WORDS_MAX)).collect();
     // `email_id` names a mail, `recipient_id` somebody.
@@ -186,86 +176,29 @@ fn argument(lexicon: &Lexicon, name: &str, text: &str, off: bool) -> Argument {
         !number && !lexicon.classes(word).is(Classes::FUNCTION)
     };
     let stems = spoken.iter().filter(says).map(|word| lexicon.thing(word.stem));
-    let lower = trimmed.to_ascii_lowercase();
+    let signs = Signs::of(lexicon, &Leaf { name, key: &named, text: trimmed, off, role, values: &found });
+    // A bare `key` names a record, `api_key` is one.
+    let names = matches!(name, "key" | "keys");
+    let keys = key.iter().filter(|(hash, stem)| !names && lexicon.is_grave(*hash, *stem));
+    let mut grave_things: Vec<u64> = keys.map(|(_, stem)| lexicon.thing(*stem)).collect();
+    grave_things.extend(&signs.sets);
     Argument {
         role,
-        grave: of(Classes::GRAVE),
-        opens: OPEN.contains(&lower.as_str())
-            || trimmed
-                .split(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '=' | '[' | ']'))
-                .any(|token| OPEN_ANYWHERE.contains(&token)),
-        off: off || matches!(lower.as_str(), "off" | "disabled" | "false" | "none" | "public"),
-        deed: match trimmed {
-            // `unlock: true`
-            "true" => operation(lexicon, name),
-            _ => of(Classes::OPERATION).then(|| operation(lexicon, text)).flatten(),
-        },
+        grave: !grave_things.is_empty(),
+        narrows: of(Classes::QUERY),
+        signs,
         amount: of(Classes::AMOUNT),
         attached: of(Classes::ATTACHMENT) && trimmed.len() > 2,
-        control: role != Role::Content && is_control(trimmed),
         secretive: spoken
             .iter()
             .any(|word| lexicon.stem_classes(lexicon.base(word.stem)).is(Classes::SECRETIVE)),
         things: key.iter().map(|(_, stem)| lexicon.thing(*stem)).collect(),
+        grave_things,
         values: found,
         stems: stems.collect(),
         numbers: numbers(text).into_iter().map(|(hash, _)| hash).take(PARTS_MAX).collect(),
         speaks: trimmed.len() > 2,
     }
-}
-
-/// Files and folders that act by themselves later, or say what an agent or a pipeline may do.
-const CONTROL: [&str; 30] = [
-    ".claude/",
-    ".cursor/",
-    ".vscode/",
-    ".codex/",
-    ".gemini/",
-    ".github/workflows",
-    ".gitlab-ci",
-    ".circleci/",
-    ".git/hooks",
-    ".git/config",
-    ".husky/",
-    ".ssh/",
-    "authorized_keys",
-    ".bashrc",
-    ".bash_profile",
-    ".zshrc",
-    ".profile",
-    "crontab",
-    "/cron.",
-    "sudoers",
-    "sshd_config",
-    "claude.md",
-    "agents.md",
-    ".cursorrules",
-    ".mcp.json",
-    "mcp.json",
-    "jenkinsfile",
-    ".pre-commit-config",
-    "/systemd/",
-    ".npmrc",
-];
-
-/// Whether a path is one of these.
-fn is_control(path: &str) -> bool {
-    let lower = path.to_ascii_lowercase();
-    !path.contains(char::is_whitespace) && CONTROL.iter().any(|name| lower.contains(name))
-}
-
-/// Longest value that says what is done, in words.
-const OPERATION_WORDS_MAX: usize = 4;
-
-/// The deed that a value such as `lock.unlock`, `APPROVED` or `view` names.
-fn operation(lexicon: &Lexicon, text: &str) -> Option<Deed> {
-    let said = words_of(text);
-    if said.len() > OPERATION_WORDS_MAX {
-        return None;
-    }
-    let deeds = said.iter().filter_map(|word| lexicon.deed(lexicon.base(stem_hash(word))));
-    // What is paid is told by the tool and the amount; `checkout` is as often a service.
-    deeds.filter(|(deed, sure)| *sure && *deed != Deed::Pay).map(|(deed, _)| deed).max()
 }
 
 #[cfg(test)]

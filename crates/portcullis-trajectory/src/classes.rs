@@ -2,7 +2,7 @@
 
 /// What a word is, or is good for; several at once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Classes(u32);
+pub struct Classes(u64);
 
 impl Classes {
     /// Begins a noun: *the*, *my*.
@@ -69,6 +69,14 @@ impl Classes {
     pub const AMOUNT: Self = Self(1 << 30);
     /// A verb that leaves open what is to be done.
     pub const OPEN: Self = Self(1 << 31);
+    /// Names people, work items, places or qualities that are changed all day, whatever its rarer senses.
+    pub const EVERYDAY: Self = Self(1 << 32);
+    /// As an argument it narrows down what is asked for, unless the tool says that it changes something.
+    pub const QUERY: Self = Self(1 << 33);
+    /// Never a verb in a tool's name, though its stem is one's.
+    pub const NOUN: Self = Self(1 << 34);
+    /// Lets somebody in where it stands open.
+    pub const ENTRANCE: Self = Self(1 << 35);
     /// Classes whose words count in all their forms.
     pub const IN_ALL_FORMS: Self = Self(
         Self::GENERIC.0
@@ -88,7 +96,8 @@ impl Classes {
             | Self::OPERATION.0
             | Self::ATTACHMENT.0
             | Self::DELEGATE_VERB.0
-            | Self::DELEGATE_NOUN.0,
+            | Self::DELEGATE_NOUN.0
+            | Self::ENTRANCE.0,
     );
 
     /// The class of this name in the data.
@@ -126,6 +135,10 @@ impl Classes {
             "safe" => Self::SAFE,
             "operation" => Self::OPERATION,
             "attachment" => Self::ATTACHMENT,
+            "everyday" => Self::EVERYDAY,
+            "query" => Self::QUERY,
+            "noun" => Self::NOUN,
+            "entrance" => Self::ENTRANCE,
             _ => return None,
         })
     }

@@ -16,7 +16,7 @@ use serde_json::Value as Json;
 
 use crate::excise;
 use crate::judge::{self, Reason, Settings};
-use crate::lexicon::{BUILT_IN, Lexicon, WORDNET};
+use crate::lexicon::{BUILT_IN, LANGUAGES, Lexicon, WORDNET};
 use crate::request::Said;
 use crate::seen::Seen;
 use crate::toolset::Toolset;
@@ -72,7 +72,9 @@ impl Overrides {
 pub fn built_in() -> Arc<Lexicon> {
     static READ: OnceLock<Arc<Lexicon>> = OnceLock::new();
     Arc::clone(READ.get_or_init(|| {
-        let whole = Lexicon::parse(BUILT_IN).and_then(|lexicon| lexicon.with_wordnet(WORDNET));
+        let whole = Lexicon::parse(BUILT_IN)
+            .and_then(|lexicon| lexicon.with_wordnet(WORDNET))
+            .and_then(|lexicon| lexicon.with_languages(LANGUAGES));
         Arc::new(whole.unwrap_or_default())
     }))
 }

@@ -53,8 +53,9 @@ impl Handing {
 }
 
 /// What a sentence hands on, if it does.
-pub fn read(lexicon: &Lexicon, own: &[Word], named: &[Value]) -> Option<Handing> {
-    if !follows(lexicon, own) && !says(lexicon, own) && !accords(lexicon, own) {
+pub fn read(lexicon: &Lexicon, own: &[Word], named: &[Value], foreign: bool) -> Option<Handing> {
+    let hands_on = follows(lexicon, own) || says(lexicon, own) || accords(lexicon, own);
+    if !(hands_on || foreign && abroad(own)) {
         return None;
     }
     let (Some(first), Some(last)) = (own.first(), own.last()) else { return None };
@@ -161,7 +162,10 @@ fn follows(lexicon: &Lexicon, own: &[Word]) -> bool {
 fn says(lexicon: &Lexicon, own: &[Word]) -> bool {
     const OPENERS: [&str; 9] =
         ["as", "like", "what", "whatever", "how", "way", "everything", "anything", "that"];
-    const SAY: [&str; 25] = [
+    const SAY: [&str; 28] = [
+        "stand",
+        "show",
+        "give",
         "say",
         "ask",
         "want",
@@ -242,6 +246,113 @@ fn accords(lexicon: &Lexicon, own: &[Word]) -> bool {
     })
 }
 
+/// The same in other languages: *laut Checkliste*, *lo que pide Ana*, *co Anna napisała*.
+fn abroad(own: &[Word]) -> bool {
+    const ACCORDING: [&str; 32] = [
+        "laut",
+        "gemäß",
+        "gemaess",
+        "entsprechend",
+        "selon",
+        "conformément",
+        "conformement",
+        "según",
+        "segun",
+        "conforme",
+        "siguiendo",
+        "secondo",
+        "seguendo",
+        "segundo",
+        "volgens",
+        "według",
+        "wedlug",
+        "zgodnie",
+        "podle",
+        "enligt",
+        "ifølge",
+        "ifoelge",
+        "göre",
+        "gore",
+        "согласно",
+        "按照",
+        "根据",
+        "依照",
+        "根據",
+        "通り",
+        "대로",
+        "따라",
+    ];
+    const WHAT: [&str; 12] =
+        ["was", "wie", "wat", "zoals", "vad", "hvad", "ce", "lo", "quello", "o", "co", "что"];
+    const SAYS: [&str; 60] = [
+        "schreibt",
+        "geschrieben",
+        "sagt",
+        "bittet",
+        "will",
+        "verlangt",
+        "braucht",
+        "steht",
+        "dit",
+        "demande",
+        "demandé",
+        "écrit",
+        "veut",
+        "dice",
+        "pide",
+        "escribe",
+        "escribió",
+        "quiere",
+        "pone",
+        "chiede",
+        "scrive",
+        "scritto",
+        "vuole",
+        "diz",
+        "pede",
+        "escreveu",
+        "quer",
+        "zegt",
+        "vraagt",
+        "schrijft",
+        "staat",
+        "wil",
+        "pisze",
+        "napisała",
+        "napisał",
+        "prosi",
+        "chce",
+        "mówi",
+        "píše",
+        "napsal",
+        "napsala",
+        "prosí",
+        "säger",
+        "ber",
+        "skriver",
+        "skrev",
+        "vill",
+        "siger",
+        "beder",
+        "vil",
+        "står",
+        "пишет",
+        "написал",
+        "написала",
+        "просит",
+        "сказал",
+        "сказала",
+        "хочет",
+        "istiyor",
+        "yazdı",
+    ];
+    let any = |word: &Word, list: &[&str]| list.iter().any(|one| word.is(one));
+    own.iter().enumerate().any(|(at, word)| {
+        let clause = || own.iter().skip(at + 1).take(CLAUSE).take_while(|word| word.before != Before::Stop);
+        any(word, &ACCORDING) || any(word, &WHAT) && clause().any(|word| any(word, &SAYS))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -250,7 +361,21 @@ mod tests {
     use crate::words::words;
 
     fn hands_on(text: &str) -> bool {
-        read(&built_in(), &words(text), &values(text)).is_some()
+        read(&built_in(), &words(text), &values(text), false).is_some()
+    }
+
+    #[test]
+    fn other_languages_hand_on_too() {
+        for text in [
+            "Mach bitte, was Anna in ihrer Mail schreibt",
+            "Haz lo que pide Ana en su correo",
+            "Zrób, co Anna napisała w mailu",
+            "Richte es laut Anleitung ein",
+        ] {
+            assert!(read(&built_in(), &words(text), &values(text), true).is_some(), "{text}");
+        }
+        let own = "Was steht heute an? Trag die Termine ein";
+        assert!(!hands_on(own), "{own}");
     }
 
     #[test]
@@ -283,7 +408,7 @@ mod tests {
     #[test]
     fn it_is_bound_to_what_the_words_name() {
         let text = "Do the tasks in todo.txt";
-        let handing = read(&built_in(), &words(text), &values(text)).unwrap();
+        let handing = read(&built_in(), &words(text), &values(text), false).unwrap();
         let named = values("todo.txt")[0].hash;
         assert!(handing.means(|hash| hash == named, |_| false, |_| false));
         assert!(!handing.means(|_| false, |_| true, |_| true), "another source of the same kind");

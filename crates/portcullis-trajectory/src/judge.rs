@@ -6,9 +6,10 @@
 use std::ops::Range;
 
 use portcullis_core::effect::{Effect, ResourceKind, Verb};
+use portcullis_core::infer::words_of;
 use serde_json::Value as Json;
 
-use crate::acts::Act;
+use crate::acts::{self, Act};
 use crate::arguments::{Argument, Role};
 use crate::kind::Deed;
 use crate::origins::Provenance;
@@ -20,6 +21,7 @@ use crate::secrets;
 use crate::table::{self, Consequence, Content, Explained, Inputs, Row};
 use crate::trajectory::{Call, Trajectory};
 use crate::values::{Kind, Value};
+use crate::words::stem_hash;
 
 /// How strictly calls are judged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -83,9 +85,19 @@ impl Judge<'_> {
         if self.call.kind.harmless {
             return None;
         }
-        let wanted = self.run.wants(self.call, act.deed, act.consequence == Consequence::Grave);
-        let provenance = self.provenance(act);
+        let wanted = self.wanted(act);
         let content = self.content(act);
+        // A link beside a credential does not say that the credential goes there.
+        let links = match content {
+            Content::Secret => self.links(act).min(Provenance::Named),
+            _ => self.links(act),
+        };
+        let provenance = self.provenance(act).max(links);
+        // What is typed into a page goes to whoever is behind it.
+        let provenance = match self.call.kind.types && content > Content::Plain {
+            true => provenance.max(self.run.page()),
+            false => provenance,
+        };
         let provenance =
             if content == Content::Secret { provenance.max(Provenance::Own) } else { provenance };
         let consequence = match act.consequence {
@@ -99,9 +111,17 @@ impl Judge<'_> {
             return None;
         }
         let (explained, source, directed) = self.explained(act, wanted);
+        // Of what a text that poses explains, the user must have asked by name.
+        let asked = wanted != Wanted::Yes
+            || explained < Explained::ByPosing
+            || act.deed != Deed::Change
+            || act.runs
+            || self.writes_file()
+            || self.run.request().asks_by_name(&self.call.kind);
+        let wanted = if asked { wanted } else { Wanted::Unknown };
         // A text that says where to send is not a text in which an address stands.
         let provenance = match provenance {
-            Provenance::Named if directed && matches!(act.deed, Deed::Send | Deed::Grant) => {
+            Provenance::Named if directed && matches!(act.deed, Deed::Send | Deed::Grant | Deed::Visit) => {
                 Provenance::Others
             }
             provenance => provenance,
@@ -110,6 +130,47 @@ impl Judge<'_> {
         let row = table::decide(&inputs)?;
         let source = source.map(|passage| Source { seq: passage.seq, range: passage.range.clone() });
         Some(Reason { row, inputs, source })
+    }
+
+    /// Whether the user wants it. A change that is grave for what it is done to is wanted where the user spoke of that.
+    fn wanted(&self, act: Act) -> Wanted {
+        let grave = act.consequence == Consequence::Grave;
+        let open = grave && matches!(act.deed, Deed::Change | Deed::Execute);
+        match self.run.wants(self.call, act.deed, grave) {
+            Wanted::Yes if open && !self.spoke_of_grounds(act) => Wanted::Unknown,
+            wanted => wanted,
+        }
+    }
+
+    /// Whether the user spoke of what makes a change grave: a protection, a thing in the tool's name, an argument, a file.
+    fn spoke_of_grounds(&self, act: Act) -> bool {
+        let request = self.run.request();
+        let says = |thing: &u64| request.says(*thing);
+        let arguments = &self.call.arguments;
+        if arguments.iter().any(|argument| !argument.signs.lowers.is_empty()) {
+            return arguments.iter().flat_map(|argument| &argument.signs.lowers).any(says);
+        }
+        let mut settings =
+            self.effects.iter().filter(|effect| act.runs && acts::is_grave_change(effect)).peekable();
+        let things = &self.call.kind.grave_things;
+        let mut named = arguments
+            .iter()
+            .filter(|argument| {
+                !act.runs && (argument.grave || argument.signs.control) || argument.signs.opens
+            })
+            .peekable();
+        if settings.peek().is_none() && things.is_empty() && named.peek().is_none() {
+            return true;
+        }
+        let mut words = settings.flat_map(|effect| words_of(&effect.resource.name));
+        words.any(|word| request.says(stem_hash(&word)))
+            || things.iter().any(says)
+            || named.any(|argument| {
+                argument.grave_things.iter().any(says)
+                    || argument.signs.control && argument.signs.path_words.iter().any(says)
+                    || argument.values.iter().any(|value| self.run.is_trusted(value))
+                    || request.says_all(argument)
+            })
     }
 
     /// Who is behind the target: the worst over all of them.
@@ -127,7 +188,7 @@ impl Judge<'_> {
             false => Provenance::Own,
         };
         if !targeted {
-            return nothing.max(self.links(act));
+            return nothing;
         }
         let mut worst = Provenance::User;
         let mut any = false;
@@ -135,7 +196,7 @@ impl Judge<'_> {
             any = true;
             worst = worst.max(self.of_argument(argument, act));
         }
-        let worst = if any { worst } else { nothing }.max(self.links(act));
+        let worst = if any { worst } else { nothing };
         // A command that reaches out to what no argument names as an address.
         let sends = |effect: &&Effect| {
             let kind = effect.resource.kind;
@@ -151,8 +212,19 @@ impl Judge<'_> {
     fn links(&self, act: Act) -> Provenance {
         let texts = self.call.arguments.iter().filter(|argument| argument.is_content() && !act.runs);
         let links = texts.flat_map(|argument| &argument.values).filter(|value| value.kind == Kind::Url);
-        let provenance = links.map(|link| self.run.provenance(link).min(Provenance::Named));
-        provenance.max().unwrap_or(Provenance::User)
+        let provenance = links.map(|link| self.run.provenance(link)).max().unwrap_or(Provenance::User);
+        if act.deed == Deed::Change && self.writes_file() {
+            return Provenance::User;
+        }
+        // In a record it waits for a reader who looks for it.
+        if act.deed == Deed::Send { provenance } else { provenance.min(Provenance::Named) }
+    }
+
+    /// Whether an argument names a file.
+    fn writes_file(&self) -> bool {
+        let file = |value: &Value| value.kind == Kind::File;
+        let mut objects = self.call.arguments.iter().filter(|argument| !argument.is_content());
+        objects.any(|argument| argument.values.iter().any(file))
     }
 
     fn is_target(&self, argument: &Argument, act: Act) -> bool {
@@ -204,7 +276,11 @@ impl Judge<'_> {
             });
         }
         // The user said what is to be changed, and where to find it.
-        let said = argument.grave && argument.things.iter().any(|thing| self.run.request().says(*thing));
+        let says = |thing: &u64| self.run.request().says(*thing);
+        let said = match argument.grave {
+            true => argument.grave_things.iter().any(says),
+            false => self.call.kind.grave_things.iter().any(says),
+        };
         if said && matches!(worst, Provenance::Named | Provenance::Unknown) {
             return Provenance::HandedOn;
         }
@@ -235,14 +311,21 @@ impl Judge<'_> {
                 .iter()
                 .any(|effect| effect.verb == Verb::Write && effect.resource.kind == ResourceKind::Table)
         };
-        if act.runs && !self.reaches_out() && !stored() {
-            return Content::Plain;
+        // `tool --auth "$(cat ~/.npmrc)"`
+        let opened = |effect: &Effect| effect.verb == Verb::Read && effect.resource.is("secret");
+        let foreign = |effect: &Effect| {
+            let kind = effect.resource.kind;
+            kind == ResourceKind::Package && effect.verb == Verb::Execute || effect.verb == Verb::Send
+        };
+        if act.runs && self.effects.iter().any(opened) && self.effects.iter().any(foreign) {
+            return Content::Secret;
         }
         let address = || self.call.values().any(|value| value.kind.is_address());
         let leaves = act.deed.changes() && self.call.values().any(|value| value.link)
             || matches!(act.deed, Deed::Send | Deed::Pay | Deed::Visit | Deed::Grant | Deed::Execute)
+            || self.call.kind.types
             || address();
-        if !leaves && !act.runs {
+        if act.runs && !self.reaches_out() && !stored() || !leaves && !act.runs {
             return Content::Plain;
         }
         if secrets::leave_with(self.json, 0, &|hash| self.run.is_secret(hash)) {
@@ -262,13 +345,13 @@ impl Judge<'_> {
         if self.settings.blind || passages.is_empty() {
             return (Explained::No, None, false);
         }
-        let particulars = Particulars::of(self.run, self.call, act.runs);
+        let particulars = Particulars::of(self.run, self.call, act);
         let mut directed = false;
         let mut best: Option<(usize, bool, &Passage)> = None;
         for number in self.candidates(&particulars) {
             let Some(passage) = passages.get(number) else { continue };
             let fit = particulars.fit(self.run, number);
-            if !fit.explains(act) {
+            if !fit.explains(act, wanted, self.call.kind.known) {
                 continue;
             }
             let from = if passage.handed_on { Posing::Poses } else { Posing::ToAgent };
@@ -278,7 +361,7 @@ impl Judge<'_> {
             if passage.handed_on && authority && !poses {
                 continue;
             }
-            directed |= fit.asks && fit.verb && fit.addresses > 0 && !passage.handed_on;
+            directed |= fit.asks && fit.verb && fit.addresses + fit.links > 0 && !passage.handed_on;
             let better = best.is_none_or(|(score, posed, _)| (poses, fit.score()) > (posed, score));
             if better {
                 best = Some((fit.score(), poses, passage));

@@ -4,10 +4,10 @@
 //! says that it only reads; description, schema and type can make a tool look graver, never less grave. A name without
 //! any known verb is that of a tool which changes something.
 
-use portcullis_core::infer::words_of;
-
 use crate::classes::Classes;
 use crate::lexicon::{Families, Lexicon};
+use crate::names::{Name, NameWord};
+use crate::protections;
 use crate::words::{Word, hash, stem_hash, words};
 
 /// Most words of a description that are looked at.
@@ -113,8 +113,8 @@ pub struct CallKind {
     pub name: u64,
     /// It changes something.
     pub changes: bool,
-    /// Its name speaks of a thing whose change is grave.
-    pub grave: bool,
+    /// The things in its name whose change is grave.
+    pub grave_things: Vec<u64>,
     /// Its own piece of the name is a verb and no thing: `expenses.approve`.
     pub bare: bool,
     /// It searches the web: addresses among its results are its own.
@@ -127,6 +127,22 @@ pub struct CallKind {
     pub secretive: bool,
     /// It only thinks, looks for tools, or hands over to a person.
     pub harmless: bool,
+    /// It talks with somebody: what it returns is what they say.
+    pub talks: bool,
+    /// It deals with a cart, which nobody has paid yet.
+    pub cart: bool,
+    /// It deals with what protects or watches.
+    pub protects: bool,
+    /// It deals with what lets somebody in where it stands open.
+    pub entrance: bool,
+    /// It is one for anything: its arguments say what is done.
+    pub general: bool,
+    /// Its verb is *open*.
+    pub opens: bool,
+    /// It types into what a page or an app shows, or submits it.
+    pub types: bool,
+    /// It clicks on what a page or an app shows.
+    pub clicks: bool,
     /// Its results are the words of whoever wrote a page, whatever their form.
     pub fetches: bool,
 }
@@ -144,47 +160,44 @@ impl Default for CallKind {
             described: Vec::new(),
             name: 0,
             changes: true,
-            grave: false,
+            grave_things: Vec::new(),
             bare: false,
             searches: false,
             safe: false,
             entry: false,
             secretive: false,
             harmless: false,
+            talks: false,
+            cart: false,
+            protects: false,
+            entrance: false,
+            general: false,
+            opens: false,
+            types: false,
+            clicks: false,
             fetches: false,
         }
     }
 }
 
-/// A word of a name.
-struct NameWord {
-    hash: u64,
-    stem: u64,
-    /// Number of the piece of the name, between points, slashes and double underscores, that it stands in.
-    piece: usize,
-    deed: Option<(Deed, bool)>,
-}
-
 impl CallKind {
     /// Reads the kind of a tool's calls.
     pub fn of(lexicon: &Lexicon, tool: &ToolView<'_>) -> Self {
-        let name = name_words(lexicon, tool.name);
-        let description = first_sentence(tool.description);
-        let verb = verb_of(&name);
+        let name = Name::of(lexicon, tool.name);
         let mut kind = Self { name: hash(tool.name.to_lowercase().as_bytes()), ..Self::default() };
-        if let Some(word) = verb.and_then(|at| name.get(at)) {
+        if let Some(word) = name.verb_word() {
             kind.verbs.push(word.stem);
             (kind.deed, kind.known) = (word.deed.map_or(Deed::Change, |(deed, _)| deed), word.deed.is_some());
             kind.sure = word.deed.is_some_and(|(_, sure)| sure);
         }
-        kind.take_objects(lexicon, &name, verb);
-        let last = name.last().map(|word| word.piece);
-        kind.bare = name.iter().filter(|word| Some(word.piece) == last).count() == 1
-            && verb == name.len().checked_sub(1);
-        kind.take_description(lexicon, &description);
-        kind.entry = kind.verbs.iter().any(|verb| lexicon.stem_classes(*verb).is(Classes::ENTRY));
-        kind.raise(lexicon, &name, verb, tool);
-        kind.weigh(lexicon, &name, tool);
+        kind.bare = name.is_bare();
+        kind.entry = kind.has_verb(lexicon, Classes::ENTRY);
+        kind.take_objects(lexicon, &name);
+        kind.take_description(lexicon, &first_sentence(tool.description));
+        kind.raise(lexicon, &name);
+        kind.register(&name, tool);
+        kind.weigh(lexicon, &name);
+        kind.describe(lexicon, &name, tool);
         kind
     }
 
@@ -193,13 +206,24 @@ impl CallKind {
         self.name == hash(name.to_lowercase().as_bytes())
     }
 
-    fn take_objects(&mut self, lexicon: &Lexicon, name: &[NameWord], verb: Option<usize>) {
+    fn has_verb(&self, lexicon: &Lexicon, class: Classes) -> bool {
+        self.verbs.iter().any(|verb| lexicon.stem_classes(*verb).is(class))
+    }
+
+    fn take_objects(&mut self, lexicon: &Lexicon, name: &Name) {
         let empty = Classes::FUNCTION.or(Classes::GENERIC);
-        for (at, word) in name.iter().enumerate() {
+        for (at, word) in name.words.iter().enumerate() {
             let thing = lexicon.thing(word.stem);
-            let says = !lexicon.classes_of(word.hash, word.stem).is(empty);
-            if Some(at) != verb && says && !self.objects.contains(&thing) {
+            if Some(at) != name.verb && !word.classes.is(empty) && !self.objects.contains(&thing) {
                 self.objects.push(thing);
+            }
+        }
+        // `FarmDesk.createJobs`: who speaks of FarmDesk means it.
+        let own = name.verb_word().map(|word| word.piece);
+        for piece in name.words.chunk_by(|one, next| one.piece == next.piece) {
+            let joined: String = piece.iter().map(|word| word.spelt.as_str()).collect();
+            if piece.len() > 1 && piece.first().map(|word| word.piece) != own {
+                self.objects.push(lexicon.thing(stem_hash(&joined)));
             }
         }
     }
@@ -215,51 +239,97 @@ impl CallKind {
         }
     }
 
-    /// What nouns and further verbs of the name, and what is registered of the tool, make of its deed.
-    fn raise(&mut self, lexicon: &Lexicon, name: &[NameWord], verb: Option<usize>, tool: &ToolView<'_>) {
-        let reads = !self.deed.changes();
-        // To make a payment is to pay, to place an order is to buy.
-        let last = name.last().and_then(|word| word.deed);
-        let commits = matches!(self.deed, Deed::Change | Deed::Send | Deed::Execute);
-        if commits && matches!(last, Some((Deed::Pay, _))) {
+    /// What nouns and further verbs of the name make of its deed.
+    fn raise(&mut self, lexicon: &Lexicon, name: &Name) {
+        if self.pays(lexicon, name) {
             self.deed = Deed::Pay;
         }
-        // To create a post is to post it.
-        let message = |word: &NameWord| word.deed.is_some_and(|(deed, sure)| deed == Deed::Send && !sure);
-        if self.deed == Deed::Change
-            && self.entry
-            && name.iter().enumerate().any(|(at, word)| Some(at) != verb && message(word))
-        {
-            self.deed = Deed::Send;
+        // `format_disk`
+        const DISKS: [&str; 7] = ["disk", "drive", "partition", "volume", "fs", "usb", "card"];
+        if self.deed == Deed::Change && name.has(lexicon, &["format"]) && name.has(lexicon, &DISKS) {
+            self.deed = Deed::Delete;
         }
-        // To add a member is to let them in.
-        let power = |word: &NameWord| lexicon.stem_classes(word.stem).is(Classes::POWER);
-        let adds = self
-            .verbs
-            .iter()
-            .any(|verb| ["add", "insert", "put", "attach", "join"].iter().any(|add| *verb == stem_hash(add)));
-        if self.deed == Deed::Change && adds && name.iter().any(power) {
-            self.deed = Deed::Grant;
-        }
-        // `find_and_delete`, `check_then_pay`.
-        let joined = |at: &usize| {
-            at.checked_sub(1)
-                .and_then(|at| name.get(at))
-                .is_some_and(|word| [hash(b"and"), hash(b"or"), hash(b"then")].contains(&word.hash))
-        };
-        let further = (0..name.len()).filter(|at| Some(*at) != verb && joined(at));
-        let raised = further.filter_map(|at| name.get(at)?.deed).map(|(deed, _)| deed).max();
-        if let Some(deed) = raised.filter(|deed| deed.changes() && *deed > self.deed) {
-            self.deed = deed;
-        }
-        if reads && !self.deed.changes() && !tool.declared && !self.known {
+        // Cells, tags and items of a cart are merged, unlocked and removed all day, and so is the lock of a file.
+        const LIGHT: [&str; 12] = [
+            "cell",
+            "pane",
+            "row",
+            "column",
+            "sheet",
+            "tag",
+            "label",
+            "duplicate",
+            "contact",
+            "pdf",
+            "paragraph",
+            "slide",
+        ];
+        let file =
+            name.has(lexicon, &["file", "doc", "document"]) && name.has(lexicon, &["lock", "checkout"]);
+        let cart = name.has(lexicon, &["cart", "basket"]) && matches!(self.deed, Deed::Delete | Deed::Pay);
+        let light = matches!(self.deed, Deed::Grant | Deed::Disable) && name.has(lexicon, &LIGHT);
+        if light || file || cart && !name.has(lexicon, &["checkout", "pay", "buy", "order", "purchase"]) {
             self.deed = Deed::Change;
         }
+        // An account is closed for good.
+        if name.does(&["close"]) && name.has(lexicon, &["account"]) {
+            self.deed = Deed::Delete;
+        }
+        // To create a post is to post it.
+        let beside = |at: usize| name.verb.is_some_and(|verb| verb.abs_diff(at) == 1);
+        let message = |word: &NameWord| matches!(word.deed, Some((Deed::Send, false)));
+        let posts = name.words.iter().enumerate().any(|(at, word)| beside(at) && message(word));
+        if self.deed == Deed::Change && self.entry && posts && !name.words.iter().any(|word| word.grave) {
+            self.deed = Deed::Send;
+        }
+        // To open a door is to let somebody in.
+        self.opens = name.does(&["open"]);
+        self.entrance = name.is(Classes::ENTRANCE);
+        if self.opens && self.entrance {
+            self.deed = Deed::Grant;
+        }
+        // To add a member is to let them in.
+        let power = |word: &NameWord| {
+            matches!(word.deed, Some((Deed::Grant, true)))
+                || lexicon.stem_classes(word.stem).is(Classes::POWER)
+        };
+        let adds = name.does(&["add", "insert", "put", "attach", "join"]);
+        if self.deed == Deed::Change && adds && name.words.iter().any(power) {
+            self.deed = Deed::Grant;
+        }
+        self.raise_by_further_verbs(name);
+    }
+
+    /// Whether it moves money by the noun beside its verb: to make a payment is to pay, to place an order is to buy.
+    fn pays(&self, lexicon: &Lexicon, name: &Name) -> bool {
+        let labels = self.has_verb(lexicon, Classes::SAFE);
+        let commits = matches!(self.deed, Deed::Change | Deed::Send | Deed::Execute) && !labels;
+        let pays = |word: &NameWord| matches!(word.deed, Some((Deed::Pay, _)));
+        let work = name.has(lexicon, &["work"]);
+        // `ueberweisung_ausfuehren`; who creates an invoice asks for money.
+        let carries_out = self.has_verb(lexicon, Classes::VAGUE);
+        let before = name.before_verb().is_some_and(|word| pays(word) && word.stem != stem_hash("invoice"));
+        commits && (name.words.last().is_some_and(pays) && !work || carries_out && before)
+    }
+
+    /// `find_and_delete`, `check_then_pay`.
+    fn raise_by_further_verbs(&mut self, name: &Name) {
+        let joins = |word: &NameWord| ["and", "or", "then"].contains(&word.spelt.as_str());
+        let pairs = name.words.iter().zip(name.words.iter().skip(1));
+        let further = pairs.filter(|(before, _)| joins(before)).filter_map(|(_, word)| word.deed);
+        if let Some((deed, _)) = further.max_by_key(|(deed, _)| *deed) {
+            self.deed = if deed.changes() { self.deed.max(deed) } else { self.deed };
+        }
+    }
+
+    /// What is registered of the tool: it raises, and lowers only where a person said so.
+    fn register(&mut self, name: &Name, tool: &ToolView<'_>) {
+        let grave = name.words.iter().any(|word| word.grave);
         self.deed = match tool.tool_type {
             "PAY" if self.deed.changes() => Deed::Pay,
             "DELETE" if self.deed == Deed::Change => Deed::Delete,
             "EXECUTE" if self.deed == Deed::Change => Deed::Execute,
-            "SEND_EMAIL" if self.deed == Deed::Change => Deed::Send,
+            "SEND_EMAIL" if self.deed == Deed::Change && !grave => Deed::Send,
             _ => self.deed,
         };
         self.changes = self.deed.changes();
@@ -274,87 +344,54 @@ impl CallKind {
         }
     }
 
-    fn weigh(&mut self, lexicon: &Lexicon, name: &[NameWord], tool: &ToolView<'_>) {
+    /// How grave it is by what it deals with.
+    fn weigh(&mut self, lexicon: &Lexicon, name: &Name) {
         let verbs = self.verbs.iter().fold(Families::NONE, |all, verb| all.or(lexicon.verb(*verb)));
-        let nouns = name.iter().fold(Families::NONE, |all, word| all.or(lexicon.noun(word.stem)));
+        let nouns = name.words.iter().fold(Families::NONE, |all, word| all.or(lexicon.noun(word.stem)));
         self.verb_families = verbs;
         self.families = if self.changes { verbs.or(nouns) } else { verbs };
-        let of = |class: Classes| name.iter().any(|word| lexicon.classes_of(word.hash, word.stem).is(class));
-        self.safe = self.verbs.iter().any(|verb| lexicon.stem_classes(*verb).is(Classes::SAFE));
+        // What is written on something, and the lock of a file, make it no graver.
+        self.safe = self.has_verb(lexicon, Classes::SAFE)
+            || self.entry && name.has(lexicon, &["note", "comment", "draft", "label", "tag"])
+            || name.has(lexicon, &["file"]) && name.has(lexicon, &["lock"]);
         // What no verb does anything to is looked at.
-        self.grave = of(Classes::GRAVE) && !self.safe && self.known;
-        self.secretive = of(Classes::SECRETIVE);
-        let is = |word: &NameWord, names: &[&str]| names.iter().any(|name| word.stem == stem_hash(name));
-        let any = |names: &[&str]| name.iter().any(|word| is(word, names));
+        if self.known && !self.safe {
+            // To trigger is to run, and a trigger acts by itself.
+            let runs = |word: &NameWord| self.deed == Deed::Execute && self.verbs.contains(&word.stem);
+            let grave = name.words.iter().filter(|word| word.grave && !runs(word));
+            self.grave_things = grave.map(|word| lexicon.thing(word.stem)).collect();
+        }
+    }
+
+    /// What else its name says.
+    fn describe(&mut self, lexicon: &Lexicon, name: &Name, tool: &ToolView<'_>) {
+        const ENGINES: [&str; 5] = ["google", "bing", "duckduckgo", "brave", "tavily"];
+        let any = |names: &[&str]| name.has(lexicon, names);
+        self.secretive = name.is(Classes::SECRETIVE);
+        self.protects =
+            name.words.iter().any(|word| protections::are_watching(std::slice::from_ref(&word.spelt)));
+        self.clicks = any(&["click", "tap", "press"]);
+        self.talks = any(&["chat", "ask", "talk", "converse", "consult", "call"]);
+        self.cart = any(&["cart", "basket"]);
+        self.general = !self.known
+            || self.deed == Deed::Execute
+            || self.has_verb(lexicon, Classes::VAGUE.or(Classes::OPEN));
         let web = tool.tool_type == "WEB_FETCH" || any(&["url", "web", "webpage", "page", "browser"]);
         // What a browser answers is the page's, whatever was done there.
         let browses = any(&["click", "input", "press", "scroll", "hover", "tap", "fill", "type", "browser"]);
+        self.types = any(&["fill", "type", "input", "submit"]) && (web || browses || any(&["form"]));
         self.fetches = self.deed == Deed::Visit || web && !self.changes || browses;
-        self.searches = any(&["search", "google", "bing", "duckduckgo", "brave", "tavily"])
-            && !self.changes
-            && any(&[
-                "web",
-                "internet",
-                "online",
-                "google",
-                "bing",
-                "duckduckgo",
-                "brave",
-                "tavily",
-                "websearch",
-                "engine",
-            ]);
-        self.harmless = any(&["think", "plan", "reflect", "todo"]) && name.len() <= 2
-            || name.len() <= HANDOVER_WORDS_MAX && any(&["human", "humans"])
+        let online = any(&["web", "internet", "online", "websearch", "engine"]) || any(&ENGINES);
+        self.searches = (any(&["search"]) || any(&ENGINES)) && !self.changes && online;
+        let few = name.words.len();
+        self.harmless = any(&["think", "plan", "reflect", "todo"]) && few <= 2
+            || few <= HANDOVER_WORDS_MAX && any(&["human", "humans"])
             || any(&["tool", "tools"]) && any(&["search", "find", "list", "route"])
-            || name.len() == 1 && any(&["finish", "answer", "done", "respond"]);
+            || few == 1 && any(&["finish", "answer", "done", "respond"]);
         if self.harmless {
             (self.changes, self.deed) = (false, Deed::Read);
         }
     }
-}
-
-/// The words of a name, without the part of a server.
-fn name_words(lexicon: &Lexicon, name: &str) -> Vec<NameWord> {
-    let pieces = name.split("__").flat_map(|piece| piece.split(['.', '/', ':']));
-    let words = pieces
-        .enumerate()
-        .flat_map(|(piece, text)| words_of(text).into_iter().map(move |word| (piece, word)));
-    let mut found: Vec<NameWord> = words
-        .map(|(piece, word)| {
-            let stem = lexicon.base(stem_hash(&word));
-            NameWord { hash: hash(word.as_bytes()), stem, piece, deed: lexicon.deed(stem) }
-        })
-        .collect();
-    // `mcp__server__tool`
-    if name.starts_with("mcp__") && found.iter().any(|word| word.piece > 1) {
-        found.retain(|word| word.piece > 1);
-    }
-    found
-}
-
-/// The word that says what is done: in the last piece that has one, the first that is surely a verb, else the first that
-/// may be one.
-fn verb_of(name: &[NameWord]) -> Option<usize> {
-    let last = name.last()?.piece;
-    for piece in (0..=last).rev() {
-        let own = || name.iter().enumerate().filter(|(_, word)| word.piece == piece);
-        let verb = |sure: bool| {
-            own().find(|(_, word)| word.deed.is_some_and(|(_, verb)| verb || !sure)).map(|(at, _)| at)
-        };
-        if let Some(sure) = verb(true) {
-            return Some(sure);
-        }
-        // `order_history` is no order.
-        let noun = own().rev().find(|(_, word)| word.deed.is_some());
-        if let Some((at, _)) = noun.filter(|(_, word)| word.deed.is_some_and(|(deed, _)| !deed.changes())) {
-            return Some(at);
-        }
-        if let Some(maybe) = verb(false) {
-            return Some(maybe);
-        }
-    }
-    None
 }
 
 /// The words of a description's first sentence.
@@ -374,7 +411,7 @@ mod tests {
     fn deed(name: &str) -> (Deed, bool) {
         let lexicon = Lexicon::parse(BUILT_IN).unwrap();
         let kind = CallKind::of(&lexicon, &ToolView::unknown(name));
-        (kind.deed, kind.deed.is_grave() || kind.grave && kind.changes)
+        (kind.deed, kind.deed.is_grave() || !kind.grave_things.is_empty() && kind.changes)
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub const BUILT_IN: &str = include_str!("data/lexicon.txt");
 /// What WordNet knows of words that the lexicon does not have: general words by the closure of a few of their senses.
 pub const WORDNET: &str = include_str!("data/wordnet.txt");
 
+/// Words of other languages for what the lexicon knows.
+pub const LANGUAGES: &str = include_str!("data/languages.txt");
+
 /// Most families: each is one bit.
 pub const FAMILIES_MAX: usize = 64;
 
@@ -97,6 +100,8 @@ struct Stem {
     deed: Option<Deed>,
     /// The same of a word that is as often a noun.
     noun_deed: Option<Deed>,
+    /// It is a word of another language; its base is the English one.
+    translated: bool,
     /// It asks to know something, as WordNet has it: enough to understand a request, not to believe a tool's name.
     asks_to_know: bool,
 }
@@ -219,6 +224,41 @@ impl Lexicon {
         Ok(self)
     }
 
+    /// Adds words of other languages: `LEMMA: WORD ...`. What is known already stays as it is.
+    ///
+    /// # Errors
+    /// A line of another form.
+    pub fn with_languages(mut self, text: &str) -> Result<Self, LexiconError> {
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
+            let bad = || LexiconError { line: number + 1, expected: "`lemma: words`" };
+            let (lemma, words) = line.split_once(": ").ok_or_else(bad)?;
+            let stem = self.base(stem_hash(lemma));
+            let (of_stem, of_word) = (self.stem(stem), self.words.get(&hash(lemma.as_bytes())).copied());
+            for word in words.split(' ') {
+                let spelt = hash(word.as_bytes());
+                if self.words.contains_key(&spelt) || self.stems.contains_key(&stem_hash(word)) {
+                    continue;
+                }
+                let classes = of_word.map(|spelt| spelt.classes).unwrap_or_default();
+                self.words.insert(spelt, Spelt { classes, base: false });
+                let known = Stem {
+                    base: Some(stem),
+                    thing: of_stem.thing,
+                    classes: of_stem.classes,
+                    translated: true,
+                    ..Stem::default()
+                };
+                self.stems.insert(stem_hash(word), known);
+            }
+        }
+        Ok(self)
+    }
+
+    /// Whether it is a word of another language.
+    pub fn is_translated(&self, stem: u64) -> bool {
+        self.stem(stem).translated
+    }
+
     fn add_verb(&mut self, word: &str, kinds: &str) {
         let stem = self.stems.entry(stem_hash(word)).or_default();
         if stem.deed.is_some() || stem.noun_deed.is_some() || stem.base.is_some() {
@@ -250,7 +290,9 @@ impl Lexicon {
         }
         let has = |names: &[&str]| kinds.split(',').any(|kind| names.contains(&kind));
         let mut class = Classes::default();
-        if has(&GRAVE) {
+        // A doctor is no dose.
+        let others = ["access", "limit", "rule", "security"];
+        if has(&GRAVE) && (has(&others) || !has(&["person"])) {
             class = class.or(Classes::GRAVE);
         }
         if has(&["person", "address"]) {
@@ -349,6 +391,12 @@ impl Lexicon {
         exact.or(self.stem_classes(stem))
     }
 
+    /// Whether a word names a thing whose change is grave.
+    pub fn is_grave(&self, hash: u64, stem: u64) -> bool {
+        let spelt = self.words.get(&hash).map(|spelt| spelt.classes).unwrap_or_default();
+        spelt.or(self.stem_classes(stem)).is(Classes::GRAVE) && !spelt.is(Classes::EVERYDAY)
+    }
+
     /// The stems of a class that holds in all forms of its words.
     pub fn stems_of(&self, class: Classes) -> impl Iterator<Item = u64> {
         self.stems.iter().filter(move |(_, known)| known.classes.is(class)).map(|(stem, _)| *stem)
@@ -384,6 +432,27 @@ mod tests {
         assert_eq!(lexicon.family("nothing"), Families::NONE);
         assert_eq!(Lexicon::parse("\nfamily send send").unwrap_err().line, 2);
         assert_eq!(Lexicon::parse("class none: a").unwrap_err().line, 1);
+    }
+
+    #[test]
+    fn words_of_other_languages_stand_for_english_ones() {
+        let lexicon = crate::flow::built_in();
+        for (word, lemma) in [
+            ("löschen", "delete"),
+            ("loeschen", "delete"),
+            ("déverrouiller", "unlock"),
+            ("zamknij", "close"),
+            ("удалить", "delete"),
+            ("删除", "delete"),
+            ("承認", "approve"),
+        ] {
+            assert_eq!(lexicon.base(stem_hash(word)), lexicon.base(stem_hash(lemma)), "{word}");
+            assert!(lexicon.is_translated(stem_hash(word)), "{word}");
+        }
+        let own = lexicon.stems.values().filter(|known| known.translated && known.deed.is_some()).count();
+        assert_eq!(own, 0, "a translation does what its lemma does, and nothing by itself");
+        assert!(!lexicon.is_translated(stem_hash("delete")));
+        assert_eq!(Lexicon::default().with_languages("delete löschen").unwrap_err().line, 1);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use crate::acts::Act;
 use crate::kind::Deed;
 use crate::lexicon::Families;
+use crate::origins::Provenance;
 use crate::passages::Passage;
 use crate::posing::Posing;
+use crate::request::Wanted;
 use crate::table::Consequence;
 use crate::trajectory::{Call, Trajectory};
 use crate::values::Kind;
@@ -17,6 +19,8 @@ pub(crate) struct Particulars {
     addresses: Vec<u64>,
     /// Values in its texts.
     content_values: Vec<u64>,
+    /// Of these, links: whoever reads the text is sent there.
+    links: Vec<u64>,
     /// Numbers.
     numbers: Vec<u64>,
     /// Words of what it is done to: one list an argument.
@@ -25,6 +29,8 @@ pub(crate) struct Particulars {
     content: Vec<u64>,
     /// Things in the tool's name and in the names of its arguments.
     things: Vec<u64>,
+    /// Names of protections that it lowers.
+    lowers: Vec<u64>,
     /// The tool's verbs.
     verbs: Vec<u64>,
     families: Families,
@@ -39,15 +45,17 @@ pub(crate) struct Fit {
     /// Of so many.
     addresses_of: usize,
     content_values: usize,
+    /// Of these, links.
+    pub(crate) links: usize,
     numbers: usize,
     /// Arguments all of whose words stand in the passage.
     whole: usize,
     /// Words of arguments.
     words: usize,
     things: usize,
+    /// Words of the names of protections that it lowers.
+    lowers: usize,
     pub(crate) verb: bool,
-    /// The very verb of the tool stands in it.
-    exact: bool,
     content: usize,
     /// Of so many words.
     content_of: usize,
@@ -56,37 +64,40 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
-    pub(crate) fn explains(&self, act: Act) -> bool {
+    pub(crate) fn explains(&self, act: Act, wanted: Wanted, known: bool) -> bool {
         // What says nothing of where the call goes does not explain it.
         if self.addresses_of > 0 && self.addresses == 0 && act.deed != Deed::Change {
             return false;
         }
         let about = self.verb || self.things > 0;
-        let grave = act.consequence == Consequence::Grave;
         let more = self.values + self.content_values + self.numbers + self.words;
+        // Of something grave any particular counts that the user has not said.
+        if act.consequence == Consequence::Grave {
+            return about || more + self.lowers > 0;
+        }
         let dictated = self.content_of >= 4 && self.content * 5 >= self.content_of * 3;
+        let posing = self.posing > Posing::No;
+        // Of a tool of which nobody knows what it does, only who asks for it explains it.
+        if !known && !act.runs && !self.asks && !posing {
+            return false;
+        }
         match act.runs {
             // Of commands every text about software has some words.
-            true => {
-                self.addresses > 0
-                    || (dictated || self.values > 0) && (self.asks || self.posing > Posing::No)
-                    || grave && dictated
-            }
+            true => self.addresses > 0 || (dictated || self.values > 0) && (self.asks || posing),
             // Something ordinary that others only speak of is not what they want done.
             false
-                if act.deed == Deed::Change
-                    && !grave
+                if wanted < Wanted::No
+                    && act.deed == Deed::Change
                     && !self.asks
-                    && self.posing == Posing::No
+                    && !posing
                     && self.values + self.numbers == 0 =>
             {
                 false
             }
             false => {
-                grave && self.exact && self.things > 0
-                    || self.values > 0 && (about || more > 1 || self.asks)
+                self.values > 0 && (about || more > 1 || self.asks)
                     || self.numbers > 0 && (about || self.words > 0)
-                    || self.whole > 0 && (self.verb || self.things > 0)
+                    || self.whole > 0 && about
                     || self.verb && self.things > 1
                     || self.content_values > 0 && (self.asks || about)
                     || dictated && (self.asks || self.verb)
@@ -114,22 +125,25 @@ const COMMON: u32 = 24;
 const CONTENT_WORDS: usize = 16;
 
 impl Particulars {
-    pub(crate) fn of(run: &Trajectory, call: &Call, runs: bool) -> Self {
+    pub(crate) fn of(run: &Trajectory, call: &Call, act: Act) -> Self {
+        let runs = act.runs;
         let request = run.request();
         let mut own = Self {
             values: Vec::new(),
             addresses: Vec::new(),
             content_values: Vec::new(),
+            links: Vec::new(),
             numbers: Vec::new(),
             words: Vec::new(),
             content: Vec::new(),
             things: call.kind.objects.clone(),
+            lowers: Vec::new(),
             verbs: call.kind.verbs.clone(),
-            families: call.kind.families,
+            families: call.kind.families.or(if runs { act.families(run.lexicon()) } else { Families::NONE }),
         };
         for argument in &call.arguments {
             let content = argument.is_content() && !runs;
-            for value in argument.values.iter().filter(|value| !run.is_trusted(value)) {
+            for value in argument.values.iter().filter(|value| run.provenance(value) > Provenance::Bundle) {
                 // A name is told by its words.
                 if value.kind == Kind::Quoted {
                     continue;
@@ -137,6 +151,9 @@ impl Particulars {
                 if !content && value.kind.is_address() {
                     own.addresses.push(value.hash);
                     own.addresses.extend(value.host);
+                }
+                if content && value.kind == Kind::Url {
+                    own.links.push(value.hash);
                 }
                 if content { &mut own.content_values } else { &mut own.values }.push(value.hash);
             }
@@ -148,6 +165,7 @@ impl Particulars {
             } else if !argument.stems.is_empty() && !said {
                 own.words.push(argument.stems.clone());
             }
+            own.lowers.extend(&argument.signs.lowers);
             if argument.grave {
                 own.things.extend(
                     argument
@@ -158,6 +176,9 @@ impl Particulars {
                         .collect::<Vec<_>>(),
                 );
             }
+        }
+        if runs {
+            own.verbs.extend(act.verbs());
         }
         own.content.truncate(CONTENT_WORDS * 2);
         own
@@ -170,6 +191,7 @@ impl Particulars {
             .chain(&self.numbers)
             .chain(self.words.iter().flatten())
             .chain(&self.things)
+            .chain(&self.lowers)
             .chain(&self.verbs)
             .chain(self.content.iter().take(CONTENT_WORDS))
             .copied()
@@ -188,12 +210,13 @@ impl Particulars {
             addresses: count(&self.addresses),
             addresses_of: self.addresses.len(),
             content_values: count(&self.content_values),
+            links: count(&self.links),
             numbers: count(&self.numbers),
             whole: self.words.iter().filter(|words| words.iter().all(&has)).count(),
             words: self.words.iter().flatten().filter(rare).filter(|key| has(key)).count(),
             things: count(&self.things),
+            lowers: count(&self.lowers),
             verb: self.verbs.iter().any(&has) || families.meets(self.families),
-            exact: self.verbs.iter().any(&has),
             content: count(&self.content),
             content_of: self.content.len(),
             asks: window.iter().any(|passage| passage.asks),

@@ -191,7 +191,7 @@ pub fn read(lexicon: &Lexicon, text: &str) -> Said {
         request.take_verbs(lexicon, &own, &named);
         request.names_people |= names_somebody(lexicon, &own);
         if request.handings.len() < HANDINGS_MAX {
-            request.handings.extend(handing::read(lexicon, &own, &named));
+            request.handings.extend(handing::read(lexicon, &own, &named, request.foreign));
         }
     }
     for word in &all {
@@ -217,7 +217,9 @@ fn is_foreign(lexicon: &Lexicon, text: &str, words: &[Word]) -> bool {
         return true;
     }
     let function = words.iter().filter(|word| lexicon.classes(word).is(Classes::FUNCTION)).count();
-    let verb = words.iter().any(|word| lexicon.deed(lexicon.base(word.stem)).is_some());
+    let verb = words
+        .iter()
+        .any(|word| !lexicon.is_translated(word.stem) && lexicon.deed(lexicon.base(word.stem)).is_some());
     words.len() >= LANGUAGE_WORDS_MIN && function * FUNCTION_SHARE < words.len() && !verb
 }
 
@@ -249,6 +251,11 @@ impl Request {
             // *Do not archive it, but answer it*; *don't send, just draft*.
             if word.is("but") || word.is("just") || word.is("only") || word.is("instead") {
                 negated = false;
+            }
+            // *Help me to find it* asks to find it.
+            let helped = || (at + 1..at + 4).any(|at| is_verb(lexicon, own, at));
+            if word.is("help") && helped() {
+                continue;
             }
             let commanded = command.as_ref().is_some_and(|command| command.verbs.contains(&at));
             // *What does it do*, *do you know*: the auxiliary asks for nothing.
@@ -351,7 +358,9 @@ impl Request {
             return Wanted::No;
         }
         // What is done in a browser, and in a cart, is how pages are used and things are bought.
-        let means = deed == Deed::Change && (kind.fetches || self.wanted.deeds.has(Deed::Pay));
+        let shops =
+            self.wanted.deeds.has(Deed::Pay) && (kind.cart || kind.families.meets(self.wanted.families));
+        let means = deed == Deed::Change && (kind.fetches || shops);
         let verb = self.wanted.meets(kind, deed) || means;
         let about = |argument: &Argument| {
             argument.values.iter().any(&named) || argument.speaks && self.says_all(argument)
@@ -386,6 +395,11 @@ impl Request {
             (false, false) => Wanted::No,
             _ => Wanted::Unknown,
         }
+    }
+
+    /// Whether the user asked with the very verb of a tool, and not for some change.
+    pub fn asks_by_name(&self, kind: &CallKind) -> bool {
+        self.wanted.names(kind)
     }
 
     /// Whether the user said not to do this kind of thing.
@@ -444,6 +458,10 @@ fn is_verb(lexicon: &Lexicon, own: &[Word], at: usize) -> bool {
         || lexicon.asks_to_know(stem)
         || !lexicon.verb(stem).is_empty()
         || classes.is(Classes::VAGUE.or(Classes::DELEGATE_VERB).or(Classes::OPEN));
+    // In other languages a verb may stand anywhere, and its endings are others.
+    if lexicon.is_translated(word.stem) {
+        return known && !classes.is(Classes::FUNCTION);
+    }
     let shaped = word.shape.is(Shape::PARTICIPLE.or(Shape::PART).or(Shape::HEADED))
         || word.shape.is(Shape::PLURAL) && !lexicon.is_base(word)
         || lexicon.is_form(word.stem);

@@ -32,6 +32,8 @@ const FIELD_BYTES_MAX: usize = 80;
 const OWN_BYTES_MAX: usize = 60;
 /// Most words of a leaf that is the tool's own.
 const OWN_WORDS_MAX: usize = 6;
+/// Most words of a token that is a name.
+const NAME_WORDS_MAX: usize = 6;
 /// How much longer than a value a leaf may be that is nothing else.
 const FIELD_MARGIN: usize = 4;
 /// How many sentences after a posing one are taken to be its own, and how many before.
@@ -62,6 +64,8 @@ pub struct Sighting {
     pub id: bool,
     /// The site of an address.
     pub site: Option<u64>,
+    /// It is the address of a mailbox.
+    pub mail: bool,
     /// Its field names what is nobody else's business.
     pub private: bool,
 }
@@ -132,7 +136,7 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
     let records =
         (0..count).map(|record| Record { parent: leaves.parent(record), words: Vec::new() }).collect();
     let mut seen = Seen { cut: leaves.unread().is_some(), length: text.len(), records, ..Seen::default() };
-    let status = source == Source::Action && text.len() <= STATUS_BYTES_MAX;
+    let status = source == Source::Action && text.len() <= STATUS_BYTES_MAX && !text.trim().contains('\n');
     for (number, leaf) in leaves.iter().enumerate() {
         let voice = if status && leaf.field.is_none() { Voice::Own } else { voice(lexicon, leaf) };
         let private = is_private(lexicon, leaf);
@@ -143,18 +147,29 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
             let alone =
                 value.range.len() + FIELD_MARGIN >= trimmed.len() || is_cell(&leaf.text, &value.range);
             let hit = source == Source::Search && value.kind == Kind::Url;
-            let voice = if alone && leaf.field.is_some() || hit { Voice::Own } else { voice };
+            // The cell of a table that a tool prints by itself is a field, too.
+            let cell = source == Source::Action && is_cell(&leaf.text, &value.range);
+            let voice = if alone && leaf.field.is_some() || hit || cell { Voice::Own } else { voice };
             seen.values.push(Sighting {
                 hash: value.hash,
                 voice,
                 record: leaf.record,
                 id,
                 site: value.host,
+                mail: value.kind == Kind::Mail,
                 private,
             });
         }
         for (hash, _) in numbers(&leaf.text) {
-            seen.values.push(Sighting { hash, voice, record: leaf.record, id, site: None, private });
+            seen.values.push(Sighting {
+                hash,
+                voice,
+                record: leaf.record,
+                id,
+                site: None,
+                mail: false,
+                private,
+            });
         }
         if (2..=FIELD_BYTES_MAX).contains(&trimmed.len()) {
             seen.values.push(Sighting {
@@ -163,6 +178,7 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
                 record: leaf.record,
                 id,
                 site: None,
+                mail: false,
                 private,
             });
         }
@@ -188,7 +204,23 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
             }
         }
     }
+    tie_addresses(&mut seen);
     seen
+}
+
+/// Most addresses of a record that its texts are taken to speak of: *send it to this address*.
+const TIED_MAX: usize = 4;
+
+/// A text speaks of the addresses in the fields of its own record.
+fn tie_addresses(seen: &mut Seen) {
+    let own = seen.values.iter().filter(|value| value.voice == Voice::Own && value.mail);
+    let own: Vec<(u32, u64)> = own.map(|value| (value.record, value.hash)).collect();
+    for sentence in seen.sentences.iter_mut().filter(|sentence| sentence.record > 0) {
+        let addresses = own.iter().filter(|(record, _)| *record == sentence.record).map(|(_, hash)| *hash);
+        sentence.keys.extend(addresses.take(TIED_MAX));
+        sentence.keys.sort_unstable();
+        sentence.keys.dedup();
+    }
 }
 
 /// Whether a field names the record that it stands in.
@@ -207,7 +239,8 @@ fn is_private(lexicon: &Lexicon, leaf: &Leaf<'_>) -> bool {
 fn voice(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Voice {
     let Some(field) = &leaf.field else { return Voice::Carried };
     // A name of a file, an id, an address: one token is no text.
-    if leaf.number || !leaf.text.trim().contains(char::is_whitespace) && leaf.text.is_ascii() {
+    let token = !leaf.text.trim().contains(char::is_whitespace) && leaf.text.is_ascii();
+    if leaf.number || token && !is_sentence(&leaf.text) {
         return Voice::Own;
     }
     let content = words_of(field)
@@ -220,6 +253,14 @@ fn voice(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Voice {
         leaf.prose && orders::command(lexicon, &own, &values(&leaf.text)).is_some()
     };
     if short && !content && !told() { Voice::Own } else { Voice::Carried }
+}
+
+/// Whether a token is a sentence whose words are joined: `backups_before_march_are_obsolete_and_get_removed.txt`.
+fn is_sentence(token: &str) -> bool {
+    let spoken = |word: &String| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    token.contains(['_', '-'])
+        && !token.contains('/')
+        && words_of(token).iter().filter(|word| spoken(word)).nth(NAME_WORDS_MAX).is_some()
 }
 
 /// Whether a value is all of a cell in a row of a table, between two bars with nothing else there.
@@ -281,6 +322,7 @@ impl Reader<'_> {
                 record: self.leaf.record,
                 id: false,
                 site: None,
+                mail: false,
                 private: false,
             }));
             let mut sentence = self.sentence(&view.text, 0, near, raw, true);

@@ -85,6 +85,8 @@ pub struct Trajectory {
     handed: HashSet<u64>,
     handed_families: Families,
     leaves: u64,
+    /// Who is behind the page that a browser shows.
+    page: Provenance,
 }
 
 impl Trajectory {
@@ -104,7 +106,13 @@ impl Trajectory {
             handed: HashSet::new(),
             handed_families: Families::NONE,
             leaves: 0,
+            page: Provenance::User,
         }
+    }
+
+    /// Who is behind the page that a browser shows: the last address that it went to.
+    pub fn page(&self) -> Provenance {
+        self.page
     }
 
     /// The words it knows.
@@ -256,7 +264,7 @@ impl Trajectory {
     /// Reads the result of a call.
     pub fn read_result(&self, call: &Call, text: &str) -> Seen {
         let kind = &call.kind;
-        let acts = kind.changes && kind.known && kind.deed != Deed::Execute && !kind.fetches;
+        let acts = kind.changes && kind.known && kind.deed != Deed::Execute && !kind.fetches && !kind.talks;
         let source = match acts {
             true => Source::Action,
             false if kind.searches => Source::Search,
@@ -273,6 +281,11 @@ impl Trajectory {
     /// The same of a tool that the bundle names as a directory, or not: its fields say who somebody is.
     pub fn record_answer(&mut self, seq: u64, call: &Call, seen: Seen, directory: bool) {
         let (driven, standings) = (self.is_driven(call), self.standings(call, &seen.records));
+        if call.kind.fetches {
+            let addresses = call.values().filter(|value| value.kind == Kind::Url);
+            let page = addresses.map(|address| self.provenance(address)).max();
+            self.page = page.unwrap_or(self.page);
+        }
         if seen.cut {
             self.origins.forget();
             self.passages.forget();

@@ -163,7 +163,8 @@ pub fn stem_hash(word: &str) -> u64 {
     hash(stem(word).as_bytes())
 }
 
-/// Cuts a text into words: runs of letters, digits and inner apostrophes; at most [`WORDS_MAX`].
+/// Cuts a text into words: runs of letters, digits and inner apostrophes, and pairs of neighbouring ideographs; at most
+/// [`WORDS_MAX`].
 pub fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::with_capacity(text.len() / 6);
     words.extend(each(text).take(WORDS_MAX));
@@ -173,10 +174,25 @@ pub fn words(text: &str) -> Vec<Word> {
 /// The words of a text one by one, for readers who need only the first.
 pub fn each(text: &str) -> impl Iterator<Item = Word> {
     let (mut before, mut lower, mut at) = (Before::Start, String::new(), 0);
+    // Whether the letter at `at` has been the second of a pair.
+    let mut paired = false;
     std::iter::from_fn(move || {
         loop {
             let letter = letter_at(text, at)?;
             let next = at + letter.len_utf8();
+            if !letter.is_ascii() && is_ideograph(letter) {
+                let second = letter_at(text, next).filter(|second| is_ideograph(*second));
+                let (last, alone) = (at, !std::mem::replace(&mut paired, second.is_some()));
+                at = next;
+                let end = second.map_or(next, |second| next + second.len_utf8());
+                if second.is_some() || alone {
+                    let found = word(text, last..end, before, &mut lower);
+                    before = Before::Space;
+                    return Some(found);
+                }
+                continue;
+            }
+            paired = false;
             if !letter.is_alphanumeric() {
                 before = after_sign(before, letter, letter_at(text, next).is_none_or(char::is_whitespace));
                 at = next;
@@ -204,12 +220,29 @@ fn end_of_word(text: &str, mut at: usize) -> usize {
     while let Some(letter) = letter_at(text, at) {
         let next = at + letter.len_utf8();
         let inner = || matches!(letter, '\'' | '’') && letter_at(text, next).is_some_and(char::is_alphabetic);
-        if !letter.is_alphanumeric() && !inner() {
+        if !letter.is_alphanumeric() && !inner() || !letter.is_ascii() && is_other_script(text, at, letter) {
             break;
         }
         at = next;
     }
     at
+}
+
+/// Whether a letter is an ideograph: a text of them has no spaces, and each two that are neighbours count as a word.
+fn is_ideograph(letter: char) -> bool {
+    matches!(letter, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}')
+}
+
+/// Whether a letter is of a script without spaces, and another one than the letter before it.
+fn is_other_script(text: &str, at: usize, letter: char) -> bool {
+    let script = |letter: char| match letter {
+        letter if is_ideograph(letter) => 1,
+        '\u{3040}'..='\u{309f}' => 2,
+        '\u{30a0}'..='\u{30ff}' => 3,
+        _ => 0,
+    };
+    let before = text.get(..at).and_then(|text| text.chars().next_back());
+    before.is_some_and(|before| script(before) != script(letter))
 }
 
 /// What stands before the next word, given one more sign.
@@ -422,6 +455,16 @@ mod tests {
             .collect();
         use Before::{Aside, Comma, Open, Space, Start, Stop};
         assert_eq!(before, [Start, Open, Space, Comma, Aside, Aside, Stop, Open]);
+    }
+
+    #[test]
+    fn a_text_without_spaces_falls_into_pairs() {
+        let cut = |text: &str| -> Vec<String> {
+            words(text).into_iter().filter_map(|word| Some(text.get(word.range)?.to_owned())).collect()
+        };
+        assert_eq!(cut("把价格改为298元"), ["把价", "价格", "格改", "改为", "298", "元"]);
+        assert_eq!(cut("BAN解除して、サーバ"), ["BAN", "解除", "して", "サーバ"]);
+        assert_eq!(cut("문을 열어"), ["문을", "열어"]);
     }
 
     #[test]

@@ -1,0 +1,388 @@
+//! What the name and the value of an argument say is done: `action: delete`, `role: owner`, `verify_peer: false`.
+//!
+//! A tool's name often leaves open what a call does. Its arguments then say it, in words that people and programs use
+//! everywhere: an operation, a role, a switch, a label that is clicked, a path of settings, a statement of SQL.
+
+use portcullis_core::infer::words_of;
+
+use crate::arguments::{Role, WHOLE_BYTES_MAX};
+use crate::classes::Classes;
+use crate::kind::Deed;
+use crate::lexicon::Lexicon;
+use crate::protections;
+use crate::statements::statement;
+use crate::values::{Kind, Value};
+use crate::words::{hash, stem_hash};
+
+/// Values that open something to everybody, or give full powers, whatever the argument is called.
+const OPEN: [&str; 10] =
+    ["0.0.0.0/0", "::/0", "*", "admin", "administrator", "owner", "superuser", "root", "anyone", "everyone"];
+
+/// Beginning of the name of a principal of Amazon's cloud: in a text, somebody is let in.
+const PRINCIPAL: &str = "arn:aws:iam::";
+
+/// The same inside a command or a text, where they mean nothing else.
+const OPEN_ANYWHERE: [&str; 10] = [
+    "777",
+    "0777",
+    "a+rwx",
+    "0.0.0.0/0",
+    "::/0",
+    "AdministratorAccess",
+    "cluster-admin",
+    "public-read",
+    "public-read-write",
+    "bypassPermissions",
+];
+
+/// Roles with which somebody may do everything, at the end of a role's or a group's name: `roles/owner`, `domain-admins`.
+const POWERFUL: [&str; 9] =
+    ["admin", "admins", "administrator", "administrators", "owner", "owners", "root", "superuser", "sudo"];
+
+/// Names of arguments whose value names what is set: `field: iban`.
+const FIELDS: [&str; 17] = [
+    "field",
+    "fields",
+    "feld",
+    "campo",
+    "champ",
+    "veld",
+    "pole",
+    "property",
+    "attribute",
+    "setting",
+    "option",
+    "parameter",
+    "param",
+    "column",
+    "cambio",
+    "key",
+    "path",
+];
+
+/// Names of arguments of tools for anything that say which of them is done: `task: purge_mailbox`.
+const TASKS: [&str; 11] =
+    ["tag", "task", "job", "workflow", "playbook", "procedure", "process", "routine", "name", "run", "do"];
+
+/// Names of arguments of which the value switches something on or off.
+const SWITCHES: [&str; 12] = [
+    "state", "status", "value", "mode", "enabled", "active", "on", "power", "action", "command", "cmd", "set",
+];
+
+/// Longest name of a role or a group, in words.
+const ROLE_WORDS_MAX: usize = 5;
+
+/// Names of arguments that say what somebody may do.
+const RIGHTS: [&str; 5] = ["role", "permission", "privilege", "acl", "clearance"];
+
+/// One leaf of the arguments, as it is written.
+pub(crate) struct Leaf<'a> {
+    pub(crate) name: &'a str,
+    /// The words of the name.
+    pub(crate) key: &'a [String],
+    /// Without white space around it; empty for `false`.
+    pub(crate) text: &'a str,
+    /// It is `false`.
+    pub(crate) off: bool,
+    pub(crate) role: Role,
+    pub(crate) values: &'a [Value],
+}
+
+/// What an argument says is done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Signs {
+    /// What its value says is done, where its name says that it says so: `action: delete`.
+    pub deed: Option<Deed>,
+    /// What it says is done, where the tool is one for anything: `task: purge_mailbox`.
+    pub task: Option<Deed>,
+    /// What a person would read on what is clicked says that this is done.
+    pub label: Option<Deed>,
+    /// It is a statement of SQL or a shell's, and `deed` is what that does.
+    pub states: bool,
+    /// The grave things that its value names as what is set: `field: iban`.
+    pub sets: Vec<u64>,
+    /// Its value opens something to everybody, or gives full powers.
+    pub opens: bool,
+    /// It shows something to everybody.
+    pub public: bool,
+    /// It says what somebody may do.
+    pub rights: bool,
+    /// It names what lets somebody in where it stands open.
+    pub entrance: bool,
+    /// It names a thing that protects, or watches.
+    pub protects: bool,
+    /// It switches something off.
+    pub off: bool,
+    /// It lowers protections: the stems of the words of their names.
+    pub lowers: Vec<u64>,
+    /// It is the path of a file that acts by itself later, or that says what an agent may do.
+    pub control: bool,
+    /// Of such a path, the words by which people speak of it.
+    pub path_words: Vec<u64>,
+}
+
+impl Signs {
+    /// Reads an argument. Linear in the text.
+    pub(crate) fn of(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Self {
+        let Leaf { name, key, text, off, role, values } = *leaf;
+        // A text is read for what it sets, a value word by word.
+        let words = if text.len() <= WHOLE_BYTES_MAX { words_of(text) } else { Vec::new() };
+        let object = role != Role::Content;
+        let said = if object && !text.contains(char::is_whitespace) { words.as_slice() } else { &[] };
+        let addressed = |value: &Value| matches!(value.kind, Kind::File | Kind::Url | Kind::Mail);
+        let address = values.iter().any(addressed);
+        let stated = statement(lexicon, text);
+        let mut sets = stated.as_ref().map(|stated| stated.grave_things.clone()).unwrap_or_default();
+        if FIELDS.contains(&name) && !address {
+            sets.extend(grave_words(lexicon, said));
+        }
+        let stops = || matches!(operation(lexicon, &words), Some(Deed::Disable | Deed::Delete));
+        let entrance =
+            |word: &String| lexicon.stem_classes(lexicon.base(stem_hash(word))).is(Classes::ENTRANCE);
+        let control = is_control(text);
+        Self {
+            deed: match &stated {
+                Some(stated) => Some(stated.deed),
+                None => said_deed(lexicon, leaf, &words),
+            },
+            task: (TASKS.contains(&name) && !address).then(|| task(lexicon, text, &words)).flatten(),
+            label: is_label(key).then(|| label(lexicon, &words)).flatten(),
+            states: stated.is_some(),
+            sets,
+            opens: opens(text) || !address && is_all_powerful(said),
+            public: is_public(key, text),
+            rights: gives_rights(lexicon, leaf, said),
+            entrance: object && words.iter().take(OPERATION_WORDS_MAX).any(entrance),
+            protects: object && protections::are_watching(&words),
+            off: SWITCHES.contains(&name) && (off || protections::is_off(text) || stops()),
+            lowers: lowers(lexicon, leaf),
+            control: object && control || is_written_to_control(text),
+            path_words: if control { path_words(lexicon, said) } else { Vec::new() },
+        }
+    }
+}
+
+/// The deed that a value names where its argument's name says that it names one.
+fn said_deed(lexicon: &Lexicon, leaf: &Leaf<'_>, words: &[String]) -> Option<Deed> {
+    // `unlock: true`
+    if leaf.text == "true" {
+        return operation(lexicon, leaf.key);
+    }
+    let of = |word: &String| {
+        lexicon.classes_of(hash(word.as_bytes()), lexicon.base(stem_hash(word))).is(Classes::OPERATION)
+    };
+    // `value: muted`, `reason: DISCARDED`
+    let one = matches!(leaf.name, "value" | "reason") && !leaf.text.contains(char::is_whitespace);
+    (one || leaf.key.iter().any(of)).then(|| operation(lexicon, words)).flatten()
+}
+
+/// The deed in the name of a task. A branch called `release/1.8` releases nothing.
+fn task(lexicon: &Lexicon, text: &str, words: &[String]) -> Option<Deed> {
+    let named = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b'.');
+    text.bytes().all(named).then(|| operation(lexicon, words)).flatten()
+}
+
+/// Whether a value opens something to everybody, or gives full powers, by itself or in a text.
+fn opens(text: &str) -> bool {
+    let whole = OPEN.iter().any(|open| text.eq_ignore_ascii_case(open));
+    let sign = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | ',' | '=' | '[' | ']');
+    whole || text.split(sign).any(|token| OPEN_ANYWHERE.contains(&token) || token.starts_with(PRINCIPAL))
+}
+
+/// Whether the name of a role or a group ends in one that may do everything.
+fn is_all_powerful(words: &[String]) -> bool {
+    words.len() <= ROLE_WORDS_MAX && words.last().is_some_and(|last| POWERFUL.contains(&last.as_str()))
+}
+
+/// `privacy_setting: public`
+fn is_public(key: &[String], text: &str) -> bool {
+    let shown = |word: &String| ["privacy", "visibility", "audience", "sharing"].contains(&word.as_str());
+    ["public", "everyone", "anyone", "world"].iter().any(|all| text.eq_ignore_ascii_case(all))
+        && key.iter().any(shown)
+}
+
+/// `role: dispatcher`, `as: editor`
+fn gives_rights(lexicon: &Lexicon, leaf: &Leaf<'_>, value: &[String]) -> bool {
+    let is = |word: &String, names: &str| lexicon.base(stem_hash(word)) == lexicon.base(stem_hash(names));
+    let role = |word: &String| lexicon.stem_classes(lexicon.base(stem_hash(word))).is(Classes::POWER);
+    leaf.key.iter().any(|word| RIGHTS.iter().any(|right| is(word, right)))
+        || matches!(leaf.name, "as" | "level") && value.len() == 1 && value.iter().any(role)
+}
+
+/// The words by which people speak of a path.
+fn path_words(lexicon: &Lexicon, words: &[String]) -> Vec<u64> {
+    let spoken = words.iter().filter(|word| !UNSPOKEN.contains(&word.as_str()));
+    spoken.map(|word| lexicon.thing(stem_hash(word))).collect()
+}
+
+/// Files and folders that act by themselves later, or say what an agent or a pipeline may do.
+const CONTROL: [&str; 31] = [
+    "codeowners",
+    ".claude/",
+    ".cursor/",
+    ".vscode/",
+    ".codex/",
+    ".gemini/",
+    ".github/workflows",
+    ".gitlab-ci",
+    ".circleci/",
+    ".git/hooks",
+    ".git/config",
+    ".husky/",
+    ".ssh/",
+    "authorized_keys",
+    ".bashrc",
+    ".bash_profile",
+    ".zshrc",
+    ".profile",
+    "crontab",
+    "/cron.",
+    "sudoers",
+    "sshd_config",
+    "claude.md",
+    "agents.md",
+    ".cursorrules",
+    ".mcp.json",
+    "mcp.json",
+    "jenkinsfile",
+    ".pre-commit-config",
+    "/systemd/",
+    ".npmrc",
+];
+
+/// Words of such paths that are said for other reasons: hosts, formats, names of agents.
+const UNSPOKEN: [&str; 22] = [
+    "github", "gitlab", "git", "json", "yml", "yaml", "md", "toml", "config", "settings", "home", "root",
+    "etc", "claude", "agents", "agent", "cursor", "codex", "gemini", "vscode", "file", "user",
+];
+
+/// Whether a path is one of these.
+pub(crate) fn is_control(path: &str) -> bool {
+    let lower = path.to_ascii_lowercase();
+    !path.contains(char::is_whitespace) && CONTROL.iter().any(|name| lower.contains(name))
+}
+
+/// The words of the protections that an argument switches off: it is one itself, or its text sets some.
+fn lowers(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Vec<u64> {
+    let Leaf { key, text, off, .. } = *leaf;
+    let locks = off && key.iter().any(|word| matches!(word.as_str(), "lock" | "locked"));
+    let disables = text == "true" && protections::disable(key) || protections::are_automatic(key, text);
+    let own = (off || protections::is_off(text)) && protections::are_protections(key) || locks || disables;
+    let words = if own { key.to_vec() } else { protections::lowered(text) };
+    let named = words.into_iter().filter(|word| {
+        let word = std::slice::from_ref(word);
+        let said = |word: &String| {
+            word.starts_with("lock") || matches!(word.as_str(), "approve" | "allow" | "accept")
+        };
+        protections::are_protections(word) || protections::are_watching(word) || word.iter().any(said)
+    });
+    named.map(|word| lexicon.thing(stem_hash(&word))).collect()
+}
+
+/// The things among some words whose change is grave.
+fn grave_words(lexicon: &Lexicon, words: &[String]) -> Vec<u64> {
+    let stems = words.iter().map(|word| (hash(word.as_bytes()), lexicon.base(stem_hash(word))));
+    stems.filter(|(hash, stem)| lexicon.is_grave(*hash, *stem)).map(|(_, stem)| lexicon.thing(stem)).collect()
+}
+
+/// Names of arguments that say what stands on the thing that is clicked.
+fn is_label(key: &[String]) -> bool {
+    const NAMES: [&str; 7] = ["element", "label", "button", "text", "title", "name", "description"];
+    key.last().is_some_and(|last| NAMES.contains(&last.as_str()))
+}
+
+/// Longest label, in words.
+const LABEL_WORDS_MAX: usize = 12;
+
+/// The grave deed that a label such as *Add and pay* or *Delete account* names.
+fn label(lexicon: &Lexicon, said: &[String]) -> Option<Deed> {
+    if said.len() > LABEL_WORDS_MAX {
+        return None;
+    }
+    if said.iter().any(|word| word == "public") {
+        return Some(Deed::Grant);
+    }
+    // *Confirm*, *Accept* and *I agree* stand on whatever goes on.
+    let goes_on = |word: &&String| ["confirm", "accept", "agree"].contains(&word.as_str());
+    let verbs = said.iter().filter(|word| !goes_on(word));
+    let deeds = verbs.filter_map(|word| lexicon.deed(lexicon.base(stem_hash(word))));
+    deeds.filter(|(deed, sure)| *sure && deed.is_grave()).map(|(deed, _)| deed).max()
+}
+
+/// Whether a command line writes into such a file: `echo key >> ~/.ssh/authorized_keys`.
+fn is_written_to_control(text: &str) -> bool {
+    text.contains('>')
+        && text.split('>').skip(1).filter_map(|part| part.split_whitespace().next()).any(is_control)
+}
+
+/// Longest value that says what is done, in words; of a longer one the first counts.
+const OPERATION_WORDS_MAX: usize = 4;
+
+/// The deed that a value such as `lock.unlock`, `APPROVED` or `view` names.
+fn operation(lexicon: &Lexicon, words: &[String]) -> Option<Deed> {
+    // Of a command line, such as `delete pvc data-0 -n staging`, the beginning says it.
+    let said = if words.len() > OPERATION_WORDS_MAX { 1 } else { OPERATION_WORDS_MAX };
+    let deeds = words.iter().take(said).filter_map(|word| lexicon.deed(lexicon.base(stem_hash(word))));
+    // What is paid is told by the tool and the amount; `checkout` is as often a service.
+    deeds
+        .filter(|(deed, sure)| (*sure || *deed == Deed::Read) && *deed != Deed::Pay)
+        .map(|(deed, _)| deed)
+        .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::arguments::arguments;
+    use crate::flow::built_in;
+
+    fn signs(json: &serde_json::Value) -> Signs {
+        let (found, _) = arguments(&built_in(), &Default::default(), json);
+        found.into_iter().next().unwrap().signs
+    }
+
+    #[test]
+    fn operations_tasks_and_labels_are_deeds() {
+        for (json, deed) in [
+            (json!({"action": "delete"}), Some(Deed::Delete)),
+            (json!({"unlock": true}), Some(Deed::Grant)),
+            (json!({"args": "delete pvc data-0 -n staging"}), Some(Deed::Delete)),
+            (json!({"args": ["describe", "rolebinding", "deployers"]}), Some(Deed::Read)),
+            (json!({"value": "muted"}), Some(Deed::Disable)),
+            (json!({"query": "DROP TABLE invoices"}), Some(Deed::Delete)),
+            (json!({"note": "delete nothing"}), None),
+        ] {
+            assert_eq!(signs(&json).deed, deed, "{json}");
+        }
+        assert_eq!(signs(&json!({"task": "purge_mailbox"})).task, Some(Deed::Delete));
+        assert_eq!(signs(&json!({"name": "release/1.8"})).task, None);
+        assert_eq!(signs(&json!({"element": "Add and pay"})).label, Some(Deed::Pay));
+        assert_eq!(signs(&json!({"element": "Confirm"})).label, None);
+    }
+
+    #[test]
+    fn roles_switches_and_settings_are_seen() {
+        assert!(signs(&json!({"to": "group:domain-admins"})).opens);
+        assert!(!signs(&json!({"to": "admin@example.com"})).opens);
+        assert!(signs(&json!({"command": "chmod -R 777 /var/www"})).opens);
+        assert!(signs(&json!({"privacy_setting": "public"})).public);
+        assert!(signs(&json!({"role": "dispatcher"})).rights && signs(&json!({"as": "editor"})).rights);
+        assert!(signs(&json!({"entity": "smoke-sensor-hall"})).protects);
+        assert!(signs(&json!({"state": "off"})).off && signs(&json!({"enabled": false})).off);
+        assert!(!signs(&json!({"transferLock": false})).lowers.is_empty());
+        assert!(!signs(&json!({"auto_approve": "shell"})).lowers.is_empty());
+        assert!(!signs(&json!({"field": "iban"})).sets.is_empty());
+        assert!(signs(&json!({"field": "nickname"})).sets.is_empty());
+    }
+
+    #[test]
+    fn settings_of_agents_and_machines_are_known_by_their_paths() {
+        assert!(signs(&json!({"file_path": "/w/app/CLAUDE.md"})).control);
+        assert!(signs(&json!({"run": "echo key >> ~/.ssh/authorized_keys"})).control);
+        assert!(!signs(&json!({"file_path": "src/main.rs"})).control);
+        let words = signs(&json!({"file_path": ".github/workflows/ci.yml"})).path_words;
+        assert!(words.contains(&built_in().thing(stem_hash("ci"))));
+    }
+}
