@@ -141,6 +141,15 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
         let voice = if status && leaf.field.is_none() { Voice::Own } else { voice(lexicon, leaf) };
         let private = is_private(lexicon, leaf);
         let id = leaf.field.as_ref().is_some_and(|field| is_id(field));
+        let sight = |hash: u64, voice: Voice| Sighting {
+            hash,
+            voice,
+            record: leaf.record,
+            id,
+            site: None,
+            mail: false,
+            private,
+        };
         let found = values(&leaf.text);
         let trimmed = leaf.text.trim();
         for value in &found {
@@ -150,37 +159,14 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
             // The cell of a table that a tool prints by itself is a field, too.
             let cell = source == Source::Action && is_cell(&leaf.text, &value.range);
             let voice = if alone && leaf.field.is_some() || hit || cell { Voice::Own } else { voice };
-            seen.values.push(Sighting {
-                hash: value.hash,
-                voice,
-                record: leaf.record,
-                id,
-                site: value.host,
-                mail: value.kind == Kind::Mail,
-                private,
-            });
+            let mail = value.kind == Kind::Mail;
+            seen.values.push(Sighting { site: value.host, mail, ..sight(value.hash, voice) });
         }
         for (hash, _) in numbers(&leaf.text) {
-            seen.values.push(Sighting {
-                hash,
-                voice,
-                record: leaf.record,
-                id,
-                site: None,
-                mail: false,
-                private,
-            });
+            seen.values.push(sight(hash, voice));
         }
         if (2..=FIELD_BYTES_MAX).contains(&trimmed.len()) {
-            seen.values.push(Sighting {
-                hash: normal_hash(trimmed),
-                voice,
-                record: leaf.record,
-                id,
-                site: None,
-                mail: false,
-                private,
-            });
+            seen.values.push(sight(normal_hash(trimmed), voice));
         }
         seen.secrets.extend(secrets::in_leaf(lexicon, leaf));
         let number = u32::try_from(number).unwrap_or(u32::MAX);
