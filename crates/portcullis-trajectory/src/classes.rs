@@ -69,7 +69,7 @@ impl Classes {
     pub const AMOUNT: Self = Self(1 << 30);
     /// A verb that leaves open what is to be done.
     pub const OPEN: Self = Self(1 << 31);
-    /// Names people, work items, places or qualities that are changed all day, whatever its rarer senses.
+    /// Names nothing grave, though its stem is that of what does.
     pub const EVERYDAY: Self = Self(1 << 32);
     /// As an argument it narrows down what is asked for, unless the tool says that it changes something.
     pub const QUERY: Self = Self(1 << 33);
