@@ -118,7 +118,7 @@ pub struct Seen {
 /// How the result of a tool is to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
-    /// The answer of an action: short plain text is its own.
+    /// The answer of an action: one short line is its own, and so is the cell of a table.
     Action,
     /// What a search of the web found: its addresses are its own.
     Search,
@@ -126,7 +126,7 @@ pub enum Source {
     Reader,
 }
 
-/// Longest answer of an action that counts as its own words, in bytes.
+/// Longest answer of an action, in one line, that counts as its own words, in bytes.
 pub const STATUS_BYTES_MAX: usize = 400;
 
 /// Reads a result.
