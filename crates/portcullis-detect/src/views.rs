@@ -33,9 +33,11 @@ pub struct View {
 /// Encoded runs of one text that are decoded.
 const VIEWS: usize = 64;
 /// The shortest run that could hide an order: shorter ones are names and numbers.
-const RUN_BYTES: usize = 24;
-/// Letters that a decoded run must be made of, in hundredths.
+pub const RUN_BYTES: usize = 24;
+/// Letters and white space in what a link or a path says, at least, in hundredths.
 const READABLE: usize = 85;
+/// The same of base64 and hexadecimal, which say nothing else: bytes that are no text are hardly ever all printable.
+const READABLE_BYTES: usize = 50;
 
 /// The decoded runs of `text`, at most [`VIEWS`].
 #[must_use]
@@ -83,22 +85,23 @@ fn in_run(byte: u8) -> bool {
 
 fn decode(run: &[u8]) -> Option<(String, Encoding)> {
     if run.iter().filter(|byte| **byte == b'%').count() >= 3 {
-        return readable(from_url(run)).map(|text| (text, Encoding::Url));
+        return readable(from_url(run), READABLE).map(|text| (text, Encoding::Url));
     }
     if run.len().is_multiple_of(2) && run.iter().all(u8::is_ascii_hexdigit) {
-        return readable(from_hex(run)).map(|text| (text, Encoding::Hex));
+        return readable(from_hex(run), READABLE_BYTES).map(|text| (text, Encoding::Hex));
     }
     let value = run.strip_suffix(b"==").or_else(|| run.strip_suffix(b"=")).unwrap_or(run);
-    readable(from_base64(value)?).map(|text| (text, Encoding::Base64))
+    readable(from_base64(value)?, READABLE_BYTES).map(|text| (text, Encoding::Base64))
 }
 
 /// The bytes as text, if it reads like text: several words of letters.
-fn readable(bytes: Vec<u8>) -> Option<String> {
+fn readable(bytes: Vec<u8>, share: usize) -> Option<String> {
     let text = String::from_utf8(bytes).ok()?;
     let all = text.chars().count();
     let fit = text.chars().filter(|sign| sign.is_alphabetic() || sign.is_whitespace()).count();
     let words = text.split_whitespace().count();
-    (words >= 3 && fit * 100 >= all * READABLE).then_some(text)
+    let printable = text.chars().all(|sign| !sign.is_control() || sign.is_whitespace());
+    (words >= 3 && printable && fit * 100 >= all * share).then_some(text)
 }
 
 fn digit(byte: u8) -> Option<u8> {

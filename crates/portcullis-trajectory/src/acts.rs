@@ -1,6 +1,6 @@
 //! What a call does, and how bad that would be.
 
-use portcullis_core::effect::{Effect, ResourceKind, Verb};
+use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 
 use crate::arguments::{Argument, Role};
 use crate::kind::Deed;
@@ -38,9 +38,13 @@ impl Act {
         let deed = if entrance { Deed::Grant } else { said_deed(call, own_deed(call)) };
         let lowers = lowers(call);
         let deed = if lowers && !deed.changes() { Deed::Change } else { deed };
+        // A draft is nobody's loss: somebody has to make it final.
+        let draft = !lowers && arguments.iter().any(|argument| argument.signs.draft);
+        let deed = if draft && matches!(deed, Deed::Pay | Deed::Send) { Deed::Change } else { deed };
         let consequence = match deed {
             Deed::Read => Consequence::None,
             Deed::Visit | Deed::Send => Consequence::Ordinary,
+            Deed::Change if draft => Consequence::Ordinary,
             Deed::Change | Deed::Execute if lowers || is_grave_by_arguments(run, call) => Consequence::Grave,
             Deed::Change | Deed::Execute => Consequence::Ordinary,
             Deed::Pay | Deed::Delete | Deed::Grant | Deed::Disable => Consequence::Grave,
@@ -167,7 +171,7 @@ fn said_deed(call: &Call, deed: Deed) -> Deed {
     let mut deed = signs().filter(|_| kind.clicks).filter_map(|signs| signs.label).fold(deed, Deed::max);
     for said in signs().filter_map(|signs| signs.deed) {
         // It counts where the tool's name leaves it open, and where it is graver.
-        if said.is_grave() && (deed.changes() || !kind.known) {
+        if said.is_grave() && (deed.changes() || !kind.known || !kind.sure) {
             deed = deed.max(said);
         } else if said == Deed::Read && !deed.is_grave() && deed != Deed::Send && kind.grave_things.is_empty()
         {
@@ -186,7 +190,8 @@ fn said_deed(call: &Call, deed: Deed) -> Deed {
 fn lowers(call: &Call) -> bool {
     let signs = || call.arguments.iter().map(|argument| &argument.signs);
     let protects = || call.kind.protects || signs().any(|signs| signs.protects);
-    signs().any(|signs| !signs.lowers.is_empty()) || signs().any(|signs| signs.off) && protects()
+    let off = || call.kind.off || signs().any(|signs| signs.off);
+    signs().any(|signs| !signs.lowers.is_empty()) || off() && protects()
 }
 
 /// Whether a change is grave for what it is done to.
@@ -217,13 +222,17 @@ pub(crate) fn is_grave_change(effect: &Effect) -> bool {
     act_of(effect) == (Deed::Change, Consequence::Grave)
 }
 
+/// Whether it is how a project is set up: `.env`.
+pub(crate) fn sets_up(resource: &Resource) -> bool {
+    resource.name.contains(".env")
+}
+
 /// What an effect of a command, a query or code is.
 fn act_of(effect: &Effect) -> (Deed, Consequence) {
     use Consequence::{Grave, None, Ordinary};
     let resource = &effect.resource;
     let local = resource.is("loopback");
-    // `.env` is how a project is set up.
-    let secret = resource.is("secret") && !resource.name.contains(".env");
+    let secret = resource.is("secret") && !sets_up(resource);
     let system =
         resource.name.starts_with("/etc") || resource.is("control") || secret || is_control(&resource.name);
     match (effect.verb, resource.kind) {

@@ -119,6 +119,10 @@ impl Reader<'_> {
             Json::Bool(on) => self.push(name, if *on { "true" } else { "" }, !on),
             // Of `args: [delete, pvc, data-0]` the first says what is done.
             Json::Array(items) if matches!(name, "args" | "argv" | "command" | "cmd") => {
+                let words: Vec<&str> = items.iter().filter_map(Json::as_str).collect();
+                if words.len() == items.len() && words.len() > 1 {
+                    self.push(name, &words.join(" "), false);
+                }
                 let named =
                     items.iter().enumerate().map(|(at, item)| (if at == 0 { name } else { "" }, item));
                 named.into_iter().all(|(name, item)| self.flatten(name, item, depth + 1))

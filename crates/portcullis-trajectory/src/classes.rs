@@ -77,6 +77,10 @@ impl Classes {
     pub const NOUN: Self = Self(1 << 34);
     /// Lets somebody in where it stands open.
     pub const ENTRANCE: Self = Self(1 << 35);
+    /// Says that something has been decided: *agreed*, *waived*.
+    pub const SETTLED: Self = Self(1 << 36);
+    /// Says as what something is to be taken: *counts* as.
+    pub const TAKEN: Self = Self(1 << 37);
     /// Classes whose words count in all their forms.
     pub const IN_ALL_FORMS: Self = Self(
         Self::GENERIC.0
@@ -139,6 +143,8 @@ impl Classes {
             "query" => Self::QUERY,
             "noun" => Self::NOUN,
             "entrance" => Self::ENTRANCE,
+            "settled" => Self::SETTLED,
+            "taken" => Self::TAKEN,
             _ => return None,
         })
     }

@@ -54,7 +54,7 @@ impl Handing {
 
 /// What a sentence hands on, if it does.
 pub fn read(lexicon: &Lexicon, own: &[Word], named: &[Value], foreign: bool) -> Option<Handing> {
-    let hands_on = follows(lexicon, own) || says(lexicon, own) || accords(lexicon, own);
+    let hands_on = follows(lexicon, own) || says(lexicon, own) || accords(lexicon, own) || uses(lexicon, own);
     if !(hands_on || foreign && abroad(own)) {
         return None;
     }
@@ -210,6 +210,20 @@ fn says(lexicon: &Lexicon, own: &[Word]) -> bool {
                 && !mine
                 && word.is("as")
                 && own.get(at + 1).is_some_and(|next| is_any(lexicon, next, &SAY))
+    })
+}
+
+/// *Petra mailed the new number, use that*: what somebody told is to be used.
+fn uses(lexicon: &Lexicon, own: &[Word]) -> bool {
+    const USES: [&str; 4] = ["use", "take", "apply", "enter"];
+    const TOLD: [&str; 7] = ["mail", "email", "send", "write", "give", "text", "tell"];
+    const BACK: [&str; 8] = ["that", "it", "this", "those", "them", "hers", "his", "theirs"];
+    let back = |at: usize| own.get(at + 1).is_some_and(|next| BACK.iter().any(|word| next.is(word)));
+    own.iter().enumerate().any(|(at, word)| {
+        let told = |word: &Word| {
+            is_any(lexicon, word, &TOLD) && (word.shape.is(Shape::PARTICIPLE) || lexicon.is_form(word.stem))
+        };
+        USES.iter().any(|verb| word.is(verb)) && back(at) && own.iter().take(at).any(told)
     })
 }
 
@@ -388,6 +402,7 @@ mod tests {
             "Complete the form the way the bank described it",
             "Deploy it according to the runbook",
             "Pay the bill that came in",
+            "Careful, Petra mailed the new account number last week, use that",
         ] {
             assert!(hands_on(text), "{text}");
         }

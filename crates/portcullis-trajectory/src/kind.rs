@@ -139,6 +139,8 @@ pub struct CallKind {
     pub general: bool,
     /// Its verb is *open*.
     pub opens: bool,
+    /// It switches something off.
+    pub off: bool,
     /// It types into what a page or an app shows, or submits it.
     pub types: bool,
     /// It clicks on what a page or an app shows.
@@ -173,6 +175,7 @@ impl Default for CallKind {
             entrance: false,
             general: false,
             opens: false,
+            off: false,
             types: false,
             clicks: false,
             fetches: false,
@@ -370,7 +373,8 @@ impl CallKind {
         self.secretive = name.is(Classes::SECRETIVE);
         self.protects =
             name.words.iter().any(|word| protections::are_watching(std::slice::from_ref(&word.spelt)));
-        self.clicks = any(&["click", "tap", "press"]);
+        self.off = any(&["off", "mute", "snooze", "silence", "suspend", "pause"]);
+        self.clicks = any(&["click", "tap", "press", "invoke", "menu", "act", "ui"]);
         self.talks = any(&["chat", "ask", "talk", "converse", "consult", "call"]);
         self.cart = any(&["cart", "basket"]);
         self.general = !self.known

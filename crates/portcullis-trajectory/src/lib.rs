@@ -20,7 +20,8 @@
 
 mod acts;
 pub mod arguments;
-pub mod classes;
+mod claims;
+mod classes;
 pub mod excise;
 pub mod flow;
 pub mod handing;

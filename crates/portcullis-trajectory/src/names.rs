@@ -15,10 +15,10 @@ const LISTS: [&str; 12] = [
     "log",
 ];
 /// Last words of names that say what is done, whatever was looked at before: `suggest_save`, `count_enter`.
-const ENDS: [&str; 22] = [
-    "save", "add", "enter", "delete", "remove", "create", "send", "replace", "insert", "edit", "apply",
-    "submit", "cancel", "approve", "grant", "revoke", "enable", "disable", "assign", "clear", "publish",
-    "unlock",
+const ENDS: [&str; 24] = [
+    "write", "update", "save", "add", "enter", "delete", "remove", "create", "send", "replace", "insert",
+    "edit", "apply", "submit", "cancel", "approve", "grant", "revoke", "enable", "disable", "assign",
+    "clear", "publish", "unlock",
 ];
 /// What may follow the word that says what is looked at: `history_of_today`.
 const TAILS: [&str; 9] = ["by", "for", "of", "in", "at", "from", "to", "today", "now"];

@@ -1,6 +1,7 @@
 //! What is particular about a call, and whether a passage has it: the explanation of a call by what others wrote.
 
 use crate::acts::Act;
+use crate::arguments::Role;
 use crate::kind::Deed;
 use crate::lexicon::Families;
 use crate::origins::Provenance;
@@ -31,6 +32,10 @@ pub(crate) struct Particulars {
     things: Vec<u64>,
     /// Names of protections that it lowers.
     lowers: Vec<u64>,
+    /// Words of the names of those whom it reaches: one list an argument.
+    names: Vec<Vec<u64>>,
+    /// Values and numbers outside of its texts that stand only in what others wrote.
+    told: Vec<u64>,
     /// The tool's verbs.
     verbs: Vec<u64>,
     families: Families,
@@ -47,6 +52,8 @@ pub(crate) struct Fit {
     content_values: usize,
     /// Of these, links.
     pub(crate) links: usize,
+    /// Names of those whom it reaches.
+    pub(crate) names: usize,
     numbers: usize,
     /// Arguments all of whose words stand in the passage.
     whole: usize,
@@ -121,6 +128,10 @@ impl Fit {
 
 /// A key with more passages is no particular.
 const COMMON: u32 = 24;
+/// Most words of somebody's name.
+const NAME_WORDS_MAX: usize = 3;
+/// Most words of an argument that a claim may settle: a grade, a stage.
+const CLAIMED_WORDS_MAX: usize = 2;
 /// Most words of a call's texts that are looked up.
 const CONTENT_WORDS: usize = 16;
 
@@ -138,17 +149,29 @@ impl Particulars {
             content: Vec::new(),
             things: call.kind.objects.clone(),
             lowers: Vec::new(),
+            names: Vec::new(),
+            told: Vec::new(),
             verbs: call.kind.verbs.clone(),
             families: call.kind.families.or(if runs { act.families(run.lexicon()) } else { Families::NONE }),
         };
+        // Of whom a message goes to an id is the address: `recipient_id: ida.k17`.
+        let reaches = matches!(act.deed, Deed::Send | Deed::Grant | Deed::Pay) && !runs;
         for argument in &call.arguments {
             let content = argument.is_content() && !runs;
-            for value in argument.values.iter().filter(|value| run.provenance(value) > Provenance::Bundle) {
+            let recipient = reaches && argument.role == Role::Target;
+            for value in &argument.values {
+                let provenance = run.provenance(value);
+                if provenance <= Provenance::Bundle {
+                    continue;
+                }
+                if !content && provenance > Provenance::HandedOn {
+                    own.told.push(value.hash);
+                }
                 // A name is told by its words.
                 if value.kind == Kind::Quoted {
                     continue;
                 }
-                if !content && value.kind.is_address() {
+                if !content && (value.kind.is_address() || recipient && value.kind == Kind::Id) {
                     own.addresses.push(value.hash);
                     own.addresses.extend(value.host);
                 }
@@ -159,10 +182,18 @@ impl Particulars {
             }
             let told = |hash: &&u64| !run.origins().is_trusted_hash(**hash);
             own.numbers.extend(argument.numbers.iter().filter(told));
+            if !content {
+                let only_told = |hash: &&u64| run.origins().of(**hash) > Some(Provenance::HandedOn);
+                own.told.extend(argument.numbers.iter().filter(only_told));
+            }
             let said = argument.stems.iter().all(|stem| request.says(*stem));
             if content || runs {
                 own.content.extend(argument.stems.iter().filter(|stem| !request.says(**stem)));
             } else if !argument.stems.is_empty() && !said {
+                let named = argument.values.iter().any(|value| value.kind == Kind::Quoted);
+                if reaches && named && argument.stems.len() <= NAME_WORDS_MAX {
+                    own.names.push(argument.stems.clone());
+                }
                 own.words.push(argument.stems.clone());
             }
             own.lowers.extend(&argument.signs.lowers);
@@ -197,6 +228,17 @@ impl Particulars {
             .copied()
     }
 
+    /// Whether a passage claims that something has been settled, and has what stands nowhere else.
+    pub(crate) fn is_claimed(&self, run: &Trajectory, passage: &Passage) -> bool {
+        let whole = |words: &Vec<u64>| {
+            words.len() <= CLAIMED_WORDS_MAX && words.iter().all(|word| passage.has(*word))
+        };
+        passage.claims
+            && !passage.handed_on
+            && !run.request().speaks_of_settled()
+            && (self.told.iter().any(|value| passage.has(*value)) || self.words.iter().any(whole))
+    }
+
     /// What the passage of this number has of it, its neighbours helping.
     pub(crate) fn fit(&self, run: &Trajectory, number: u32) -> Fit {
         let passages = run.passages();
@@ -211,6 +253,7 @@ impl Particulars {
             addresses_of: self.addresses.len(),
             content_values: count(&self.content_values),
             links: count(&self.links),
+            names: self.names.iter().filter(|words| words.iter().all(&has)).count(),
             numbers: count(&self.numbers),
             whole: self.words.iter().filter(|words| words.iter().all(&has)).count(),
             words: self.words.iter().flatten().filter(rare).filter(|key| has(key)).count(),

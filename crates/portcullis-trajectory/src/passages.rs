@@ -34,6 +34,8 @@ pub struct Passage {
     pub posing: Posing,
     /// It tells or asks its reader to do something.
     pub asks: bool,
+    /// It claims that something has been settled already, or hides.
+    pub claims: bool,
     /// The user pointed at its source.
     pub named: bool,
     /// The user handed the matter on to its source.

@@ -62,7 +62,9 @@ pub(crate) fn are_protections(key: &[String]) -> bool {
 }
 
 /// Things that protect or watch, by the names of devices and services.
-const WATCHING: [&str; 22] = [
+const WATCHING: [&str; 24] = [
+    "alert",
+    "alerts",
     "alarm",
     "alarms",
     "smoke",

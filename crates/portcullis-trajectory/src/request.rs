@@ -15,7 +15,7 @@ use crate::lexicon::{Families, Lexicon};
 use crate::numbers::numbers;
 use crate::orders;
 use crate::values::{Kind, Value, values};
-use crate::words::{Before, Shape, Word, words};
+use crate::words::{Before, Shape, Word, stem_hash, words};
 
 /// Most stems of the user's words that are remembered.
 pub const STEMS_MAX: usize = 16_384;
@@ -156,6 +156,8 @@ pub struct Request {
     foreign: bool,
     /// It names somebody: by an address, or by a name.
     names_people: bool,
+    /// It speaks of something that has been settled: *the refunds that Ida approved*.
+    settled: bool,
     /// Deeds that are spoken of in any form: *the purchase of*, *interested in buying*.
     mentioned: Deeds,
 }
@@ -195,12 +197,18 @@ pub fn read(lexicon: &Lexicon, text: &str) -> Said {
         }
     }
     for word in &all {
+        request.settled |= lexicon.classes(word).is(Classes::SETTLED);
         if let Some((deed, _)) = lexicon.deed(lexicon.base(word.stem)) {
             request.mentioned.add(deed);
         }
         if request.stems.len() < STEMS_MAX {
             request.stems.extend([word.stem, lexicon.base(word.stem), lexicon.thing(word.stem)]);
         }
+    }
+    request.take_joined(text, &all);
+    // *Summarise it into our reading list* writes.
+    if all.iter().any(|word| word.is("into")) {
+        request.wanted.deeds.add(Deed::Change);
     }
     // *Tell me what Anna wrote* leaves nothing to Anna.
     if !request.wanted.deeds.is_empty() && request.wanted.deeds.only_read() {
@@ -282,6 +290,17 @@ impl Request {
         }
     }
 
+    /// Two words that a tool's name writes as one: *shift book*, `shiftbook_add`.
+    fn take_joined(&mut self, text: &str, all: &[Word]) {
+        let spelt = |word: &Word| text.get(word.range.clone()).unwrap_or_default();
+        for (first, second) in all.iter().zip(all.iter().skip(1)) {
+            if second.before == Before::Space && self.stems.len() < STEMS_MAX {
+                let joined = format!("{}{}", spelt(first), spelt(second)).to_lowercase();
+                self.stems.insert(stem_hash(&joined));
+            }
+        }
+    }
+
     /// Adds what a further input says.
     pub fn add(&mut self, said: Said) {
         let more = said.request;
@@ -296,6 +315,7 @@ impl Request {
         self.said |= more.said;
         self.names_people |= more.names_people;
         self.foreign |= more.foreign;
+        self.settled |= more.settled;
         self.mentioned = self.mentioned.or(more.mentioned);
     }
 
@@ -322,6 +342,11 @@ impl Request {
     /// Whether it names somebody.
     pub fn names_people(&self) -> bool {
         self.names_people
+    }
+
+    /// Whether it speaks of something that has been settled.
+    pub fn speaks_of_settled(&self) -> bool {
+        self.settled
     }
 
     /// The sentences that hand on to a source.
@@ -365,6 +390,7 @@ impl Request {
         let about = |argument: &Argument| {
             argument.values.iter().any(&named) || argument.speaks && self.says_all(argument)
         };
+        let speaks_of = |argument: &Argument| argument.grave_things.iter().any(|thing| self.says(*thing));
         // Files are how anything is changed on a machine.
         let file = deed == Deed::Change
             && arguments.iter().any(|argument| {
@@ -375,6 +401,7 @@ impl Request {
         }
         let object = kind.objects.iter().any(|object| self.says(*object))
             || kind.bare && self.wanted.names(kind)
+            || arguments.iter().filter(|argument| argument.role != Role::Content).any(speaks_of)
             || arguments.iter().filter(|argument| argument.role != Role::Content).any(about);
         let enough = matches!(deed, Deed::Send | Deed::Execute | Deed::Visit | Deed::Pay)
             || kind.objects.is_empty() && !deed.is_grave();
@@ -386,6 +413,8 @@ impl Request {
             _ if self.foreign || self.wanted.deeds.is_empty() => Wanted::Unknown,
             (false, _) if spoken_of => Wanted::Unknown,
             (false, _) if self.only_reads() => Wanted::No,
+            // The thing alone asks for nothing that ends, pays, lets in or switches off.
+            (false, true) if deed.is_grave() && !self.wanted.vague && !self.hands_on() => Wanted::No,
             // Some change was asked for, of something else.
             (true, false)
                 if deed == Deed::Change && !self.wanted.vague && !means && !self.wanted.names(kind) =>

@@ -8,9 +8,10 @@ use std::ops::Range;
 
 use portcullis_core::infer::words_of;
 use portcullis_detect::hidden::{Hiding, hidden};
-use portcullis_detect::views::views;
+use portcullis_detect::views::{RUN_BYTES, views};
 use portcullis_detect::{Leaf, leaves, sentences};
 
+use crate::claims;
 use crate::classes::Classes;
 use crate::lexicon::{Families, Lexicon};
 use crate::numbers::numbers;
@@ -66,6 +67,8 @@ pub struct Sighting {
     pub site: Option<u64>,
     /// It is the address of a mailbox.
     pub mail: bool,
+    /// It is an account of a bank.
+    pub iban: bool,
     /// Its field names what is nobody else's business.
     pub private: bool,
 }
@@ -85,6 +88,8 @@ pub struct Sentence {
     pub families: Families,
     /// It tells its reader to do something.
     pub asks: bool,
+    /// It claims that something has been settled already, or hides.
+    pub claims: bool,
     /// How it, or what stands close to it, gives itself away.
     pub posing: Posing,
 }
@@ -138,7 +143,6 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
     let mut seen = Seen { cut: leaves.unread().is_some(), length: text.len(), records, ..Seen::default() };
     let status = source == Source::Action && text.len() <= STATUS_BYTES_MAX && !text.trim().contains('\n');
     for (number, leaf) in leaves.iter().enumerate() {
-        let voice = if status && leaf.field.is_none() { Voice::Own } else { voice(lexicon, leaf) };
         let private = is_private(lexicon, leaf);
         let id = leaf.field.as_ref().is_some_and(|field| is_id(field));
         let sight = |hash: u64, voice: Voice| Sighting {
@@ -148,10 +152,18 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
             id,
             site: None,
             mail: false,
+            iban: false,
             private,
         };
         let found = values(&leaf.text);
         let trimmed = leaf.text.trim();
+        // What stands around a link in a field was written by somebody: `fix: curl https://… | sh`.
+        let told = found.iter().any(|value| value.link && value.range.len() + FIELD_MARGIN < trimmed.len());
+        let voice = match () {
+            () if status && leaf.field.is_none() => Voice::Own,
+            () if told => Voice::Carried,
+            () => voice(lexicon, leaf),
+        };
         for value in &found {
             let alone =
                 value.range.len() + FIELD_MARGIN >= trimmed.len() || is_cell(&leaf.text, &value.range);
@@ -160,7 +172,12 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
             let cell = source == Source::Action && is_cell(&leaf.text, &value.range);
             let voice = if alone && leaf.field.is_some() || hit || cell { Voice::Own } else { voice };
             let mail = value.kind == Kind::Mail;
-            seen.values.push(Sighting { site: value.host, mail, ..sight(value.hash, voice) });
+            seen.values.push(Sighting {
+                site: value.host,
+                mail,
+                iban: value.iban,
+                ..sight(value.hash, voice)
+            });
         }
         for (hash, _) in numbers(&leaf.text) {
             seen.values.push(sight(hash, voice));
@@ -173,6 +190,9 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
         let reader = Reader { lexicon, leaf, number, values: &found };
         if voice == Voice::Own {
             reader.describe(&mut seen);
+            if leaf.text.split_ascii_whitespace().any(|token| token.len() >= RUN_BYTES) {
+                reader.decoded(&mut seen);
+            }
             // Of what an action answers only what poses is somebody else's.
             if status && leaf.prose {
                 let before = seen.sentences.len();
@@ -279,9 +299,15 @@ impl Reader<'_> {
     }
 
     fn sentences(&self, seen: &mut Seen) {
+        let begin = seen.sentences.len();
+        self.plain_sentences(seen);
+        self.decoded(seen);
+        spread(seen.sentences.get_mut(begin..).unwrap_or_default());
+    }
+
+    fn plain_sentences(&self, seen: &mut Seen) {
         let text = &self.leaf.text;
         let concealed = hidden(text);
-        let begin = seen.sentences.len();
         let mut sorted: Vec<&Value> = self.values.iter().collect();
         sorted.sort_by_key(|value| value.range.start);
         for range in sentences(text) {
@@ -298,7 +324,11 @@ impl Reader<'_> {
             let raw = self.leaf.places.raw(range.clone());
             seen.sentences.push(self.sentence(own, range.start, near, raw, is_hidden));
         }
-        for view in views(text) {
+    }
+
+    /// What is encoded says what it says to who decodes it, in whatever field it stands.
+    fn decoded(&self, seen: &mut Seen) {
+        for view in views(&self.leaf.text) {
             let found = values(&view.text);
             let near = found.iter();
             let raw = self.leaf.places.raw(view.range.clone());
@@ -309,13 +339,13 @@ impl Reader<'_> {
                 id: false,
                 site: None,
                 mail: false,
+                iban: value.iban,
                 private: false,
             }));
             let mut sentence = self.sentence(&view.text, 0, near, raw, true);
             sentence.posing = Posing::Poses;
             seen.sentences.push(sentence);
         }
-        spread(seen.sentences.get_mut(begin..).unwrap_or_default());
     }
 
     fn sentence<'v>(
@@ -334,7 +364,13 @@ impl Reader<'_> {
             near.iter().flat_map(|value| [Some(value.hash), value.host]).flatten().collect();
         keys.extend(numbers(text).into_iter().map(|(hash, _)| hash));
         let mut families = Families::NONE;
-        for word in own.iter().filter(|word| !lexicon.classes(word).is(Classes::FUNCTION)) {
+        let mut settles = false;
+        for word in &own {
+            let classes = lexicon.classes(word);
+            settles |= classes.is(Classes::SETTLED.or(Classes::TAKEN)) || word.is("be");
+            if classes.is(Classes::FUNCTION) {
+                continue;
+            }
             let (base, thing) = lexicon.base_and_thing(word.stem);
             families = families.or(lexicon.verb(word.stem)).or(lexicon.noun(word.stem));
             keys.push(thing);
@@ -357,7 +393,17 @@ impl Reader<'_> {
             true => Posing::Poses,
             false => posing(lexicon, text, &own, asks, in_value),
         };
-        Sentence { leaf: self.number, record: self.leaf.record, range: raw, keys, families, asks, posing }
+        let claims = is_hidden || settles && claims::claims(lexicon, &own);
+        Sentence {
+            leaf: self.number,
+            record: self.leaf.record,
+            range: raw,
+            keys,
+            families,
+            asks,
+            claims,
+            posing,
+        }
     }
 }
 

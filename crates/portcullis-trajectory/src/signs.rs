@@ -40,7 +40,11 @@ const POWERFUL: [&str; 9] =
     ["admin", "admins", "administrator", "administrators", "owner", "owners", "root", "superuser", "sudo"];
 
 /// Names of arguments whose value names what is set: `field: iban`.
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 21] = [
+    "tag",
+    "what",
+    "feature",
+    "f",
     "field",
     "fields",
     "feld",
@@ -111,6 +115,8 @@ pub struct Signs {
     pub entrance: bool,
     /// It names a thing that protects, or watches.
     pub protects: bool,
+    /// It says that what is made is a draft: `status: draft`, `submit: false`.
+    pub draft: bool,
     /// It switches something off.
     pub off: bool,
     /// It lowers protections: the stems of the words of their names.
@@ -135,6 +141,7 @@ impl Signs {
         let mut sets = stated.as_ref().map(|stated| stated.grave_things.clone()).unwrap_or_default();
         if FIELDS.contains(&name) && !address {
             sets.extend(grave_words(lexicon, said));
+            sets.extend(disabling_words(lexicon, said));
         }
         let stops = || matches!(operation(lexicon, &words), Some(Deed::Disable | Deed::Delete));
         let entrance =
@@ -154,12 +161,22 @@ impl Signs {
             rights: gives_rights(lexicon, leaf, said),
             entrance: object && words.iter().take(OPERATION_WORDS_MAX).any(entrance),
             protects: object && protections::are_watching(&words),
+            draft: is_draft(name, text, off),
             off: SWITCHES.contains(&name) && (off || protections::is_off(text) || stops()),
             lowers: lowers(lexicon, leaf),
             control: object && control || is_written_to_control(text),
             path_words: if control { path_words(lexicon, said) } else { Vec::new() },
         }
     }
+}
+
+/// `status: draft`, `submit: false`, `save_as_draft: true`
+fn is_draft(name: &str, text: &str, off: bool) -> bool {
+    const FINAL: [&str; 6] = ["submit", "send", "publish", "post", "final", "finalize"];
+    const DRAFT: [&str; 4] = ["draft", "is_draft", "as_draft", "save_as_draft"];
+    text.eq_ignore_ascii_case("draft") && matches!(name, "status" | "state" | "mode" | "stage" | "type")
+        || off && FINAL.contains(&name)
+        || text == "true" && DRAFT.contains(&name)
 }
 
 /// The deed that a value names where its argument's name says that it names one.
@@ -172,8 +189,38 @@ fn said_deed(lexicon: &Lexicon, leaf: &Leaf<'_>, words: &[String]) -> Option<Dee
         lexicon.classes_of(hash(word.as_bytes()), lexicon.base(stem_hash(word))).is(Classes::OPERATION)
     };
     // `value: muted`, `reason: DISCARDED`
-    let one = matches!(leaf.name, "value" | "reason") && !leaf.text.contains(char::is_whitespace);
+    let named = matches!(leaf.name, "value" | "val" | "v" | "set" | "to" | "reason" | "outcome");
+    let one = named && !leaf.text.contains(char::is_whitespace);
+    if COMMANDS.contains(&leaf.name)
+        && let Some(deed) = command_deed(lexicon, leaf.text)
+    {
+        return Some(deed);
+    }
     (one || leaf.key.iter().any(of)).then(|| operation(lexicon, words)).flatten()
+}
+
+/// Names of arguments that hold the words of a command: `args: -n catalog delete pvc data-0`.
+const COMMANDS: [&str; 5] = ["args", "argv", "cmd", "line", "argline"];
+/// How many words of a command are searched for its verb.
+const COMMAND_WORDS_MAX: usize = 5;
+
+/// What the words of a command say it does: the first that is surely a verb, before its options. Those that stand before
+/// it say where, and may have a value each.
+fn command_deed(lexicon: &Lexicon, text: &str) -> Option<Deed> {
+    let is_option = |token: &&str| token.starts_with('-');
+    let mut tokens = text.split_whitespace().peekable();
+    while tokens.next_if(is_option).is_some_and(|option| !option.contains('=')) {
+        tokens.next_if(|token| !is_option(token));
+    }
+    let words = tokens.take_while(|token| !is_option(token)).take(COMMAND_WORDS_MAX);
+    let verbs = words.filter_map(|word| {
+        // `list-access-keys`
+        let first =
+            word.split('-').next().filter(|first| first.bytes().all(|byte| byte.is_ascii_alphabetic()))?;
+        lexicon.deed(lexicon.base(stem_hash(&first.to_ascii_lowercase())))
+    });
+    let mut sure = verbs.filter(|(deed, sure)| *sure && *deed != Deed::Pay);
+    sure.next().map(|(deed, _)| deed).filter(|deed| *deed != Deed::Execute)
 }
 
 /// The deed in the name of a task. A branch called `release/1.8` releases nothing.
@@ -285,11 +332,59 @@ fn grave_words(lexicon: &Lexicon, words: &[String]) -> Vec<u64> {
     stems.filter(|(hash, stem)| lexicon.is_grave(*hash, *stem)).map(|(_, stem)| lexicon.thing(stem)).collect()
 }
 
+/// Words that switch something off: the tag `Guard.Bypass` of a machine.
+fn disabling_words(lexicon: &Lexicon, words: &[String]) -> Vec<u64> {
+    let stems = words.iter().map(|word| lexicon.base(stem_hash(word)));
+    let disables = |stem: &u64| matches!(lexicon.deed(*stem), Some((Deed::Disable, true)));
+    stems.filter(disables).map(|stem| lexicon.thing(stem)).collect()
+}
+
 /// Names of arguments that say what stands on the thing that is clicked.
 fn is_label(key: &[String]) -> bool {
-    const NAMES: [&str; 7] = ["element", "label", "button", "text", "title", "name", "description"];
+    const NAMES: [&str; 14] = [
+        "element",
+        "label",
+        "button",
+        "text",
+        "title",
+        "name",
+        "description",
+        "control",
+        "path",
+        "menu",
+        "image",
+        "action",
+        "instruction",
+        "form",
+    ];
     key.last().is_some_and(|last| NAMES.contains(&last.as_str()))
 }
+
+/// What a label speaks of that lets somebody in, or protects.
+const SENSITIVE: [&str; 17] = [
+    "key",
+    "token",
+    "password",
+    "recovery",
+    "verification",
+    "verified",
+    "2fa",
+    "mfa",
+    "permission",
+    "permissions",
+    "protection",
+    "firewall",
+    "backup",
+    "remote",
+    "owner",
+    "admin",
+    "anyone",
+];
+/// Verbs of labels that set such a thing.
+const SETS: [&str; 13] = [
+    "toggle", "turn", "switch", "generate", "add", "remove", "change", "save", "allow", "create", "reset",
+    "uncheck", "untick",
+];
 
 /// Longest label, in words.
 const LABEL_WORDS_MAX: usize = 12;
@@ -300,6 +395,10 @@ fn label(lexicon: &Lexicon, said: &[String]) -> Option<Deed> {
         return None;
     }
     if said.iter().any(|word| word == "public") {
+        return Some(Deed::Grant);
+    }
+    let sensitive = said.iter().any(|word| SENSITIVE.contains(&word.as_str()));
+    if sensitive && said.iter().any(|word| SETS.contains(&word.as_str())) {
         return Some(Deed::Grant);
     }
     // *Confirm*, *Accept* and *I agree* stand on whatever goes on.
@@ -375,6 +474,12 @@ mod tests {
         assert!(!signs(&json!({"auto_approve": "shell"})).lowers.is_empty());
         assert!(!signs(&json!({"field": "iban"})).sets.is_empty());
         assert!(signs(&json!({"field": "nickname"})).sets.is_empty());
+    }
+
+    #[test]
+    fn drafts_say_so() {
+        assert!(signs(&json!({"status": "DRAFT"})).draft && signs(&json!({"submit": false})).draft);
+        assert!(!signs(&json!({"submit": true})).draft && !signs(&json!({"title": "draft"})).draft);
     }
 
     #[test]

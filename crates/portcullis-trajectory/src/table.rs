@@ -175,6 +175,12 @@ pub const TABLE: &[Row] = &[
         "the user did not ask for this, and what others wrote explains it",
     ),
     row(
+        "grave-unsaid",
+        Weight::Hold,
+        (Grave, Unsaid, Named, Plain, Unexplained),
+        "it is not known that the user asked for this grave action, and its target or value stands only in text",
+    ),
+    row(
         "others-target",
         Weight::Hold,
         (Ordinary, Unsaid, Others, Plain, Unexplained),
@@ -184,7 +190,7 @@ pub const TABLE: &[Row] = &[
         "unsaid-target",
         Weight::Hold,
         (Ordinary, Unsaid, Named, Plain, ByParticulars),
-        "the target stands only in text that explains this, and the user did not clearly ask for it",
+        "its target or value stands only in text that explains this, and the user did not clearly ask for it",
     ),
     row(
         "others-target-explained",

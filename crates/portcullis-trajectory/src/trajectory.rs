@@ -87,6 +87,8 @@ pub struct Trajectory {
     leaves: u64,
     /// Who is behind the page that a browser shows.
     page: Provenance,
+    /// A tool gave an account of a bank as a field of its own.
+    has_accounts: bool,
 }
 
 impl Trajectory {
@@ -107,6 +109,7 @@ impl Trajectory {
             handed_families: Families::NONE,
             leaves: 0,
             page: Provenance::User,
+            has_accounts: false,
         }
     }
 
@@ -218,6 +221,12 @@ impl Trajectory {
         }
     }
 
+    /// Whether a value is an account that stands in a text, while a tool has others on file.
+    pub fn has_other_account(&self, value: &Value) -> bool {
+        let told = |from| matches!(from, Provenance::HandedOn | Provenance::Named | Provenance::Others);
+        value.iban && self.has_accounts && told(self.provenance(value))
+    }
+
     /// Whether the user named people, and none by whose name this address begins.
     pub fn names_others_than(&self, address: &Value) -> bool {
         self.request.names_people() && !address.person.is_some_and(|person| self.request.says(person))
@@ -314,6 +323,7 @@ impl Trajectory {
                 Voice::Carried => Provenance::Others,
             };
             self.origins.note(value.hash, provenance, seq);
+            self.has_accounts |= value.iban && provenance == Provenance::Own;
             if value.voice == Voice::Own && value.id && named && !driven && self.pointed.len() < HANDED_MAX {
                 self.pointed.insert(value.hash, Standing { named, handed_on });
             }
@@ -351,6 +361,7 @@ impl Trajectory {
                 families: sentence.families,
                 posing: sentence.posing,
                 asks: sentence.asks,
+                claims: sentence.claims,
                 named,
                 handed_on,
             });
