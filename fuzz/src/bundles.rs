@@ -30,7 +30,7 @@ macro_rules! activities {
         )),+]
     };
 }
-const ACTIVITIES: &[(&str, &str)] = activities!("car", "flight", "hotel", "job", "media", "others", "shop");
+const ACTIVITIES: &[(&str, &str)] = activities!("besides", "car", "flight", "hotel", "job", "media", "shop");
 
 /// Loads a bundle in which some files are the input.
 fn load(files: &[(&str, &str)]) -> Result<Bundle, Vec<Diagnostic>> {

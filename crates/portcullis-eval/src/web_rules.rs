@@ -18,7 +18,7 @@ const FILES: &[(&str, &[u8])] = &shipped![
     "activities/hotel.toml",
     "activities/job.toml",
     "activities/media.toml",
-    "activities/others.toml",
+    "activities/besides.toml",
     "activities/shop.toml",
     "policies/web.toml",
     "portcullis.toml",
