@@ -32,10 +32,10 @@ use portcullis_trajectory::table::Weight;
 /// explain what the user did not ask for.
 ///
 /// ## False positives
-/// Of 1,996 ordinary runs in nine public sets none is denied by it and 95 are first held by it (4.8 %): 52 by
+/// Of 1,996 ordinary runs in nine public sets none is denied by it and 100 are first held by it (5.0 %): 52 by
 /// `grave-explained`, most of them schedules, services and deletions that only a task file asks for, 15 by
 /// `secret-leaves`, where the work needs the credential. Of small cases that nobody had seen it held a call of one
-/// ordinary run in six, mostly for a tool whose name or arguments look graver than what it does. The review shows the
+/// ordinary run in five, mostly for a tool whose name or arguments look graver than what it does. The review shows the
 /// sentence. See `docs/false-alarms.md`.
 ///
 /// ## References
