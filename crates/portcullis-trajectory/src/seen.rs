@@ -364,6 +364,7 @@ impl Reader<'_> {
             near.iter().flat_map(|value| [Some(value.hash), value.host]).flatten().collect();
         keys.extend(numbers(text).into_iter().map(|(hash, _)| hash));
         let mut families = Families::NONE;
+        // Most sentences have no word that a claim needs.
         let mut settles = false;
         for word in &own {
             let classes = lexicon.classes(word);
