@@ -1,6 +1,6 @@
 //! What a call does, and how bad that would be.
 
-use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
+use portcullis_core::effect::{Effect, ResourceKind, Verb};
 
 use crate::arguments::{Argument, Role};
 use crate::kind::Deed;
@@ -38,13 +38,9 @@ impl Act {
         let deed = if entrance { Deed::Grant } else { said_deed(call, own_deed(call)) };
         let lowers = lowers(call);
         let deed = if lowers && !deed.changes() { Deed::Change } else { deed };
-        // A draft is nobody's loss: somebody has to make it final.
-        let draft = !lowers && arguments.iter().any(|argument| argument.signs.draft);
-        let deed = if draft && matches!(deed, Deed::Pay | Deed::Send) { Deed::Change } else { deed };
         let consequence = match deed {
             Deed::Read => Consequence::None,
             Deed::Visit | Deed::Send => Consequence::Ordinary,
-            Deed::Change if draft => Consequence::Ordinary,
             Deed::Change | Deed::Execute if lowers || is_grave_by_arguments(run, call) => Consequence::Grave,
             Deed::Change | Deed::Execute => Consequence::Ordinary,
             Deed::Pay | Deed::Delete | Deed::Grant | Deed::Disable => Consequence::Grave,
@@ -222,17 +218,13 @@ pub(crate) fn is_grave_change(effect: &Effect) -> bool {
     act_of(effect) == (Deed::Change, Consequence::Grave)
 }
 
-/// Whether it is how a project is set up: `.env`.
-pub(crate) fn sets_up(resource: &Resource) -> bool {
-    resource.name.contains(".env")
-}
-
 /// What an effect of a command, a query or code is.
 fn act_of(effect: &Effect) -> (Deed, Consequence) {
     use Consequence::{Grave, None, Ordinary};
     let resource = &effect.resource;
     let local = resource.is("loopback");
-    let secret = resource.is("secret") && !sets_up(resource);
+    // `.env` is how a project is set up.
+    let secret = resource.is("secret") && !resource.name.contains(".env");
     let system =
         resource.name.starts_with("/etc") || resource.is("control") || secret || is_control(&resource.name);
     match (effect.verb, resource.kind) {

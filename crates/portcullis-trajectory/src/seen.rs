@@ -329,6 +329,10 @@ impl Reader<'_> {
     /// What is encoded says what it says to who decodes it, in whatever field it stands.
     fn decoded(&self, seen: &mut Seen) {
         for view in views(&self.leaf.text) {
+            if seen.sentences.len() >= PASSAGES_MAX {
+                seen.cut = true;
+                return;
+            }
             let found = values(&view.text);
             let near = found.iter();
             let raw = self.leaf.places.raw(view.range.clone());

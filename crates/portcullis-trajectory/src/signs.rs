@@ -115,8 +115,6 @@ pub struct Signs {
     pub entrance: bool,
     /// It names a thing that protects, or watches.
     pub protects: bool,
-    /// It says that what is made is a draft: `status: draft`, `submit: false`.
-    pub draft: bool,
     /// It switches something off.
     pub off: bool,
     /// It lowers protections: the stems of the words of their names.
@@ -161,22 +159,12 @@ impl Signs {
             rights: gives_rights(lexicon, leaf, said),
             entrance: object && words.iter().take(OPERATION_WORDS_MAX).any(entrance),
             protects: object && protections::are_watching(&words),
-            draft: is_draft(name, text, off),
             off: SWITCHES.contains(&name) && (off || protections::is_off(text) || stops()),
             lowers: lowers(lexicon, leaf),
             control: object && control || is_written_to_control(text),
             path_words: if control { path_words(lexicon, said) } else { Vec::new() },
         }
     }
-}
-
-/// `status: draft`, `submit: false`, `save_as_draft: true`
-fn is_draft(name: &str, text: &str, off: bool) -> bool {
-    const FINAL: [&str; 6] = ["submit", "send", "publish", "post", "final", "finalize"];
-    const DRAFT: [&str; 4] = ["draft", "is_draft", "as_draft", "save_as_draft"];
-    text.eq_ignore_ascii_case("draft") && matches!(name, "status" | "state" | "mode" | "stage" | "type")
-        || off && FINAL.contains(&name)
-        || text == "true" && DRAFT.contains(&name)
 }
 
 /// The deed that a value names where its argument's name says that it names one.
@@ -191,14 +179,23 @@ fn said_deed(lexicon: &Lexicon, leaf: &Leaf<'_>, words: &[String]) -> Option<Dee
     // `value: muted`, `reason: DISCARDED`
     let named = matches!(leaf.name, "value" | "val" | "v" | "set" | "to" | "reason" | "outcome");
     let one = named && !leaf.text.contains(char::is_whitespace);
-    if COMMANDS.contains(&leaf.name)
-        && let Some(deed) = command_deed(lexicon, leaf.text)
-    {
-        return Some(deed);
+    if COMMANDS.contains(&leaf.name) {
+        let parts = || leaf.text.split(CHAINS).filter(|part| !part.trim().is_empty());
+        let deed = parts().filter_map(|part| command_deed(lexicon, part)).max();
+        let chained = leaf.text.contains(CHAINS);
+        // Of a chain that reads every part must be known to.
+        if chained && deed <= Some(Deed::Read) {
+            return deed.filter(|_| parts().all(|part| command_deed(lexicon, part) == Some(Deed::Read)));
+        }
+        if deed.is_some() {
+            return deed;
+        }
     }
     (one || leaf.key.iter().any(of)).then(|| operation(lexicon, words)).flatten()
 }
 
+/// What ends a command, or begins another inside of it.
+const CHAINS: [char; 8] = [';', '&', '|', '\n', '`', '(', '<', '>'];
 /// Names of arguments that hold the words of a command: `args: -n catalog delete pvc data-0`.
 const COMMANDS: [&str; 5] = ["args", "argv", "cmd", "line", "argline"];
 /// How many words of a command are searched for its verb.
@@ -477,9 +474,18 @@ mod tests {
     }
 
     #[test]
-    fn drafts_say_so() {
-        assert!(signs(&json!({"status": "DRAFT"})).draft && signs(&json!({"submit": false})).draft);
-        assert!(!signs(&json!({"submit": true})).draft && !signs(&json!({"title": "draft"})).draft);
+    fn each_part_of_a_chained_command_counts() {
+        for (args, deed) in [
+            ("-n shop delete pvc data-0", Some(Deed::Delete)),
+            ("get pods", Some(Deed::Read)),
+            ("get deploy login", Some(Deed::Read)),
+            ("iam list-access-keys --user-name ci", Some(Deed::Read)),
+            ("get pods; kubectl delete pvc data-0", Some(Deed::Delete)),
+            ("get pods && frobnicate data-0", None),
+            ("get $(frobnicate)", None),
+        ] {
+            assert_eq!(signs(&json!({"args": args})).deed, deed, "{args}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use portcullis_core::bundle::AuthoritySettings;
 use serde_json::Value as Json;
 
-use crate::arguments::{self, Argument};
+use crate::arguments::{self, Argument, Role};
 use crate::kind::{CallKind, Deed};
 use crate::lexicon::{Families, Lexicon};
 use crate::origins::{Origins, Provenance};
@@ -18,6 +18,7 @@ use crate::request::{self, Request, Said, Wanted};
 use crate::secrets::SECRETS_MAX;
 use crate::seen::{self, Record, Seen, Source, Voice};
 use crate::values::{Kind, Value};
+use crate::words::stem_hash;
 
 /// Most words of sources that were handed on to, and most sites of the user's, that are remembered.
 pub const HANDED_MAX: usize = 16_384;
@@ -87,8 +88,8 @@ pub struct Trajectory {
     leaves: u64,
     /// Who is behind the page that a browser shows.
     page: Provenance,
-    /// A tool gave an account of a bank as a field of its own.
-    has_accounts: bool,
+    /// What stands beside accounts that tools gave as fields of their own: whose they are.
+    filed: HashSet<u64>,
 }
 
 impl Trajectory {
@@ -109,7 +110,7 @@ impl Trajectory {
             handed_families: Families::NONE,
             leaves: 0,
             page: Provenance::User,
-            has_accounts: false,
+            filed: HashSet::new(),
         }
     }
 
@@ -221,10 +222,28 @@ impl Trajectory {
         }
     }
 
-    /// Whether a value is an account that stands in a text, while a tool has others on file.
-    pub fn has_other_account(&self, value: &Value) -> bool {
+    /// Whether a value is an account that stands in a text, while a tool has another one on file for whom a call pays, or
+    /// for what.
+    pub fn has_other_account(&self, call: &Call, value: &Value) -> bool {
         let told = |from| matches!(from, Provenance::HandedOn | Provenance::Named | Provenance::Others);
-        value.iban && self.has_accounts && told(self.provenance(value))
+        value.iban && !self.filed.is_empty() && told(self.provenance(value)) && self.is_filed(call)
+    }
+
+    /// Whether a payee's name or an id of a call stands beside an account that a tool gave. The account that is paid from
+    /// says nothing of whom it is paid to.
+    fn is_filed(&self, call: &Call) -> bool {
+        let own = |argument: &Argument| {
+            let things =
+                ["account", "from", "source", "debit"].map(|thing| self.lexicon.thing(stem_hash(thing)));
+            argument.things.iter().any(|thing| things.contains(thing))
+        };
+        let mut arguments = call.arguments.iter().filter(|argument| !own(argument));
+        arguments.any(|argument| {
+            let named =
+                argument.role == Role::Target && argument.stems.iter().any(|stem| self.filed.contains(stem));
+            let mut ids = argument.values.iter().filter(|value| value.kind == Kind::Id);
+            named || ids.any(|id| self.filed.contains(&id.hash))
+        })
     }
 
     /// Whether the user named people, and none by whose name this address begins.
@@ -323,7 +342,12 @@ impl Trajectory {
                 Voice::Carried => Provenance::Others,
             };
             self.origins.note(value.hash, provenance, seq);
-            self.has_accounts |= value.iban && provenance == Provenance::Own;
+            if value.iban && provenance == Provenance::Own {
+                let beside = usize::try_from(value.record).ok().and_then(|at| seen.records.get(at));
+                let room = HANDED_MAX.saturating_sub(self.filed.len());
+                let words = beside.into_iter().flat_map(|record| &record.words);
+                self.filed.extend(words.filter(|word| **word != value.hash).take(room));
+            }
             if value.voice == Voice::Own && value.id && named && !driven && self.pointed.len() < HANDED_MAX {
                 self.pointed.insert(value.hash, Standing { named, handed_on });
             }
