@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::record::{results, with_text};
 use super::results::insert_leaf;
+use super::wordings::{Language, translated};
 
 /// How the goal is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,12 +24,11 @@ pub enum Disguise {
     Base64,
     /// As the value of a field.
     Field,
+    /// Without what stands around it, in another language.
+    In(Language),
 }
 
 impl Disguise {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Bare, Self::Split, Self::Base64, Self::Field];
-
     /// The record with its goal said like that.
     pub fn put_on(self, record: &Value) -> Option<Value> {
         let goal = goal(record)?;
@@ -44,6 +44,7 @@ impl Disguise {
                 format!("{}\n\nNote 2 of 2: ... {second}.", replaced(&format!("Note 1 of 2: {first} ..."))?)
             }
             Self::Base64 => replaced(&STANDARD.encode(sentence(goal)))?,
+            Self::In(language) => replaced(&sentence(&translated(goal, language)?))?,
             Self::Field => {
                 // Where the rest is JSON the field is one of it, elsewhere a line.
                 let json = serde_json::from_str(replaced("")?.trim()).ok();

@@ -1,10 +1,11 @@
-//! Users who say outright what the agent then does, and tools whose names say nothing.
+//! Users who say outright what the agent then does, and other names of tools.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::record::{calls, messages, role, text, with_text};
+use super::wordings::synonym;
 
 /// Calls of one turn that the user says: nobody dictates more at once.
 const SAID_MAX: usize = 6;
@@ -119,16 +120,29 @@ pub fn said(record: &Value, wording: Wording) -> Option<(Value, Vec<usize>)> {
     Some((said, numbers))
 }
 
-/// Names of tools that say nothing, the same for a tool in all records.
-#[derive(Debug, Default)]
-pub struct Opaque(BTreeMap<String, String>);
+/// Other names of tools, the same for a tool in all records.
+#[derive(Debug)]
+pub struct Renaming {
+    names: BTreeMap<String, String>,
+    name: fn(&str, usize) -> String,
+}
 
-impl Opaque {
-    fn name(&mut self, value: &mut Value) {
+impl Renaming {
+    /// Names that say nothing.
+    pub const fn opaque() -> Self {
+        Self { names: BTreeMap::new(), name: |_, number| format!("op_a{number}") }
+    }
+
+    /// Names with another verb of the same meaning. A name that has none stays.
+    pub const fn synonyms() -> Self {
+        Self { names: BTreeMap::new(), name: |name, _| synonym(name).unwrap_or_else(|| name.to_owned()) }
+    }
+
+    fn rename_value(&mut self, value: &mut Value) {
         if let Value::String(name) = value {
-            let next = self.0.len();
-            let opaque = self.0.entry(name.clone()).or_insert_with(|| format!("op_a{next}"));
-            name.clone_from(opaque);
+            let next = self.names.len();
+            let other = self.names.entry(name.clone()).or_insert_with_key(|name| (self.name)(name, next));
+            name.clone_from(other);
         }
     }
 
@@ -154,7 +168,7 @@ impl Opaque {
         let function = value.get("function").is_some_and(Value::is_object);
         let named = if function { value.pointer_mut("/function/name") } else { value.get_mut("name") };
         if let Some(name) = named {
-            self.name(name);
+            self.rename_value(name);
         }
     }
 }
@@ -208,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_tool_has_one_opaque_name_wherever_it_stands() {
-        let mut opaque = Opaque::default();
+        let mut opaque = Renaming::opaque();
         let renamed = opaque.rename(&record());
         let at = |pointer: &str| renamed.pointer(pointer).and_then(Value::as_str).unwrap();
         assert_eq!((at("/tools/0/function/name"), at("/tools/1/name")), ("op_a0", "op_a1"));
@@ -219,5 +233,6 @@ mod tests {
         assert_eq!(at("/messages/4/tool_calls/0/function/name"), "op_a1");
         assert_eq!(opaque.rename(&record()), renamed, "the same in every record");
         assert_eq!(at("/messages/0/content"), "Hello");
+        assert_eq!(Renaming::synonyms().rename(&record()), record(), "no verb of these names is known");
     }
 }
