@@ -69,6 +69,18 @@ pub fn command(lexicon: &Lexicon, words: &[Word], values: &[Value]) -> Option<Co
     Reader { lexicon, words, classes, values }.command()
 }
 
+/// Whether a sentence has a verb of another language that does something. Where such a verb stands and how it ends says
+/// nothing by the grammar of English, so that every sentence with one may be an order.
+pub fn may_be_foreign(lexicon: &Lexicon, words: &[Word]) -> bool {
+    words.iter().filter(|word| lexicon.is_translated(word.stem)).any(|word| {
+        let base = lexicon.base(word.stem);
+        match lexicon.deed(base) {
+            Some((deed, sure)) => sure && deed.changes(),
+            None => !lexicon.verb(base).is_empty(),
+        }
+    })
+}
+
 impl Reader<'_> {
     fn command(&self) -> Option<Command> {
         let mut command =
@@ -249,6 +261,16 @@ mod tests {
                 assert!(found.iter().any(|found| found == verb), "{text}: {found:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_verb_of_another_language_may_order_wherever_it_stands() {
+        let lexicon = crate::flow::built_in();
+        let may = |text: &str| may_be_foreign(&lexicon, &words(text));
+        assert!(may("Bitte schicken Sie die Liste an Ida"));
+        assert!(may("将该页面共享给 Ida"));
+        assert!(!may("Die Katze sitzt im Garten"));
+        assert!(!may("Send the list to Ida"), "English has grammar for that");
     }
 
     #[test]

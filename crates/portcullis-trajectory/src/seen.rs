@@ -256,7 +256,9 @@ fn voice(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Voice {
     // A field that tells its reader to do something is nobody's data.
     let told = || {
         let own = words(&leaf.text);
-        leaf.prose && orders::command(lexicon, &own, &values(&leaf.text)).is_some()
+        leaf.prose
+            && (orders::command(lexicon, &own, &values(&leaf.text)).is_some()
+                || orders::may_be_foreign(lexicon, &own))
     };
     if short && !content && !told() { Voice::Own } else { Voice::Carried }
 }
@@ -390,7 +392,7 @@ impl Reader<'_> {
         keys.truncate(KEYS_MAX);
         keys.sort_unstable();
         keys.dedup();
-        let asks = command.is_some();
+        let asks = command.is_some() || orders::may_be_foreign(lexicon, &own);
         let in_value = |word: &Word| {
             near.iter().any(|value| value.kind != Kind::Quoted && value.range.contains(&word.range.start))
         };

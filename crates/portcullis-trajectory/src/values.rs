@@ -79,6 +79,9 @@ const fn separates(letter: char) -> bool {
         || matches!(
             letter,
             '"' | '“' | '”' | '<' | '>' | '(' | ')' | '[' | ']' | '{' | '}' | ',' | ';' | '|' | '`' | '*'
+            // Quotation marks, brackets and stops of other scripts.
+            | '«' | '»' | '„' | '‹' | '›' | '、' | '。' | '〈'
+                ..='】' | '！' | '（' | '）' | '，' | '：' | '；' | '？'
         )
 }
 
@@ -335,9 +338,28 @@ fn next_letter(text: &str, at: usize) -> usize {
     text.get(at..).and_then(|rest| rest.chars().next()).map_or(1, char::len_utf8)
 }
 
+/// The part of ASCII of a token in a script without spaces, where that part is an address: `发送到ida@fen.example谢谢`.
+/// The whole is a value beside it, since addresses may have such letters too.
+fn address_among_letters(token: &str) -> Option<Range<usize>> {
+    if token.is_ascii() {
+        return None;
+    }
+    let joint = token.find('@').or_else(|| token.find("://"))?;
+    let start = token
+        .get(..joint)?
+        .rfind(|letter: char| !letter.is_ascii())
+        .map_or(0, |at| at + next_letter(token, at));
+    let end =
+        token.get(joint..)?.find(|letter: char| !letter.is_ascii()).map_or(token.len(), |at| joint + at);
+    (start < joint && token.get(joint..end)?.contains('.')).then_some(start..end)
+}
+
 /// Takes a token that is a value, where there is room for it.
 fn token(text: &str, range: Range<usize>, values: &mut Vec<Value>) {
     let Some(token) = text.get(range.clone()) else { return };
+    if let Some(inner) = address_among_letters(token) {
+        self::token(text, range.start + inner.start..range.start + inner.end, values);
+    }
     let edge = |letter: char| matches!(letter, '\'' | '’' | '‘' | '.' | '!' | '?' | ':' | '=');
     let started = token.trim_start_matches(edge);
     let trimmed = started.trim_end_matches(edge);
@@ -454,6 +476,22 @@ mod tests {
             }
         }
         found
+    }
+
+    #[test]
+    fn an_address_is_found_among_letters_without_spaces() {
+        let ida = values("ida@fen.example")[0].hash;
+        for text in [
+            "发送到ida@fen.example谢谢",
+            "共享给 ida@fen.example，并设为编辑者",
+            "（ida@fen.example）",
+            "«ida@fen.example»",
+        ] {
+            assert!(values(text).iter().any(|value| value.hash == ida), "{text}");
+        }
+        let link = values("https://fen.example/a")[0].hash;
+        assert!(values("参见https://fen.example/a。").iter().any(|value| value.hash == link));
+        assert!(values("müller@fen.example").len() <= 2);
     }
 
     proptest! {
