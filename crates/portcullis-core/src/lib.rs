@@ -8,6 +8,7 @@ pub mod action;
 pub mod aside;
 pub mod bundle;
 pub mod denial;
+pub mod display;
 pub mod edit;
 pub mod effect;
 pub mod escalation;

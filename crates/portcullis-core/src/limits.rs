@@ -24,6 +24,12 @@ pub const LABELS_MAX: usize = 256;
 pub const OPEN_ACTIONS_MAX: usize = 1_024;
 /// Approvals of one run that are remembered, decided ones included.
 pub const APPROVALS_MAX: usize = 1_024;
+/// Calls of one run that wait for a person at once; further ones are denied.
+pub const APPROVALS_PENDING_MAX: usize = 100;
+/// Refused calls that a run remembers; what a person refused is never asked again before so many others were.
+pub const REFUSALS_REMEMBERED_MAX: usize = 16_384;
+/// Characters of an approver's note that the agent is told.
+pub const NOTE_TOLD_CHARS_MAX: usize = 500;
 /// Grants for effects that are tried on an action that would be held: the latest.
 pub const EFFECT_GRANTS_TRIED_MAX: usize = 16;
 /// Resources in one grant for effects.

@@ -14,7 +14,8 @@ use crate::event::{
 use crate::id::{ActionId, ApprovalId, Digest};
 use crate::label::{Label, LabelSet};
 use crate::limits::{
-    APPROVALS_MAX, DENIALS_REMEMBERED_MAX, EFFECT_GRANTS_TRIED_MAX, OPEN_ACTIONS_MAX, TOOLS_MAX,
+    APPROVALS_MAX, DENIALS_REMEMBERED_MAX, EFFECT_GRANTS_TRIED_MAX, NOTE_TOLD_CHARS_MAX, OPEN_ACTIONS_MAX,
+    REFUSALS_REMEMBERED_MAX, TOOLS_MAX,
 };
 use crate::principal::Principal;
 use crate::recent::Recent;
@@ -128,6 +129,9 @@ pub struct RunState {
     approvals: Recent<ApprovalId, Approval>,
     /// Pending or decided approvals by the digest they are bound to.
     approval_by_digest: Recent<Digest, ApprovalId>,
+    /// What a person refused, with the note, by the digest that the approval was bound to. Apart from the approvals, which
+    /// are forgotten sooner: whoever said no is not asked again.
+    refusals: Recent<Digest, Option<String>>,
     /// How often each action was denied in a row, by action digest.
     denials: Recent<Digest, u32>,
     /// Tools that their server calls read-only. A claim, which counts only where the bundle trusts hints.
@@ -270,9 +274,9 @@ impl RunState {
         self.verdicts
     }
 
-    /// Whether anybody was ever asked to approve anything in this run.
-    pub fn has_approvals(&self) -> bool {
-        !self.approvals.is_empty()
+    /// Whether a person refused anything in this run.
+    pub fn has_refusals(&self) -> bool {
+        !self.refusals.is_empty()
     }
 
     /// The approval of that id.
@@ -284,6 +288,11 @@ impl RunState {
     pub fn pending_approvals(&self) -> Vec<(ApprovalId, ActionId)> {
         let pending = self.approvals.iter().filter(|(_, approval)| approval.state == ApprovalState::Pending);
         pending.map(|(id, approval)| (*id, approval.action)).collect()
+    }
+
+    /// Whether a person refused what a grant digest names, with the note: at most [`NOTE_TOLD_CHARS_MAX`] characters.
+    pub fn refusal(&self, grant_digest: Digest) -> Option<Option<&str>> {
+        self.refusals.get(&grant_digest).map(Option::as_deref)
     }
 
     /// The latest approval bound to a grant digest.
@@ -382,8 +391,9 @@ impl RunState {
                 self.approvals.insert(*approval, entry, APPROVALS_MAX);
                 self.approval_by_digest.insert(*digest, *approval, APPROVALS_MAX);
             }
-            EventBody::ApprovalDecided { approval, decision, scope, labels, .. } => {
+            EventBody::ApprovalDecided { approval, decision, scope, labels, note } => {
                 self.apply_approval(*approval, *decision, scope.as_ref(), labels, event.t);
+                self.apply_refusal(*approval, *decision, note.as_deref());
             }
             EventBody::GrantClaimed { approval, .. } => {
                 if let Some(entry) = self.approvals.get_mut(approval)
@@ -559,6 +569,15 @@ impl RunState {
         }
         if status == OutcomeStatus::Unknown {
             self.unresolved.insert(id, action, OPEN_ACTIONS_MAX);
+        }
+    }
+
+    fn apply_refusal(&mut self, id: ApprovalId, decision: ApprovalDecision, note: Option<&str>) {
+        if decision == ApprovalDecision::Refused
+            && let Some(approval) = self.approvals.get(&id)
+        {
+            let note = note.map(|note| note.chars().take(NOTE_TOLD_CHARS_MAX).collect());
+            self.refusals.insert(approval.digest, note, REFUSALS_REMEMBERED_MAX);
         }
     }
 

@@ -86,6 +86,8 @@ pub mod code {
     pub const NOT_EXECUTING: &str = "not_executing";
     /// The run is governed by another bundle or policy than the one asked for (409).
     pub const BUNDLE_MISMATCH: &str = "bundle_mismatch";
+    /// What an approval covers is not what was looked at any more: look again (409).
+    pub const CHANGED: &str = "changed";
     /// The bundle has mistakes; the message holds them, one a line (422).
     pub const BUNDLE_INVALID: &str = "bundle_invalid";
 }
@@ -315,7 +317,7 @@ pub enum RunPhase {
     Abandoned,
 }
 
-/// Approvals, the oldest first.
+/// Approvals, the newest first, at most 100 of each principal.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Approvals {
     /// The approvals.
@@ -342,6 +344,12 @@ pub struct ApprovalInfo {
     /// Its arguments; none where they are not at hand.
     #[serde(default)]
     pub arguments: Option<Value>,
+    /// What the call carries besides its arguments: the answers with which it takes up one that asked for more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<Value>,
+    /// The working directory, where the surface knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub directory: Option<String>,
     /// What the agent said it was about to do.
     #[serde(default)]
     pub planned: Option<String>,
@@ -363,6 +371,21 @@ pub struct ApprovalInfo {
     /// When it lapses, while it is pending.
     #[serde(default)]
     pub expires_at: Option<Timestamp>,
+    /// When it was decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_at: Option<Timestamp>,
+    /// Who decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decided_by: Option<String>,
+    /// Why, in the approver's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Long texts were left out of a listing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// The digest of all this, which a grant names; none in a listing, which is no place to decide from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Digest>,
 }
 
 /// Where an approval stands.
@@ -410,9 +433,20 @@ pub struct GrantApproval {
     /// How far the grant reaches.
     #[serde(default)]
     pub scope: Scope,
+    /// [`ApprovalInfo::shown`] of what was looked at. Without it nothing is granted.
+    #[serde(default)]
+    pub shown: Option<Digest>,
     /// A note for the record.
     #[serde(default)]
     pub note: Option<String>,
+}
+
+impl GrantApproval {
+    /// A grant of what was looked at: this call, once.
+    #[must_use]
+    pub fn of(shown: &ApprovalInfo) -> Self {
+        Self { scope: Scope::Once, shown: shown.shown, note: None }
+    }
 }
 
 /// How far a grant reaches.

@@ -83,6 +83,12 @@ pub struct ApprovalFilter {
     pub state: Option<ApprovalState>,
     /// Only those of this run.
     pub run: Option<RunId>,
+    /// Only those of this principal.
+    pub principal: Option<String>,
+    /// Only those of runs that somebody is writing.
+    pub live: bool,
+    /// At most this many of each principal, newest first: one that asks for much hides nobody else's.
+    pub per_principal: Option<usize>,
     /// At most this many, newest first; none for 10,000.
     pub limit: Option<usize>,
 }
@@ -165,15 +171,26 @@ pub(crate) fn list(
     filter: &ApprovalFilter,
 ) -> Result<Vec<ApprovalRow>, LedgerError> {
     let limit = filter.limit.unwrap_or(APPROVALS_LISTED_MAX).min(APPROVALS_LISTED_MAX);
+    let each = filter.per_principal.unwrap_or(APPROVALS_LISTED_MAX);
+    let number = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX);
     (|| {
         let mut statement = connection.prepare_cached(&format!(
-            "{COLUMNS} WHERE (?1 IS NULL OR a.state = ?1) AND (?2 IS NULL OR r.run = ?2)
+            "{COLUMNS} WHERE a.approval IN (
+                 SELECT approval FROM (
+                     SELECT a.approval, row_number() OVER (
+                         PARTITION BY a.principal ORDER BY a.requested DESC, a.approval) AS place
+                     FROM approvals a JOIN runs r ON r.number = a.run
+                     WHERE (?1 IS NULL OR a.state = ?1) AND (?2 IS NULL OR r.run = ?2)
+                         AND (?4 IS NULL OR a.principal = ?4)
+                         AND (NOT ?5 OR EXISTS (
+                             SELECT 1 FROM segments s WHERE s.run = a.run AND s.state = 'open'))
+                 ) WHERE place <= ?6)
              ORDER BY a.requested DESC, a.approval LIMIT ?3"
         ))?;
         let state = filter.state.map(ApprovalState::as_str);
         let run = filter.run.map(|run| *run.as_bytes());
         statement
-            .query_map(params![state, run, i64::try_from(limit).unwrap_or(i64::MAX)], read)?
+            .query_map(params![state, run, number(limit), filter.principal, filter.live, number(each)], read)?
             .collect::<rusqlite::Result<Vec<_>>>()
     })()
     .map_err(|error| store.error(&error))
@@ -190,6 +207,29 @@ pub(crate) fn get(
             .prepare_cached(&format!("{COLUMNS} WHERE a.approval = ?1"))?
             .query_row([approval.as_bytes()], read)
             .optional()
+    })()
+    .map_err(|error| store.error(&error))
+}
+
+/// Approvals whose id starts with some digits, at most two.
+pub(crate) fn starting_with(
+    store: &Store,
+    connection: &Connection,
+    prefix: &str,
+    principal: Option<&str>,
+) -> Result<Vec<ApprovalRow>, LedgerError> {
+    let bound = |fill: &str| {
+        let missing = 32usize.checked_sub(prefix.len())?;
+        format!("{prefix}{}", fill.repeat(missing)).parse::<ApprovalId>().ok()
+    };
+    let (Some(low), Some(high)) = (bound("0"), bound("f")) else { return Ok(Vec::new()) };
+    (|| {
+        connection
+            .prepare_cached(&format!(
+                "{COLUMNS} WHERE a.approval BETWEEN ?1 AND ?2 AND (?3 IS NULL OR a.principal = ?3) LIMIT 2"
+            ))?
+            .query_map(params![low.as_bytes(), high.as_bytes(), principal], read)?
+            .collect::<rusqlite::Result<Vec<_>>>()
     })()
     .map_err(|error| store.error(&error))
 }

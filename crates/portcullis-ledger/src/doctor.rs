@@ -80,6 +80,18 @@ impl Reader {
         }
     }
 
+    /// Computes every link of a run again. What is read of a run and relied on may be checked with it first.
+    ///
+    /// # Errors
+    /// [`LedgerError::Corrupt`] where an event or a segment is not what was stored. O(events of the run).
+    pub fn verify_run(&self, run: RunId) -> Result<(), LedgerError> {
+        let origin = self.origin()?;
+        self.check_run(&origin, run, &mut 0)?.map_err(|problem| LedgerError::Corrupt {
+            path: self.store.database.clone(),
+            detail: format!("run {run}: {problem}"),
+        })
+    }
+
     fn check_run(
         &self,
         origin: &str,

@@ -29,6 +29,16 @@ pub enum LedgerError {
         /// What SQLite or a check found.
         detail: String,
     },
+    /// The index of approvals and the run's own events say different things.
+    #[error(
+        "the index of approvals and run {run} disagree about approval {approval}, so nothing can be decided from it; keep the store and run `portcullis fsck`"
+    )]
+    IndexDisagrees {
+        /// The approval.
+        approval: ApprovalId,
+        /// The run.
+        run: RunId,
+    },
     /// The bytes of a payload were changed behind the ledger's back.
     #[error(
         "the ledger `{}` is damaged: payload {commitment} of run {run} is not what was committed to; keep the file, \

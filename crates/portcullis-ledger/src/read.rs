@@ -183,6 +183,16 @@ impl Reader {
         }
     }
 
+    /// Approvals whose id starts with `prefix`, of one principal or of all, at most two: enough to tell that there are
+    /// several.
+    pub fn find_approvals(
+        &self,
+        prefix: &str,
+        principal: Option<&str>,
+    ) -> Result<Vec<ApprovalRow>, LedgerError> {
+        approvals::starting_with(&self.store, &self.connection, prefix, principal)
+    }
+
     /// The newest run of a principal's client session that was not closed: open, or abandoned by its writer.
     pub fn unfinished_run(
         &self,

@@ -22,10 +22,12 @@ use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::Context;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
-use portcullis_core::label::Label;
+use portcullis_core::label::{Label, LabelSet};
+use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::memory::{LazyReading, Memory, Texts};
 use portcullis_core::pipeline::{Decision, Pipeline, reserved};
-use portcullis_core::state::{ApprovalState, RunState};
+use portcullis_core::state::{Approval, ApprovalState, RunState};
+use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use serde_json::Value;
 
@@ -98,6 +100,9 @@ pub struct Answer {
     pub note: Option<String>,
     /// Who answers.
     pub approver: String,
+    /// The run's labels as the person was shown them: a grant for a run that has seen more by now is not given. None
+    /// where nobody was shown anything, in rehearsals and cases.
+    pub shown: Option<LabelSet>,
 }
 
 /// Who tells what became of an action.
@@ -118,6 +123,12 @@ pub enum AnswerError {
     /// It was answered before.
     #[error("approval {0} was already decided")]
     Decided(ApprovalId),
+    /// It waited for too long.
+    #[error("approval {0} lapsed before it was answered; the agent has to make the call again")]
+    Lapsed(ApprovalId),
+    /// The run went on between the look and the answer.
+    #[error("the run has read more since approval {0} was shown; look at it again, then answer")]
+    Changed(ApprovalId),
     /// A tool scope that names another tool than the one that waits.
     #[error("the grant names the tool `{named}`, but approval is asked for `{waiting}`")]
     OtherTool {
@@ -274,11 +285,9 @@ impl Engine {
         held.id = approval.action;
         let call = call.filter(|call| open.call.as_ref() != Some(*call)).cloned();
         let standing = Standing { step: open.step, cause: open.last_event, bound_to, call, ask: false };
-        let times = self.bundle.approvals;
         match &approval.state {
             ApprovalState::Pending => {
-                let waited = batch.at().micros_since(approval.requested_at);
-                if waited > u64::from(times.request_ttl_s) * MICROS_PER_SECOND {
+                if self.has_lapsed(approval, batch.at()) {
                     self.expire(batch, id, approval.action);
                     return None;
                 }
@@ -287,7 +296,7 @@ impl Engine {
                 Some(self.held(held, open.step, decision, id))
             }
             ApprovalState::Granted { .. } => {
-                let ttl = u64::from(times.grant_ttl_s) * MICROS_PER_SECOND;
+                let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
                 let Some(grant) = self.state.grant_for(&held, bound_to, batch.at(), ttl) else {
                     self.expire(batch, id, approval.action);
                     return None;
@@ -297,6 +306,12 @@ impl Engine {
             ApprovalState::Refused => Some(self.judge(batch, held, standing, None, sources)),
             ApprovalState::Expired | ApprovalState::Claimed => None,
         }
+    }
+
+    /// Whether a request has waited for longer than the bundle lets it.
+    fn has_lapsed(&self, approval: &Approval, at: Timestamp) -> bool {
+        at.micros_since(approval.requested_at)
+            > u64::from(self.bundle.approvals.request_ttl_s) * MICROS_PER_SECOND
     }
 
     /// The approval lapses, and with it the action that waited.
@@ -377,6 +392,7 @@ impl Engine {
         let Standing { step, cause, bound_to, call, ask } = standing;
         let reading = self.reading(pending(batch, &action));
         let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant, &reading, sources);
+        let decision = if ask { decision } else { self.unless_too_many_wait(decision) };
         batch.keep_reading(cause, reading.into_reading());
         let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
         let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
@@ -437,6 +453,19 @@ impl Engine {
             }
         }
         (facts, decision, grant)
+    }
+
+    /// A decision that would have one more call wait for a person, unless too many of the run do already: a flood of
+    /// questions hides the one that matters.
+    fn unless_too_many_wait(&self, decision: Decision) -> Decision {
+        let asks = decision.verdict == Verdict::Review && self.state.mode() != Mode::Observe;
+        if !asks || self.state.pending_approvals().len() < APPROVALS_PENDING_MAX {
+            return decision;
+        }
+        let message = format!(
+            "{APPROVALS_PENDING_MAX} calls of this run wait for a person, which is the limit; further ones are denied until some are answered"
+        );
+        denied(reserved::LIMIT, message)
     }
 
     fn decide(
@@ -522,12 +551,18 @@ impl Engine {
         if approval.state != ApprovalState::Pending {
             return Err(AnswerError::Decided(id));
         }
+        if self.has_lapsed(approval, env.now()) {
+            return Err(AnswerError::Lapsed(id));
+        }
+        let granted = answer.decision == ApprovalDecision::Granted;
+        if granted && answer.shown.as_ref().is_some_and(|shown| shown != self.state.labels()) {
+            return Err(AnswerError::Changed(id));
+        }
         if let GrantScope::Tool(named) = &answer.scope
             && *named != approval.tool
         {
             return Err(AnswerError::OtherTool { named: named.clone(), waiting: approval.tool.clone() });
         }
-        let granted = answer.decision == ApprovalDecision::Granted;
         let mut labels = self.state.labels().clone();
         if granted && answer.scope != GrantScope::Once {
             // Who approves further calls has approved that the results of the tool will be seen.

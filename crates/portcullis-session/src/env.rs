@@ -42,11 +42,16 @@ impl SystemEnv {
     }
 }
 
+/// The time by the clock of this machine.
+pub fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let micros = since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
+    Timestamp::from_micros(micros)
+}
+
 impl Env for SystemEnv {
     fn now(&mut self) -> Timestamp {
-        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let micros = since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-        Timestamp::from_micros(micros)
+        now()
     }
 
     /// Random throughout, so that a few digits are enough to name a run or an approval.

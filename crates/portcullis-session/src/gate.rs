@@ -337,7 +337,9 @@ impl Gate {
                 opened: env.now(),
             })
             .await?;
-        // Read only now: opening may have closed what a dead writer left behind.
+        // Read only now: opening may have closed what a dead writer left behind. What was changed since it was stored is
+        // not believed.
+        self.ledger.read(|reader| reader.verify_run(id))?;
         let mut engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline));
         // Texts of before count as erased: what came from there is of unknown origin.
         let remembered = opened.head.count.saturating_sub(EVENTS_RECALLED_MAX);

@@ -91,6 +91,11 @@ impl Run {
         &self.principal
     }
 
+    /// Where the run stands: its last event and that event's link, as this process wrote it.
+    pub async fn head(&self) -> Head {
+        self.live.lock().await.head
+    }
+
     /// Looks at the state.
     pub async fn with_state<T>(&self, look: impl FnOnce(&RunState, &Arc<Bundle>) -> T) -> T {
         let live = self.live.lock().await;
@@ -455,8 +460,9 @@ impl Live {
                         detail: detail.to_string(),
                     });
                 }
-                EventBody::ApprovalDecided { approval, decision, scope, .. } => {
+                EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
                     rows.extend(self.stored_row(*approval).map(|mut row| {
+                        row.detail = with_note(row.detail, note.as_deref());
                         row.state = match decision {
                             ApprovalDecision::Granted => ApprovalState::Granted,
                             ApprovalDecision::Refused => ApprovalState::Refused,
@@ -484,9 +490,21 @@ impl Live {
     }
 }
 
+/// The detail of a row with the approver's note, which is shown with the decision.
+fn with_note(detail: String, note: Option<&str>) -> String {
+    let Some(note) = note else { return detail };
+    match serde_json::from_str(&detail) {
+        Ok(serde_json::Value::Object(mut fields)) => {
+            fields.insert("note".to_owned(), note.into());
+            serde_json::Value::Object(fields).to_string()
+        }
+        _ => detail,
+    }
+}
+
 /// What a grant would have to cover so that these findings hold nothing: none where one of them cannot be granted by
 /// its effects, or there is too much of it.
-fn held_for(findings: &[Finding]) -> Option<Vec<GrantedEffects>> {
+pub fn held_for(findings: &[Finding]) -> Option<Vec<GrantedEffects>> {
     let held = findings.iter().filter(|finding| finding.effective() == Verdict::Review);
     let effects: Vec<GrantedEffects> = held.map(GrantedEffects::of).collect::<Option<_>>()?;
     let resources: usize = effects.iter().map(|granted| granted.resources.len()).sum();

@@ -205,6 +205,7 @@ impl Agent<'_> {
                 scope: GrantScope::Once,
                 note: Some("granted by the simulator".into()),
                 approver: "simulated-approver".into(),
+                shown: None,
             };
             self.run.answer(approval, answer).await?;
             (judgement, permit) = self.gate.propose(&self.run, proposal, Duration::ZERO).await?;

@@ -1,10 +1,10 @@
 //! Standard output: styled for terminals, plain elsewhere, JSON where asked.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufWriter, StdoutLock, Write as _};
 
 use anstyle::{AnsiColor, Style};
+pub(crate) use portcullis_core::display::{line as clean_line, visible as clean};
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use serde::Serialize;
@@ -39,6 +39,11 @@ impl Out {
         Ok(self.to.write_all(b"\n")?)
     }
 
+    /// Hands over what is buffered so far.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        Ok(self.to.flush()?)
+    }
+
     /// Hands over what is buffered. Without it a failure to write could be lost.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         Ok(self.to.flush()?)
@@ -63,31 +68,6 @@ pub(crate) fn verdict_style(verdict: Verdict) -> Style {
         Verdict::Allow => GOOD,
         Verdict::Warn | Verdict::Modify | Verdict::Clarify | Verdict::Pause | Verdict::Review => NOTICE,
         Verdict::Deny | Verdict::Halt => BAD,
-    }
-}
-
-/// Text that somebody else wrote, fit to be shown: control characters, which could move the cursor or change
-/// what was printed before, and characters that reverse the direction of writing become escapes.
-pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    let odd = |c: char| {
-        (c.is_control() && c != '\n')
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if !text.contains(odd) {
-        return Cow::Borrowed(text);
-    }
-    let escaped = text.chars().flat_map(|c| {
-        let (escape, plain) = if odd(c) { (Some(c.escape_unicode()), None) } else { (None, Some(c)) };
-        escape.into_iter().flatten().chain(plain)
-    });
-    Cow::Owned(escaped.collect())
-}
-
-/// Like [`clean`], on one line.
-pub(crate) fn clean_line(text: &str) -> Cow<'_, str> {
-    match clean(text) {
-        Cow::Borrowed(text) if !text.contains('\n') => Cow::Borrowed(text),
-        cleaned => Cow::Owned(cleaned.replace('\n', " ")),
     }
 }
 
@@ -120,16 +100,4 @@ pub(crate) fn terminal_width() -> usize {
 /// A number with its noun.
 pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_of_others_cannot_steer_the_terminal() {
-        assert_eq!(clean("read_file"), "read_file");
-        assert_eq!(clean("a\u{1b}[2Jb\u{202e}c\nd"), "a\\u{1b}[2Jb\\u{202e}c\nd");
-        assert_eq!(clean_line("a\nb\tc"), "a b\\u{9}c");
-    }
 }

@@ -159,6 +159,7 @@ impl<'r> Player<'r> {
             scope: GrantScope::Once,
             note: None,
             approver: "replay".to_owned(),
+            shown: None,
         };
         match self.dry.answer(approval, answer) {
             Ok(()) => self.dry.propose(again),

@@ -94,6 +94,7 @@ impl From<SessionError> for Failure {
         let (status, code) = match &error {
             SessionError::Ledger(ledger) => return Self::from(ledger.clone()),
             SessionError::Answer(AnswerError::Unknown(_)) => (StatusCode::NOT_FOUND, code::NOT_FOUND),
+            SessionError::Answer(AnswerError::Changed(_)) => (StatusCode::CONFLICT, code::CHANGED),
             SessionError::Answer(_) => (StatusCode::CONFLICT, "conflict"),
             SessionError::Policy(_) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_policy"),
             SessionError::Closed(_) | SessionError::UnknownRun(_) => {

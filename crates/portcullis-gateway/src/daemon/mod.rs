@@ -3,6 +3,7 @@
 //! One daemon a state folder: it holds `daemon.lock` while it lives. It listens on a Unix socket and, where
 //! asked, on TCP. Everything else (`portcullis mcp`, `approvals`, ...) is a thin client.
 
+mod approvals;
 mod auth;
 mod contracts;
 mod error;

@@ -7,17 +7,12 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::aside::ERASED;
-use portcullis_core::event::{ClosedState, Event, EventBody, GrantScope, GrantedEffects};
-use portcullis_core::id::{ApprovalId, RunId};
-use portcullis_core::label::LabelSet;
+use portcullis_core::event::{ClosedState, Event, EventBody};
+use portcullis_core::id::RunId;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::state::{Phase, RunState};
-use portcullis_core::time::Timestamp;
 use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
-use portcullis_ledger::{
-    ApprovalFilter, ApprovalRow, ApprovalState, ErasureRow, ExportOptions, LedgerError, Reader, RunFilter,
-    RunSummary,
-};
+use portcullis_ledger::{ErasureRow, ExportOptions, LedgerError, Reader, RunFilter, RunSummary};
 use serde::Deserialize;
 
 use super::Shared;
@@ -26,7 +21,7 @@ use super::error::Failure;
 use crate::api;
 
 /// Most entries of one listing.
-const LIST_MAX: usize = 1_000;
+pub(super) const LIST_MAX: usize = 1_000;
 /// Entries of a listing that does not say how many.
 const LIST_DEFAULT: usize = 100;
 /// Largest run that is exported over HTTP, in events; the command line has no such limit.
@@ -48,15 +43,8 @@ pub(super) struct EventsPage {
     joined: bool,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Which {
-    #[serde(default)]
-    state: api::ApprovalFilter,
-}
-
 /// Asks the store, off the async threads.
-async fn read<T: Send + 'static>(
+pub(super) async fn read<T: Send + 'static>(
     shared: &Shared,
     queries: impl FnOnce(&Reader) -> Result<T, LedgerError> + Send + 'static,
 ) -> Result<T, Failure> {
@@ -72,7 +60,7 @@ pub(super) async fn find_run(shared: &Shared, text: &str) -> Result<RunId, Failu
     read(shared, move |reader| reader.find_run(&prefix)).await
 }
 
-fn prefix(text: &str) -> Result<String, Failure> {
+pub(super) fn prefix(text: &str) -> Result<String, Failure> {
     let hex = text.bytes().all(|b| b.is_ascii_hexdigit() && !b.is_ascii_uppercase());
     if hex && (api::ID_PREFIX_MIN..=32).contains(&text.len()) {
         Ok(text.to_owned())
@@ -83,32 +71,6 @@ fn prefix(text: &str) -> Result<String, Failure> {
             api::ID_PREFIX_MIN
         )))
     }
-}
-
-/// The approval that an id or a prefix names.
-pub(super) async fn find_approval(shared: &Shared, text: &str) -> Result<ApprovalRow, Failure> {
-    let prefix = prefix(text)?;
-    if let Ok(id) = text.parse::<ApprovalId>() {
-        let row = read(shared, move |reader| reader.approval(id)).await?;
-        return row.ok_or_else(|| Failure::not_found(format!("there is no approval {id}")));
-    }
-    let filter = ApprovalFilter { limit: Some(LIST_MAX), ..ApprovalFilter::default() };
-    let rows = read(shared, move |reader| reader.approvals(&filter)).await?;
-    let mut found = rows.into_iter().filter(|row| row.approval.to_string().starts_with(&prefix));
-    match (found.next(), found.next()) {
-        (Some(row), None) => Ok(row),
-        (None, _) => Err(Failure::not_found(format!("no approval starts with `{text}`"))),
-        (Some(_), Some(_)) => {
-            let message = format!("`{text}` is the start of several approvals; give more digits");
-            Err(Failure::new(StatusCode::CONFLICT, "ambiguous", message))
-        }
-    }
-}
-
-/// A field of an approval's display data.
-pub(super) fn detail(row: &ApprovalRow, name: &str) -> Option<String> {
-    let detail: serde_json::Value = serde_json::from_str(&row.detail).ok()?;
-    detail.get(name)?.as_str().map(str::to_owned)
 }
 
 pub(super) async fn health(
@@ -155,7 +117,7 @@ fn log_standing(places: &LogPlaces, failure: Option<String>) -> String {
 }
 
 /// Agents see their own principal's runs, approvers all.
-fn may_see(caller: &Caller, principal: &str) -> bool {
+pub(super) fn may_see(caller: &Caller, principal: &str) -> bool {
     caller.0.kind == CredentialKind::Approver || caller.0.principal.id == principal
 }
 
@@ -267,7 +229,7 @@ pub(super) async fn events(
 }
 
 /// Puts the words back into a line that were set aside. What is not an event stays as it is.
-fn join(reader: &Reader, run: RunId, line: &mut Vec<u8>) -> Result<(), LedgerError> {
+pub(super) fn join(reader: &Reader, run: RunId, line: &mut Vec<u8>) -> Result<(), LedgerError> {
     let Ok(mut event) = Event::from_line(line) else { return Ok(()) };
     let Some(commitment) = event.aside().map(|payload| payload.commitment) else { return Ok(()) };
     let words = reader.payload(run, commitment)?;
@@ -299,108 +261,4 @@ pub(super) async fn export(
     .await?;
     let content_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))];
     Ok((content_type, body).into_response())
-}
-
-pub(super) async fn approvals(
-    State(shared): State<Shared>,
-    caller: Caller,
-    Query(which): Query<Which>,
-) -> Result<Json<api::Approvals>, Failure> {
-    let state = match which.state {
-        api::ApprovalFilter::Pending => Some(ApprovalState::Pending),
-        api::ApprovalFilter::All => None,
-    };
-    let filter = ApprovalFilter { state, limit: Some(LIST_MAX), ..ApprovalFilter::default() };
-    let rows = read(&shared, move |reader| reader.approvals(&filter)).await?;
-    let mut approvals = Vec::new();
-    for row in rows.into_iter().filter(|row| may_see(&caller, &row.principal)) {
-        approvals.push(approval_info(&shared, row).await?);
-    }
-    Ok(Json(api::Approvals { approvals }))
-}
-
-pub(super) async fn approval(
-    State(shared): State<Shared>,
-    caller: Caller,
-    Path(approval): Path<String>,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let row = find_approval(&shared, &approval).await?;
-    if !may_see(&caller, &row.principal) {
-        return Err(Failure::not_found(format!("there is no approval {}", row.approval)));
-    }
-    Ok(Json(approval_info(&shared, row).await?))
-}
-
-/// Everything that a person needs to decide. The labels are those that a grant given now would cover.
-pub(super) async fn approval_info(shared: &Shared, row: ApprovalRow) -> Result<api::ApprovalInfo, Failure> {
-    let (arguments, planned) = payloads(shared, &row).await?;
-    let mut labels = LabelSet::default();
-    let mut expires_at = None;
-    if let Ok(run) = shared.gate.run(row.run) {
-        let ttl_s = run
-            .with_state(|state, bundle| {
-                labels = state.labels().clone();
-                bundle.approvals.request_ttl_s
-            })
-            .await;
-        if row.state == ApprovalState::Pending {
-            let micros = row.requested.as_micros().saturating_add(i64::from(ttl_s) * 1_000_000);
-            expires_at = Some(Timestamp::from_micros(micros));
-        }
-    }
-    let state = match row.state {
-        ApprovalState::Pending => api::ApprovalPhase::Pending,
-        ApprovalState::Granted => api::ApprovalPhase::Granted,
-        ApprovalState::Refused => api::ApprovalPhase::Refused,
-        ApprovalState::Expired => api::ApprovalPhase::Expired,
-        ApprovalState::Claimed => api::ApprovalPhase::Claimed,
-    };
-    let tool = detail(&row, "tool").unwrap_or_default();
-    Ok(api::ApprovalInfo {
-        approval: row.approval,
-        state,
-        run: row.run,
-        action: row.action,
-        policy: detail(&row, "policy").unwrap_or_default(),
-        tool: match &row.scope {
-            Some(GrantScope::Tool(tool)) => tool.clone(),
-            _ => tool,
-        },
-        arguments: arguments.and_then(|bytes| serde_json::from_slice(&bytes).ok()),
-        planned: planned.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-        rule: detail(&row, "rule"),
-        reason: detail(&row, "message"),
-        effects: effects(&row),
-        digest: row.digest,
-        labels,
-        requested_at: row.requested,
-        expires_at,
-        principal: row.principal,
-    })
-}
-
-/// What a grant for effects would cover.
-pub(super) fn effects(row: &ApprovalRow) -> Option<Vec<GrantedEffects>> {
-    let detail: serde_json::Value = serde_json::from_str(&row.detail).ok()?;
-    serde_json::from_value(detail.get("effects")?.clone()).ok()
-}
-
-/// Arguments and planned action of the action that waits.
-async fn payloads(shared: &Shared, row: &ApprovalRow) -> Result<(Option<Vec<u8>>, Option<Vec<u8>>), Failure> {
-    let run = row.run;
-    let detail: serde_json::Value = serde_json::from_str(&row.detail).unwrap_or_default();
-    let Some(seq) = detail.get("proposed").and_then(serde_json::Value::as_u64) else {
-        return Ok((None, None));
-    };
-    read(shared, move |reader| {
-        let page = reader.events(run, seq.saturating_sub(1), 1)?;
-        let Some(proposed) = page.first() else { return Ok((None, None)) };
-        let Ok(event) = Event::from_line(&proposed.line) else { return Ok((None, None)) };
-        let payload = |name: &str| -> Result<Option<Vec<u8>>, LedgerError> {
-            let Some(reference) = event.payloads.get(name) else { return Ok(None) };
-            Ok(reader.payload(run, reference.commitment)?.map(|payload| payload.bytes().to_vec()))
-        };
-        Ok((payload("arguments")?, payload("planned")?))
-    })
-    .await
 }

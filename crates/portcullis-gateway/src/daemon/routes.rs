@@ -14,14 +14,13 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::body::Frame;
 use portcullis_contracts::verify::documents_given;
-use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope};
+use portcullis_core::event::Enforced;
 use portcullis_core::finding::SpanEdit;
-use portcullis_core::id::ApprovalId;
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::verdict::Verdict;
-use portcullis_session::engine::{Answer, Judgement, Proposal, TextJudgement};
+use portcullis_session::engine::{Judgement, Proposal, TextJudgement};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Attachment, OpenRun as GateOpenRun};
 use portcullis_session::permit::Permit;
@@ -29,6 +28,7 @@ use portcullis_session::run::Run;
 use serde::de::DeserializeOwned;
 
 use super::Shared;
+use super::approvals;
 use super::auth::{Approver, Caller};
 use super::contracts;
 use super::error::Failure;
@@ -80,10 +80,10 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/export", get(queries::export))
         .route("/v1/runs/{run}/governance", get(governance::archive))
         .route("/v1/runs/{run}/governance/{file}", get(governance::file))
-        .route("/v1/approvals", get(queries::approvals))
-        .route("/v1/approvals/{approval}", get(queries::approval))
-        .route("/v1/approvals/{approval}/grant", post(grant))
-        .route("/v1/approvals/{approval}/refuse", post(refuse))
+        .route("/v1/approvals", get(approvals::list))
+        .route("/v1/approvals/{approval}", get(approvals::show))
+        .route("/v1/approvals/{approval}/grant", post(approvals::grant))
+        .route("/v1/approvals/{approval}/refuse", post(approvals::refuse))
         .route("/v1/contracts/check", post(contracts::check))
         .route("/v1/contracts/repair", post(contracts::repair))
         .route("/v1/bundles/reload", post(reload))
@@ -392,53 +392,6 @@ async fn control(
     let run = live_run(&shared, &Caller(identity), &run).await?;
     settle(async move { run.control(request.control, &approver, request.note).await }).await?;
     Ok(Json(api::Empty {}))
-}
-
-async fn grant(
-    State(shared): State<Shared>,
-    Approver(identity): Approver,
-    Path(approval): Path<String>,
-    JsonBody(request): JsonBody<api::GrantApproval>,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let row = queries::find_approval(&shared, &approval).await?;
-    let scope = match request.scope {
-        api::Scope::Once => GrantScope::Once,
-        api::Scope::Tool => GrantScope::Tool(queries::detail(&row, "tool").unwrap_or_default()),
-        api::Scope::Effects => GrantScope::Effects(queries::effects(&row).ok_or_else(|| {
-            let message = "this call is held for something that cannot be granted by its effects; grant it once, or the tool";
-            Failure::new(StatusCode::CONFLICT, "not_by_effects", message)
-        })?),
-    };
-    let answer = Answer {
-        decision: ApprovalDecision::Granted,
-        scope,
-        note: request.note,
-        approver: identity.principal.id,
-    };
-    shared.gate.answer(row.approval, row.run, answer).await?;
-    answered(&shared, row.approval).await
-}
-
-async fn refuse(
-    State(shared): State<Shared>,
-    Approver(identity): Approver,
-    Path(approval): Path<String>,
-    JsonBody(request): JsonBody<api::RefuseApproval>,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let row = queries::find_approval(&shared, &approval).await?;
-    let answer = Answer {
-        decision: ApprovalDecision::Refused,
-        scope: GrantScope::Once,
-        note: request.note,
-        approver: identity.principal.id,
-    };
-    shared.gate.answer(row.approval, row.run, answer).await?;
-    answered(&shared, row.approval).await
-}
-
-async fn answered(shared: &Shared, approval: ApprovalId) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let row = queries::find_approval(shared, &approval.to_string()).await?;
-    Ok(Json(queries::approval_info(shared, row).await?))
 }
 
 async fn reload(State(shared): State<Shared>, Approver(_): Approver) -> Result<Json<api::Reloaded>, Failure> {

@@ -206,9 +206,10 @@ struct Answer {
 async fn grant_next(approver: &Client) -> Result<ApprovalId, DemoError> {
     loop {
         if let Some(waiting) = approver.approvals(ApprovalFilter::Pending).await?.first() {
-            let grant =
-                GrantApproval { note: Some("granted in the demo".into()), ..GrantApproval::default() };
-            approver.grant(&waiting.approval.to_string(), &grant).await?;
+            let id = waiting.approval.to_string();
+            let shown = approver.approval(&id).await?;
+            let note = Some("granted in the demo".into());
+            approver.grant(&id, &GrantApproval { note, ..GrantApproval::of(&shown) }).await?;
             return Ok(waiting.approval);
         }
         tokio::time::sleep(LOOK_EVERY * 5).await;

@@ -1,14 +1,14 @@
 //! Remembers a person's "no".
 
 use portcullis_core::action::{Hook, Pending};
+use portcullis_core::display::line;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
-use portcullis_core::state::ApprovalState;
 use portcullis_core::verdict::Verdict;
 
 /// ## What it does
-/// Denies an action that an approver refused in this run.
+/// Denies an action that an approver refused in this run, with the approver's note.
 ///
 /// ## Why it matters
 /// Without it an agent could ask until somebody tires: approval fatigue.
@@ -51,19 +51,18 @@ impl Guard for ApprovalRefused {
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let (Some(action), true) = (pending.subject.action(), context.run.has_approvals()) else {
+        let (Some(action), true) = (pending.subject.action(), context.run.has_refusals()) else {
             return Ok(Vec::new());
         };
         let principal = context.run.principal().map_or("", |principal| &principal.id);
         let digest = action.grant_digest(context.bundle.digest(), principal);
-        match context.run.approval_for(digest) {
-            Some((_, approval)) if approval.state == ApprovalState::Refused => {
-                let message = "an approver refused this call in this run";
-                let finding = Finding::new(META.id, Verdict::Deny, message)
-                    .instead("tell the user that the approver said no");
-                Ok(vec![finding])
-            }
-            _ => Ok(Vec::new()),
+        let Some(note) = context.run.refusal(digest) else { return Ok(Vec::new()) };
+        let mut message = "an approver refused this call in this run".to_owned();
+        if let Some(note) = note {
+            message = format!("{message}: {}", line(note));
         }
+        let finding =
+            Finding::new(META.id, Verdict::Deny, message).instead("tell the user that the approver said no");
+        Ok(vec![finding])
     }
 }

@@ -247,7 +247,7 @@ impl Runner<'_> {
             return self.complain(line, "no call is held");
         };
         let scope = if tool { GrantScope::Tool(name) } else { GrantScope::Once };
-        let answer = Answer { decision, scope, note: None, approver: "tester".into() };
+        let answer = Answer { decision, scope, note: None, approver: "tester".into(), shown: None };
         if let Err(error) = self.dry.answer(approval, answer) {
             self.complain(line, error.to_string());
         }

@@ -112,6 +112,7 @@ async fn nothing_of_erased_arguments_can_be_read_or_tried_out() {
         scope: GrantScope::Effects(effects),
         note: None,
         approver: "ann".into(),
+        shown: None,
     };
     gate.answer(held.approval.unwrap(), run, answer).await.unwrap();
     close(&opened).await;
@@ -224,8 +225,13 @@ async fn a_grant_for_effects_holds_after_a_restart() {
         let held = propose(&gate, &opened, write()).await;
         let scope =
             GrantScope::Effects(held.decision.findings.iter().filter_map(GrantedEffects::of).collect());
-        let answer =
-            Answer { decision: ApprovalDecision::Granted, scope, note: None, approver: "ann".into() };
+        let answer = Answer {
+            decision: ApprovalDecision::Granted,
+            scope,
+            note: None,
+            approver: "ann".into(),
+            shown: None,
+        };
         gate.answer(held.approval.unwrap(), opened.run.id(), answer).await.unwrap();
         opened.run.id()
     };

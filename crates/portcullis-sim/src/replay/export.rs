@@ -321,7 +321,7 @@ impl Rerun<'_> {
                 let Some(here) = self.approvals.get(approval) else { return };
                 let scope = scope.clone().unwrap_or(GrantScope::Once);
                 let approver = event.actor.as_str().trim_start_matches("approver:").to_owned();
-                let answer = Answer { decision: *decision, scope, note: note.clone(), approver };
+                let answer = Answer { decision: *decision, scope, note: note.clone(), approver, shown: None };
                 // Where this run stands otherwise than the recorded one, the answer finds nothing to answer.
                 let _nothing_waits = self.dry.answer(*here, answer);
             }

@@ -1,5 +1,11 @@
 //! `portcullis approvals`: what waits for a person.
 
+use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use portcullis_core::display::{block, line};
+use portcullis_core::id::Digest;
 use portcullis_gateway::api::{
     ApprovalFilter, ApprovalInfo, ApprovalPhase, GrantApproval, RefuseApproval, Scope,
 };
@@ -8,16 +14,25 @@ use crate::cli::Global;
 use crate::daemon::Daemon;
 use crate::exit;
 use crate::failure::Failure;
-use crate::out::{self, Out, clean, clean_line, short};
+use crate::out::{self, Out, short};
+
+/// Fewest digits of what `--shown` names.
+const SHOWN_DIGITS_MIN: usize = 12;
+/// Columns before the values of `show`.
+const INDENT: usize = 14;
+/// How often `watch` looks.
+const WATCH: Duration = Duration::from_millis(500);
 
 const EXAMPLES: &str = "\
 Examples:
   portcullis approvals list
   portcullis approvals show 3f81c2
-  portcullis approvals grant 3f81c2 --note \"checked with the team\"
+  portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be --note \"checked with the team\"
   portcullis approvals refuse 3f81c2
+  portcullis approvals watch
 
-An id may be shortened to six digits or more. Deciding needs the approver's credential of the state folder.";
+A grant covers what was looked at and nothing that came after: at a terminal `grant` shows the request and asks,
+elsewhere `--shown` names the digest that `show` ends with. An id may be shortened to six digits or more. Deciding needs the approver's credential of the state folder.";
 
 /// List and decide what waits for a person
 #[derive(Debug, clap::Args)]
@@ -46,11 +61,14 @@ enum Command {
     },
     /// Say yes: this call with these arguments, once
     #[command(
-        after_help = "Examples:\n  portcullis approvals grant 3f81c2\n  portcullis approvals grant 3f81c2 --effects\n  portcullis approvals grant 3f81c2 --tool --note \"for today's import\""
+        after_help = "Examples:\n  portcullis approvals grant 3f81c2\n  portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be --effects\n  portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be --tool --note \"for today's import\""
     )]
     Grant {
         /// The approval, or the start of its id
         id: String,
+        /// What was looked at: the digest at the end of `show`, or the start of it
+        #[arg(long, value_name = "DIGEST")]
+        shown: Option<String>,
         /// Every call of the tool for the rest of the run
         #[arg(long, conflicts_with = "effects")]
         tool: bool,
@@ -61,16 +79,25 @@ enum Command {
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
     },
-    /// Say no
+    /// Say no, for the rest of the run
     #[command(
         after_help = "Example:\n  portcullis approvals refuse 3f81c2 --note \"not without an invoice\""
     )]
     Refuse {
         /// The approval, or the start of its id
         id: String,
-        /// A note for the record
+        /// A note for the record and for the agent, which is told why
         #[arg(long, value_name = "TEXT")]
         note: Option<String>,
+    },
+    /// Wait for what comes next, and show it
+    #[command(
+        after_help = "Examples:\n  portcullis approvals watch\n  portcullis approvals watch --once --json"
+    )]
+    Watch {
+        /// Stop after the first
+        #[arg(long)]
+        once: bool,
     },
 }
 
@@ -87,13 +114,18 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let approval = daemon.ask(|client| client.approval(id))?;
             show(&mut out, &approval, global)?;
         }
-        Command::Grant { id, tool, effects, note } => {
+        Command::Grant { id, shown, tool, effects, note } => {
             let scope = match (tool, effects) {
                 (true, _) => Scope::Tool,
                 (false, true) => Scope::Effects,
                 (false, false) => Scope::Once,
             };
-            let grant = GrantApproval { scope, note: note.clone() };
+            let seen = daemon.ask(|client| client.approval(id))?;
+            let Some(shown) = looked_at(&mut out, &seen, shown.as_deref(), global)? else {
+                out.finish()?;
+                return Ok(exit::NO);
+            };
+            let grant = GrantApproval { scope, shown: Some(shown), note: note.clone() };
             let approval = daemon.ask(|client| client.grant(id, &grant))?;
             decided(&mut out, &approval, global)?;
         }
@@ -102,9 +134,77 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let approval = daemon.ask(|client| client.refuse(id, &refusal))?;
             decided(&mut out, &approval, global)?;
         }
+        Command::Watch { once } => watch(&mut out, &daemon, *once, global)?,
     }
     out.finish()?;
     Ok(exit::YES)
+}
+
+/// The digest of what the person looked at: the one that is given, or that of the request that is shown now, if the
+/// person says yes to it. None where the person says no.
+fn looked_at(
+    out: &mut Out,
+    seen: &ApprovalInfo,
+    given: Option<&str>,
+    global: &Global,
+) -> Result<Option<Digest>, Failure> {
+    let Some(shown) = seen.shown else {
+        return Err(Failure::unreadable(
+            "the daemon shows no digest of the request: it is older than this command",
+        )
+        .help("stop it and start it again: portcullis serve"));
+    };
+    if let Some(given) = given {
+        let digest = shown.to_string();
+        if given.len() >= SHOWN_DIGITS_MIN && digest.starts_with(given) {
+            return Ok(Some(shown));
+        }
+        let id = short(&seen.approval);
+        return Err(Failure::no(format!(
+            "`--shown {given}` is not what approval {id} shows now: the run went on since, or there are fewer than {SHOWN_DIGITS_MIN} digits"
+        ))
+        .help(format!("look again: portcullis approvals show {id}")));
+    }
+    if seen.state != ApprovalPhase::Pending {
+        // The daemon says what is the matter with it.
+        return Ok(Some(shown));
+    }
+    if global.json || !std::io::stdin().is_terminal() {
+        let id = short(&seen.approval);
+        return Err(Failure::usage("a grant says what was looked at, and this is no terminal to show it")
+            .help(format!(
+                "give `--shown` with the digest that `portcullis approvals show {id}` ends with"
+            )));
+    }
+    show(out, seen, global)?;
+    out.flush()?;
+    let mut asks = std::io::stderr();
+    write!(asks, "Let this call go ahead? [y/N] ")?;
+    asks.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes").then_some(shown))
+}
+
+/// Shows each request that comes, until the command is ended.
+fn watch(out: &mut Out, daemon: &Daemon, once: bool, global: &Global) -> Result<(), Failure> {
+    let mut known: Option<BTreeSet<_>> = None;
+    loop {
+        let waiting = daemon.ask(|client| client.approvals(ApprovalFilter::Pending))?;
+        let known = known.get_or_insert_with(|| waiting.iter().map(|request| request.approval).collect());
+        for request in waiting.iter().rev() {
+            if !known.insert(request.approval) {
+                continue;
+            }
+            let id = request.approval.to_string();
+            show(out, &daemon.ask(|client| client.approval(&id))?, global)?;
+            out.flush()?;
+            if once {
+                return Ok(());
+            }
+        }
+        std::thread::sleep(WATCH);
+    }
 }
 
 fn word(phase: ApprovalPhase) -> (&'static str, anstyle::Style) {
@@ -135,7 +235,7 @@ fn list(out: &mut Out, approvals: &[ApprovalInfo], all: bool, global: &Global) -
             short(&approval.approval),
             short(&approval.run),
             out::seconds(approval.requested_at),
-            clean_line(&approval.tool)
+            line(&approval.tool)
         ))?;
     }
     Ok(())
@@ -148,26 +248,34 @@ fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), F
     let (word, style) = word(approval.state);
     out.line(format_args!("{style}{word}{style:#}  {}", approval.approval))?;
     let labels: Vec<String> = approval.labels.iter().map(ToString::to_string).collect();
-    let arguments = match &approval.arguments {
-        Some(arguments) => format!("{arguments:#}").replace('\n', "\n             "),
-        None => "not at hand".to_owned(),
-    };
+    let json = |value: &serde_json::Value| format!("{value:#}");
+    let given = |text: &Option<String>| text.clone().unwrap_or_default();
+    let arguments = approval.arguments.as_ref().map_or_else(|| "not at hand".to_owned(), json);
     for (name, value) in [
         ("run", approval.run.to_string()),
         ("principal", approval.principal.clone()),
         ("policy", approval.policy.clone()),
         ("tool", approval.tool.clone()),
         ("arguments", arguments),
-        ("planned", approval.planned.clone().unwrap_or_default()),
-        ("rule", approval.rule.clone().unwrap_or_default()),
-        ("reason", approval.reason.clone().unwrap_or_default()),
+        ("answers", approval.continuation.as_ref().map(json).unwrap_or_default()),
+        ("directory", given(&approval.directory)),
+        ("planned", given(&approval.planned)),
+        ("rule", given(&approval.rule)),
+        ("reason", given(&approval.reason)),
         ("effects", effects(approval)),
         ("has seen", labels.join(", ")),
         ("requested", out::seconds(approval.requested_at)),
         ("expires", approval.expires_at.map(out::seconds).unwrap_or_default()),
+        ("decided", approval.decided_at.map(out::seconds).unwrap_or_default()),
+        ("by", given(&approval.decided_by)),
+        ("note", given(&approval.note)),
+        (
+            "shown",
+            approval.shown.as_ref().map(|shown| format!("{shown:.SHOWN_DIGITS_MIN$}")).unwrap_or_default(),
+        ),
     ] {
         if !value.is_empty() {
-            out.line(format_args!("  {name:<9}  {}", clean(&value)))?;
+            out.line(format_args!("  {name:<10}  {}", block(&value, INDENT)))?;
         }
     }
     Ok(())
@@ -176,9 +284,10 @@ fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), F
 /// What a grant for effects would cover, a rule a line.
 fn effects(approval: &ApprovalInfo) -> String {
     let granted = approval.effects.iter().flatten();
-    let lines: Vec<String> =
-        granted.map(|granted| format!("{}: {}", granted.rule, granted.resources.join(", "))).collect();
-    lines.join("\n             ")
+    let lines: Vec<String> = granted
+        .map(|granted| line(&format!("{}: {}", granted.rule, granted.resources.join(", "))).into_owned())
+        .collect();
+    lines.join("\n")
 }
 
 fn decided(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), Failure> {
@@ -186,6 +295,6 @@ fn decided(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<()
         return out.json(approval);
     }
     let (word, style) = word(approval.state);
-    let (tool, run) = (clean_line(&approval.tool), short(&approval.run));
+    let (tool, run) = (line(&approval.tool), short(&approval.run));
     out.line(format_args!("{style}{word}{style:#}  {}  {tool} in run {run}", short(&approval.approval)))
 }

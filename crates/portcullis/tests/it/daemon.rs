@@ -105,8 +105,20 @@ fn a_held_call_is_listed_shown_granted_and_recorded() {
     for text in ["\"path\": \"/srv/a\"", "I will rotate.", "registry/unknown-tool"] {
         assert!(shown.stdout.contains(text), "{text} in {}", shown.stdout);
     }
-    let granted = state.run(&["approvals", "grant", &approval, "--note", "checked", "--json"]);
+    let unseen = state.run(&["approvals", "grant", &approval]);
+    assert_eq!(unseen.code, 64, "{}", unseen.stderr);
+    assert!(unseen.stderr.contains("--shown"), "{}", unseen.stderr);
+    let last = shown.stdout.lines().last().unwrap();
+    let digest = last.strip_prefix("  shown").unwrap().trim();
+    let other = state.run(&["approvals", "grant", &approval, "--shown", "000000000000"]);
+    assert_eq!(other.code, 1, "{}", other.stderr);
+    let granted =
+        state.run(&["approvals", "grant", &approval, "--shown", digest, "--note", "checked", "--json"]);
     assert_eq!(granted.json()[0]["state"], "granted");
+    let after = state.run(&["approvals", "show", &approval]).stdout;
+    for text in ["  by          approver:local-approver", "  note        checked", "  decided   "] {
+        assert!(after.contains(text), "{text} in {after}");
+    }
     let again = state.run(&["approvals", "refuse", &approval]);
     assert_eq!(again.code, 1, "{}", again.stderr);
     assert_eq!(state.run(&["approvals", "list"]).stdout, "nothing waits for a person\n");

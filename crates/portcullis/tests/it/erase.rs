@@ -175,6 +175,7 @@ async fn record(state: &Path) -> (RunId, Digest) {
         scope: GrantScope::Effects(effects),
         note: None,
         approver: "ann".into(),
+        shown: None,
     };
     gate.answer(held.approval.unwrap(), run.id(), answer).await.unwrap();
     let (judged, permit) = propose(arguments()).await;

@@ -243,7 +243,7 @@ fn what_nobody_classified_is_held_until_a_person_decides() {
     let [approval] = client.run(&["approvals", "list", "--json"]).json().try_into().unwrap();
     let id = approval["approval"].as_str().unwrap();
     assert!(reason(&held).contains(&format!("portcullis approvals grant {id}")), "{}", reason(&held));
-    assert_eq!(client.run(&["approvals", "grant", id]).code, 0);
+    assert_eq!(client.run(&["approvals", "grant", id, "--shown", &looked_at(&client, id)]).code, 0);
     // The agent tries again: another call to the client, the same action to the gate.
     let again = input("pre-mcp", |input| input["tool_use_id"] = "toolu_13Mcp".into());
     assert_eq!(decision(&client.answer(&args, &again)), "allow");
@@ -256,6 +256,12 @@ fn what_nobody_classified_is_held_until_a_person_decides() {
     let events = client.recorded();
     assert!(kinds(&events).contains(&"grant-claimed"));
     assert_eq!(events.last().unwrap()["kind"], "observation");
+}
+
+/// The digest that `approvals show` ends with.
+fn looked_at(client: &Client, id: &str) -> String {
+    let shown = client.run(&["approvals", "show", id, "--json"]).json();
+    shown[0]["shown"].as_str().unwrap().to_owned()
 }
 
 #[test]
@@ -278,7 +284,10 @@ fn a_grant_for_effects_covers_what_held_the_call_and_nothing_else() {
     let wanted = json!([{"rule": "access/developer/outside-write", "resources": ["path /srv/app"]}]);
     assert_eq!(approval["effects"], wanted);
     let id = approval["approval"].as_str().unwrap();
-    assert_eq!(client.run(&["approvals", "grant", id, "--effects"]).code, 0);
+    assert_eq!(
+        client.run(&["approvals", "grant", id, "--shown", &looked_at(&client, id), "--effects"]).code,
+        0
+    );
     assert_eq!(decision(&shell("cp dist/app /srv/app", "t2")), "allow");
     assert_eq!(decision(&shell("echo new > /srv/app", "t3")), "allow", "another spelling of the same effect");
     assert_eq!(decision(&shell("cp dist/app /srv/other", "t4")), "deny", "another path");
@@ -504,7 +513,9 @@ fn the_agents_credential_grants_nothing() {
     let [approval] = client.run(&["approvals", "list", "--json"]).json().try_into().unwrap();
     let id = approval["approval"].as_str().unwrap();
     let token = client.home().join("credentials/agent.token");
-    for command in [&["approvals", "grant", id][..], &["approvals", "grant", id, "--effects"]] {
+    let looked = looked_at(&client, id);
+    let grant = ["approvals", "grant", id, "--shown", &looked, "--effects"];
+    for command in [&grant[..5], &grant[..]] {
         let mut as_agent = client.command(command);
         let ran: Ran = as_agent.env("PORTCULLIS_APPROVER_TOKEN_FILE", &token).output().unwrap().into();
         assert_eq!(ran.code, 1, "{command:?}: {}", ran.stderr);

@@ -242,7 +242,11 @@ async fn a_held_write_executes_exactly_once_after_a_grant_that_only_an_approver_
     let forbidden = agent.grant(&id, &GrantApproval::default()).await.unwrap_err();
     assert_eq!(forbidden.code(), Some("forbidden"));
     assert!(!target.exists());
-    let granted = stage.portcullis(&["approvals", "grant", &id]).output().unwrap();
+    let granted = {
+        let looked = approver.approval(&id).await.unwrap().shown.unwrap().to_string();
+        stage.portcullis(&["approvals", "grant", &id, "--shown", &looked]).output()
+    }
+    .unwrap();
     assert!(granted.status.success(), "{}", shown(&granted));
     std::fs::write(&marker, "").unwrap();
     let report = report(client);
@@ -273,7 +277,9 @@ async fn a_held_call_is_told_to_come_back_and_its_retry_uses_the_grant_once() {
     let approver = stage.api(CredentialKind::Approver);
     let waiting = pending(&approver).await;
     tokio::time::sleep(Duration::from_secs(7)).await;
-    approver.grant(&waiting.approval.to_string(), &GrantApproval::default()).await.unwrap();
+    let id = waiting.approval.to_string();
+    let looked = approver.approval(&id).await.unwrap();
+    approver.grant(&id, &GrantApproval::of(&looked)).await.unwrap();
     std::fs::write(&marker, "").unwrap();
     let report = report(client);
     for number in 0..5 {

@@ -1,0 +1,97 @@
+//! Text that others wrote, fit to be shown to a person.
+//!
+//! Whoever decides must see what is there: signs that move the cursor, that reverse the direction of writing or that show
+//! as nothing at all become escapes, and a new line never begins a line of the display itself.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Begins each further line of a text of several lines, so that it cannot pass for a line of the display.
+const GUTTER: &str = "| ";
+
+/// The text with escapes for what cannot be seen. New lines stay: see [`line`] and [`block`].
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| c != '\n' && is_unseen(c))
+}
+
+/// The text on one line: new lines become escapes too.
+pub fn line(text: &str) -> Cow<'_, str> {
+    escaped(text, is_unseen)
+}
+
+/// The text on as many lines as it has, of which each but the first begins with `indent` spaces and a bar.
+pub fn block(text: &str, indent: usize) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for (number, line) in visible(text).split('\n').enumerate() {
+        if number > 0 {
+            shown.push('\n');
+            shown.extend(std::iter::repeat_n(' ', indent));
+            shown.push_str(GUTTER);
+        }
+        shown.push_str(line);
+    }
+    shown
+}
+
+fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
+    if !text.contains(hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            '\n' if hidden(c) => shown.push_str("\\n"),
+            c if hidden(c) => {
+                let _infallible = write!(shown, "{}", c.escape_unicode());
+            }
+            c => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// Whether a character shows as nothing, or changes how others are shown: controls, line and paragraph separators, and
+/// the code points with the property `Default_Ignorable_Code_Point` of Unicode 17 (`DerivedCoreProperties.txt`), among
+/// them those of bidirectional writing, tags, joiners and variation selectors.
+pub fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(
+            c,
+            '\u{00ad}'
+                | '\u{034f}'
+                | '\u{061c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0f}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_said() {
+        assert_eq!(visible("read_file"), "read_file");
+        assert_eq!(visible("a\u{1b}[2Jb\u{202e}c\nd"), "a\\u{1b}[2Jb\\u{202e}c\nd");
+        assert_eq!(visible("pay\u{200b}ee\u{e0041}\u{2028}x"), "pay\\u{200b}ee\\u{e0041}\\u{2028}x");
+        assert_eq!(visible("größe 価格 مرحبا"), "größe 価格 مرحبا");
+    }
+
+    #[test]
+    fn a_new_line_begins_no_line_of_the_display() {
+        assert_eq!(line("a\nrule  x\r\ty"), "a\\nrule  x\\u{d}\\u{9}y");
+        assert_eq!(block("a\n  rule  x", 4), "a\n    |   rule  x");
+    }
+}
