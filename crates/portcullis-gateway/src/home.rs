@@ -125,6 +125,12 @@ impl Home {
         self.0.join("ledger")
     }
 
+    /// The mark that says which store is kept here.
+    #[must_use]
+    pub fn store_mark(&self) -> PathBuf {
+        self.0.join("store")
+    }
+
     /// What servers' tools were when a person accepted them.
     #[must_use]
     pub fn listings(&self) -> PathBuf {

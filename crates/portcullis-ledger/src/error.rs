@@ -29,6 +29,15 @@ pub enum LedgerError {
         /// What SQLite or a check found.
         detail: String,
     },
+    /// The database or its write-ahead log was removed or replaced while this process had it open.
+    #[error(
+        "the ledger `{}` was removed or replaced while it was in use; nothing is recorded and nothing goes ahead any more: stop the daemon, restore a copy, start it again",
+        path.display()
+    )]
+    Gone {
+        /// The database.
+        path: PathBuf,
+    },
     /// The index of approvals and the run's own events say different things.
     #[error(
         "the index of approvals and run {run} disagree about approval {approval}, so nothing can be decided from it; keep the store and run `portcullis fsck`"

@@ -17,6 +17,7 @@ use crate::checkpoint::Checkpointer;
 use crate::error::{LedgerError, Refusal};
 use crate::lock::WriterLock;
 use crate::log::{Anchor, NotAnchored};
+use crate::presence::Presence;
 use crate::queue::Queue;
 use crate::read::Reader;
 use crate::recovery::{RecoveredSegment, RecoveryReport};
@@ -78,6 +79,7 @@ pub struct Ledger {
     origin: String,
     id: String,
     recovery: RecoveryReport,
+    presence: Presence,
     queue: Arc<Queue<Request>>,
     counters: Arc<Counters>,
     readers: Mutex<Vec<Reader>>,
@@ -124,6 +126,8 @@ impl Ledger {
         let counters = Arc::new(Counters::default());
         let mut writer =
             Writer::new(Arc::clone(&store), origin.clone(), id.clone(), connection, Arc::clone(&counters));
+        let presence = Presence::of(&store.database)?;
+        writer.watch(presence.clone());
         let recovery = writer.recover()?;
         let checkpointer = Checkpointer::start(&store, Arc::clone(&counters))?;
         let queue = Arc::new(Queue::new());
@@ -143,6 +147,7 @@ impl Ledger {
             origin,
             id,
             recovery,
+            presence,
             queue,
             counters,
             readers: Mutex::new(Vec::new()),
@@ -176,6 +181,14 @@ impl Ledger {
     /// Waits until a segment, which has an event, is in the published log. How long is up to the caller.
     pub async fn logged(&self, segment: SegmentId) -> Result<(), NotAnchored> {
         self.anchor.get().ok_or(NotAnchored)?.opened(segment).await
+    }
+
+    /// Whether the files of the store are still those that were opened.
+    ///
+    /// # Errors
+    /// [`LedgerError::Gone`]: nothing is stored any more.
+    pub fn check_present(&self) -> Result<(), LedgerError> {
+        self.presence.check()
     }
 
     /// What recovery found when the store was opened.

@@ -29,6 +29,7 @@ pub mod hammer;
 mod ledger;
 mod lock;
 pub mod log;
+mod presence;
 mod purge;
 mod queue;
 mod read;

@@ -22,6 +22,7 @@ use crate::approvals;
 use crate::chain::{Append, ChainedLine, Head};
 use crate::error::{LedgerError, Refusal};
 use crate::ledger::{NewSegment, OpenedSegment};
+use crate::presence::Presence;
 use crate::queue::{Queue, Queued};
 use crate::read::{LastSegment, last_segment, run_number, segment_state};
 use crate::recovery::{self, RecoveryReport};
@@ -137,6 +138,8 @@ pub(crate) struct Writer {
     books: Books,
     has_room: bool,
     counters: Arc<Counters>,
+    /// Looked at by every commit, once the files are known.
+    presence: Option<Presence>,
 }
 
 /// The segments that this process writes, as of the last commit, and what the transaction under way changes.
@@ -178,7 +181,13 @@ impl Writer {
         connection: Connection,
         counters: Arc<Counters>,
     ) -> Writer {
-        Writer { store, origin, id, connection, books: Books::default(), has_room: false, counters }
+        let (books, has_room, presence) = (Books::default(), false, None);
+        Writer { store, origin, id, connection, books, has_room, counters, presence }
+    }
+
+    /// Has every commit look whether the files of the store are still these.
+    pub(crate) fn watch(&mut self, presence: Presence) {
+        self.presence = Some(presence);
     }
 
     /// Serves the queue until it is closed; whether segments of this process are then still open.
@@ -258,6 +267,7 @@ impl Writer {
     fn transact(&mut self, requests: &[Request]) -> Result<Vec<Result<Done, LedgerError>>, LedgerError> {
         let pen = Pen { store: &self.store, origin: &self.origin, id: &self.id };
         let result = (|| {
+            self.presence.as_ref().map_or(Ok(()), Presence::check)?;
             let transaction = self
                 .connection
                 .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -276,6 +286,8 @@ impl Writer {
                 }
             }
             transaction.commit().map_err(|error| pen.store.error(&error))?;
+            // Only now: what was removed in the meantime is not evidence.
+            self.presence.as_ref().map_or(Ok(()), Presence::check)?;
             Ok(results)
         })();
         self.books.settle(result.is_ok());

@@ -58,6 +58,9 @@ pub enum DaemonError {
     /// The store.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The store is not the one that was kept here.
+    #[error(transparent)]
+    Mark(#[from] super::mark::MarkError),
 }
 
 /// A failed request.
@@ -129,6 +132,7 @@ impl From<LedgerError> for Failure {
             LedgerError::Refused(Refusal::PayloadTooLong { .. }) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long")
             }
+            LedgerError::Gone { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_gone"),
             LedgerError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "disk_full"),
             LedgerError::QueueFull { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "not_durable"),

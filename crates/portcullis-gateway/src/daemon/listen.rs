@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use tokio::net::UnixListener;
@@ -31,7 +31,11 @@ impl Hold {
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(PRIVATE)
             .open(home.lock())
+            .map_err(|error| failed(&home.lock(), error))?;
+        // Whoever may open it may hold it, and keep the daemon from starting.
+        lock.set_permissions(fs::Permissions::from_mode(PRIVATE))
             .map_err(|error| failed(&home.lock(), error))?;
         match lock.try_lock() {
             Ok(()) => Ok(Self { home: home.clone(), _lock: lock }),
@@ -51,7 +55,7 @@ impl Hold {
             Err(error) => return Err(failed(error)),
         }
         let listener = UnixListener::bind(&path).map_err(failed)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(PRIVATE)).map_err(failed)?;
         let pid = self.home.pid();
         fs::write(&pid, format!("{}\n", std::process::id()))
             .map_err(|source| DaemonError::Io { path: pid, source })?;
@@ -76,6 +80,8 @@ fn check_owner(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Reading and writing by this user alone.
+const PRIVATE: u32 = 0o600;
 /// The permission of others to write.
 const OTHERS_WRITE: u32 = 0o002;
 

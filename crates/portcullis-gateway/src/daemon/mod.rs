@@ -11,6 +11,7 @@ mod governance;
 mod listen;
 mod listings;
 mod log;
+pub mod mark;
 mod queries;
 mod routes;
 mod server;

@@ -78,7 +78,10 @@ pub(super) async fn health(
     _caller: Caller,
 ) -> Result<Json<api::Health>, Failure> {
     let store = match read(&shared, |reader| reader.origin()).await {
-        Ok(_) => "ok".to_owned(),
+        Ok(_) => match shared.gate.ledger().check_present() {
+            Ok(()) => "ok".to_owned(),
+            Err(error) => error.to_string(),
+        },
         Err(_) => "the store cannot be read; see `portcullis doctor`".to_owned(),
     };
     let places = LogPlaces::beside(&shared.home.ledger());

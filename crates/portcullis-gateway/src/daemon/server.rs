@@ -21,7 +21,7 @@ use super::auth::check_host_and_origin;
 use super::error::DaemonError;
 use super::listen::Hold;
 use super::listings::Listings;
-use super::{DaemonOptions, Shared, routes};
+use super::{DaemonOptions, Shared, mark, routes};
 use crate::api;
 use crate::cosign;
 
@@ -44,7 +44,10 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         return Err(DaemonError::Exposed(address));
     }
     let folder = options.home.ledger();
+    let marked = options.home.store_mark();
+    mark::check_there(&marked, &folder)?;
     let ledger = Ledger::open(&folder, OpenOptions::default())?;
+    mark::make(&marked, &folder, ledger.origin())?;
     for closed in &ledger.recovery_report().recovered {
         info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
     }

@@ -277,6 +277,33 @@ async fn a_call_is_shown_with_the_answers_and_the_directory_that_go_along() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_removed_stops_everything_and_is_not_begun_again() {
+    let daemon = Daemon::start().await;
+    let agent = daemon.agent();
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let ledger = daemon.home.ledger();
+    for name in ["ledger.db", "ledger.db-wal", "ledger.db-shm"] {
+        std::fs::remove_file(ledger.join(name)).unwrap();
+    }
+    let refused = agent.propose(run, &mail(1, 0)).await.unwrap_err();
+    assert_eq!(refused.code(), Some("store_gone"), "{refused}");
+    assert!(agent.health().await.unwrap().store.contains("was removed or replaced"));
+
+    let options = DaemonOptions {
+        home: Home::at(&daemon.folder.path().join("copy")).unwrap(),
+        bundle: None,
+        shipped: default_bundle::files(),
+        http: None,
+        controls: Vec::new(),
+    };
+    // Another daemon cannot take the same folder while this one runs, so its mark is carried to a new one.
+    std::fs::create_dir(options.home.path()).unwrap();
+    std::fs::copy(daemon.home.store_mark(), options.home.store_mark()).unwrap();
+    let error = daemon::run(options).await.unwrap_err();
+    assert!(matches!(error, DaemonError::Mark(_)), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_held_calls_is_denied_and_hides_nobody_elses() {
     let daemon = Daemon::start_with_bundle(|bundle| {
         let roomy = POLICY.replace("max_steps = 50", "max_steps = 500");

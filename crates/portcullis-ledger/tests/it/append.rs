@@ -22,6 +22,28 @@ fn refusal<T: std::fmt::Debug>(result: Result<T, LedgerError>) -> Refusal {
 }
 
 #[test]
+fn nothing_is_stored_in_files_that_were_removed_or_replaced() {
+    for (name, replace) in [("ledger.db", false), ("ledger.db-wal", false), ("ledger.db", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store");
+        let ledger = open(&store);
+        let mut run = Run::start_for(&ledger, None).unwrap();
+        run.commit(&ledger).unwrap();
+        ledger.check_present().unwrap();
+        let path = store.join(name);
+        let bytes = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        if replace {
+            std::fs::write(&path, bytes).unwrap();
+        }
+        run.act();
+        let refused = run.commit(&ledger);
+        assert!(matches!(refused, Err(LedgerError::Gone { .. })), "{name}: {refused:?}");
+        assert!(ledger.check_present().is_err());
+    }
+}
+
+#[test]
 fn a_run_is_written_read_exported_and_verified() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store");

@@ -9,6 +9,7 @@ use portcullis_core::event::Event;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::time::Timestamp;
 use portcullis_gateway::client::{Client, ClientError};
+use portcullis_gateway::daemon::mark;
 use portcullis_gateway::home::Home;
 use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
 use portcullis_ledger::{LedgerError, Reader, RunFilter};
@@ -235,10 +236,13 @@ fn daemon(home: &Home) -> Result<Check, Failure> {
 /// The store, and when its last event happened.
 fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
     let folder = home.ledger();
+    if let Err(error) = mark::check_there(&home.store_mark(), &folder) {
+        return (vec![Check::new("store", Health::Fail, error)], None);
+    }
     if !folder.exists() {
         return (vec![Check::new("store", Health::Ok, "empty; the first run makes it")], None);
     }
-    match look_into(&folder) {
+    match look_into(&folder, &home.store_mark()) {
         Ok(found) => found,
         Err(error) => {
             let check = Check::new("store", Health::Fail, error);
@@ -274,8 +278,11 @@ fn log(home: &Home) -> Check {
     }
 }
 
-fn look_into(folder: &Path) -> Result<(Vec<Check>, Option<Timestamp>), LedgerError> {
+fn look_into(folder: &Path, mark: &Path) -> Result<(Vec<Check>, Option<Timestamp>), LedgerError> {
     let reader = Reader::open(folder)?;
+    if let Err(error) = mark::check_same(mark, folder, &reader.origin()?) {
+        return Ok((vec![Check::new("store", Health::Fail, error)], None));
+    }
     let integrity = reader.integrity_check()?;
     if !integrity.problems.is_empty() {
         let problem = |problem: &String| Check::new("store", Health::Fail, problem);
