@@ -63,6 +63,8 @@ pub const EVIDENCE_NAME_BYTES_MAX: usize = 256;
 pub const REPLIES_AT_ONCE: usize = 8;
 /// Governance packs that are made at the same time; more are told to come again.
 pub const PACKS_AT_ONCE: usize = 2;
+/// Exports that are read at once.
+pub const EXPORTS_AT_ONCE: usize = 8;
 /// Longest folder of a place or a proposal, in bytes.
 pub const FOLDER_BYTES_MAX: usize = 4096;
 /// Seconds between two newlines on an attached connection.

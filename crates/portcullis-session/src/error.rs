@@ -91,6 +91,24 @@ pub enum SessionError {
         /// The limit.
         limit: usize,
     },
+    /// A limit on the live runs of one principal.
+    #[error(
+        "{limit} runs of `{principal}` are live, which is the limit; close some, or wait until idle ones are closed"
+    )]
+    TooManyOfPrincipal {
+        /// The principal.
+        principal: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// A name that does not fit into an event.
+    #[error("`{what}` may have {limit} bytes at most")]
+    NameTooLong {
+        /// The field.
+        what: &'static str,
+        /// In bytes.
+        limit: usize,
+    },
     /// A worker ended before it answered.
     #[error("the operation was cut short")]
     CutShort,

@@ -15,6 +15,7 @@ use portcullis_core::aside::{DIGEST_KEY, ERASED, SCOPE};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, Place, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
+use portcullis_core::limits::NAME_BYTES_MAX;
 use portcullis_core::memory::Texts;
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::principal::Principal;
@@ -34,6 +35,10 @@ use crate::run::Run;
 
 /// Runs that may be live at once.
 pub const RUNS_LIVE_MAX: usize = 10_000;
+/// Runs of one principal that may be live at once: who opens them without end leaves room for others.
+pub const RUNS_OF_PRINCIPAL_MAX: usize = 1_000;
+/// Longest name of a client's session, in bytes.
+pub const SESSION_BYTES_MAX: usize = 1_024;
 /// A run that nothing is attached to and nobody used for this long is closed as abandoned.
 pub const IDLE: Duration = Duration::from_secs(3_600);
 /// How long a run that the last surface has left waits for another before it is closed.
@@ -109,11 +114,18 @@ pub struct Gate {
 struct Runs {
     by_id: BTreeMap<RunId, Entry>,
     by_session: HashMap<(String, String), RunId>,
+    by_principal: HashMap<String, usize>,
 }
 
 impl Runs {
     fn remove(&mut self, id: RunId) -> Option<Arc<Run>> {
         let Entry { run, session, .. } = self.by_id.remove(&id)?;
+        if let Some(count) = self.by_principal.get_mut(&run.principal().id) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.by_principal.remove(&run.principal().id);
+            }
+        }
         if let Some(session) = session {
             let key = (run.principal().id.clone(), session);
             if self.by_session.get(&key) == Some(&id) {
@@ -160,6 +172,10 @@ impl Gate {
         self.lock().by_id.len()
     }
 
+    fn live_of(&self, principal: &str) -> usize {
+        self.lock().by_principal.get(principal).copied().unwrap_or_default()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Runs> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -174,6 +190,7 @@ impl Gate {
 
     /// Opens a run, joins the live one of the same session, or takes up one whose daemon died.
     pub async fn open(&self, request: OpenRun) -> Result<Opened, OpenError> {
+        check_names(&request)?;
         check_bound(&request)?;
         // Held from the look at the bundle on, so that no reload falls between that and the run's registration.
         let _opening = self.opening.lock().await;
@@ -191,6 +208,10 @@ impl Gate {
         }
         if self.live() >= RUNS_LIVE_MAX {
             return Err(SessionError::TooManyRuns { limit: RUNS_LIVE_MAX }.into());
+        }
+        if self.live_of(&request.identity.principal.id) >= RUNS_OF_PRINCIPAL_MAX {
+            let principal = request.identity.principal.id;
+            return Err(SessionError::TooManyOfPrincipal { principal, limit: RUNS_OF_PRINCIPAL_MAX }.into());
         }
         let run = match request.resume {
             Some(id) => self.take_up(id, &request, &bundle).await?,
@@ -211,6 +232,7 @@ impl Gate {
             left: None,
             last_used: Instant::now(),
         };
+        *runs.by_principal.entry(run.principal().id.clone()).or_default() += 1;
         runs.by_id.insert(run.id(), entry);
         Ok(Opened { run, policy, bundle, shared: false })
     }
@@ -508,6 +530,21 @@ impl Gate {
             let _ = settle(async move { run.close(state).await }).await;
         }
     }
+}
+
+/// Refuses names that no event should hold, before anything is stored of the run.
+fn check_names(request: &OpenRun) -> Result<(), SessionError> {
+    let lengths = [
+        ("surface", Some(&request.surface), NAME_BYTES_MAX),
+        ("session", request.session.as_ref(), SESSION_BYTES_MAX),
+        ("policy", request.policy.as_ref(), NAME_BYTES_MAX),
+    ];
+    for (what, name, limit) in lengths {
+        if name.is_some_and(|name| name.len() > limit) {
+            return Err(SessionError::NameTooLong { what, limit });
+        }
+    }
+    Ok(())
 }
 
 /// Only the agent's credential of this machine, which the gate's own shims use, names a bundle. A credential that

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -21,6 +22,8 @@ use super::error::ClientError;
 
 /// Most idle connections that are kept.
 const IDLE_MAX: usize = 16;
+/// How long a connection is kept: less than the daemon keeps one that is idle, which must not end between the two.
+const IDLE: Duration = Duration::from_secs(15);
 
 pub(super) type Body = Full<Bytes>;
 
@@ -41,7 +44,7 @@ impl Drop for Connection {
 #[derive(Debug)]
 pub(super) struct Pool {
     socket: PathBuf,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<(Connection, Instant)>>,
 }
 
 impl Pool {
@@ -94,12 +97,19 @@ impl Pool {
     pub(super) fn keep(&self, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < IDLE_MAX && !connection.sender.is_closed() {
-            idle.push(connection);
+            idle.push((connection, Instant::now()));
         }
     }
 
     fn take(&self) -> Option<Connection> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let (connection, kept) = idle.pop()?;
+        if kept.elapsed() < IDLE {
+            return Some(connection);
+        }
+        // The others have been idle for longer.
+        idle.clear();
+        None
     }
 }
 

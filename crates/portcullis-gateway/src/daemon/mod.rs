@@ -5,6 +5,7 @@
 
 mod approvals;
 mod auth;
+mod connections;
 mod contracts;
 mod error;
 mod governance;
@@ -15,6 +16,7 @@ pub mod mark;
 mod queries;
 mod routes;
 mod server;
+mod streamed;
 mod tools;
 
 use std::collections::BTreeMap;
@@ -57,6 +59,8 @@ struct Shared {
     replies: Arc<tokio::sync::Semaphore>,
     /// Room for governance packs that are being made.
     packs: Arc<tokio::sync::Semaphore>,
+    /// Room for exports that are being read.
+    exports: Arc<tokio::sync::Semaphore>,
     /// What is evidence for which controls, in packs.
     controls: Arc<Controls>,
     /// Why the log does not go on; none where it does, or where it waits.

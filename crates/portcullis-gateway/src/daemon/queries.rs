@@ -18,6 +18,7 @@ use serde::Deserialize;
 use super::Shared;
 use super::auth::Caller;
 use super::error::Failure;
+use super::streamed;
 use crate::api;
 
 /// Most entries of one listing.
@@ -132,7 +133,9 @@ pub(super) async fn runs(
     let principal = (caller.0.kind == CredentialKind::Agent).then(|| caller.0.principal.id.clone());
     let limit = Some(page.limit.unwrap_or(LIST_DEFAULT).min(LIST_MAX));
     let filter = RunFilter { principal, limit, ..RunFilter::default() };
-    let summaries = read(&shared, move |reader| reader.runs(&filter)).await?;
+    let mut summaries = read(&shared, move |reader| reader.runs(&filter)).await?;
+    // What could not be opened has nothing to show.
+    summaries.retain(|summary| summary.events > 0);
     let mut runs = Vec::with_capacity(summaries.len());
     for summary in summaries {
         runs.push(run_info(&shared, summary).await?);
@@ -256,12 +259,16 @@ pub(super) async fn export(
         );
         return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "run_too_long", message));
     }
-    let body = read(&shared, move |reader| {
-        let mut body = Vec::new();
-        reader.export_run(summary.run, &mut body, ExportOptions { payloads: true })?;
-        Ok(body)
-    })
-    .await?;
+    let room = Arc::clone(&shared.exports).try_acquire_owned().map_err(|_| {
+        let message = format!("{} exports are being read, which is the limit", api::EXPORTS_AT_ONCE);
+        Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
+    })?;
+    let ledger = Arc::clone(shared.gate.ledger());
+    let body = streamed::body(move |out| {
+        let _room = room;
+        let options = ExportOptions { payloads: true };
+        ledger.read(|reader| reader.export_run(summary.run, out, options)).map(drop)
+    });
     let content_type = [(header::CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"))];
     Ok((content_type, body).into_response())
 }

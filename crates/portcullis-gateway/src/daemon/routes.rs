@@ -30,6 +30,7 @@ use serde::de::DeserializeOwned;
 use super::Shared;
 use super::approvals;
 use super::auth::{Approver, Caller};
+use super::connections;
 use super::contracts;
 use super::error::Failure;
 use super::governance;
@@ -48,7 +49,12 @@ impl<T: DeserializeOwned> FromRequest<Shared> for JsonBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: axum::extract::Request, shared: &Shared) -> Result<Self, Failure> {
-        match Json::<T>::from_request(request, shared).await {
+        let read = connections::in_time(Json::<T>::from_request(request, shared)).await;
+        let Ok(read) = read else {
+            let message = "the body of the request did not come in time";
+            return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message));
+        };
+        match read {
             Ok(Json(body)) => Ok(Self(body)),
             Err(JsonRejection::BytesRejection(error)) => Err(Failure::new(
                 StatusCode::PAYLOAD_TOO_LARGE,

@@ -18,6 +18,7 @@ use tokio::sync::{Semaphore, watch};
 use tracing::{debug, info, warn};
 
 use super::auth::check_host_and_origin;
+use super::connections;
 use super::error::DaemonError;
 use super::listen::Hold;
 use super::listings::Listings;
@@ -62,6 +63,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         controls,
         listings: Arc::new(Listings::at(options.home.listings())),
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
+        exports: Arc::new(Semaphore::new(api::EXPORTS_AT_ONCE)),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
         log_failure,
     };
@@ -79,10 +81,9 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         info!(address = %own, "serving HTTP");
         let guarded: Router =
             router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
-        let serve = axum::serve(listener, guarded).with_graceful_shutdown(told(stopped.clone()));
-        tcp = Some(tokio::spawn(serve.into_future()));
+        tcp = Some(tokio::spawn(connections::serve(listener, guarded, connections::TCP, stopped.clone())));
     }
-    let unix = tokio::spawn(axum::serve(socket, router).with_graceful_shutdown(told(stopped)).into_future());
+    let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
     keep_house(&gate).await;
     info!("stopping");
@@ -111,11 +112,6 @@ fn log_thread(ledger: &Path, failed: watch::Sender<Option<String>>) -> Result<Lo
         }
     };
     LogThread::start(LogPlaces::beside(ledger), told, cosign::after_round())
-}
-
-async fn told(mut stopped: watch::Receiver<bool>) {
-    // An error means that the sender is gone, which also means stop.
-    let _ = stopped.wait_for(|stop| *stop).await;
 }
 
 /// Reloads bundles and sweeps idle runs until a signal comes.

@@ -304,6 +304,35 @@ async fn a_store_that_is_removed_stops_everything_and_is_not_begun_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn runs_without_end_leave_room_for_others_and_names_have_a_length() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let long = OpenRun { surface: "x".repeat(1 << 20), ..open("mail", None) };
+    assert_eq!(agent.open_run(&long).await.unwrap_err().code(), Some("bad_request"));
+    let long = OpenRun { session: Some("x".repeat(1 << 20)), ..open("mail", None) };
+    assert_eq!(agent.open_run(&long).await.unwrap_err().code(), Some("bad_request"));
+    assert!(approver.runs(10).await.unwrap().is_empty(), "nothing is left of them");
+    for _ in 0..portcullis_session::gate::RUNS_OF_PRINCIPAL_MAX {
+        agent.open_run(&open("mail", None)).await.unwrap();
+    }
+    let over = agent.open_run(&open("mail", None)).await.unwrap_err();
+    assert_eq!(over.code(), Some("too_many_runs"));
+    approver.open_run(&open("mail", None)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_say_nothing_do_not_deafen_the_socket() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address: std::net::SocketAddr = format!("127.0.0.1:{port}").parse().unwrap();
+    let daemon = Daemon::start_with(|options| options.http = Some(address)).await;
+    let mut idle = Vec::new();
+    for _ in 0..400 {
+        idle.push(tokio::net::TcpStream::connect(address).await.unwrap());
+    }
+    assert_eq!(daemon.agent().health().await.unwrap().status, "ok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_held_calls_is_denied_and_hides_nobody_elses() {
     let daemon = Daemon::start_with_bundle(|bundle| {
         let roomy = POLICY.replace("max_steps = 50", "max_steps = 500");
