@@ -16,13 +16,15 @@ use std::io::{self, BufRead};
 
 use ahead::{EventLine, PayloadLine, ReadEvent};
 
-use crate::chain::{Digest, Id, Parent, SegmentStart, event_hash, event_link, segment_link};
+use crate::chain::{Digest, Hex, Id, Parent, SegmentStart, event_hash, event_link, segment_link};
 use crate::diagnose::{Broken, Chain, Place, diagnose};
 use crate::event::Event;
 use crate::export::{
-    EXPORT_FORMAT, EXPORT_FORMAT_ERASED, EndRecord, ExportRecord, HeadRecord, LINE_BYTES_MAX, LineError,
-    Lines, PAYLOAD_RECORD_BYTES_MAX, SegmentRecord, SegmentState, event_parts, read_record, record_kind,
+    EXPORT_FORMAT, EXPORT_FORMAT_ERASED, EndRecord, ErasedRecord, ExportRecord, HeadRecord, LINE_BYTES_MAX,
+    LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, SegmentRecord, SegmentState, event_parts,
+    read_record, record_kind,
 };
+use crate::hash::Sha256;
 use crate::logged::{SEGMENTS_KEPT_MAX, Segments};
 use crate::report::{Attack, Failure, Head, PayloadCounts, Report, Status};
 use crate::state::{StateError, Trajectory};
@@ -117,11 +119,29 @@ impl Expect {
     }
 }
 
-/// A payload as events name it.
+/// A payload as events name it. What is kept has the same size whatever an event says.
 struct Named {
     seq: u64,
-    bytes: u64,
-    media_type: Box<str>,
+    /// Length and media type.
+    described: Digest,
+}
+
+/// Length and media type of a payload, in a fixed size.
+fn described(bytes: u64, media_type: &str) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(bytes.to_be_bytes());
+    hash.update(media_type);
+    Hex(hash.finish())
+}
+
+/// A record that is not the first line.
+enum Record<'a> {
+    Export,
+    Segment(SegmentRecord<'a>),
+    Head(HeadRecord),
+    Payload((PayloadRecord<'a>, u64, Digest)),
+    Erased(ErasedRecord),
+    End(EndRecord),
 }
 
 struct Verifier<'t> {
@@ -200,9 +220,13 @@ impl<'t> Verifier<'t> {
                 Err(LineError::Unfinished) => {
                     return place.fail(Attack::Truncated, None, "the file ends within this line");
                 }
+                Err(LineError::TooLong(_)) if self.expect == Expect::Nothing => {
+                    return place.fail(Attack::TrailingData, None, "data follows the record `end`");
+                }
                 Err(LineError::TooLong(limit)) => {
-                    let message = format!("the line has more than {limit} bytes");
-                    return place.fail(Attack::LineMalformed, None, message);
+                    let first = self.expect == Expect::Export;
+                    let attack = if first { Attack::NotAPortcullisExport } else { Attack::LineMalformed };
+                    return place.fail(attack, None, format!("the line has more than {limit} bytes"));
                 }
                 Err(LineError::Read(error)) => return Err(Stop::Unreadable(error.into())),
             }
@@ -230,23 +254,55 @@ impl<'t> Verifier<'t> {
                 None => place.fail(Attack::LineMalformed, None, "neither a record nor a link with an event"),
             };
         };
-        match (kind, self.expect) {
-            ("segment", Expect::Segment | Expect::SegmentOrPayloadOrEnd) => self.start(place, line),
-            ("head", Expect::EventOrHead) => self.head(place, line),
-            ("payload", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => {
-                self.payload(place, PayloadLine(line).read())
+        // A line is first of its form, then in its place.
+        let record = match self.record(kind, line) {
+            Ok(record) => record,
+            Err(message) => return place.fail(Attack::LineMalformed, None, message),
+        };
+        let payloads = matches!(self.expect, Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd);
+        match (record, self.expect) {
+            (Record::Segment(record), Expect::Segment | Expect::SegmentOrPayloadOrEnd) => {
+                self.start(place, &record)
             }
-            ("end", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => self.end(place, line),
-            ("erased", _) if self.erased.is_none() => {
-                let message = format!("a record `erased`, which `{EXPORT_FORMAT}` does not have");
-                place.fail(Attack::LineMalformed, None, message)
-            }
-            ("erased", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => self.erased(place, line),
-            ("erased" | "export" | "segment" | "head" | "payload" | "end", _) => {
-                self.out_of_order(place, &format!("a record `{kind}`"))
-            }
-            _ => place.fail(Attack::LineMalformed, None, format!("unknown record `{}`", kind.escape_debug())),
+            (Record::Head(record), Expect::EventOrHead) => self.head(place, record),
+            (Record::Payload(read), _) if payloads => self.payload(place, Ok(read)),
+            (Record::Erased(record), _) if payloads => self.erased(place, record),
+            (Record::End(record), _) if payloads => self.end(place, &record),
+            _ => self.out_of_order(place, &format!("a record `{kind}`")),
         }
+    }
+
+    /// A record of this version of the format, wherever it stands.
+    fn record<'a>(&self, kind: &str, line: &'a [u8]) -> Result<Record<'a>, String> {
+        Ok(match kind {
+            "export" => {
+                check_origin(&read_record::<ExportRecord<'_>>(line)?.origin)?;
+                Record::Export
+            }
+            "segment" => {
+                let record: SegmentRecord<'_> = read_record(line)?;
+                if record.writer.len() > WRITER_BYTES_MAX {
+                    return Err(format!("the writer id has more than {WRITER_BYTES_MAX} bytes"));
+                }
+                Record::Segment(record)
+            }
+            "head" => Record::Head(read_record(line)?),
+            "payload" => Record::Payload(PayloadLine(line).read()?),
+            "erased" if self.erased.is_none() => {
+                return Err(format!("a record `erased`, which `{EXPORT_FORMAT}` does not have"));
+            }
+            "erased" => Record::Erased(read_record(line)?),
+            "end" => {
+                let record: EndRecord = read_record(line)?;
+                if record.erased.is_some() != self.erased.is_some() {
+                    return Err(
+                        "erased payloads are counted in version 2 of the format, and only there".to_owned()
+                    );
+                }
+                Record::End(record)
+            }
+            other => return Err(format!("unknown record `{}`", other.escape_debug())),
+        })
     }
 
     fn out_of_order(&self, place: Place, found: &str) -> Result<(), Stop> {
@@ -282,12 +338,7 @@ impl<'t> Verifier<'t> {
         Ok(())
     }
 
-    fn start(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
-        let record: SegmentRecord<'_> = parse(place, line)?;
-        if record.writer.len() > WRITER_BYTES_MAX {
-            let message = format!("the writer id has more than {WRITER_BYTES_MAX} bytes");
-            return place.fail(Attack::LineMalformed, None, message);
-        }
+    fn start(&mut self, place: Place, record: &SegmentRecord<'_>) -> Result<(), Stop> {
         let start = SegmentStart {
             origin: self.origin.as_deref().unwrap_or_default(),
             run: self.run(),
@@ -410,15 +461,12 @@ impl<'t> Verifier<'t> {
             StateError::TooMany(what, limit) => too_large(place, what, limit),
         })?;
         for (_, payload) in &event.payloads.0 {
-            if self.named.len() == PAYLOADS_MAX {
+            if self.named.len() == PAYLOADS_MAX && !self.named.contains_key(&payload.commitment) {
                 return Err(too_large(place, "payloads", PAYLOADS_MAX));
             }
-            let named = self.named.entry(payload.commitment).or_insert_with(|| Named {
-                seq: event.seq,
-                bytes: payload.bytes,
-                media_type: payload.media_type.as_ref().into(),
-            });
-            if named.bytes != payload.bytes || *named.media_type != *payload.media_type {
+            let described = described(payload.bytes, &payload.media_type);
+            let named = self.named.entry(payload.commitment).or_insert(Named { seq: event.seq, described });
+            if named.described != described {
                 let message =
                     format!("payload `{}` differs from what event {} says", payload.commitment, named.seq);
                 return Err(contradiction(message));
@@ -427,8 +475,7 @@ impl<'t> Verifier<'t> {
         Ok(())
     }
 
-    fn head(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
-        let record: HeadRecord = parse(place, line)?;
+    fn head(&mut self, place: Place, record: HeadRecord) -> Result<(), Stop> {
         let next = self.seq.saturating_add(1);
         if record.segment == self.segment && record.count > self.seq {
             let message = format!("events {next} to {} are missing before this head", record.count);
@@ -455,12 +502,7 @@ impl<'t> Verifier<'t> {
         Ok(())
     }
 
-    fn end(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
-        let record: EndRecord = parse(place, line)?;
-        if record.erased.is_some() != self.erased.is_some() {
-            let message = "erased payloads are counted in version 2 of the format, and only there";
-            return place.fail(Attack::LineMalformed, None, message);
-        }
+    fn end(&mut self, place: Place, record: &EndRecord) -> Result<(), Stop> {
         let (counted, erased) = (record.erased.unwrap_or(0), self.erased.unwrap_or(0));
         if record.payloads > self.payloads || counted > erased {
             let message = format!(
@@ -542,10 +584,6 @@ impl<'t> Verifier<'t> {
             (Some(_), Some(anchored)) => Ok(format!("a trusted head covers all {anchored} events")),
         }
     }
-}
-
-fn parse<'a, T: serde::Serialize + serde::Deserialize<'a>>(place: Place, line: &'a [u8]) -> Result<T, Stop> {
-    read_record(line).map_err(|message| Stop::Failed(place.failure(Attack::LineMalformed, None, message)))
 }
 
 fn too_large(place: Place, what: &'static str, limit: usize) -> Stop {

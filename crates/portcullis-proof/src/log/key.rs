@@ -96,8 +96,14 @@ pub(super) fn check_name(name: &str) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// Reads an Ed25519 public key. One under which many signatures hold for any text is refused.
+/// Reads an Ed25519 public key. One under which many signatures hold for any text is refused, and so is one that is
+/// not in its one spelling (RFC 8032 §5.1.3): programs that disagree on it would disagree on all that it signed.
 pub(super) fn public_key(bytes: &[u8; 32]) -> Result<VerifyingKey, &'static str> {
+    let [low, middle @ .., high] = bytes;
+    // A y of 2^255 - 19 or more, below the bit that is the sign of x.
+    if high & 0x7f == 0x7f && middle.iter().all(|byte| *byte == 0xff) && *low >= 0xed {
+        return Err("the public key is not in its one spelling");
+    }
     let key = VerifyingKey::from_bytes(bytes).map_err(|_| "the bytes are not an Ed25519 public key")?;
     if key.is_weak() { Err("the public key is of low order, any text would be signed") } else { Ok(key) }
 }

@@ -1,7 +1,7 @@
 //! The payloads of a run, given or erased, in the order of their commitments.
 
 use super::ahead::ReadPayload;
-use super::{Expect, Stop, Verifier, parse};
+use super::{Expect, Stop, Verifier, described};
 use crate::chain::Digest;
 use crate::diagnose::Place;
 use crate::export::ErasedRecord;
@@ -22,22 +22,18 @@ impl Verifier<'_> {
             let message = format!("no event of the run names commitment `{}`", record.commitment);
             return place.fail(Attack::PayloadUnknown, None, message);
         };
-        if named.bytes != bytes || *named.media_type != *record.media_type {
-            let message = format!(
-                "{bytes} bytes of `{}`, the event says {} of `{}`",
-                record.media_type.escape_debug(),
-                named.bytes,
-                named.media_type.escape_debug()
-            );
-            return place.fail(Attack::PayloadAltered, seq, message);
+        if named.described != described(bytes, &record.media_type) {
+            let seq = named.seq;
+            let message = format!("event {seq} says another length or media type than this payload has");
+            return place.fail(Attack::PayloadAltered, Some(seq), message);
         }
         self.in_order(place, record.commitment, seq)?;
         self.payloads += 1;
         Ok(())
     }
 
-    pub(super) fn erased(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
-        let ErasedRecord { commitment } = parse(place, line)?;
+    pub(super) fn erased(&mut self, place: Place, record: ErasedRecord) -> Result<(), Stop> {
+        let ErasedRecord { commitment } = record;
         let Some(seq) = self.named.get(&commitment).map(|named| named.seq) else {
             let message = format!("no event of the run names commitment `{commitment}`");
             return place.fail(Attack::PayloadUnknown, None, message);
