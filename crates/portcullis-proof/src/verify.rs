@@ -10,21 +10,22 @@
 
 mod ahead;
 mod payloads;
+mod records;
 
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-use ahead::{EventLine, PayloadLine, ReadEvent};
+use ahead::{EventLine, ReadEvent};
+use payloads::{Named, described};
+use records::Record;
 
-use crate::chain::{Digest, Hex, Id, Parent, SegmentStart, event_hash, event_link, segment_link};
+use crate::chain::{Digest, Id, Parent, SegmentStart, event_hash, event_link, segment_link};
 use crate::diagnose::{Broken, Chain, Place, diagnose};
 use crate::event::Event;
 use crate::export::{
-    EXPORT_FORMAT, EXPORT_FORMAT_ERASED, EndRecord, ErasedRecord, ExportRecord, HeadRecord, LINE_BYTES_MAX,
-    LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, SegmentRecord, SegmentState, event_parts,
-    read_record, record_kind,
+    EXPORT_FORMAT, EXPORT_FORMAT_ERASED, EndRecord, ExportRecord, HeadRecord, LINE_BYTES_MAX, LineError,
+    Lines, PAYLOAD_RECORD_BYTES_MAX, SegmentRecord, SegmentState, event_parts, read_record, record_kind,
 };
-use crate::hash::Sha256;
 use crate::logged::{SEGMENTS_KEPT_MAX, Segments};
 use crate::report::{Attack, Failure, Head, PayloadCounts, Report, Status};
 use crate::state::{StateError, Trajectory};
@@ -117,31 +118,6 @@ impl Expect {
             Expect::Nothing => "the end of the file",
         }
     }
-}
-
-/// A payload as events name it. What is kept has the same size whatever an event says.
-struct Named {
-    seq: u64,
-    /// Length and media type.
-    described: Digest,
-}
-
-/// Length and media type of a payload, in a fixed size.
-fn described(bytes: u64, media_type: &str) -> Digest {
-    let mut hash = Sha256::new();
-    hash.update(bytes.to_be_bytes());
-    hash.update(media_type);
-    Hex(hash.finish())
-}
-
-/// A record that is not the first line.
-enum Record<'a> {
-    Export,
-    Segment(SegmentRecord<'a>),
-    Head(HeadRecord),
-    Payload((PayloadRecord<'a>, u64, Digest)),
-    Erased(ErasedRecord),
-    End(EndRecord),
 }
 
 struct Verifier<'t> {
@@ -270,39 +246,6 @@ impl<'t> Verifier<'t> {
             (Record::End(record), _) if payloads => self.end(place, &record),
             _ => self.out_of_order(place, &format!("a record `{kind}`")),
         }
-    }
-
-    /// A record of this version of the format, wherever it stands.
-    fn record<'a>(&self, kind: &str, line: &'a [u8]) -> Result<Record<'a>, String> {
-        Ok(match kind {
-            "export" => {
-                check_origin(&read_record::<ExportRecord<'_>>(line)?.origin)?;
-                Record::Export
-            }
-            "segment" => {
-                let record: SegmentRecord<'_> = read_record(line)?;
-                if record.writer.len() > WRITER_BYTES_MAX {
-                    return Err(format!("the writer id has more than {WRITER_BYTES_MAX} bytes"));
-                }
-                Record::Segment(record)
-            }
-            "head" => Record::Head(read_record(line)?),
-            "payload" => Record::Payload(PayloadLine(line).read()?),
-            "erased" if self.erased.is_none() => {
-                return Err(format!("a record `erased`, which `{EXPORT_FORMAT}` does not have"));
-            }
-            "erased" => Record::Erased(read_record(line)?),
-            "end" => {
-                let record: EndRecord = read_record(line)?;
-                if record.erased.is_some() != self.erased.is_some() {
-                    return Err(
-                        "erased payloads are counted in version 2 of the format, and only there".to_owned()
-                    );
-                }
-                Record::End(record)
-            }
-            other => return Err(format!("unknown record `{}`", other.escape_debug())),
-        })
     }
 
     fn out_of_order(&self, place: Place, found: &str) -> Result<(), Stop> {

@@ -12,7 +12,9 @@ use serde::Serialize;
 use crate::chain::Id;
 use crate::log::leaf::{KeyId, Leaf, RunHead, SignedLeaf};
 use crate::log::policy::TrustPolicy;
-use crate::log::verdict::{Evidence, LogAttack, LogFailure, LoggedLeaf, TooMuchEvidence, verified_heads};
+use crate::log::verdict::{
+    Evidence, LogAttack, LogFailure, LoggedLeaf, NamedHead, TooMuchEvidence, verified_heads,
+};
 
 /// The most leaves that account for numbers.
 pub const ACCOUNTED_LEAVES_MAX: usize = 1 << 17;
@@ -99,7 +101,7 @@ pub fn complete(
         Err(failure) => return Ok(failed(failure)),
     };
     let mut numbering = Numbering::default();
-    let exporting: Vec<(String, RunHead)> = exported.iter().flat_map(heads_of).collect();
+    let exporting: Vec<NamedHead> = exported.iter().flat_map(heads_of).collect();
     for (file, head) in accounting.iter().chain(&exporting) {
         if let Err(failure) = numbering.add(file, head) {
             return Ok(failed(failure));
@@ -132,7 +134,7 @@ fn number(head: &RunHead) -> Number {
 }
 
 /// The heads that a run brings, each with its file.
-fn heads_of(exported: &Exported<'_>) -> Vec<(String, RunHead)> {
+fn heads_of(exported: &Exported<'_>) -> Vec<NamedHead> {
     let head = |logged: &LoggedLeaf<'_>| match SignedLeaf::parse(logged.leaf.bytes).ok()?.leaf {
         Leaf::Head(head) => Some((format!("{}{}", exported.folder, logged.leaf.name), head)),
         _ => None,

@@ -1,11 +1,28 @@
 //! The payloads of a run, given or erased, in the order of their commitments.
 
 use super::ahead::ReadPayload;
-use super::{Expect, Stop, Verifier, described};
-use crate::chain::Digest;
+use super::{Expect, Stop, Verifier};
+use crate::chain::{Digest, Hex};
 use crate::diagnose::Place;
 use crate::export::ErasedRecord;
+use crate::hash::Sha256;
 use crate::report::Attack;
+
+/// A payload as events name it. What is kept has the same size whatever an event says.
+pub(super) struct Named {
+    /// The event that names it first.
+    pub(super) seq: u64,
+    /// Length and media type.
+    pub(super) described: Digest,
+}
+
+/// Length and media type of a payload, in a fixed size.
+pub(super) fn described(bytes: u64, media_type: &str) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(bytes.to_be_bytes());
+    hash.update(media_type);
+    Hex(hash.finish())
+}
 
 impl Verifier<'_> {
     pub(super) fn payload(&mut self, place: Place, read: ReadPayload<'_>) -> Result<(), Stop> {
@@ -55,5 +72,19 @@ impl Verifier<'_> {
         self.last_payload = Some(commitment);
         self.expect = Expect::PayloadOrEnd;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The most of them are a million; a media type may have a million bytes, too.
+    #[test]
+    fn what_is_kept_of_a_payload_has_one_size() {
+        assert!(size_of::<(Digest, Named)>() <= 72);
+        assert_eq!(described(1, "text/plain"), described(1, "text/plain"));
+        assert_ne!(described(1, "text/plain"), described(2, "text/plain"));
+        assert_ne!(described(1, "text/plain"), described(1, "text/html"));
     }
 }

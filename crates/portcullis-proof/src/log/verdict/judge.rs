@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::report::{LogAttack, LogFailure, LogReport};
-use super::{Evidence, File, LoggedLeaf, RunFacts, SegmentFacts};
+use super::{Evidence, File, LoggedLeaf, NamedHead, RunFacts, SegmentFacts};
 use crate::chain::{Digest, Hex, Id};
 use crate::export::SegmentState;
 use crate::log::leaf::{KeyId, Leaf, RunHead, RunState, SignedLeaf, key_id};
@@ -91,7 +91,7 @@ pub(super) fn verified_heads(
     evidence: &Evidence<'_>,
     trust: &TrustPolicy,
     origin: &str,
-) -> Result<(Vec<(String, RunHead)>, Option<String>), LogFailure> {
+) -> Result<(Vec<NamedHead>, Option<String>), LogFailure> {
     let run = RunFacts { origin, run: Hex([0; 16]), segments: Vec::new() };
     let (entries, consistency) = (Vec::new(), Vec::new());
     let mut judge = Judge { trust, run: &run, entries, consistency, endorsed: Vec::new(), connected: false };

@@ -166,7 +166,7 @@ fn of_names() -> Vec<Case> {
         case(
             "many-no-folder",
             "a file below `runs/`, and no run",
-            packed(&vec![("runs/x.txt".to_owned(), Vec::new())]),
+            packed(&[("runs/x.txt".to_owned(), Vec::new())]),
             "UNREADABLE",
         ),
     ]

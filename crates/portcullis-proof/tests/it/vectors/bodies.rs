@@ -6,6 +6,9 @@ use portcullis_proof::{Attack, Status};
 use super::{Case, bad};
 use crate::sample::{Builder, Export, action, id};
 
+/// Name, what it is, and events as kind and body.
+type Told<'a> = (&'static str, &'static str, Vec<(&'a str, String)>);
+
 /// A run of one segment whose second event is this line.
 fn second(line: &str) -> Export {
     let mut builder = Builder::new(0x01);
@@ -113,7 +116,7 @@ fn contradictory() -> Vec<Case> {
     let unknown = a(r#","status":"unknown""#);
     let upper = proposed.replace(&id(0xa1).to_string(), &"A1".repeat(16));
     let held = a(r#","enforced":"held""#);
-    let cases: Vec<(&'static str, &'static str, Vec<(&str, String)>)> = vec![
+    let cases: Vec<Told<'_>> = vec![
         ("proposed-without-action", "no action", vec![("proposed", "{}".into())]),
         ("proposed-id-upper-case", "an id in upper case", vec![("proposed", upper)]),
         (
@@ -280,7 +283,7 @@ fn contradictory() -> Vec<Case> {
             vec![("run-closed", r#"{"state":"open","count":2}"#.into())],
         ),
     ];
-    let contradictory = |(name, what, events): (&'static str, &'static str, Vec<(&str, String)>)| {
+    let contradictory = |(name, what, events): Told<'_>| {
         let events: Vec<(&str, &str)> = events.iter().map(|(kind, body)| (*kind, body.as_str())).collect();
         let (export, seq) = (told(&events), events.len() as u64 + 1);
         bad(name, what, export.text.clone(), &export, (Attack::StateMachine, seq + 2, Some(seq)))
