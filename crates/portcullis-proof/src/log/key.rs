@@ -286,3 +286,30 @@ impl fmt::Debug for NoteSigner {
         f.debug_struct("NoteSigner").field("verifier", &self.verifier.to_string()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of 2^255 - 256 + `low`, with the sign of x.
+    fn spelt(low: u8, sign: u8) -> [u8; 32] {
+        let mut bytes = [0xff; 32];
+        (bytes[0], bytes[31]) = (low, 0x7f | sign << 7);
+        bytes
+    }
+
+    #[test]
+    fn a_public_key_has_one_spelling() {
+        let refused = |bytes| public_key(&bytes).is_err_and(|why| why.contains("one spelling"));
+        for sign in [0, 1] {
+            assert!((0xed..=0xff).all(|low| refused(spelt(low, sign))));
+            assert!((0..0xed).all(|low| !refused(spelt(low, sign))));
+            assert!((0..0xed).any(|low| public_key(&spelt(low, sign)).is_ok()));
+        }
+        let mut smaller = spelt(0xff, 0);
+        smaller[15] = 0xfe;
+        assert!(!refused(smaller));
+        (smaller[15], smaller[31]) = (0xff, 0x3f);
+        assert!(!refused(smaller));
+    }
+}
