@@ -44,7 +44,7 @@ that somebody kept elsewhere. Neither may come with the export.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The export: an archive, a folder, or the text of a run; `-` for standard input
+    /// The export: an archive, a folder, or the text of a run; `-` for such a text on standard input
     file: PathBuf,
     /// What to believe: a trust policy or a trust file; once for each
     #[arg(long, value_name = "FILE")]
