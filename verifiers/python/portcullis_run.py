@@ -1,4 +1,4 @@
-"""The run's half of `portcullis_verify.py`: an export, and the trust file that it is held against.
+"""The run's part of `portcullis_verify.py`: an export, and the trust file that it is held against.
 
 Headings name the page and section of `specs/` that the code below them follows."""
 import hashlib, json, math, re
@@ -47,6 +47,8 @@ def segment_link(origin, run, segment, r):
 def parent_bytes(parent): return unhex(parent["segment"] + parent["link"]) if parent else bytes(48)
 def commitment(salt, media_type, data):
     return sha(b"portcullis/payload/v1\0", salt, lp(media_type.encode()), lp(data))
+
+def described(media_type, size): return sha(u64(size), media_type.encode())  # of one length, always
 
 # run-chain.md §2 and §3: JSON; events in any spelling, records in one
 def unique(pairs): return need(len(dict(pairs)) == len(pairs)) and dict(pairs)
@@ -139,7 +141,7 @@ def step(states, kind, body):
 
 def read_trust(data):
     """run-chain.md §4: the origin, and (count, link) of each run."""
-    lines = [line for line in data.decode().split("\n") if line and not line.startswith("#")]
+    lines = [line for line in re.split("\r?\n", data.decode()) if line and line[0] != "#"]
     origin, heads = None, {}
     for line in lines[1:]:
         head = re.fullmatch("head ([0-9a-f]{32}) ([1-9][0-9]{0,19}) ([0-9a-f]{64})", line)
@@ -155,8 +157,9 @@ def read_trust(data):
 
 # run-chain.md §3 and §5: one export, read once
 class Run:
-    """What an export says. `wanted`: the counts after which a head in the log needs the link."""
-    def __init__(self, stream, trust=None, wanted=()):
+    """What an export says. `wanted`: the counts after which a head in the log needs the link, where
+    there is a log."""
+    def __init__(self, stream, trust=None, wanted=None):
         self.stream, self.wanted, self.states = stream, wanted, dict(action={}, approval={})
         self.line = self.byte = self.size = self.seq = self.events = self.anchored = 0
         self.segments, self.payloads, self.given, last = [], {}, dict(payload=0, erased=0), ""
@@ -200,8 +203,7 @@ class Run:
         if LINK.match(line): r["text"] = line[65:-1]
         else: r, versions = attempt(read_record, line[:-1]) or (None, "")
         self.need(r and (self.line > 1 or r["record"] == "export"), self.bad)
-        early = r["record"] == "end" and "end" not in kinds
-        self.need(self.version in versions or early, self.bad)
+        self.need(self.version in versions, self.bad)
         self.need(r["record"] in kinds, "record-out-of-order")
         return r
 
@@ -213,7 +215,7 @@ class Run:
         spliced = [r["ordinal"], r["after"], r["parent"]] != [len(self.segments), self.seq, parent]
         self.need(not spliced, "segment-spliced", here)
         self.need(not before or before["state"] != "open", "state-machine", here)
-        limit(len(self.segments) + 1, SEGMENTS, "segments")
+        if self.wanted is not None: limit(len(self.segments) + 1, SEGMENTS, "segments")
         s = dict(r, start=self.seq, end=self.seq, state="open", links={self.seq: link})
         self.segments.append(s)
         r = self.next("event", "head")
@@ -239,7 +241,7 @@ class Run:
             self.anchored = seq
         self.need(attempt(self.follow, e, s, lost), "state-machine", seq)
         self.seq, self.events, s["end"], s["link"] = seq, self.events + 1, seq, link
-        if seq in self.wanted: s["links"][seq] = link
+        if seq in (self.wanted or ()): s["links"][seq] = link
 
     def follower(self, s, before, seq, text):
         ids = unhex(self.id), unhex(s["segment"])
@@ -273,8 +275,8 @@ class Run:
             need(is_u64(body.get("count")) and body["count"] == e["seq"])
             s["state"] = need(body.get("state") in ("closed", "abandoned")) and body["state"]
         for p in e["payloads"].values():
-            said = p["media_type"], p["bytes"]
-            need(self.payloads.setdefault(p["commitment"], (e["seq"], *said))[1:] == said)
+            said = described(p["media_type"], p["bytes"])
+            need(self.payloads.setdefault(p["commitment"], (e["seq"], said))[1] == said)
         limit(len(self.payloads), TABLE, "payloads")
         return True
 
@@ -283,7 +285,7 @@ class Run:
         if r["record"] == "payload":
             data = r["text"].encode() if "text" in r else unhex(r["hex"])
             holds = commitment(unhex(r["salt"]), r["media_type"], data).hex() == r["commitment"]
-            same = said in ([], [r["media_type"], len(data)])
+            same = said in ([], [described(r["media_type"], len(data))])
             self.need(holds and same, "payload-altered", seq)
         self.need(seq, "payload-unknown")
         self.need(r["commitment"] > last, "record-out-of-order", seq)

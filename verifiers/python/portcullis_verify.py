@@ -4,356 +4,271 @@
     portcullis_verify.py EXPORT [--trust FILE]... [--json]
 
 EXPORT is a file, a folder or a ZIP archive, FILE a trust file or a trust policy. Exit codes:
-0 VALID, 1 INVALID, 2 INCOMPLETE, 3 no answer. `portcullis_run.py` reads the run; here are the log
-and the command. Headings name the page and section of `specs/` that the code below them follows."""
-import argparse, base64, hashlib, json, re, sys, zipfile
-from functools import lru_cache
-from itertools import chain
+0 VALID, 1 INVALID, 2 INCOMPLETE, 3 no answer. `portcullis_run.py` reads the run, and
+`portcullis_log.py` the log; here are the files and the command. Headings name the page and section
+of `specs/` that the code below them follows."""
+import argparse, json, re, stat, struct, sys, zlib
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 sys.dont_write_bytecode = True  # it leaves nothing behind
-from portcullis_run import (Invalid, Run, Unreadable, attempt, is_hash, is_label, is_name,
-                            limit, need, parent_bytes, read_trust, sha, unhex)
+from portcullis_log import FILE, LEAVES, STEPS, Leaf, Policy, judge, logged
+from portcullis_run import Invalid, Run, Unreadable, attempt, limit, need, read_trust
 
-LEAVES, STEPS, ITEMS, LEAF, FILE, TRUST = 4096, 256, 256, 65_535, 384 << 10, 128 << 20
-NOTE, CHECKPOINT, EXTRA, STEP, POLICY = 256 << 10, 16 << 10, 64 << 10, 264 << 10, 256 << 10
+ACCOUNTED, NAMES, DIRECTORY, TRUST = 1 << 17, 1 << 18, 64 << 20, 128 << 20
 
-# Ed25519, RFC 8032: canonical encodings only, S below L, no cofactor, no point of low order
-P, L = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
-D, ROOT_OF_MINUS_1 = -121665 * pow(121666, -1, P) % P, pow(2, (P - 1) // 4, P)
+def sound(holds, why):
+    if not holds: raise Unreadable("an archive or a folder that is not read: " + why)
 
-def add(p, q):
-    """The sum of two points, each (x, y, z) for the affine (x/z, y/z)."""
-    x, y, z = [a * b % P for a, b in zip(p, q)]
-    xy, k = p[0] * q[1] + p[1] * q[0], D * x * y % P
-    less, more = z * z - k, z * z + k
-    return z * less * xy % P, z * more * (y + x) % P, less * more % P
-def times(n, p):
-    total = 0, 1, 1
-    for bit in bin(n)[2:]:
-        total = add(total, total)
-        total = add(total, p) if bit == "1" else total
-    return total
-@lru_cache(1024)
-def point(data):
-    """The point that 32 bytes stand for, none where it is of low order."""
-    y = int.from_bytes(data, "little") % 2**255
-    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
-    x = pow(square, (P + 3) // 8, P)
-    x = x if x * x % P == square else x * ROOT_OF_MINUS_1 % P
-    p = x if x & 1 == data[31] >> 7 else P - x, y, 1
-    return p if y < P and x * x % P == square and times(8, p)[0] else None
-BASE = point((4 * pow(5, -1, P) % P).to_bytes(32, "little"))
-@lru_cache(8192)
-def signed_by(key, message, signature):
-    a, r, s = point(key), signature[:32], int.from_bytes(signature[32:], "little")
-    if len(signature) != 64 or s >= L or None in (a, point(r)): return False
-    k = int.from_bytes(hashlib.sha512(r + key + message).digest(), "little") % L
-    (x, y, z), (u, v, w) = times(s, BASE), add(point(r), times(k, a))
-    return (x * w - u * z) % P == (y * w - v * z) % P == 0
+# transparency-log.md §7.2: an archive, in which directory and headers agree and nothing is between
+TIMES = {0x000a, 0x5455, 0x5855, 0x7855, 0x7875}
+class Fields:
+    """What is left of a record."""
+    def __init__(self, data): self.data = data
+    def bytes(self, length):
+        sound(length <= len(self.data), "a record is cut off")
+        found, self.data = self.data[:length], self.data[length:]
+        return found
+    def take(self, form): return struct.unpack("<" + form, self.bytes(struct.calcsize("<" + form)))
 
-# transparency-log.md §1 to §3: texts in one spelling, checkpoints, proofs
-def base(text, sizes=range(32, 33)):
-    data = base64.b64decode(text, validate=True)
-    return need(base64.b64encode(data).decode() == text and len(data) in sizes) and data
-def below(text):
-    return need(re.fullmatch("0|[1-9][0-9]{0,18}", text) and int(text) < 1 << 63) and int(text)
-def named(text, barred=" "): return need(is_name(text) and barred not in text) and text
-def extra(text): return base(text, range(1, EXTRA + 1))
-def signature(name, text):
-    blob = base(text, range(5, NOTE))
-    return (named(name, "+"), blob[:4]), blob[4:]
+def extras(data):
+    """The numbers that do not fit into 32 bits."""
+    rest, found = Fields(data), {}
+    while rest.data:
+        ident, length = rest.take("HH")
+        sound(ident not in found and ident in TIMES | {1}, "an extra field")
+        found[ident] = rest.bytes(length)
+    return Fields(found.get(1, b""))
+def wide(number, large): return large.take("Q")[0] if number == 0xffffffff else number
 
-SIGNED = [  # lines: what they are, how few and how many, in which form, and how they are read
-    ("origin", 1, 1, "(.+)", named), ("size", 1, 1, "(.+)", below), ("root", 1, 1, "(.+)", base),
-    ("extensions", 0, 16, ".+", str), ("blank", 1, 1, "", str),
-    ("signatures", 1, 64, "— ([^ ]+) (.+)", signature)]
-PATH = [("path", 0, 63, "(.+)", base), ("", 1, 1, "", str)]
-CONTINUED = [("number", 1, 1, "old (.+)", below), *PATH, *SIGNED]
-INCLUDED = [("", 1, 1, r"c2sp\.org/tlog-proof@v1", str), ("", 0, 1, "extra (.*)", extra),
-            ("number", 1, 1, "index (.+)", below), *PATH, *SIGNED]
+def header(fields, form):
+    """What a header and the directory both say; what only the directory says; the offset there."""
+    flags, method, _, crc, packed, size, *more = fields.take("HHIIII" + form)
+    name, large = fields.bytes(more[0]), extras(fields.bytes(more[1]))
+    size = wide(size, large)
+    packed = wide(packed, large)
+    said = dict(flags=flags, method=method, crc=crc, packed=packed, size=size, name=name)
+    offset = wide(more[-1], large) if len(more) > 2 else 0
+    sound(not large.data, "a large number that is small")
+    return said, more[2:-1], offset
 
-class Text:
-    """A file of such lines: the values of each kind by its name, in `places` where they stand."""
-    def __init__(self, attack, kinds, most, file, data):
-        lines, at, self.file, self.places = data.split(b"\n"), 0, file, {}
-        def place(): return file, at + 1, sum(map(len, lines[:at])) + at
-        need(len(data) <= most, attack, place())
-        for name, few, many, form, read in kinds:
-            values, self.places[name] = [], []
-            while len(values) < many and at < len(lines) - 1:
-                try:
-                    found = re.fullmatch(form, lines[at].decode())
-                    need(found and not re.search("[\0-\x1f]", found[0]))
-                    values.append(read(*found.groups()))
-                except ValueError: break
-                self.places[name].append(place())
-                at += 1
-            need(len(values) >= few, attack, place())
-            setattr(self, name or "form", values[0] if values and many == 1 else values)
-        need(at == len(lines) - 1 and not lines[at], attack, place())
-        need(self.size > 0 or self.root == sha(), attack, self.places["root"][0])
-        self.origin_at, (_, blank, _) = self.places["origin"][0], self.places["blank"][0]
-        self.text = b"\n".join(lines[self.origin_at[1] - 1:blank - 1]) + b"\n"
-        need(len(self.text) <= CHECKPOINT, attack, self.origin_at)
-        need(len(data) - self.origin_at[2] <= NOTE, attack, self.origin_at)
+def end_record(file, size):
+    """How many files, and how long and where the directory is."""
+    def at(offset, form):
+        file.seek(offset)
+        return Fields(file.read(struct.calcsize("<" + form))).take(form)
+    sound(size >= 22, "too short")
+    mark, disk, first, here, count, length, offset, comment = at(size - 22, "IHHHHIIH")
+    sound(mark == 0x06054b50 and here == count, "no end")
+    sound(not (disk or first or comment), "a comment, or parts in other files")
+    end, last = size - 22, [count, length, offset]
+    if size >= 42 and at(size - 42, "I")[0] == 0x07064b50:
+        sound(size >= 98 and at(size - 42, "IIQI")[1:] == (0, size - 98, 1), "a wrong locator")
+        mark, own, _, disk, first, here, *large = at(size - 98, "IQIIIQQQQ")
+        right = [mark, own, disk, first, here] == [0x06064b50, 44, 0, 0, large[0]]
+        ones = [0xffff, 0xffffffff, 0xffffffff]
+        sound(right and all(a in (b, c) for a, b, c in zip(last, large, ones)), "two ends")
+        end, last = size - 98, large
+    sound(last[1] + last[2] == end, "a directory that is elsewhere")
+    limit(last[0], NAMES, "files")
+    limit(last[1], DIRECTORY, "bytes of directory")
+    return last
 
-def node(left, right): return sha(b"\1", left, right)
-def half(size): return 1 << (size - 1).bit_length() - 1
-def included(leaf, index, size, path):
-    """The root that an inclusion proof leads to, from the top down; RFC 9162 §2.1.3."""
-    need(index < size and (size > 1) == bool(path))
-    if size == 1: return leaf
-    if index < half(size): return node(included(leaf, index, half(size), path[:-1]), path[-1])
-    return node(path[-1], included(leaf, index - half(size), size - half(size), path[:-1]))
-def continued(old, new, path, root):
-    """Both roots of a consistency proof; `root` is the old one while its tree is whole. §2.1.4."""
-    if old == new: return need(len(path) == (root is None)) and (root or path[0],) * 2
-    need(0 < old < new and path)
-    if old > half(new):
-        inner = continued(old - half(new), new - half(new), path[:-1], None)
-        return tuple(node(path[-1], root) for root in inner)
-    first, second = continued(old, half(new), path[:-1], root)
-    return first, node(second, path[-1])
+def entry(file, rest, at):
+    """What an entry of the directory and the header at this place say, and where its data end."""
+    sound(rest.take("II")[0] == 0x02014b50, "a directory that is cut off")
+    said, (comment, disk, _, attributes), offset = header(rest, "HHHHHII")
+    sound(offset == at and not (comment or disk), "another order, or a comment")
+    file.seek(at)
+    fixed = file.read(30)
+    sound(fixed[:4] == b"PK\3\4" and len(fixed) == 30, "no header")
+    fixed += file.read(sum(struct.unpack("<HH", fixed[26:])))
+    sound(header(Fields(fixed[6:]), "HH")[0] == said, "a header that differs")
+    folder = said["name"].endswith(b"/")
+    stored = said["method"] == 0 and said["size"] == said["packed"]
+    sound(not said["flags"] & ~0x0806 and (stored or said["method"] == 8), "flags or method")
+    sound(not folder or stored and said["size"] == said["crc"] == 0, "a full folder")
+    sound(attributes >> 28 in (0, 4 if folder else 8), "neither a file nor a folder")
+    sound(folder or not attributes & 16, "a folder that is a file")
+    plain = re.fullmatch(rb"[ -\[\]-~]+", said["name"]) and said["name"].decode()
+    parts = plain[:len(plain) - folder].split("/") if plain else [""]
+    sound(not {"", ".", ".."} & set(parts), "a name")
+    return dict(said, name=plain, at=at + len(fixed)), at + len(fixed) + said["packed"]
 
-# trust-policy.md
-def put(table, key, value, most=ITEMS):
-    table[key] = need(key not in table and len(table) < most) and value
-
-class Policy:
-    """What the reader believes; `on_<word>` reads the rest of a line that begins with this word."""
-    def __init__(self, data):
-        self.keys, self.of, self.quorum = {}, dict(log={}, witness={}, admin={}), None
-        self.names, self.groups, self.used = {"none": (0, [])}, {}, {"none"}
-        self.remembered, self.revoked = {}, {}
-        need(data[-1:] == b"\n", "no trust policy")
-        need(not re.search(b"[\0-\x08\x0b-\x1f\x7f]", data), "no trust policy")
-        limit(len(data), POLICY, "bytes of policy")
-        for at, line in enumerate(data.decode("utf-8", "surrogateescape").split("\n"), 1):
-            words = [word for word in re.split("[ \t]+", line) if word]
-            try:
-                if words and words[0][0] != "#": getattr(self, "on_" + words[0])(*words[1:])
-            except Exception: raise Unreadable("the trust policy, line %d" % at) from None
-        need(self.quorum, "the trust policy has no line `quorum`")
-    def key(self, of, vkey):
-        name, ident, blob = re.fullmatch(r"([^+]+)\+([0-9a-f]{8})\+(.+)", vkey).groups()
-        blob = base(blob, range(33, 34))
-        need(blob[0] == (4 if of == "witness" else 1) and point(blob[1:]))
-        need(sha(named(name).encode(), b"\n", blob)[:4].hex() == ident)
-        put(self.of[of], blob, name)
-        if of != "admin": self.keys[name, unhex(ident)] = blob
-        return name, unhex(ident)
-    def on_log(self, vkey, url=None): self.key("log", vkey)
-    def on_admin(self, vkey): self.key("admin", vkey)
-    def on_witness(self, name, vkey, url=None):
-        put(self.names, name, (1, [self.key("witness", vkey)]), 3 * ITEMS)
-    def on_group(self, name, k, *members):
-        k = {"all": len(members), "any": 1}.get(k) or below(k)
-        need(0 < k <= len(members) <= ITEMS and len(set(members)) == len(members))
-        need(all(member in self.names and member not in self.used for member in members))
-        put(self.groups, name, members)
-        put(self.names, name, (k, members), 3 * ITEMS)
-        self.used.update(members)
-    def on_quorum(self, name): self.quorum = need(not self.quorum and name in self.names) and name
-    def on_remember(self, origin, size, root):
-        put(self.remembered, (named(origin), below(size)), base(root))
-    def on_revoked(self, key, index):
-        put(self.revoked, need(is_hash(key)) and unhex(key), below(index))
-
-    def check(self, note, quorum=True):
-        held, mine = set(), {key for key in self.keys if key[0] == note.origin}
-        mine = {key for key in mine if self.keys[key][0] == 1}
-        need(mine, "unknown-log", note.origin_at)
-        for place, (key, signature) in zip(note.places["signatures"], note.signatures):
-            if key not in self.keys: continue
-            blob, text = self.keys[key], note.text
-            if blob[0] == 4:
-                time, signature = int.from_bytes(signature[:8], "big"), signature[8:]
-                need(time < 1 << 63, "checkpoint-forged", place)
-                text = b"cosignature/v1\ntime %d\n" % time + text
-            need(signed_by(blob[1:], text, signature), "checkpoint-forged", place)
-            held.add(key)
-        need(held & mine, "checkpoint-forged", note.origin_at)
-        for name, (k, members) in self.names.items():
-            if sum(member in held for member in members) >= k: held.add(name)
-        need(not quorum or self.quorum in held, "quorum-missing", note.origin_at)
-
-# run-heads.md §1: who signs a leaf of each kind, and its fields: texts, numbers (n), or bytes
-FIELDS = {"enrol": "admin origin:text type:n1 public:32 label:text admin:32",
-          "revoke": "admin origin:text writer:32 reason:text admin:32",
-          "epoch": "writer origin:text writer:32 epoch:n8 runs:n8 last_head:32",
-          "run-head": "signer origin:text run:16 segment:16 ordinal:n8 parent_segment:16 "
-                      "parent_link:32 writer:32 epoch:n8 run_no:n8 state:n1 count:n8 link:32 "
-                      "bundle:32 previous:32 signer:32"}
-HOLDS = {  # what has to hold once a field is read
-    "type": lambda x: x.type == 1,
-    "public": lambda x: point(x.public),
-    "epoch": lambda x: x.epoch > 0 or x.kind == "run-head",
-    "parent_link": lambda x: any(x.parent_segment) == any(x.parent_link) == (x.ordinal > 0),
-    "state": lambda x: x.state < 4,
-    "previous": lambda x: any(x.previous) == (x.state > 0),
-    "signer": lambda x: x.signer == x.writer or x.state == 3}
-
-class Leaf:
-    def __init__(self, file, data):
-        def check(holds, at): need(holds, "leaf-malformed", (file, None, at))
-        kinds = [kind for kind in FIELDS if data.startswith(b"portcullis/%s/v1\0" % kind.encode())]
-        check(kinds and len(data) <= LEAF, 0)
-        self.kind, self.file, self.hash, self.signed = kinds[0], file, sha(b"\0", data), data[:-64]
-        (signer, *fields), at = FIELDS[self.kind].split(), len(self.kind) + 15
-        self.origin_at = file, None, at + 4
-        for name, size in [field.split(":") for field in [*fields, "signature:64"]]:
-            before, start = at, at + 4 * (size == "text")
-            counted = int.from_bytes(data[at:start], "big")
-            length = counted if size == "text" else int(size.strip("n"))
-            at, value = start + length, data[start:start + length]
-            check(at <= len(data), before)
-            if size == "text":
-                check(length <= 256, before)
-                value = attempt(bytes.decode, value)
-                check(is_label(value), start)
-                check(is_name(value) or name != "origin", before)
-            setattr(self, name, int.from_bytes(value, "big") if size[0] == "n" else value)
-            check(name not in HOLDS or HOLDS[name](self), at)
-        check(at == len(data), at)
-        self.by = getattr(self, signer)
-
-# transparency-log.md §6: the nine checks
-def judge(policy, run, leaves, steps):
-    """The checks that cannot be made. `leaves` are pairs of leaf and proof, all names and bytes."""
-    limit(len(leaves), LEAVES, "leaves")
-    limit(len(steps), STEPS, "consistency proofs")
-    leaves = [(Leaf(*a), Text("proof-malformed", INCLUDED, FILE, *b)) for a, b in leaves]
-    leaves.sort(key=lambda pair: pair[1].number)
-    steps = [Text("consistency-malformed", CONTINUED, STEP, *file) for file in steps]
-    for each in [*chain(*leaves), *steps]:
-        need(each.origin == run.origin, "wrong-origin", each.origin_at)
-    for _, proof in leaves: policy.check(proof)
-    for each in steps: policy.check(each, quorum=False)
-    for leaf, proof in leaves:
-        led = attempt(included, leaf.hash, proof.number, proof.size, proof.path)
-        need(led == proof.root, "not-in-log", proof.places["number"][0])
-    trees, connected = history(policy, run.origin, leaves, steps)
-    writers(policy, run.origin, leaves)
-    unknown, ended = heads(run, [leaf for leaf, _ in leaves if leaf.kind == "run-head"])
-    remembered = [size for name, size in policy.remembered if name == run.origin]
-    shown = connected and max(remembered, default=-1) >= max(trees, default=0)
-    missing = dict(inclusion=not leaves, history=not connected, heads=unknown,
-                   closure=run.segments[-1]["segment"] not in ended)
-    missing["split-view"] = policy.quorum == "none" and not shown
-    return [name for name in missing if missing[name]]
-
-def history(policy, origin, leaves, steps):
-    """The trees by size, and whether each is shown to be the beginning of the largest."""
-    known = policy.remembered.items()
-    at, trees = {}, {size: root for (name, size), root in known if name == origin}
-    for leaf, proof in leaves:
-        same = at.setdefault(proof.number, leaf.hash) == leaf.hash
-        need(same, "log-forked", proof.places["number"][0])
-    for _, proof in leaves:
-        need(trees.setdefault(proof.size, proof.root) == proof.root, "log-forked", proof.origin_at)
-    for s in steps:
-        root, place = trees.get(s.number), (s.file, 1, 0)
-        need(root and trees.get(s.size) == s.root, "log-not-continued", place)
-        led = attempt(continued, s.number, s.size, s.path, root) == (root, s.root)
-        if s.number == 0: led = not s.path and root == sha()
-        need(led, "log-not-continued", place)
-    shown = {max(trees, default=0), 0}
-    for size in sorted(trees, reverse=True):
-        if size in shown: shown.update(s.number for s in steps if s.size == size)
-    return trees, shown.issuperset(trees)
-
-def writers(policy, origin, leaves):
-    def ids(keys): return {sha(b"portcullis/key/v1\0", key): key[1:] for key in keys}
-    own = [key for key, name in policy.of["log"].items() if name == origin]
-    admins, enrolled, revoked = ids(policy.of["admin"] or own), {}, dict(policy.revoked)
-    for leaf, proof in leaves:
-        place, by_admin = (leaf.file, None, len(leaf.signed)), leaf.kind in ("enrol", "revoke")
-        known = admins if by_admin else enrolled
-        revoked_at = 1 << 63 if by_admin else revoked.get(leaf.by, 1 << 63)
-        need(proof.number < revoked_at, "writer-revoked", place)
-        need(leaf.by in known, "admin-unknown" if by_admin else "writer-not-enrolled", place)
-        need(signed_by(known[leaf.by], leaf.signed, leaf.signature), "leaf-forged", place)
-        if leaf.kind == "enrol": enrolled.update(ids([b"\1" + leaf.public]))
-        if leaf.kind == "revoke":
-            revoked[leaf.writer] = min(proof.number, revoked.get(leaf.writer, proof.number))
-
-def heads(run, leaves):
-    """Whether a link was not computed, and the segments that the log has the end of."""
-    latest, follows, numbers, unknown, ended = {}, {}, {}, False, set()
-    segments = {s["segment"]: s for s in run.segments}
-    for h in leaves:
-        place, s, final = (h.file, None, 0), segments.get(h.segment.hex()), h.state > 1
-        need(h.run.hex() == run.id, "head-of-another-run", place)
-        need(s, "tail-missing", place)
-        parent = h.parent_segment + h.parent_link == parent_bytes(s["parent"])
-        need(h.ordinal == s["ordinal"] and parent and h.count >= s["start"], "head-mismatch", place)
-        need(h.count <= s["end"], "tail-missing", place)
-        need(s["links"].get(h.count, h.link.hex()) == h.link.hex(), "chain-rewritten", place)
-        end = [h.count, ["open", "open", "closed", "abandoned"][h.state]]
-        need(not final or end == [s["end"], s["state"]], "head-mismatch", place)
-        before, latest[h.segment] = latest.get(h.segment, h), h
-        if before.hash != h.hash:
-            number = before.writer, before.epoch, before.run_no
-            need(number == (h.writer, h.epoch, h.run_no), "head-mismatch", place)
-            need(before.state < 2, "closed-twice" if final else "head-regressed", place)
-            need(h.count >= before.count and h.state, "head-regressed", place)
-        forked = h.state and follows.setdefault(h.previous, h.hash) != h.hash
-        need(not forked, "head-forked", place)
-        only = numbers.setdefault((h.writer, h.epoch, h.run_no), h.segment) == h.segment
-        need(only, "run-number-reused", place)
-        unknown = unknown or h.count not in s["links"]
-        if final: ended.add(s["segment"])
-    return unknown, ended
-
-# transparency-log.md §7: an export as files, and the command
-def files(path):
-    """Names, and what opens each; a file by itself is a run without a log."""
-    if path.is_dir():
-        found = sorted((p.relative_to(path).as_posix(), p) for p in path.rglob("*")
-                       if p.is_symlink() or not p.is_dir())
-        return [(name, None if p.is_symlink() or not p.is_file() else p.open) for name, p in found]
+def unzipped(path):
+    """Names, and what opens each."""
+    entries, at = [], 0
     with path.open("rb") as file:
-        if file.read(4) != b"PK\3\4": return [("run.export", path.open)]
-    archive = zipfile.ZipFile(path)
-    entries = [entry for entry in archive.infolist() if entry.orig_filename != "log/"]
-    return [(e.orig_filename, lambda mode, e=e: archive.open(e, mode[0])) for e in entries]
-def whole(opens, most=FILE):
-    with opens("rb") as file: return file.read(most + 1)
+        count, length, directory = end_record(file, path.stat().st_size)
+        file.seek(directory)
+        rest = Fields(file.read(length))
+        for _ in range(count):
+            said, at = entry(file, rest, at)
+            sound(at <= directory, "data past their end")
+            entries.append(said)
+    sound(at == directory and not rest.data, "bytes that belong to nothing")
+    bare = [said["name"].rstrip("/") for said in entries]
+    above = {name[:i] for name in bare for i, c in enumerate(name) if c == "/"}
+    files = [said for said in entries if not said["name"].endswith("/")]
+    sound(len(bare) == len(set(bare)), "two files of one name")
+    sound(not any(said["name"] in above for said in files), "a file that is a folder")
+    return [(said["name"], Packed(path, said)) for said in files]
 
-def verify(path, trusts):
-    """The report; `trusts` are the bytes of a trust file, of a trust policy, or of both."""
-    report = dict(status="INVALID", exit_code=1, failure=None, not_checked=[], not_read=[])
-    believed, evidence, seen, wrong = {}, {}, {}, []
-    for data in trusts:
-        read = read_trust if b"portcullis-trust/v1" in data.split(b"\n") else Policy
-        if read in believed: raise Unreadable("two trust files or two trust policies")
-        believed[read] = read(data)
-    trust, policy = believed.get(read_trust), believed.get(Policy)
-    for name, opens in files(Path(path)):
-        part = re.fullmatch(r"log/([a-z0-9-]{1,64})\.(leaf|tlog-proof|consistency)", name)
-        known = opens and name not in seen and (part or name in ("run.export", "README.txt"))
-        if name.endswith((".policy", ".trust")): report["not_read"].append(name)
-        elif not known: wrong.append(name)
-        elif part: evidence.setdefault(part[1], {})[part[2]] = name, whole(opens) if policy else b""
-        seen.setdefault(name, opens)
-        limit(len(evidence), LEAVES + STEPS, "leaves and consistency proofs")
-    if not seen.get("run.export"): raise Unreadable("there is no `run.export`")
+class Packed:
+    def __init__(self, path, said): self.path, self.said = path, said
+    def __call__(self, _): return BufferedReader(Unpacked(self.path, self.said), 1 << 16)
+
+class Unpacked(RawIOBase):
+    """A file of an archive, as it is read: at its end it has to be what its header says."""
+    def __init__(self, path, said):
+        self.file, self.said, self.left = path.open("rb"), said, said["packed"]
+        self.crc = self.size = 0
+        self.file.seek(said["at"])
+        self.inflate = zlib.decompressobj(-15) if said["method"] else None
+    def close(self):
+        self.file.close()
+        super().close()
+    def readable(self): return True
+    def readinto(self, buffer):
+        data, packed = b"", b" "
+        while packed and not data and not (self.inflate and self.inflate.eof):
+            packed = self.inflate.unconsumed_tail if self.inflate else b""
+            if not packed:
+                packed = self.file.read(min(self.left, len(buffer)))
+                self.left -= len(packed)
+            data = self.inflate.decompress(packed, len(buffer)) if self.inflate else packed
+        self.crc, self.size = zlib.crc32(data, self.crc), self.size + len(data)
+        if not data:
+            over = not self.inflate or self.inflate.eof and not self.inflate.unused_data
+            same = [self.crc, self.size] == [self.said["crc"], self.said["size"]]
+            sound(over and not self.left and same, "data that are not those of their header")
+        sound(self.size <= self.said["size"], "more data than the header says")
+        buffer[:len(data)] = data
+        return len(data)
+
+# transparency-log.md §7: an export as files
+def files(path):
+    """Names in their order, and what opens each; a file by itself is a run without a log."""
+    if path.is_dir():
+        found = [(p.relative_to(path).as_posix(), p) for p in path.rglob("*")]
+        sound(all(stat.S_IFMT(p.lstat().st_mode) in (stat.S_IFREG, stat.S_IFDIR) for _, p in found),
+              "neither a file nor a folder")
+        return sorted((name, p.open) for name, p in found if p.is_file())
+    if not path.is_file(): return [("run.export", path.open)]
+    with path.open("rb") as file: packed = file.read(2) == b"PK"
+    if not packed: return [("run.export", path.open)]
+    return sorted(unzipped(path), key=lambda pair: pair[0])
+def whole(opens, most=FILE):
+    with opens("rb") as file:
+        data = file.read(most + 1)
+        while isinstance(opens, Packed) and file.read(1 << 20): pass
+    return data
+
+PART = re.compile(r"log/([a-z0-9-]{1,64})\.(leaf|tlog-proof|consistency)")
+def sort(found, run_belongs=True):
+    """Pairs of leaf and proof, consistency proofs, and the names that do not belong there."""
+    evidence, wrong = {}, []
+    for name, opens in found:
+        part = PART.fullmatch(name)
+        run = run_belongs and name == "run.export"
+        if part: evidence.setdefault(part[1], {})[part[2]] = name, whole(opens)
+        elif isinstance(opens, Packed) and not run: whole(opens, 0)
+        other = name == "README.txt" or name.endswith((".policy", ".trust"))
+        wrong += [] if part or run or other else [name]
+        limit(len(evidence), ACCOUNTED + STEPS, "leaves and consistency proofs")
     parts = [evidence[name] for name in sorted(evidence)]
     pairs = [[part[key] for key in ("leaf", "tlog-proof") if key in part] for part in parts]
     steps = [part["consistency"] for part in parts if "consistency" in part]
     wrong += [pair[0][0] for pair in pairs if len(pair) == 1]
-    pairs = [pair for pair in pairs if len(pair) == 2]
-    wanted = {getattr(attempt(Leaf, *leaf), "count", 0) for leaf, _ in pairs}
+    return [pair for pair in pairs if len(pair) == 2], steps, wrong
+
+def empty(): return dict(status="INVALID", exit_code=1, failure=None, not_checked=[])
+def answer(report, missing):
+    status, code = ("INCOMPLETE", 2) if missing else ("VALID", 0)
+    report.update(not_checked=list(missing), status=status, exit_code=code)
+
+def one(found, trust, policy):
+    """The report on a run, and its leaves."""
+    report, opens = empty(), dict(found).get("run.export")
+    if not opens: raise Unreadable("there is no `run.export`")
+    pairs, steps, wrong = sort(found)
+    wanted = {getattr(attempt(Leaf, *leaf), "count", 0) for leaf, _ in pairs} if policy else None
     try:
-        with seen["run.export"]("rb") as stream: run = Run(stream, trust, wanted)
+        with opens("rb") as stream: run = Run(stream, trust, wanted)
         left = len(run.payloads) - sum(run.given.values())
         counts = dict(verified=run.given["payload"], withheld=left, erased=run.given["erased"])
         report.update(origin=run.origin, run=run.id, events=run.events, payloads=counts)
         for name in wrong: need(False, "files-mismatched", (name, None, 0))
-        missing = judge(policy, run, pairs, steps) if policy else run.not_checked()
-        status, code = ("INCOMPLETE", 2) if missing else ("VALID", 0)
-        report.update(not_checked=missing, status=status, exit_code=code)
+        answer(report, judge(policy, run, pairs, steps) if policy else run.not_checked())
+    except Invalid as error:
+        report["failure"] = error.found
+        if isinstance(opens, Packed): whole(opens, 0)
+    return report, [leaf for leaf, _ in pairs]
+
+# transparency-log.md §7.1: many runs
+def many(found, trust, policy):
+    report, runs, beside, leaves = empty(), {}, [], []
+    for name, opens in found:
+        part = re.fullmatch(r"(runs/[a-z0-9-]{1,64}/)(.+)", name, re.S)
+        if part: runs.setdefault(part[1], []).append((part[2], opens))
+        else: beside.append((name, opens))
+    if not runs: raise Unreadable("there is no run")
+    pairs, steps, wrong = sort(beside, False)
+    reports, known = [], set()
+    for folder in sorted(runs):
+        of_run, more = one(runs[folder], trust, policy)
+        reports.append((folder, of_run))
+        leaves += [(folder + name, data) for name, data in more]
+    try:
+        for name in wrong: need(False, "files-mismatched", (name, None, 0))
+        for folder, of_run in reports:
+            if of_run["failure"]:
+                found = dict(of_run["failure"], file=folder + of_run["failure"]["file"])
+                return dict(report, failure=found)
+        origin = reports[0][1]["origin"]
+        for folder, of_run in reports:
+            name = folder + "run.export"
+            need(of_run["origin"] == origin, "wrong-origin", (name, 1, 0))
+            need(of_run["run"] not in known, "files-mismatched", (name, None, 0))
+            known.add(of_run["run"])
+        missing = [folder for folder, of_run in reports if of_run["exit_code"]]
+        missing += numbers(policy, origin, pairs, steps, leaves) if policy else ["numbers"]
+        answer(report, missing)
     except Invalid as error: report["failure"] = error.found
+    return report
+
+def numbers(policy, origin, pairs, steps, leaves):
+    """What cannot be checked of the numbers of the segments."""
+    limit(len(pairs), ACCOUNTED, "leaves that account for numbers")
+    accounting, missing = logged(policy, origin, pairs, steps)
+    accounting = [leaf for leaf in accounting if leaf.kind == "run-head"]
+    exported = [leaf for leaf in (Leaf(*leaf) for leaf in leaves) if leaf.kind == "run-head"]
+    segments, given, spans = {}, {}, {}
+    for h in accounting + exported:
+        number, segment = (h.writer, h.epoch, h.run_no), (h.run, h.segment)
+        place = h.file, None, 0
+        need(segments.setdefault(number, segment) == segment, "run-number-reused", place)
+        need(given.setdefault(segment, number) == number, "head-mismatch", place)
+    shown = {(h.writer, h.epoch, h.run_no) for h in exported}
+    accounted = {(h.writer, h.epoch, h.run_no) for h in accounting}
+    for writer, epoch, number in accounted: spans.setdefault((writer, epoch), []).append(number)
+    holes = any(max(all_) - min(all_) >= len(all_) for all_ in spans.values())
+    whole_ = accounted and shown == accounted and not holes
+    return [name for name in missing if missing[name]] + ([] if whole_ else ["numbers"])
+
+def verify(path, trusts):
+    """The report; `trusts` are the bytes of a trust file, of a trust policy, or of both."""
+    believed = {}
+    for data in trusts:
+        lines = [line.rstrip(b"\r") for line in data.split(b"\n")]
+        first = next((line for line in lines if line and line[:1] != b"#"), b"")
+        read = read_trust if first == b"portcullis-trust/v1" else Policy
+        if read in believed: raise Unreadable("two trust files or two trust policies")
+        believed[read] = read(data)
+    found = files(Path(path))
+    trust, policy = believed.get(read_trust), believed.get(Policy)
+    if any(name.startswith("runs/") for name, _ in found): return many(found, trust, policy)
+    report, _ = one(found, trust, policy)
+    report["not_read"] = [name for name, _ in found if name.endswith((".policy", ".trust"))]
     return report
 
 def main():

@@ -5,9 +5,9 @@
     vectors.py --answers FOLDER   answers each `<name>.export` there, against `<name>.trust`, a line each"""
 import base64, hashlib, io, json, os, sys, types
 sys.dont_write_bytecode = True
-import portcullis_run, portcullis_verify
+import portcullis_log, portcullis_run, portcullis_verify
 
-verifier = types.SimpleNamespace(**{**vars(portcullis_run), **vars(portcullis_verify)})
+verifier = types.SimpleNamespace(**{**vars(portcullis_run), **vars(portcullis_log), **vars(portcullis_verify)})
 
 def read(*names):
     with open(os.path.join(*names), encoding="utf-8") as file:

@@ -25,7 +25,7 @@ pub mod verify;
 pub use chain::{
     Digest, Hex, HexError, Id, Parent, SegmentStart, event_hash, event_link, payload_commitment, segment_link,
 };
-pub use logged::{LoggedError, LoggedReport, verify_files, verify_logged, verify_sorted};
+pub use logged::{LoggedError, LoggedReport, verify_files, verify_logged, verify_sorted, verify_unlogged};
 pub use report::{Attack, Check, CheckResult, EXIT_COULD_NOT_READ, Failure, Head, Report, Status};
 pub use trust::{Trust, TrustError};
 pub use verify::{ReadError, verify};

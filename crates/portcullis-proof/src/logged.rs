@@ -73,18 +73,30 @@ pub fn verify_sorted(
     trust: Option<&Trust>,
     policy: &TrustPolicy,
 ) -> Result<LoggedReport, LoggedError> {
-    let mut report = match &sorted.problem {
-        None => verify_logged(export, trust, &sorted.evidence, policy)?,
-        Some(problem) => {
-            // What the export itself did wrong goes first, as it does everywhere.
-            let export = verify(export, trust)?;
-            let log =
-                export.failure.is_none().then(|| LogReport::conclude(Vec::new(), Some(problem.clone())));
-            LoggedReport { status: Status::Invalid, export, log, ignored: Vec::new() }
-        }
-    };
+    if sorted.problem.is_some() {
+        // What the export itself did wrong goes first, as it does everywhere.
+        return Ok(verify_unlogged(export, sorted, trust)?);
+    }
+    let mut report = verify_logged(export, trust, &sorted.evidence, policy)?;
     report.ignored = sorted.ignored.iter().map(|&name| name.to_owned()).collect();
     Ok(report)
+}
+
+/// Verifies an export whose files were sorted out by their names without a word on the log: nobody is believed on it.
+///
+/// # Errors
+/// When the export could not be read to the point where an answer is possible.
+pub fn verify_unlogged(
+    export: impl BufRead,
+    sorted: &ExportFiles<'_>,
+    trust: Option<&Trust>,
+) -> Result<LoggedReport, ReadError> {
+    let export = verify(export, trust)?;
+    let problem = sorted.problem.as_ref().filter(|_| export.failure.is_none());
+    let log = problem.map(|problem| LogReport::conclude(Vec::new(), Some(problem.clone())));
+    let status = if sorted.problem.is_some() { Status::Invalid } else { export.status };
+    let ignored = sorted.ignored.iter().map(|&name| name.to_owned()).collect();
+    Ok(LoggedReport { status, export, log, ignored })
 }
 
 /// Verifies an export against a transparency log, and against a trust file where there is one.

@@ -10,11 +10,14 @@
 
 mod ahead;
 mod payloads;
+mod records;
 
 use std::collections::HashMap;
 use std::io::{self, BufRead};
 
-use ahead::{EventLine, PayloadLine, ReadEvent};
+use ahead::{EventLine, ReadEvent};
+use payloads::{Named, described};
+use records::Record;
 
 use crate::chain::{Digest, Id, Parent, SegmentStart, event_hash, event_link, segment_link};
 use crate::diagnose::{Broken, Chain, Place, diagnose};
@@ -117,13 +120,6 @@ impl Expect {
     }
 }
 
-/// A payload as events name it.
-struct Named {
-    seq: u64,
-    bytes: u64,
-    media_type: Box<str>,
-}
-
 struct Verifier<'t> {
     trust: Option<&'t Trust>,
     kept: Option<&'t mut Segments>,
@@ -200,9 +196,13 @@ impl<'t> Verifier<'t> {
                 Err(LineError::Unfinished) => {
                     return place.fail(Attack::Truncated, None, "the file ends within this line");
                 }
+                Err(LineError::TooLong(_)) if self.expect == Expect::Nothing => {
+                    return place.fail(Attack::TrailingData, None, "data follows the record `end`");
+                }
                 Err(LineError::TooLong(limit)) => {
-                    let message = format!("the line has more than {limit} bytes");
-                    return place.fail(Attack::LineMalformed, None, message);
+                    let first = self.expect == Expect::Export;
+                    let attack = if first { Attack::NotAPortcullisExport } else { Attack::LineMalformed };
+                    return place.fail(attack, None, format!("the line has more than {limit} bytes"));
                 }
                 Err(LineError::Read(error)) => return Err(Stop::Unreadable(error.into())),
             }
@@ -230,22 +230,21 @@ impl<'t> Verifier<'t> {
                 None => place.fail(Attack::LineMalformed, None, "neither a record nor a link with an event"),
             };
         };
-        match (kind, self.expect) {
-            ("segment", Expect::Segment | Expect::SegmentOrPayloadOrEnd) => self.start(place, line),
-            ("head", Expect::EventOrHead) => self.head(place, line),
-            ("payload", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => {
-                self.payload(place, PayloadLine(line).read())
+        // A line is first of its form, then in its place.
+        let record = match self.record(kind, line) {
+            Ok(record) => record,
+            Err(message) => return place.fail(Attack::LineMalformed, None, message),
+        };
+        let payloads = matches!(self.expect, Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd);
+        match (record, self.expect) {
+            (Record::Segment(record), Expect::Segment | Expect::SegmentOrPayloadOrEnd) => {
+                self.start(place, &record)
             }
-            ("end", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => self.end(place, line),
-            ("erased", _) if self.erased.is_none() => {
-                let message = format!("a record `erased`, which `{EXPORT_FORMAT}` does not have");
-                place.fail(Attack::LineMalformed, None, message)
-            }
-            ("erased", Expect::SegmentOrPayloadOrEnd | Expect::PayloadOrEnd) => self.erased(place, line),
-            ("erased" | "export" | "segment" | "head" | "payload" | "end", _) => {
-                self.out_of_order(place, &format!("a record `{kind}`"))
-            }
-            _ => place.fail(Attack::LineMalformed, None, format!("unknown record `{}`", kind.escape_debug())),
+            (Record::Head(record), Expect::EventOrHead) => self.head(place, record),
+            (Record::Payload(read), _) if payloads => self.payload(place, Ok(read)),
+            (Record::Erased(record), _) if payloads => self.erased(place, record),
+            (Record::End(record), _) if payloads => self.end(place, &record),
+            _ => self.out_of_order(place, &format!("a record `{kind}`")),
         }
     }
 
@@ -282,12 +281,7 @@ impl<'t> Verifier<'t> {
         Ok(())
     }
 
-    fn start(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
-        let record: SegmentRecord<'_> = parse(place, line)?;
-        if record.writer.len() > WRITER_BYTES_MAX {
-            let message = format!("the writer id has more than {WRITER_BYTES_MAX} bytes");
-            return place.fail(Attack::LineMalformed, None, message);
-        }
+    fn start(&mut self, place: Place, record: &SegmentRecord<'_>) -> Result<(), Stop> {
         let start = SegmentStart {
             origin: self.origin.as_deref().unwrap_or_default(),
             run: self.run(),
@@ -410,15 +404,12 @@ impl<'t> Verifier<'t> {
             StateError::TooMany(what, limit) => too_large(place, what, limit),
         })?;
         for (_, payload) in &event.payloads.0 {
-            if self.named.len() == PAYLOADS_MAX {
+            if self.named.len() == PAYLOADS_MAX && !self.named.contains_key(&payload.commitment) {
                 return Err(too_large(place, "payloads", PAYLOADS_MAX));
             }
-            let named = self.named.entry(payload.commitment).or_insert_with(|| Named {
-                seq: event.seq,
-                bytes: payload.bytes,
-                media_type: payload.media_type.as_ref().into(),
-            });
-            if named.bytes != payload.bytes || *named.media_type != *payload.media_type {
+            let described = described(payload.bytes, &payload.media_type);
+            let named = self.named.entry(payload.commitment).or_insert(Named { seq: event.seq, described });
+            if named.described != described {
                 let message =
                     format!("payload `{}` differs from what event {} says", payload.commitment, named.seq);
                 return Err(contradiction(message));
@@ -427,8 +418,7 @@ impl<'t> Verifier<'t> {
         Ok(())
     }
 
-    fn head(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
-        let record: HeadRecord = parse(place, line)?;
+    fn head(&mut self, place: Place, record: HeadRecord) -> Result<(), Stop> {
         let next = self.seq.saturating_add(1);
         if record.segment == self.segment && record.count > self.seq {
             let message = format!("events {next} to {} are missing before this head", record.count);
@@ -455,12 +445,7 @@ impl<'t> Verifier<'t> {
         Ok(())
     }
 
-    fn end(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
-        let record: EndRecord = parse(place, line)?;
-        if record.erased.is_some() != self.erased.is_some() {
-            let message = "erased payloads are counted in version 2 of the format, and only there";
-            return place.fail(Attack::LineMalformed, None, message);
-        }
+    fn end(&mut self, place: Place, record: &EndRecord) -> Result<(), Stop> {
         let (counted, erased) = (record.erased.unwrap_or(0), self.erased.unwrap_or(0));
         if record.payloads > self.payloads || counted > erased {
             let message = format!(
@@ -542,10 +527,6 @@ impl<'t> Verifier<'t> {
             (Some(_), Some(anchored)) => Ok(format!("a trusted head covers all {anchored} events")),
         }
     }
-}
-
-fn parse<'a, T: serde::Serialize + serde::Deserialize<'a>>(place: Place, line: &'a [u8]) -> Result<T, Stop> {
-    read_record(line).map_err(|message| Stop::Failed(place.failure(Attack::LineMalformed, None, message)))
 }
 
 fn too_large(place: Place, what: &'static str, limit: usize) -> Stop {

@@ -1,27 +1,31 @@
 //! Exports as files: a folder, or an archive.
 //!
-//! An archive is read only as far as one reading of it is possible: two entries of one name, entries that overlap
-//! and names that are not text are refused, since another program could see other files in it than were verified.
+//! Both are read only as far as one reading of them is possible: what another program could take for other files than
+//! those that were verified is refused.
+
+mod zip;
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _, Seek as _, Write};
 use std::path::{Path, PathBuf};
 
-use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
+use ::zip::write::SimpleFileOptions;
+use ::zip::{CompressionMethod, ZipWriter};
 
+use self::zip::ZipFile;
 use crate::failure::Failure;
 
 /// The most files of an export.
 const FILES_MAX: usize = 262_144;
 /// The most bytes of the files that are read into memory, which is all but the runs.
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
-/// How an archive begins.
-const ZIP_MAGIC: &[u8; 4] = b"PK\x03\x04";
+/// How an archive begins. No export of a run by itself does.
+pub(crate) const ZIP_MAGIC: &[u8; 2] = b"PK";
 
 /// The files of an export.
 pub(crate) struct Archive {
     path: PathBuf,
+    /// In the order of their bytes.
     names: Vec<String>,
     source: Source,
     /// Bytes that may still be read into memory.
@@ -30,41 +34,32 @@ pub(crate) struct Archive {
 
 enum Source {
     Folder,
-    Zip(Box<ZipArchive<BufReader<File>>>),
+    Zip(Box<ZipFile>),
 }
 
 impl Archive {
-    /// Opens a folder or an archive; none when the path is a file of another kind.
+    /// Opens a folder or an archive; none when the path is a file of another kind, or one that can be read but once.
     pub(crate) fn open(path: &Path) -> Result<Option<Archive>, Failure> {
         let failed = |error: &dyn std::fmt::Display| unreadable(path, error);
-        if path.is_dir() {
+        let kind = fs::metadata(path).map_err(|error| failed(&error))?;
+        if kind.is_dir() {
             let mut names = Vec::new();
             list(path, "", &mut names).map_err(|error| failed(&error))?;
             names.sort_unstable();
             return Ok(Some(Archive::of(path, names, Source::Folder)));
         }
+        if !kind.is_file() {
+            return Ok(None);
+        }
         let mut file = File::open(path).map_err(|error| failed(&error))?;
         let mut magic = Vec::new();
-        (&file).take(4).read_to_end(&mut magic).map_err(|error| failed(&error))?;
+        (&file).take(ZIP_MAGIC.len() as u64).read_to_end(&mut magic).map_err(|error| failed(&error))?;
         if magic != ZIP_MAGIC {
             return Ok(None);
         }
         file.rewind().map_err(|error| failed(&error))?;
-        let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| failed(&error))?;
-        if archive.len() > FILES_MAX {
-            return Err(failed(&format!("it has {} files; at most {FILES_MAX} are read", archive.len())));
-        }
-        if archive.has_duplicate_names() {
-            return Err(failed(&"it has two files of one name, so that programs may see different ones"));
-        }
-        if archive.has_overlapping_entries().map_err(|error| failed(&error))? {
-            return Err(failed(&"files in it overlap, so that programs may see different ones"));
-        }
-        let names = archive.file_names().map(|name| name.map(std::borrow::Cow::into_owned));
-        let names: Result<Vec<String>, _> = names.collect();
-        let names = names.map_err(|error| failed(&error))?;
-        // An entry for a folder holds nothing.
-        let names = names.into_iter().filter(|name| !name.ends_with('/')).collect();
+        let archive = ZipFile::open(file).map_err(|why| failed(&why))?;
+        let names = archive.names().map(str::to_owned).collect();
         Ok(Some(Archive::of(path, names, Source::Zip(Box::new(archive)))))
     }
 
@@ -72,7 +67,7 @@ impl Archive {
         Archive { path: path.to_owned(), names, source, room: MEMORY_BYTES_MAX }
     }
 
-    /// The names, with `/` between folders.
+    /// The names, with `/` between folders, in the order of their bytes.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
@@ -87,7 +82,7 @@ impl Archive {
                 Ok(Box::new(BufReader::new(file)))
             }
             Source::Zip(archive) => {
-                let file = archive.by_name(name).map_err(|error| unreadable(&path, error))?;
+                let file = archive.reader(name).map_err(|error| unreadable(&path, error))?;
                 Ok(Box::new(BufReader::new(file)))
             }
         }
@@ -105,23 +100,39 @@ impl Archive {
         }
         Ok(bytes)
     }
+
+    /// Whether the data of a file whose content nobody needs are as the archive says. A folder says nothing of them.
+    pub(crate) fn check(&mut self, name: &str) -> Result<(), Failure> {
+        if matches!(self.source, Source::Folder) {
+            return Ok(());
+        }
+        let path = self.path.clone();
+        let read = io::copy(&mut self.reader(name)?, &mut io::sink());
+        read.map(drop).map_err(|error| unreadable(&path, format!("`{name}`: {error}")))
+    }
 }
 
 fn unreadable(path: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::unreadable(format!("cannot read `{}`: {error}", path.display()))
 }
 
-/// The files below a folder, by their path in it. Links are not followed: what they lead to is not in the export.
+/// The files below a folder, by their path in it. What is neither a file nor a folder is refused: what a link leads to
+/// is not in the export, and a pipe or a device need not end.
 fn list(folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
         let name = name.to_str().ok_or_else(|| io::Error::other("a name in it is not text"))?;
         let name = format!("{prefix}{name}");
-        if entry.file_type()?.is_dir() {
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
             list(&entry.path(), &format!("{name}/"), names)?;
-        } else {
+        } else if kind.is_file() {
             names.push(name);
+        } else {
+            return Err(io::Error::other(format!(
+                "`{name}` in it is neither a file nor a folder; remove it"
+            )));
         }
         if names.len() > FILES_MAX {
             return Err(io::Error::other(format!("more than {FILES_MAX} files")));

@@ -28,8 +28,7 @@ impl Believed {
         let mut believed = Believed::default();
         for path in paths {
             let bytes = bytes(path)?;
-            // A trust file says what it is in its first line; a policy never begins so.
-            let twice = if bytes.starts_with(TRUST_FORMAT.as_bytes()) {
+            let twice = if is_trust_file(&bytes) {
                 believed.heads.replace(heads(path, bytes)?).is_some()
             } else {
                 believed.policy.replace(parse(path, &bytes)?).is_some()
@@ -41,6 +40,12 @@ impl Believed {
         }
         Ok(believed)
     }
+}
+
+/// A trust file says what it is in the first line that says anything; a policy never begins so.
+fn is_trust_file(bytes: &[u8]) -> bool {
+    let mut lines = bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
+    lines.find(|line| !line.is_empty() && !line.starts_with(b"#")) == Some(TRUST_FORMAT.as_bytes())
 }
 
 /// Reads a trust policy.

@@ -8,7 +8,7 @@
 
 use crate::chain::Digest;
 use crate::log::key::NoteSigner;
-use crate::log::note::{Note, SignError, sign_note};
+use crate::log::note::{NOTE_BYTES_MAX, Note, SignError, sign_note, signature_lines};
 use crate::log::text::{TextError, TextLines, base64_text, decimal, hash};
 use crate::log::tree::{TREE_SIZE_MAX, TreeHead, empty_root};
 use crate::trust::check_origin;
@@ -43,7 +43,11 @@ impl Checkpoint {
     /// # Errors
     /// The first line that is not as the format says.
     pub fn parse(text: &str) -> Result<Checkpoint, TextError> {
-        let mut lines = TextLines::new(text.as_bytes(), CHECKPOINT_BYTES_MAX)?;
+        Checkpoint::read(text.as_bytes())
+    }
+
+    fn read(text: &[u8]) -> Result<Checkpoint, TextError> {
+        let mut lines = TextLines::new(text, CHECKPOINT_BYTES_MAX)?;
         let (place, origin) = lines.expect("the origin")?;
         check_origin(origin).map_err(|message| place.error(message))?;
         let (place, size) = lines.expect("the size of the tree")?;
@@ -66,11 +70,23 @@ impl Checkpoint {
     /// Reads a note and the checkpoint in it. Neither is to be believed before its signatures are verified.
     ///
     /// # Errors
-    /// The first line that is not as the formats say.
+    /// The first line, from the top, that is not as the formats say.
     pub fn from_note(bytes: &[u8]) -> Result<(Note<'_>, Checkpoint), TextError> {
-        let note = Note::parse(bytes)?;
-        let checkpoint = Checkpoint::parse(note.text())?;
-        Ok((note, checkpoint))
+        let mut lines = TextLines::new(bytes, NOTE_BYTES_MAX)?;
+        // No line of a checkpoint is empty, so the first empty line is the one before the signatures.
+        let end = bytes.windows(2).position(|pair| pair == b"\n\n").map_or(bytes.len(), |end| end + 1);
+        let text = bytes.get(..end).unwrap_or_default();
+        let checkpoint = Checkpoint::read(text)?;
+        while lines.place().byte < text.len() as u64 {
+            lines.next_text()?;
+        }
+        match lines.next_text()? {
+            Some(_) => {}
+            None => return Err(lines.place().error("the text ends where an empty line belongs")),
+        }
+        let place = lines.place();
+        signature_lines(lines.rest()).map_err(|error| error.within(place))?;
+        Ok((Note::parse(bytes)?, checkpoint))
     }
 
     /// Signs the checkpoint. The caller has made sure that no other tree of its origin and size was signed before.

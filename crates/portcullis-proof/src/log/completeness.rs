@@ -5,14 +5,16 @@
 //! the others there is the head alone. So a reader sees how many there were, and that none was dropped from the middle.
 //! That there was nothing before the first number and after the last takes a monitor, or the reader's own question.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde::Serialize;
 
 use crate::chain::Id;
 use crate::log::leaf::{KeyId, Leaf, RunHead, SignedLeaf};
 use crate::log::policy::TrustPolicy;
-use crate::log::verdict::{Evidence, LogFailure, TooMuchEvidence, verified_heads};
+use crate::log::verdict::{
+    Evidence, LogAttack, LogFailure, LoggedLeaf, NamedHead, TooMuchEvidence, verified_heads,
+};
 
 /// The most leaves that account for numbers.
 pub const ACCOUNTED_LEAVES_MAX: usize = 1 << 17;
@@ -66,6 +68,15 @@ impl Completeness {
     }
 }
 
+/// What a run of the export brings of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported<'a> {
+    /// What stands before the names of its files, when a failure names one.
+    pub folder: &'a str,
+    /// The files, which were verified with the run.
+    pub evidence: Evidence<'a>,
+}
+
 /// Holds the runs of an export against the numbers that the log knows. `evidence` is one head a number, `exported` what
 /// the runs of the export bring of the log; each of those was verified on its own. Takes time in proportion to the
 /// numbers.
@@ -76,67 +87,98 @@ pub fn complete(
     evidence: &Evidence<'_>,
     trust: &TrustPolicy,
     origin: &str,
-    exported: &[Evidence<'_>],
+    exported: &[Exported<'_>],
 ) -> Result<Completeness, TooMuchEvidence> {
     let found = evidence.leaves.len();
     if found > ACCOUNTED_LEAVES_MAX {
         let (what, limit) = ("leaves that account for numbers", ACCOUNTED_LEAVES_MAX);
         return Err(TooMuchEvidence { what, found, limit });
     }
-    let (heads, open) = match verified_heads(evidence, trust, origin) {
+    let failed =
+        |failure| Completeness { failure: Some(failure), open: None, spans: Vec::new(), unaccounted: 0 };
+    let (accounting, open) = match verified_heads(evidence, trust, origin) {
         Ok(verified) => verified,
-        Err(failure) => {
-            return Ok(Completeness {
-                failure: Some(failure),
-                open: None,
-                spans: Vec::new(),
-                unaccounted: 0,
-            });
+        Err(failure) => return Ok(failed(failure)),
+    };
+    let mut numbering = Numbering::default();
+    let exporting: Vec<NamedHead> = exported.iter().flat_map(heads_of).collect();
+    for (file, head) in accounting.iter().chain(&exporting) {
+        if let Err(failure) = numbering.add(file, head) {
+            return Ok(failed(failure));
         }
-    };
-    let numbers = exported_numbers(exported);
-    let mut accounted: BTreeMap<(KeyId, u64), BTreeMap<u64, Id>> = BTreeMap::new();
-    for head in &heads {
-        accounted.entry((head.writer, head.epoch)).or_default().insert(head.run_no, head.segment);
     }
-    let known = |number: &(KeyId, u64, u64), segment: &Id| {
-        accounted.get(&(number.0, number.1)).and_then(|numbers| numbers.get(&number.2)) == Some(segment)
+    let mut accounted: BTreeMap<(KeyId, u64), BTreeSet<u64>> = BTreeMap::new();
+    for (_, head) in &accounting {
+        accounted.entry((head.writer, head.epoch)).or_default().insert(head.run_no);
+    }
+    let numbers: HashSet<Number> = exporting.iter().map(|(_, head)| number(head)).collect();
+    let is_accounted = |(writer, epoch, run_no): &&Number| {
+        accounted.get(&(*writer, *epoch)).is_some_and(|numbers| numbers.contains(run_no))
     };
-    let unaccounted = numbers.iter().filter(|(number, segment)| !known(number, segment)).count() as u64;
+    let unaccounted = (numbers.len() - numbers.iter().filter(is_accounted).count()) as u64;
     let spans = accounted
         .iter()
         .filter_map(|((writer, epoch), accounted)| {
-            let is_exported = |number: u64| numbers.contains_key(&(*writer, *epoch, number));
+            let is_exported = |number: u64| numbers.contains(&(*writer, *epoch, number));
             span(*writer, *epoch, accounted, is_exported)
         })
         .collect();
     Ok(Completeness { failure: None, open, spans, unaccounted })
 }
 
-/// The numbers of the segments whose runs are in the export.
-fn exported_numbers(exported: &[Evidence<'_>]) -> HashMap<(KeyId, u64, u64), Id> {
-    let leaves = exported.iter().flat_map(|evidence| &evidence.leaves);
-    let heads = leaves.filter_map(|logged| match SignedLeaf::parse(logged.leaf.bytes).ok()?.leaf {
-        Leaf::Head(RunHead { writer, epoch, run_no, segment, .. }) => {
-            Some(((writer, epoch, run_no), segment))
-        }
+/// A number that a writer gave to a segment: writer, epoch, number.
+type Number = (KeyId, u64, u64);
+
+fn number(head: &RunHead) -> Number {
+    (head.writer, head.epoch, head.run_no)
+}
+
+/// The heads that a run brings, each with its file.
+fn heads_of(exported: &Exported<'_>) -> Vec<NamedHead> {
+    let head = |logged: &LoggedLeaf<'_>| match SignedLeaf::parse(logged.leaf.bytes).ok()?.leaf {
+        Leaf::Head(head) => Some((format!("{}{}", exported.folder, logged.leaf.name), head)),
         _ => None,
-    });
-    heads.collect()
+    };
+    exported.evidence.leaves.iter().filter_map(head).collect()
+}
+
+/// Which segment of which run has which number, as far as heads have said it.
+#[derive(Default)]
+struct Numbering {
+    numbers: HashMap<Number, (Id, Id)>,
+    segments: HashMap<(Id, Id), Number>,
+}
+
+impl Numbering {
+    fn add(&mut self, file: &str, head: &RunHead) -> Result<(), LogFailure> {
+        let (segment, number) = ((head.run, head.segment), number(head));
+        let fail =
+            |attack, message| Err(LogFailure { attack, file: file.to_owned(), line: None, byte: 0, message });
+        let other = *self.numbers.entry(number).or_insert(segment);
+        if other != segment {
+            let message = format!("segment `{}` has number {} of epoch {} too", other.1, number.2, number.1);
+            return fail(LogAttack::RunNumberReused, message);
+        }
+        if *self.segments.entry(segment).or_insert(number) != number {
+            let message = format!("segment `{}` has another number elsewhere", segment.1);
+            return fail(LogAttack::HeadMismatch, message);
+        }
+        Ok(())
+    }
 }
 
 fn span(
     writer: KeyId,
     epoch: u64,
-    accounted: &BTreeMap<u64, Id>,
+    accounted: &BTreeSet<u64>,
     is_exported: impl Fn(u64) -> bool,
 ) -> Option<NumberSpan> {
-    let (first, last) = (*accounted.first_key_value()?.0, *accounted.last_key_value()?.0);
-    let exported = accounted.keys().filter(|number| is_exported(**number)).count() as u64;
+    let (first, last) = (*accounted.first()?, *accounted.last()?);
+    let exported = accounted.iter().filter(|number| is_exported(**number)).count() as u64;
     let present = accounted.len() as u64;
     let mut missing_named = Vec::new();
     let mut next = first;
-    for number in accounted.keys() {
+    for number in accounted {
         let room = MISSING_NAMED_MAX.saturating_sub(missing_named.len());
         missing_named.extend((next..*number).take(room));
         next = number.saturating_add(1);

@@ -8,9 +8,11 @@
 //! README.txt                   for people; nothing vouches for it
 //! ```
 //!
+//! Of many runs each has a folder `runs/NAME/` of such files, and `log/` beside them accounts for their numbers.
+//!
 //! Names are this strict so that they mean the same everywhere: no archive and no file system is asked what a path is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::log::verdict::{Evidence, File, LogAttack, LogFailure, LoggedLeaf};
 
@@ -23,8 +25,8 @@ pub const RUNS_FOLDER: &str = "runs/";
 /// The name of the file that is for people.
 pub const README_FILE: &str = "README.txt";
 
-/// The longest name of a file below `log/` without its ending, in bytes.
-pub const EVIDENCE_NAME_BYTES_MAX: usize = 64;
+/// The longest name of a file below `log/` without its ending, and of a folder below `runs/`, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
 
 /// Files of an export, by what they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -51,12 +53,20 @@ impl<'a> ExportFiles<'a> {
     /// Sorts files out by their names.
     #[must_use]
     pub fn sort(files: &[File<'a>]) -> ExportFiles<'a> {
+        ExportFiles::sort_with(files, true)
+    }
+
+    /// Beside the folders of runs there is no run.
+    fn sort_with(files: &[File<'a>], run_belongs: bool) -> ExportFiles<'a> {
         let mut sorted = ExportFiles::default();
         let mut parts: BTreeMap<&str, Parts<'a>> = BTreeMap::new();
         let (mut export, mut readme) = (None, None);
-        for file in files {
+        // Whatever the container's order is, the same file is named first.
+        let mut files = files.to_vec();
+        files.sort_by_key(|file| file.name);
+        for file in &files {
             let place = match file.name {
-                EXPORT_FILE => &mut export,
+                EXPORT_FILE if run_belongs => &mut export,
                 README_FILE => &mut readme,
                 name if name.ends_with(".policy") || name.ends_with(".trust") => {
                     sorted.ignored.push(name);
@@ -98,7 +108,43 @@ impl<'a> ExportFiles<'a> {
 /// Name and ending of a file below `log/`.
 fn evidence_name(path: &str) -> Option<(&str, &str)> {
     let (name, ending) = path.strip_prefix("log/")?.split_once('.')?;
+    is_plain(name).then_some((name, ending))
+}
+
+/// Whether a name means the same everywhere.
+fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-    let good = (1..=EVIDENCE_NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(plain);
-    good.then_some((name, ending))
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(plain)
+}
+
+/// The files of an export of many runs, by where they are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Collection<'a> {
+    /// The folders of the runs, `runs/NAME/`, in the order of their bytes.
+    pub folders: BTreeSet<&'a str>,
+    /// What stands beside them, with [`ExportFiles::export`] none: a run belongs into a folder.
+    pub beside: ExportFiles<'a>,
+}
+
+impl<'a> Collection<'a> {
+    /// Whether files of these names are those of many runs.
+    pub fn is_one<'n>(names: impl IntoIterator<Item = &'n str>) -> bool {
+        names.into_iter().any(|name| name.starts_with(RUNS_FOLDER))
+    }
+
+    /// Sorts files out by their names. Those in the folders of runs are for [`ExportFiles::sort`].
+    #[must_use]
+    pub fn sort(files: &[File<'a>]) -> Collection<'a> {
+        let folders = files.iter().filter_map(|file| run_folder(file.name)).collect();
+        let beside: Vec<File<'a>> =
+            files.iter().filter(|file| run_folder(file.name).is_none()).copied().collect();
+        let beside = ExportFiles::sort_with(&beside, false);
+        Collection { folders, beside }
+    }
+}
+
+/// The folder of the run that a file belongs to.
+fn run_folder(path: &str) -> Option<&str> {
+    let (name, _) = path.strip_prefix(RUNS_FOLDER)?.split_once('/')?;
+    if is_plain(name) { path.get(..RUNS_FOLDER.len() + name.len() + 1) } else { None }
 }

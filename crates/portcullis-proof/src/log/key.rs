@@ -96,8 +96,14 @@ pub(super) fn check_name(name: &str) -> Result<(), KeyError> {
     Ok(())
 }
 
-/// Reads an Ed25519 public key. One under which many signatures hold for any text is refused.
+/// Reads an Ed25519 public key. One under which many signatures hold for any text is refused, and so is one that is
+/// not in its one spelling (RFC 8032 §5.1.3): programs that disagree on it would disagree on all that it signed.
 pub(super) fn public_key(bytes: &[u8; 32]) -> Result<VerifyingKey, &'static str> {
+    let [low, middle @ .., high] = bytes;
+    // A y of 2^255 - 19 or more, below the bit that is the sign of x.
+    if high & 0x7f == 0x7f && middle.iter().all(|byte| *byte == 0xff) && *low >= 0xed {
+        return Err("the public key is not in its one spelling");
+    }
     let key = VerifyingKey::from_bytes(bytes).map_err(|_| "the bytes are not an Ed25519 public key")?;
     if key.is_weak() { Err("the public key is of low order, any text would be signed") } else { Ok(key) }
 }
@@ -278,5 +284,32 @@ impl fmt::Debug for NoteSigner {
     /// Says whose key it is, and nothing of the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NoteSigner").field("verifier", &self.verifier.to_string()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of 2^255 - 256 + `low`, with the sign of x.
+    fn spelt(low: u8, sign: u8) -> [u8; 32] {
+        let mut bytes = [0xff; 32];
+        (bytes[0], bytes[31]) = (low, 0x7f | sign << 7);
+        bytes
+    }
+
+    #[test]
+    fn a_public_key_has_one_spelling() {
+        let refused = |bytes| public_key(&bytes).is_err_and(|why| why.contains("one spelling"));
+        for sign in [0, 1] {
+            assert!((0xed..=0xff).all(|low| refused(spelt(low, sign))));
+            assert!((0..0xed).all(|low| !refused(spelt(low, sign))));
+            assert!((0..0xed).any(|low| public_key(&spelt(low, sign)).is_ok()));
+        }
+        let mut smaller = spelt(0xff, 0);
+        smaller[15] = 0xfe;
+        assert!(!refused(smaller));
+        (smaller[15], smaller[31]) = (0xff, 0x3f);
+        assert!(!refused(smaller));
     }
 }

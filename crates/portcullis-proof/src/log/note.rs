@@ -154,11 +154,16 @@ impl<'a> Note<'a> {
             }
         }
         if signed.is_empty() {
-            let names: Vec<_> =
-                self.signatures.iter().take(8).map(|signature| format!("`{}`", signature.name)).collect();
-            return Err(NoteError::Unsigned { names: names.join(", ") });
+            return Err(self.unsigned());
         }
         Ok(signed)
+    }
+
+    /// That nobody signed whose word counts.
+    pub(super) fn unsigned(&self) -> NoteError {
+        let names: Vec<_> =
+            self.signatures.iter().take(8).map(|signature| format!("`{}`", signature.name)).collect();
+        NoteError::Unsigned { names: names.join(", ") }
     }
 }
 

@@ -172,18 +172,16 @@ impl Policy {
     /// Why it is not to be believed.
     pub fn check(&self, note: &Note<'_>) -> Result<Endorsed, PolicyError> {
         let checkpoint = Checkpoint::parse(note.text())?;
-        let logs = || self.logs.iter().map(|log| &log.key).filter(|key| key.name() == checkpoint.origin());
-        if logs().next().is_none() {
+        let of_origin = |key: &&VerifierKey| key.name() == checkpoint.origin();
+        let (logs, witnesses) = (self.logs.iter().map(|log| &log.key), self.witnesses.iter());
+        if !logs.clone().any(|key| of_origin(&key)) {
             return Err(PolicyError::UnknownLog { origin: checkpoint.origin().to_owned() });
         }
-        // The log first: without its signature, those of witnesses say nothing.
-        note.verify(logs().collect::<Vec<_>>())?;
-        let witnesses: Vec<_> = self.witnesses.iter().map(|witness| &witness.key).collect();
-        let signed = match note.verify(witnesses) {
-            Ok(signed) => signed,
-            Err(NoteError::Unsigned { .. }) => Vec::new(),
-            Err(error) => return Err(error.into()),
-        };
+        // One bad signature of a key in the policy condemns the note, whoever else signed it.
+        let signed = note.verify(logs.chain(witnesses.map(|witness| &witness.key)).collect::<Vec<_>>())?;
+        if !signed.iter().any(|signed| signed.time.is_none() && of_origin(&signed.key)) {
+            return Err(note.unsigned().into());
+        }
         let time = |witness: &PolicyWitness| {
             signed.iter().find(|signed| *signed.key == witness.key).and_then(|signed| signed.time)
         };

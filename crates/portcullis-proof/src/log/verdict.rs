@@ -133,8 +133,11 @@ pub fn judge(
     Ok(judge::report(evidence, trust, run))
 }
 
-/// The run heads among leaves, when all of them are in a log that the policy believes and signed by its writers; with
-/// why the trees could not be connected, where that is so.
+/// A run head and the name of its leaf.
+pub(crate) type NamedHead = (String, RunHead);
+
+/// The run heads among leaves, in the order of the log, when all of them are in a log that the policy believes and
+/// signed by its writers; with why the trees could not be connected, where that is so.
 ///
 /// # Errors
 /// The first thing that is wrong.
@@ -142,6 +145,6 @@ pub(crate) fn verified_heads(
     evidence: &Evidence<'_>,
     trust: &TrustPolicy,
     origin: &str,
-) -> Result<(Vec<RunHead>, Option<String>), LogFailure> {
+) -> Result<(Vec<NamedHead>, Option<String>), LogFailure> {
     judge::verified_heads(evidence, trust, origin)
 }

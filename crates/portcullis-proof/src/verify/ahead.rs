@@ -5,6 +5,7 @@
 
 use std::io::BufRead;
 use std::num::NonZero;
+use std::sync::OnceLock;
 use std::thread;
 
 use memchr::memchr;
@@ -181,8 +182,13 @@ fn lines<'a, T>(ahead: &'a [u8], mut taken: impl FnMut(&'a [u8]) -> Option<T>) -
 /// Reads every line; the results are in the order of the lines.
 fn read<L: Placed + Sync, R: Send>(lines: &[L], read: impl Fn(&L) -> R + Sync) -> Vec<R> {
     let bytes: usize = lines.iter().map(Placed::bytes).sum();
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
-    read_on(threads.min(bytes / THREAD_BYTES), lines, &read)
+    read_on(threads().min(bytes / THREAD_BYTES), lines, &read)
+}
+
+/// The threads that the machine has. Asking it means reading files, which takes longer than a short segment.
+fn threads() -> usize {
+    static THREADS: OnceLock<usize> = OnceLock::new();
+    *THREADS.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX))
 }
 
 fn read_on<L: Sync, R: Send>(threads: usize, lines: &[L], read: &(impl Fn(&L) -> R + Sync)) -> Vec<R> {

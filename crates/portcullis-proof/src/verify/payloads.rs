@@ -1,11 +1,28 @@
 //! The payloads of a run, given or erased, in the order of their commitments.
 
 use super::ahead::ReadPayload;
-use super::{Expect, Stop, Verifier, parse};
-use crate::chain::Digest;
+use super::{Expect, Stop, Verifier};
+use crate::chain::{Digest, Hex};
 use crate::diagnose::Place;
 use crate::export::ErasedRecord;
+use crate::hash::Sha256;
 use crate::report::Attack;
+
+/// A payload as events name it. What is kept has the same size whatever an event says.
+pub(super) struct Named {
+    /// The event that names it first.
+    pub(super) seq: u64,
+    /// Length and media type.
+    pub(super) described: Digest,
+}
+
+/// Length and media type of a payload, in a fixed size.
+pub(super) fn described(bytes: u64, media_type: &str) -> Digest {
+    let mut hash = Sha256::new();
+    hash.update(bytes.to_be_bytes());
+    hash.update(media_type);
+    Hex(hash.finish())
+}
 
 impl Verifier<'_> {
     pub(super) fn payload(&mut self, place: Place, read: ReadPayload<'_>) -> Result<(), Stop> {
@@ -22,22 +39,18 @@ impl Verifier<'_> {
             let message = format!("no event of the run names commitment `{}`", record.commitment);
             return place.fail(Attack::PayloadUnknown, None, message);
         };
-        if named.bytes != bytes || *named.media_type != *record.media_type {
-            let message = format!(
-                "{bytes} bytes of `{}`, the event says {} of `{}`",
-                record.media_type.escape_debug(),
-                named.bytes,
-                named.media_type.escape_debug()
-            );
-            return place.fail(Attack::PayloadAltered, seq, message);
+        if named.described != described(bytes, &record.media_type) {
+            let seq = named.seq;
+            let message = format!("event {seq} says another length or media type than this payload has");
+            return place.fail(Attack::PayloadAltered, Some(seq), message);
         }
         self.in_order(place, record.commitment, seq)?;
         self.payloads += 1;
         Ok(())
     }
 
-    pub(super) fn erased(&mut self, place: Place, line: &[u8]) -> Result<(), Stop> {
-        let ErasedRecord { commitment } = parse(place, line)?;
+    pub(super) fn erased(&mut self, place: Place, record: ErasedRecord) -> Result<(), Stop> {
+        let ErasedRecord { commitment } = record;
         let Some(seq) = self.named.get(&commitment).map(|named| named.seq) else {
             let message = format!("no event of the run names commitment `{commitment}`");
             return place.fail(Attack::PayloadUnknown, None, message);
@@ -59,5 +72,19 @@ impl Verifier<'_> {
         self.last_payload = Some(commitment);
         self.expect = Expect::PayloadOrEnd;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The most of them are a million; a media type may have a million bytes, too.
+    #[test]
+    fn what_is_kept_of_a_payload_has_one_size() {
+        assert!(size_of::<(Digest, Named)>() <= 72);
+        assert_eq!(described(1, "text/plain"), described(1, "text/plain"));
+        assert_ne!(described(1, "text/plain"), described(2, "text/plain"));
+        assert_ne!(described(1, "text/plain"), described(1, "text/html"));
     }
 }

@@ -14,4 +14,4 @@ mod tiles;
 mod vectors;
 mod verdicts;
 mod witnesses;
-mod world;
+pub(crate) mod world;

@@ -1,6 +1,8 @@
 //! Tests of the verifier over whole exports.
 
 #[cfg(test)]
+mod archives;
+#[cfg(test)]
 mod log;
 #[cfg(test)]
 mod properties;

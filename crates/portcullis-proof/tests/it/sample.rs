@@ -58,6 +58,7 @@ pub(crate) fn check(text: &[u8], trust: Option<&str>) -> Report {
 /// Writes an export as a gate would.
 pub(crate) struct Builder {
     out: Vec<u8>,
+    origin: &'static str,
     run: Id,
     segment: Id,
     segments: u64,
@@ -70,11 +71,17 @@ pub(crate) struct Builder {
 
 impl Builder {
     pub(crate) fn new(run: u8) -> Builder {
+        Builder::of_store(ORIGIN, run)
+    }
+
+    /// A run of another store.
+    pub(crate) fn of_store(origin: &'static str, run: u8) -> Builder {
         let mut out = Vec::new();
-        let record = ExportRecord { format: EXPORT_FORMAT.into(), origin: ORIGIN.into(), run: id(run) };
+        let record = ExportRecord { format: EXPORT_FORMAT.into(), origin: origin.into(), run: id(run) };
         write_record(&mut out, &record).unwrap();
         Builder {
             out,
+            origin,
             run: id(run),
             segment: id(0),
             segments: 0,
@@ -91,7 +98,7 @@ impl Builder {
         self.segment = id(segment);
         let (ordinal, after) = (self.segments, self.seq);
         self.link = segment_link(&SegmentStart {
-            origin: ORIGIN,
+            origin: self.origin,
             run: self.run,
             segment: self.segment,
             writer,

@@ -146,7 +146,7 @@ fn a_payload_is_what_every_event_says_of_it() {
         assert!(message.contains("differs from what event 2 says"), "{message}");
         let (attack, message) = named(media_type, bytes, false).unwrap();
         assert_eq!(attack, Attack::PayloadAltered);
-        assert!(message.contains("the event says"), "{message}");
+        assert!(message.contains("event 2 says another length or media type"), "{message}");
     }
 }
 
@@ -167,4 +167,23 @@ fn an_event_may_be_as_long_as_the_format_says() {
     };
     assert_eq!(with(0), None);
     assert_eq!(with(1), Some(Attack::LineMalformed));
+}
+
+/// A line that is too long is what it would be if it were short: no export, no line, or what follows the end.
+#[test]
+fn a_line_that_is_too_long_is_named_by_its_place() {
+    let mut run = opened(0x29);
+    run.close(SegmentState::Closed);
+    let export = run.finish();
+    let long = vec![b'x'; 65 + EVENT_BYTES_MAX + 1];
+    for end in [&b"\n"[..], b""] {
+        let line = [&long, end].concat();
+        let attack =
+            |text: &[u8]| verify(text, None).unwrap().failure.map(|found| (found.attack, found.line));
+        assert_eq!(attack(&line), Some((Attack::NotAPortcullisExport, 1)));
+        let lines = export.lines();
+        let among = [&lines[..3].concat(), &line[..]].concat();
+        assert_eq!(attack(&among), Some((Attack::LineMalformed, 4)));
+        assert_eq!(attack(&[&export.text, &line[..]].concat()), Some((Attack::TrailingData, 7)));
+    }
 }

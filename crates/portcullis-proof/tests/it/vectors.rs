@@ -2,7 +2,9 @@
 //!
 //! A change in a vector is a new version of the format. `UPDATE_VECTORS=1` writes the files anew.
 
+mod bodies;
 mod erasure;
+mod lines;
 mod meaning;
 
 use std::fs;
@@ -15,7 +17,9 @@ use portcullis_proof::{
 };
 use serde::{Deserialize, Serialize};
 
+use bodies::body_cases;
 use erasure::erasure_cases;
+use lines::line_cases;
 use meaning::meaning_cases;
 
 use crate::sample::{Builder, Export, ORIGIN, closed, id, resumed};
@@ -50,6 +54,7 @@ struct ExportVector {
 }
 
 /// A vector before its expectation is computed: expectations are stated by hand in [`cases`].
+#[derive(Clone)]
 struct Case {
     name: &'static str,
     what: &'static str,
@@ -189,6 +194,8 @@ fn cases() -> Vec<Case> {
     cases.extend(file_cases());
     cases.extend(meaning_cases());
     cases.extend(erasure_cases());
+    cases.extend(line_cases());
+    cases.extend(body_cases());
     cases
 }
 

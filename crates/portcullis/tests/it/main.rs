@@ -39,6 +39,8 @@ mod tools;
 #[cfg(test)]
 mod verify;
 #[cfg(test)]
+mod verify_inputs;
+#[cfg(test)]
 mod verify_output;
 #[cfg(test)]
 mod verify_replay;

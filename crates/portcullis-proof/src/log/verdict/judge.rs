@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::report::{LogAttack, LogFailure, LogReport};
-use super::{Evidence, File, LoggedLeaf, RunFacts, SegmentFacts};
+use super::{Evidence, File, LoggedLeaf, NamedHead, RunFacts, SegmentFacts};
 use crate::chain::{Digest, Hex, Id};
 use crate::export::SegmentState;
 use crate::log::leaf::{KeyId, Leaf, RunHead, RunState, SignedLeaf, key_id};
@@ -91,7 +91,7 @@ pub(super) fn verified_heads(
     evidence: &Evidence<'_>,
     trust: &TrustPolicy,
     origin: &str,
-) -> Result<(Vec<RunHead>, Option<String>), LogFailure> {
+) -> Result<(Vec<NamedHead>, Option<String>), LogFailure> {
     let run = RunFacts { origin, run: Hex([0; 16]), segments: Vec::new() };
     let (entries, consistency) = (Vec::new(), Vec::new());
     let mut judge = Judge { trust, run: &run, entries, consistency, endorsed: Vec::new(), connected: false };
@@ -99,7 +99,8 @@ pub(super) fn verified_heads(
     judge.check_leaves(evidence, &mut made)?;
     made.push(judge.split_view());
     let open = made.into_iter().find_map(Result::err);
-    Ok((judge.entries.iter().filter_map(|entry| entry.head().cloned()).collect(), open))
+    let named = |entry: &Entry<'_>| Some((entry.files.leaf.name.to_owned(), entry.head()?.clone()));
+    Ok((judge.entries.iter().filter_map(named).collect(), open))
 }
 
 impl<'a> Judge<'_, 'a> {

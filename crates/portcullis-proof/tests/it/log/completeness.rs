@@ -1,7 +1,9 @@
 //! An export of many runs: which numbers of a writer are there, and when that is all of them.
 
 use portcullis_proof::Hex;
-use portcullis_proof::log::completeness::{ACCOUNTED_LEAVES_MAX, Completeness, NumberSpan, complete};
+use portcullis_proof::log::completeness::{
+    ACCOUNTED_LEAVES_MAX, Completeness, Exported, NumberSpan, complete,
+};
 use portcullis_proof::log::verdict::TooMuchEvidence;
 use portcullis_proof::log::{
     Evidence, File, Leaf, LogAttack, LogFailure, LoggedLeaf, RunHead, RunState, TrustPolicy,
@@ -55,7 +57,8 @@ fn found(shown: &Scene, exported: &[(u8, u64, u8)]) -> Completeness {
     let exported = logged(exported);
     shown.with_evidence(|shown| {
         exported.with_evidence(|exported| {
-            complete(shown, &trust, ORIGIN, std::slice::from_ref(exported)).unwrap()
+            let exported = Exported { folder: "runs/a/", evidence: exported.clone() };
+            complete(shown, &trust, ORIGIN, &[exported]).unwrap()
         })
     })
 }
@@ -128,12 +131,28 @@ fn runs_that_are_not_exported_leave_it_open() {
 
 #[test]
 fn runs_that_no_head_accounts_for_are_counted() {
-    for stray in [(FIRST, 9, 0x59), (SECOND, 3, 0x51), (FIRST, 4, 0x59)] {
-        let unlike = if stray.1 == 4 { vec![HEADS[0], stray] } else { vec![HEADS[0], HEADS[1], stray] };
-        let more = found(&logged(&HEADS[..2]), &unlike);
+    for stray in [(FIRST, 9, 0x59), (SECOND, 3, 0x61)] {
+        let more = found(&logged(&HEADS[..2]), &[HEADS[0], HEADS[1], stray]);
         assert_eq!((more.unaccounted, more.holds()), (1, false), "{stray:?}");
         assert_eq!(more.spans, [span(FIRST, 3, 4)]);
     }
+}
+
+/// A writer that gives a number twice has a run to hide, wherever the second one shows.
+#[test]
+fn a_number_has_one_segment_and_a_segment_one_number() {
+    let failed = |shown: &[(u8, u64, u8)], exported: &[(u8, u64, u8)]| {
+        let report = found(&logged(shown), exported);
+        assert!(!report.holds() && report.spans.is_empty());
+        report.failure.map(|failure| (failure.attack, failure.file, failure.byte)).unwrap()
+    };
+    let twice = [HEADS[0], HEADS[1], (FIRST, 4, 0x59)];
+    let in_run = (LogAttack::RunNumberReused, "runs/a/head.leaf".to_owned(), 0);
+    assert_eq!(failed(&HEADS[..2], &twice), in_run);
+    assert_eq!(failed(&HEADS[..2], &[(FIRST, 4, 0x59)]), in_run);
+    assert_eq!(failed(&twice, &HEADS[..2]), (LogAttack::RunNumberReused, "head.leaf".to_owned(), 0));
+    let renumbered = (LogAttack::HeadMismatch, "runs/a/head.leaf".to_owned(), 0);
+    assert_eq!(failed(&HEADS[..2], &[(SECOND, 3, 0x51)]), renumbered);
 }
 
 #[test]

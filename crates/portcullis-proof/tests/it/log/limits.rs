@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use portcullis_proof::log::checkpoint::CHECKPOINT_BYTES_MAX;
-use portcullis_proof::log::files::EVIDENCE_NAME_BYTES_MAX;
+use portcullis_proof::log::files::NAME_BYTES_MAX;
 use portcullis_proof::log::key::{KEY_NAME_BYTES_MAX, TIME_MAX};
 use portcullis_proof::log::leaf::LEAF_TEXT_BYTES_MAX;
 use portcullis_proof::log::note::{NOTE_BYTES_MAX, signature_lines};
@@ -195,8 +195,8 @@ fn names_of_evidence() {
         let (leaf, proof) = (format!("log/{name}.leaf"), format!("log/{name}.tlog-proof"));
         ExportFiles::sort(&[file(&leaf), file(&proof)]).problem
     };
-    assert_eq!(problem("n".repeat(EVIDENCE_NAME_BYTES_MAX)), None);
-    assert!(problem("n".repeat(EVIDENCE_NAME_BYTES_MAX + 1)).is_some());
+    assert_eq!(problem("n".repeat(NAME_BYTES_MAX)), None);
+    assert!(problem("n".repeat(NAME_BYTES_MAX + 1)).is_some());
     assert!(problem(String::new()).is_some());
     assert_eq!(problem("az-09".to_owned()), None);
     let sorted = ExportFiles::sort(&[File { name: "log/1.consistency", bytes: b"proof" }]);

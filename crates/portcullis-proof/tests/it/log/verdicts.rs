@@ -17,7 +17,7 @@ use portcullis_proof::{Hex, Status};
 
 use super::world::{Log, Scene, Story, WRITER, enrol, head_of, leaf_key, policy_alone, read_leaf, run};
 use crate::sample::ORIGIN;
-use cases::{cases, honest, remember};
+use cases::{cases, honest, remember, texts};
 
 /// The check that finds it.
 fn check_of(attack: LogAttack) -> &'static str {
@@ -92,6 +92,14 @@ fn every_case_has_its_answer() {
     }
     // All but that of files, which is made where files have names.
     assert_eq!(named.len(), 22, "every attack is named by a case: {named:?}");
+}
+
+#[test]
+fn what_is_not_of_its_format_is_named_where_it_shows() {
+    for (case, byte) in texts::of_texts() {
+        let failure = case.scene.judge().failure.unwrap();
+        assert_eq!(failure.byte, byte, "{}: {}", case.name, failure.message);
+    }
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn malformed_requests_are_refused_with_their_place() {
         (format!("old 0\n{note}"), "line 2, byte 6: `example.com/log` is not base64"),
         (format!("old 1\n{}\n{note}", hash.repeat(64)), "line 65, byte 2841: more than 63 hashes"),
         (format!("old 0\n\n{}", note.replacen("\n1\n", "\n01\n", 1)), "line 4, byte 23: `01`"),
-        ("old 0\n\n".to_owned(), "line 3, byte 7: the note has no empty line"),
+        ("old 0\n\n".to_owned(), "line 3, byte 7: the text ends where the origin"),
         (format!("old 0\n\n{note}junk\n"), "line 8"),
     ] {
         let found = AddCheckpoint::parse(body.as_bytes()).unwrap_err().to_string();

@@ -1,15 +1,16 @@
 //! The answer over an export of many runs: each run for itself, and whether none was left out.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::path::Path;
 
-use portcullis_proof::log::completeness::{Completeness, complete};
-use portcullis_proof::log::files::RUNS_FOLDER;
-use portcullis_proof::log::{Evidence, ExportFiles, File as NamedFile};
+use portcullis_proof::log::completeness::{Completeness, Exported, complete};
+use portcullis_proof::log::files::{Collection, EXPORT_FILE, RUNS_FOLDER};
+use portcullis_proof::log::{ExportFiles, File as NamedFile, LogAttack, LogFailure};
 use portcullis_proof::{LoggedReport, Report, Status};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::{read_files, unreadable, verify_in};
+use super::{answered, read_files, unreadable, verify_in};
 use crate::archive::Archive;
 use crate::cli::Global;
 use crate::failure::Failure;
@@ -19,16 +20,45 @@ use crate::trust::Believed;
 /// Names and bytes.
 type Files = Vec<(String, Vec<u8>)>;
 
-/// Whether an archive holds many runs.
-pub(super) fn is_collection(archive: &Archive) -> bool {
-    archive.names().iter().any(|name| name.starts_with(RUNS_FOLDER))
-}
-
 /// A run of the export.
 struct Verified {
     folder: String,
     report: LoggedReport,
     files: Files,
+}
+
+/// The first thing that is wrong, with the path of its file in the export.
+#[derive(Serialize)]
+struct Wrong {
+    attack: Value,
+    file: String,
+    line: Option<u64>,
+    byte: u64,
+    seq: Option<u64>,
+    message: String,
+}
+
+impl Wrong {
+    /// A failure of the log's evidence below a folder.
+    fn logged(folder: &str, failure: &LogFailure) -> Wrong {
+        let LogFailure { attack, file, line, byte, message } = failure;
+        let (attack, file, message) = (json!(attack), format!("{folder}{file}"), message.clone());
+        Wrong { attack, file, line: *line, byte: *byte, seq: None, message }
+    }
+
+    /// What is wrong with one run.
+    fn of_run(run: &Verified) -> Option<Wrong> {
+        let logged = || Some(Wrong::logged(&run.folder, run.report.log.as_ref()?.failure.as_ref()?));
+        let Some(failure) = &run.report.export.failure else { return logged() };
+        Some(Wrong {
+            attack: json!(failure.attack),
+            file: format!("{}{EXPORT_FILE}", run.folder),
+            line: Some(failure.line),
+            byte: failure.byte,
+            seq: failure.seq,
+            message: failure.message.clone(),
+        })
+    }
 }
 
 pub(super) fn run(
@@ -37,28 +67,52 @@ pub(super) fn run(
     believed: &Believed,
     global: &Global,
 ) -> Result<u8, Failure> {
-    let inner = archive.names().iter().filter_map(|name| name.strip_prefix(RUNS_FOLDER)?.split_once('/'));
-    let folders: BTreeSet<String> = inner.map(|(folder, _)| format!("{RUNS_FOLDER}{folder}/")).collect();
+    let names = archive.names().to_vec();
+    let named: Vec<_> = names.iter().map(|name| NamedFile { name, bytes: b"" }).collect();
+    let sorted = Collection::sort(&named);
     let mut runs = Vec::new();
-    for folder in folders {
+    for folder in &sorted.folders {
         let mut files = Vec::new();
-        let report = verify_in(path, &mut archive, &folder, believed, &mut files)?;
-        runs.push(Verified { folder, report, files });
+        let report = verify_in(path, &mut archive, folder, believed, &mut files)?;
+        runs.push(Verified { folder: (*folder).to_owned(), report, files });
     }
+    let first = runs.first().ok_or_else(|| unreadable(path, "it has no run"))?;
     let mut files = Vec::new();
-    read_files(&mut archive, "", |name| !name.starts_with(RUNS_FOLDER), &mut files)?;
-    let numbers = numbers(path, &runs, &files, believed)?;
-    let status = status(&runs, numbers.as_ref());
-    tell(path, status, &runs, numbers.as_ref(), global)?;
-    Ok(Report {
-        status,
-        ..runs
-            .into_iter()
-            .next()
-            .map(|run| run.report.export)
-            .ok_or_else(|| unreadable(path, "it has no run"))?
-    }
-    .exit_code())
+    read_files(
+        &mut archive,
+        "",
+        |name| !sorted.folders.iter().any(|folder| name.starts_with(folder)),
+        &mut files,
+    )?;
+    let numbers = match &sorted.beside.problem {
+        None => numbers(path, &runs, &files, believed)?,
+        Some(_) => None,
+    };
+    let wrong = sorted.beside.problem.as_ref().map(|problem| Wrong::logged("", problem));
+    let wrong = wrong.or_else(|| runs.iter().find_map(Wrong::of_run)).or_else(|| together(&runs));
+    let in_numbers = || Some(Wrong::logged("", numbers.as_ref()?.failure.as_ref()?));
+    let wrong = wrong.or_else(in_numbers);
+    let status = status(&runs, wrong.is_some(), numbers.as_ref());
+    let code = Report { status, ..first.report.export.clone() }.exit_code();
+    answered(code, tell(path, status, wrong.as_ref(), &runs, numbers.as_ref(), global))
+}
+
+/// What is wrong with runs that are good each for itself: one that stands twice, or is of another store.
+fn together(runs: &[Verified]) -> Option<Wrong> {
+    let origin = runs.first()?.report.export.origin.as_deref();
+    let mut known = HashSet::new();
+    runs.iter().find_map(|run| {
+        let export = &run.report.export;
+        let (attack, line, message) = if export.origin.as_deref() != origin {
+            (LogAttack::WrongOrigin, Some(1), "the run is of another store than the first one")
+        } else if !known.insert(export.run) {
+            (LogAttack::FilesMismatched, None, "the run stands in the export twice")
+        } else {
+            return None;
+        };
+        let (file, message) = (EXPORT_FILE.to_owned(), message.to_owned());
+        Some(Wrong::logged(&run.folder, &LogFailure { attack, file, line, byte: 0, message }))
+    })
 }
 
 /// Without a policy, nobody's word on the numbers can be believed.
@@ -73,32 +127,23 @@ fn numbers(
         return Ok(None);
     };
     let named: Vec<_> = files.iter().map(|(name, bytes)| NamedFile { name, bytes }).collect();
-    let sorted = ExportFiles::sort(&named);
-    if let Some(failure) = sorted.problem {
-        return Ok(Some(Completeness {
-            failure: Some(failure),
-            open: None,
-            spans: Vec::new(),
-            unaccounted: 0,
-        }));
-    }
     let of_runs: Vec<Vec<NamedFile<'_>>> = runs
         .iter()
         .map(|run| run.files.iter().map(|(name, bytes)| NamedFile { name, bytes }).collect())
         .collect();
-    let exported: Vec<Evidence<'_>> = of_runs.iter().map(|files| ExportFiles::sort(files).evidence).collect();
-    let found =
-        complete(&sorted.evidence, policy, origin, &exported).map_err(|error| unreadable(path, error))?;
+    let exported: Vec<Exported<'_>> = runs
+        .iter()
+        .zip(&of_runs)
+        .map(|(run, files)| Exported { folder: &run.folder, evidence: ExportFiles::sort(files).evidence })
+        .collect();
+    let evidence = Collection::sort(&named).beside.evidence;
+    let found = complete(&evidence, policy, origin, &exported).map_err(|error| unreadable(path, error))?;
     Ok(Some(found))
 }
 
-fn status(runs: &[Verified], numbers: Option<&Completeness>) -> Status {
+fn status(runs: &[Verified], is_wrong: bool, numbers: Option<&Completeness>) -> Status {
     let all = |status| runs.iter().all(|run| run.report.status == status);
-    let origins: BTreeSet<_> = runs.iter().map(|run| run.report.export.origin.as_deref()).collect();
-    let invalid = runs.iter().any(|run| run.report.status == Status::Invalid)
-        || numbers.is_some_and(|numbers| numbers.failure.is_some())
-        || origins.len() > 1;
-    if invalid {
+    if is_wrong {
         Status::Invalid
     } else if all(Status::Valid) && numbers.is_some_and(Completeness::holds) {
         Status::Valid
@@ -110,6 +155,7 @@ fn status(runs: &[Verified], numbers: Option<&Completeness>) -> Status {
 fn tell(
     path: &Path,
     status: Status,
+    wrong: Option<&Wrong>,
     runs: &[Verified],
     numbers: Option<&Completeness>,
     global: &Global,
@@ -119,13 +165,22 @@ fn tell(
         let of_runs: Vec<_> =
             runs.iter().map(|run| json!({"folder": run.folder, "report": run.report})).collect();
         out.json(&json!({
-            "record": "verification-of-many", "file": path, "status": status, "runs": of_runs,
-            "numbers": numbers,
+            "record": "verification-of-many", "file": path, "status": status, "failure": wrong,
+            "runs": of_runs, "numbers": numbers,
         }))?;
         return out.finish();
     }
     let (word, style) = word(status);
-    out.line(format_args!("{style}{word}{style:#}"))?;
+    match wrong {
+        None => out.line(format_args!("{style}{word}{style:#}"))?,
+        Some(Wrong { attack, file, line, byte, message, .. }) => {
+            let attack = attack.as_str().unwrap_or_default();
+            let line = line.map_or_else(String::new, |line| format!(", line {line}"));
+            out.line(format_args!("{style}{word} {attack}{style:#}"))?;
+            out.line(format_args!("  at `{}`{line}, byte {byte}", clean_line(file)))?;
+            out.line(format_args!("  {}", clean_line(message)))?;
+        }
+    }
     for run in runs {
         let (word, style) = self::word(run.report.status);
         let report = &run.report;
@@ -138,6 +193,7 @@ fn tell(
         out.line(format_args!("  {} {style}{word:<10}{style:#}  {why}", clean_line(name)))?;
     }
     match numbers {
+        None if wrong.is_some() => {}
         None => {
             let faint = out::FAINT;
             out.line(format_args!(
@@ -150,13 +206,8 @@ fn tell(
 }
 
 fn tell_numbers(numbers: &Completeness, out: &mut Out) -> Result<(), Failure> {
-    if let Some(failure) = &numbers.failure {
-        out.line(format_args!(
-            "  numbers     {BAD}{}{BAD:#} in `{}`",
-            failure.attack,
-            clean_line(&failure.file)
-        ))?;
-        return out.line(format_args!("              {}", clean_line(&failure.message)));
+    if numbers.failure.is_some() {
+        return out.line(format_args!("  numbers     {BAD}cannot be believed{BAD:#}"));
     }
     for span in &numbers.spans {
         let style = if span.missing == 0 && span.withheld == 0 { GOOD } else { NOTICE };

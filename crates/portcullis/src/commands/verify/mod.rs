@@ -1,15 +1,15 @@
 //! `portcullis verify`: checks an export offline.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
-use portcullis_proof::log::files::EXPORT_FILE;
+use portcullis_proof::log::files::{Collection, EXPORT_FILE};
 use portcullis_proof::log::{ExportFiles, File as NamedFile};
-use portcullis_proof::{LoggedReport, verify_sorted};
+use portcullis_proof::{LoggedReport, verify_sorted, verify_unlogged};
 use serde::Serialize;
 
-use crate::archive::Archive;
+use crate::archive::{Archive, ZIP_MAGIC};
 use crate::bundle::BundleArg;
 use crate::cli::Global;
 use crate::exit;
@@ -44,7 +44,7 @@ that somebody kept elsewhere. Neither may come with the export.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The export: an archive, a folder, or the text of a run; `-` for standard input
+    /// The export: an archive, a folder, or the text of a run; `-` for such a text on standard input
     file: PathBuf,
     /// What to believe: a trust policy or a trust file; once for each
     #[arg(long, value_name = "FILE")]
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let replay = if args.replay { Some(replay::Replay::open(&args.file, &args.bundle)?) } else { None };
     let archive = if args.file == Path::new("-") { None } else { Archive::open(&args.file)? };
     let report = match archive {
-        Some(archive) if many::is_collection(&archive) => {
+        Some(archive) if Collection::is_one(archive.names().iter().map(String::as_str)) => {
             if replay.is_some() {
                 return Err(Failure::usage("verdicts are computed for one run at a time")
                     .help("`portcullis export RUN -o run.zip` exports one run"));
@@ -85,12 +85,41 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             return many::run(&args.file, archive, &believed, global);
         }
         Some(mut archive) => verify_in(&args.file, &mut archive, "", &believed, &mut Vec::new())?,
-        None => match &replay {
-            Some(replay) => judge(&args.file, replay.text()?, &ExportFiles::default(), &believed)?,
-            None => verify_text(&args.file, &believed)?,
-        },
+        None => {
+            let text = match &replay {
+                Some(replay) => replay.text()?,
+                None => text(&args.file)?,
+            };
+            judge(&args.file, text, &ExportFiles::default(), &believed)?
+        }
     };
+    let mut code = portcullis_proof::Report { status: report.status, ..report.export.clone() }.exit_code();
     let mut out = Out::new();
+    let mut told = tell(args, &report, &believed, &mut out, global);
+    // Of what was tampered with, nothing follows.
+    if let Some(replay) = replay.filter(|_| code != exit::NO) {
+        let found = replay.compare()?;
+        code = found.code(code);
+        told = told.and_then(|()| replay.tell(&found, &mut out, global));
+    }
+    answered(code, told.and_then(|()| out.finish()))
+}
+
+/// The answer stands, whether or not somebody reads it to its end.
+fn answered(code: u8, told: Result<(), Failure>) -> Result<u8, Failure> {
+    match told {
+        Ok(()) | Err(Failure::OutputClosed) => Ok(code),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn tell(
+    args: &Args,
+    report: &LoggedReport,
+    believed: &Believed,
+    out: &mut Out,
+    global: &Global,
+) -> Result<(), Failure> {
     if global.json {
         // The answer is the one over both.
         let export = portcullis_proof::Report { status: report.status, ..report.export.clone() };
@@ -100,27 +129,27 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             report: &export,
             log: report.log.as_ref(),
             ignored: &report.ignored,
-        })?;
+        })
     } else {
-        show::report(&report, &believed, &mut out)?;
+        show::report(report, believed, out)
     }
-    let code = portcullis_proof::Report { status: report.status, ..report.export }.exit_code();
-    let code = match replay {
-        // Of what was tampered with, nothing follows.
-        Some(replay) if code != exit::NO => replay.run(code, &mut out, global)?,
-        _ => code,
-    };
-    out.finish()?;
-    Ok(code)
 }
 
-/// The text of a run alone.
-fn verify_text(path: &Path, believed: &Believed) -> Result<LoggedReport, Failure> {
-    if path == Path::new("-") {
-        return judge(path, io::stdin().lock(), &ExportFiles::default(), believed);
+/// The text of a run alone. An archive is read from its end, which a pipe does not have before it is over.
+fn text(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
+    let mut reader: Box<dyn BufRead> = if path == Path::new("-") {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(BufReader::new(File::open(path).map_err(|error| unreadable(path, error))?))
+    };
+    let mut start = Vec::new();
+    let length = ZIP_MAGIC.len() as u64;
+    reader.by_ref().take(length).read_to_end(&mut start).map_err(|error| unreadable(path, error))?;
+    if start == ZIP_MAGIC {
+        return Err(unreadable(path, "an archive cannot be read from a pipe")
+            .help("store it as a file, and give its name"));
     }
-    let file = File::open(path).map_err(|error| unreadable(path, error))?;
-    judge(path, BufReader::new(file), &ExportFiles::default(), believed)
+    Ok(Box::new(io::Cursor::new(start).chain(reader)))
 }
 
 /// The run below a folder of an archive. `files` gets what the log says of it.
@@ -138,10 +167,17 @@ fn verify_in(
         return Err(unreadable(path, format!("there is no `{folder}{EXPORT_FILE}` in it"))
             .help("`portcullis export RUN -o run.zip` makes such an archive"));
     }
-    judge(path, archive.reader(&format!("{folder}{EXPORT_FILE}"))?, &sorted, believed)
+    let export = format!("{folder}{EXPORT_FILE}");
+    let report = judge(path, archive.reader(&export)?, &sorted, believed)?;
+    if report.export.failure.is_some() {
+        // It was not read to its end, and a damaged archive has no answer, wherever the damage is.
+        archive.check(&export)?;
+    }
+    Ok(report)
 }
 
-/// Reads the files below a folder, all but the run itself, by their names in it.
+/// Reads the files below a folder by their names in it: those of the log; of all others only whether the archive is
+/// sound there.
 fn read_files(
     archive: &mut Archive,
     folder: &str,
@@ -150,7 +186,14 @@ fn read_files(
 ) -> Result<(), Failure> {
     for name in archive.names().to_vec() {
         let Some(inner) = name.strip_prefix(folder).filter(|inner| wanted(inner)) else { continue };
-        let bytes = if inner == EXPORT_FILE { Vec::new() } else { archive.read(&name)? };
+        let bytes = if inner.starts_with("log/") {
+            archive.read(&name)?
+        } else {
+            if inner != EXPORT_FILE {
+                archive.check(&name)?;
+            }
+            Vec::new()
+        };
         files.push((inner.to_owned(), bytes));
     }
     Ok(())
@@ -166,10 +209,7 @@ fn judge(
     let heads = believed.heads.as_ref();
     match &believed.policy {
         Some(policy) => verify_sorted(export, sorted, heads, policy).map_err(|error| unreadable(path, error)),
-        None => {
-            let export = portcullis_proof::verify(export, heads).map_err(|error| unreadable(path, error))?;
-            Ok(LoggedReport { status: export.status, export, log: None, ignored: Vec::new() })
-        }
+        None => verify_unlogged(export, sorted, heads).map_err(|error| unreadable(path, error)),
     }
 }
 

@@ -41,7 +41,7 @@ struct Line<'c> {
 
 /// What came of it.
 #[derive(Default)]
-struct Found {
+pub(super) struct Found {
     begin: Option<RunOpened>,
     same: usize,
     /// What did not come out as recorded.
@@ -53,8 +53,9 @@ impl Replay {
     pub(super) fn open(path: &Path, bundle: &BundleArg) -> Result<Self, Failure> {
         let opened = bundle.open()?;
         let unreadable = |error: io::Error| super::unreadable(path, error);
-        let source = if path == Path::new("-") {
-            Source::stream(io::stdin().lock()).map_err(unreadable)?
+        let is_file = || std::fs::metadata(path).is_ok_and(|kind| kind.is_file() || kind.is_dir());
+        let source = if path == Path::new("-") || !is_file() {
+            Source::stream(super::text(path)?).map_err(unreadable)?
         } else if let Some(mut archive) = Archive::open(path)? {
             match archive.names().iter().any(|name| name == EXPORT_FILE) {
                 true => Source::stream(archive.reader(EXPORT_FILE)?).map_err(unreadable)?,
@@ -72,8 +73,8 @@ impl Replay {
         self.source.open().map_err(|error| super::unreadable(&self.path, error))
     }
 
-    /// Computes the verdicts, and says what came of it; the exit code of both answers, of which `verified` is one.
-    pub(super) fn run(&self, verified: u8, out: &mut Out, global: &Global) -> Result<u8, Failure> {
+    /// Computes the verdicts.
+    pub(super) fn compare(&self) -> Result<Found, Failure> {
         let pipeline = Arc::new(portcullis_session::policy::pipeline());
         // Tools that the bundle does not know were unknown then, too.
         let options = Options { policy: None, strict_tools: true };
@@ -88,6 +89,11 @@ impl Replay {
             ControlFlow::Continue(())
         })
         .map_err(|error| super::unreadable(&self.path, error))?;
+        Ok(found)
+    }
+
+    /// Says what came of it.
+    pub(super) fn tell(&self, found: &Found, out: &mut Out, global: &Global) -> Result<(), Failure> {
         let (differ, lacking) = (found.differ(), found.others.len() - found.differ());
         if global.json {
             for comparison in &found.others {
@@ -100,15 +106,10 @@ impl Replay {
                 "recorded_bundle": found.begin.as_ref().map(|begin| begin.bundle),
                 "configuration": configuration::digest(bundle),
                 "recorded_configuration": found.begin.as_ref().and_then(|begin| begin.configuration),
-            }))?;
+            }))
         } else {
-            self.show(&found, out)?;
+            self.show(found, out)
         }
-        Ok(match (differ, lacking) {
-            (1.., _) => exit::NO,
-            (0, 1..) => exit::INCOMPLETE,
-            (0, 0) => verified,
-        })
     }
 
     fn show(&self, found: &Found, out: &mut Out) -> Result<(), Failure> {
@@ -168,6 +169,15 @@ impl Replay {
 }
 
 impl Found {
+    /// The exit code of both answers, of which `verified` is one.
+    pub(super) fn code(&self, verified: u8) -> u8 {
+        match (self.differ(), self.others.len() - self.differ()) {
+            (1.., _) => exit::NO,
+            (0, 1..) => exit::INCOMPLETE,
+            (0, 0) => verified,
+        }
+    }
+
     fn differ(&self) -> usize {
         let differs = |one: &&Comparison| matches!(one.outcome, Outcome::Differs | Outcome::Follows { .. });
         self.others.iter().filter(differs).count()

@@ -1,5 +1,6 @@
 //! Scenes, each with the answer that every verifier gives.
 
+pub(crate) mod texts;
 mod writers;
 
 use portcullis_proof::export::SegmentState;
@@ -409,7 +410,8 @@ fn of_logs() -> Vec<Case> {
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    sound().into_iter().chain(of_logs()).chain(writers::of_writers()).collect()
+    let texts = texts::of_texts().into_iter().map(|(case, _)| case);
+    sound().into_iter().chain(of_logs()).chain(writers::of_writers()).chain(texts).collect()
 }
 
 fn proof_file(index: u64, path: &[portcullis_proof::Digest], note: &str) -> Vec<u8> {
