@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::authority::{self, AuthoritySettings};
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, nearest};
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
@@ -17,6 +17,7 @@ use super::{
     Scores, VerificationSettings, activities, contracts, credentials, escalation, flow, ledger, loops,
     monitors, policies, read_effects, scores, verification,
 };
+use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder};
@@ -27,6 +28,7 @@ use crate::limits::{
     POLICIES_MAX, TOOLS_MAX,
 };
 use crate::policy::RuntimePolicy;
+use crate::principal::Attribute;
 use crate::tool::{ArgsSchema, Registry, SEED_TYPES, Tool};
 use crate::verdict::Verdict;
 
@@ -43,6 +45,12 @@ pub(super) struct Placed<T> {
     pub(super) value: T,
     /// A diagnostic at its place, waiting for a message.
     pub(super) place: Diagnostic,
+}
+
+/// An attribute of a credential.
+pub(super) struct GivenAttribute {
+    pub(super) name: Placed<String>,
+    pub(super) value: Attribute,
 }
 
 #[derive(Default)]
@@ -69,6 +77,7 @@ struct Main {
     policy: Option<Placed<String>>,
     approvals: ApprovalTimes,
     credentials: Vec<Placed<Credential>>,
+    credential_attributes: Vec<GivenAttribute>,
     effects: EffectSettings,
     ledger: LedgerSettings,
     loops: LoopSettings,
@@ -194,9 +203,22 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
                     .did_you_mean(path, known),
             );
         }
-        // READMEs, pictures and the like may lie about.
-        _ => {}
+        (folder, extension) => diagnostics.extend(misspelt_ending(path, text, folder, extension)),
     }
+}
+
+/// READMEs, pictures and the like may lie about. A file whose ending is nearly the one that its folder is read for was
+/// meant to be read.
+fn misspelt_ending(path: &str, text: &str, folder: &str, extension: Option<&str>) -> Option<Diagnostic> {
+    let ending = match folder {
+        "access" => "cedar",
+        "tests" => "md",
+        "tools" | "policies" | "plans" | "tables" | "functions" | "activities" => "toml",
+        _ => return None,
+    };
+    let wrong = extension.filter(|extension| nearest(extension, &[ending]).is_some())?;
+    let message = format!("files of `{folder}/` end in `.{ending}`, and this one in `.{wrong}`");
+    Some(Diagnostic::new(path, text, 0..0, message).help("rename it; as it is, nothing in it counts"))
 }
 
 fn with_table<T>(
@@ -239,8 +261,8 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     }
     approvals.request_ttl_s = table.integer("approval_request_ttl_s", 1).unwrap_or(approvals.request_ttl_s);
     approvals.grant_ttl_s = table.integer("approval_grant_ttl_s", 1).unwrap_or(approvals.grant_ttl_s);
-    let credentials =
-        table.tables("credential").into_iter().filter_map(|table| credentials::read(file, table)).collect();
+    let (credentials, credential_attributes): (Vec<_>, Vec<_>) =
+        table.tables("credential").into_iter().filter_map(|table| credentials::read(file, table)).unzip();
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));
     let access = table.table("access").map(|table| read_effects::access(file, table));
     let ledger = table.table("ledger").map(ledger::read);
@@ -270,6 +292,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         policy,
         approvals,
         credentials,
+        credential_attributes: credential_attributes.into_iter().flatten().collect(),
     }
 }
 
@@ -317,12 +340,12 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
     let enabled = table.boolean("enabled").unwrap_or(true);
     let inferred = table.boolean("inferred").unwrap_or(false);
     let args = table.json("args");
-    let effects = table.string_map("effects").unwrap_or_default();
+    let effects = table.entries("effects").unwrap_or_default();
     let span = table.span.clone();
     table.finish();
-    for effect in effects.values().filter(|effect| !EFFECTS.contains(&effect.as_str())) {
-        let message = format!("`{effect}` is not an effect");
-        file.report(file.at(span.clone(), message).did_you_mean(effect, EFFECTS));
+    for (_, effect) in effects.iter().filter(|(_, effect)| !EFFECTS.contains(&effect.value.as_str())) {
+        let message = format!("`{}` is not an effect", effect.value);
+        file.report(file.at(effect.span.clone(), message).did_you_mean(&effect.value, EFFECTS));
     }
     let schema = args.as_ref().map_or_else(|| json!({"type": "object"}), |field| field.value.clone());
     let args = match ArgsSchema::compile(&schema) {
@@ -331,6 +354,20 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
             file.report(file.at(args.map_or(span, |field| field.span), format!("`args` is {message}")));
             return None;
         }
+    };
+    // An effect of an argument that no call has is an effect that nobody reads.
+    let declared = args.declared_arguments();
+    for (argument, _) in &effects {
+        if let Some(known) = declared.as_ref().filter(|known| !known.contains(argument.value.as_str())) {
+            let message =
+                format!("`effects` speaks of the argument `{}`, which `args` does not have", argument.value);
+            let known = known.iter().copied();
+            file.report(file.at(argument.span.clone(), message).did_you_mean(&argument.value, known));
+        }
+    }
+    let effect = |(argument, effect): (Field<String>, Field<String>)| EffectArgument {
+        argument: argument.value,
+        effect: effect.value,
     };
     let (name, tool_type) = (name?, tool_type?);
     let place = file.at(name.span, "");
@@ -345,7 +382,7 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
         trusted,
         excise,
         enabled,
-        effects: effects.into_iter().map(|(argument, effect)| EffectArgument { argument, effect }).collect(),
+        effects: effects.into_iter().map(effect).collect(),
         inferred,
         args,
     };
@@ -432,6 +469,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
             diagnostics.push(unknown("runtime policy", &wanted, &names));
         }
     }
+    check_attributes(&main, !parts.access.is_empty(), diagnostics);
     let unread_tools = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("tools/"));
     let tool_names: Vec<&str> =
         parts.tools.iter().flat_map(|tool| [tool.value.name.as_str(), tool.value.id.as_str()]).collect();
@@ -486,6 +524,57 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         tool_places,
         authority_entries,
     })
+}
+
+/// Attributes of credentials against those that `[access]` declares. Where nothing is declared and no policy written,
+/// nothing can depend on them.
+fn check_attributes(main: &Main, has_policies: bool, diagnostics: &mut Vec<Diagnostic>) {
+    let declared = &main.access.attributes;
+    if declared.is_empty() && !has_policies {
+        return;
+    }
+    for GivenAttribute { name, value } in &main.credential_attributes {
+        let mut diagnostic = name.place.clone();
+        let fits = declared.get(&name.value).map(|type_| {
+            let fits = matches!(
+                (value, type_),
+                (Attribute::Boolean(_), AttributeType::Boolean)
+                    | (Attribute::Integer(_), AttributeType::Integer | AttributeType::Decimal)
+                    | (Attribute::Text(_), AttributeType::Text)
+            );
+            (fits, type_)
+        });
+        match fits {
+            Some((true, _)) => {}
+            Some((false, type_)) => {
+                diagnostic.message = format!(
+                    "the attribute `{}` must be {}, as `[access] attributes` says",
+                    name.value,
+                    a_value_of(*type_)
+                );
+                diagnostics.push(diagnostic);
+            }
+            None => {
+                diagnostic.message =
+                    format!("the attribute `{}` is not declared in `[access] attributes`", name.value);
+                let known: Vec<&str> = declared.keys().map(String::as_str).collect();
+                diagnostics.push(match known.is_empty() {
+                    true => {
+                        diagnostic.help(format!("declare it: attributes = {{ {} = \"text\" }}", name.value))
+                    }
+                    false => diagnostic.did_you_mean(&name.value, known),
+                });
+            }
+        }
+    }
+}
+
+const fn a_value_of(type_: AttributeType) -> &'static str {
+    match type_ {
+        AttributeType::Boolean => "true or false",
+        AttributeType::Integer | AttributeType::Decimal => "a whole number",
+        AttributeType::Text => "a string",
+    }
 }
 
 fn check_names(what: &str, activities: &[(Activity, Diagnostic)], diagnostics: &mut Vec<Diagnostic>) {
