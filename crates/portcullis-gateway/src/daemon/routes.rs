@@ -14,7 +14,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::body::Frame;
 use portcullis_contracts::verify::documents_given;
-use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope};
+use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope, Place};
 use portcullis_core::finding::SpanEdit;
 use portcullis_core::id::ApprovalId;
 use portcullis_core::label::Label;
@@ -126,6 +126,8 @@ async fn open(
     for folder in [place.and_then(|p| p.workspace.as_deref()), place.and_then(|p| p.home.as_deref())] {
         check_folder("place", folder)?;
     }
+    // Where the gate's own state lies is its own word, never a client's.
+    let gate = Some(shared.home.path().display().to_string());
     let request = GateOpenRun {
         identity,
         surface: request.surface,
@@ -134,7 +136,7 @@ async fn open(
         bundle: request.bundle.map(Into::into),
         resume: request.resume,
         rejoin: request.rejoin,
-        place: request.place,
+        place: Some(Place { gate, ..request.place.unwrap_or_default() }),
     };
     let gate = Arc::clone(&shared.gate);
     let opened =
