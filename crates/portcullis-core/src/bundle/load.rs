@@ -15,13 +15,13 @@ use super::toml_table::{Field, File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
     Scores, VerificationSettings, activities, contracts, credentials, escalation, flow, ledger, loops,
-    monitors, policies, read_effects, scores, verification,
+    monitors, policies, read_effects, scores, tools, verification,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder};
-use crate::infer::{EFFECTS, EffectArgument, TOOL_TYPES};
+use crate::infer::TOOL_TYPES;
 use crate::keywords::KeywordIndex;
 use crate::limits::{
     ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, NAME_BYTES_MAX, PLAN_STEPS_MAX,
@@ -29,7 +29,7 @@ use crate::limits::{
 };
 use crate::policy::RuntimePolicy;
 use crate::principal::Attribute;
-use crate::tool::{ArgsSchema, Registry, SEED_TYPES, Tool};
+use crate::tool::{Registry, SEED_TYPES, Tool};
 use crate::verdict::Verdict;
 
 const MAIN_FILE: &str = "portcullis.toml";
@@ -147,7 +147,7 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
             parts.monitors = Some(monitors::read(path, text, diagnostics));
         }
         ("tools", Some("toml")) => {
-            parts.tools.extend(with_table(path, text, diagnostics, read_tools).unwrap_or_default());
+            parts.tools.extend(with_table(path, text, diagnostics, tools::read).unwrap_or_default());
         }
         ("policies", Some("toml")) => {
             for (policy, types) in with_table(path, text, diagnostics, policies::read).unwrap_or_default() {
@@ -318,75 +318,6 @@ pub(super) fn name_field(
         }
         name => name,
     }
-}
-
-fn read_tools(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<Placed<Tool>> {
-    table.tables("tool").into_iter().filter_map(|table| read_tool(file, table)).collect()
-}
-
-fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> {
-    let name = name_field(file, &mut table, "name");
-    let id = table.string("id");
-    let tool_type = name_field(file, &mut table, "type");
-    let description = table.string("description").map(|field| field.value).unwrap_or_default();
-    let side_effecting = table.boolean("side_effecting");
-    if side_effecting.is_none() {
-        table.missing("side_effecting");
-    }
-    let risk = table.fraction("risk").unwrap_or(0.5);
-    let cost_micros = table.millionths("cost").unwrap_or(0);
-    let trusted = table.boolean("trusted").unwrap_or(false);
-    let excise = table.boolean("excise").unwrap_or(true);
-    let enabled = table.boolean("enabled").unwrap_or(true);
-    let inferred = table.boolean("inferred").unwrap_or(false);
-    let args = table.json("args");
-    let effects = table.entries("effects").unwrap_or_default();
-    let span = table.span.clone();
-    table.finish();
-    for (_, effect) in effects.iter().filter(|(_, effect)| !EFFECTS.contains(&effect.value.as_str())) {
-        let message = format!("`{}` is not an effect", effect.value);
-        file.report(file.at(effect.span.clone(), message).did_you_mean(&effect.value, EFFECTS));
-    }
-    let schema = args.as_ref().map_or_else(|| json!({"type": "object"}), |field| field.value.clone());
-    let args = match ArgsSchema::compile(&schema) {
-        Ok(args) => args,
-        Err(message) => {
-            file.report(file.at(args.map_or(span, |field| field.span), format!("`args` is {message}")));
-            return None;
-        }
-    };
-    // An effect of an argument that no call has is an effect that nobody reads.
-    let declared = args.declared_arguments();
-    for (argument, _) in &effects {
-        if let Some(known) = declared.as_ref().filter(|known| !known.contains(argument.value.as_str())) {
-            let message =
-                format!("`effects` speaks of the argument `{}`, which `args` does not have", argument.value);
-            let known = known.iter().copied();
-            file.report(file.at(argument.span.clone(), message).did_you_mean(&argument.value, known));
-        }
-    }
-    let effect = |(argument, effect): (Field<String>, Field<String>)| EffectArgument {
-        argument: argument.value,
-        effect: effect.value,
-    };
-    let (name, tool_type) = (name?, tool_type?);
-    let place = file.at(name.span, "");
-    let value = Tool {
-        id: id.map_or_else(|| name.value.clone(), |id| id.value),
-        name: name.value,
-        tool_type: tool_type.value,
-        description,
-        side_effecting: side_effecting?,
-        risk,
-        cost_micros,
-        trusted,
-        excise,
-        enabled,
-        effects: effects.into_iter().map(effect).collect(),
-        inferred,
-        args,
-    };
-    Some(Placed { value, place })
 }
 
 type PlanParts = (Placed<Plan>, Vec<Placed<String>>);

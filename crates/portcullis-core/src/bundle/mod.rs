@@ -32,6 +32,7 @@ mod read_effects;
 mod scores;
 mod settings;
 mod toml_table;
+mod tools;
 mod verification;
 
 use std::collections::BTreeMap;

@@ -231,8 +231,8 @@ impl Comparison {
         if !self.parts.is_empty() {
             let style = if loosened > 0 { bad } else { good };
             out.line(format_args!(
-                "{} of the bundle: {style}{loosened} loosened{style:#}; recorded calls show only what they reached",
-                count(self.parts.len(), "part differs", "parts differ")
+                "{}, {style}{loosened} loosened{style:#}; recorded calls show only what they reached",
+                count(self.parts.len(), "part of the bundles differs", "parts of the bundles differ")
             ))?;
         }
         if self.unmatched > 0 {
