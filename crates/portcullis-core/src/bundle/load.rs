@@ -216,7 +216,9 @@ fn misspelt_ending(path: &str, text: &str, folder: &str, extension: Option<&str>
         "tools" | "policies" | "plans" | "tables" | "functions" | "activities" => "toml",
         _ => return None,
     };
-    let wrong = extension.filter(|extension| nearest(extension, &[ending]).is_some())?;
+    // What editors leave behind ends in a tilde.
+    let near = |extension: &&str| !extension.ends_with('~') && nearest(extension, &[ending]).is_some();
+    let wrong = extension.filter(near)?;
     let message = format!("files of `{folder}/` end in `.{ending}`, and this one in `.{wrong}`");
     Some(Diagnostic::new(path, text, 0..0, message).help("rename it; as it is, nothing in it counts"))
 }

@@ -238,7 +238,8 @@ fn what_only_looks_like_such_a_mistake_loads() {
         Bundle::load(&files(&[
             ("portcullis.toml", &main),
             ("access/README.md", "x"),
-            ("tools/notes.txt", "x")
+            ("tools/notes.txt", "x"),
+            ("policies/p.toml~", "x")
         ]))
         .is_ok()
     );

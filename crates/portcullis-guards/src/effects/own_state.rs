@@ -33,7 +33,8 @@ const SWEEP: &str = "effects/own-state/sweep";
 /// ## Does not cover
 /// Programs that read the files by themselves, symbolic links, and an approver's token that was put elsewhere under a
 /// name of its own (`PORTCULLIS_APPROVER_TOKEN_FILE`): put its place into `secrets` of `[effects]`. Sweeps of runs that
-/// were not recorded by a daemon: only it knows where its state folder lies. Exclusions on a command line.
+/// were not recorded by a daemon: only it knows where its state folder lies. Sweeps from a relative folder where the run
+/// has no working directory. Exclusions on a command line are not read, so that such a call is held with them, too.
 ///
 /// ## Configuration
 /// None: no bundle grants the gate's own tokens.

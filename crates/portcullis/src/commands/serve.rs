@@ -23,7 +23,7 @@ Examples:
 
 `portcullis mcp`, `approvals` and `runs` start it when it is not running. It ends in good order on SIGTERM or \
 SIGINT. The bundle that is named with --bundle is the state folder's from then on, whoever starts the daemon; the file \
-`bundle` in it names it, and without the file the shipped bundle is served. A second daemon for the same state folder \
+`bundle.path` in it names it, and without the file the shipped bundle is served. A second daemon for the same state folder \
 leaves at once: with exit code 0 where the folder is served as asked, with 1 where another bundle is.";
 
 /// Serve the gate: own the store, listen on the socket and, where asked, on HTTP

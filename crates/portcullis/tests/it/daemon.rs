@@ -275,7 +275,7 @@ fn a_state_folder_keeps_its_bundle() {
     let gone = state.run(&["serve"]);
     assert_eq!(gone.code, 3);
     assert!(gone.stderr.contains("delete the file"), "{}", gone.stderr);
-    fs::remove_file(state.home().join("bundle")).unwrap();
+    fs::remove_file(state.home().join("bundle.path")).unwrap();
     assert_eq!(state.run(&["runs", "list"]).code, 0);
     assert!(in_force().contains("the shipped bundle"), "{}", in_force());
 }
