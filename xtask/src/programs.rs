@@ -1,9 +1,10 @@
 //! `cargo xtask programs`: what some tests want of the machine, and say `SKIPPED` without.
 //!
 //! `strace` makes system calls fail or be the last one. Go and its library of transparent logs
-//! (`golang.org/x/mod/sumdb/tlog`) read what we publish. A Debian machine that runs us as root with `CI=true` gets what
-//! it lacks of them from its own packages: 83 MB to download, 457 MB on the disk, nearly all of it Go. Everywhere else
-//! nothing is installed, and it is said which tests will be skipped.
+//! (`golang.org/x/mod/sumdb/tlog`) read what we publish. `cvc5` proves and disproves that access policies are narrower. A
+//! Debian machine that runs us as root with `CI=true` gets what it lacks of them from its own packages: 92 MB to download,
+//! 487 MB on the disk, nearly all of it Go. Everywhere else nothing is installed, and it is said which tests will be
+//! skipped.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ struct Wanted {
     tests: &'static str,
 }
 
-const WANTED: [Wanted; 2] = [
+const WANTED: [Wanted; 3] = [
     Wanted {
         what: "strace",
         packages: &["strace"],
@@ -31,6 +32,12 @@ const WANTED: [Wanted; 2] = [
         is_there: go,
         tests: "`go` of portcullis-ledger",
     },
+    Wanted {
+        what: "the solver cvc5",
+        packages: &["cvc5"],
+        is_there: cvc5,
+        tests: "the proofs of portcullis-prove, `proofs_cover_the_whole_bundle` of portcullis",
+    },
 ];
 
 /// Where Debian puts the library; the test looks there.
@@ -42,6 +49,10 @@ fn strace() -> bool {
 
 fn go() -> bool {
     Program::new("go").args(["version"]).answer().is_some() && Path::new(TLOG).is_dir()
+}
+
+fn cvc5() -> bool {
+    Program::new("cvc5").args(["--version"]).answer().is_some()
 }
 
 /// Installs what is missing where that is ours to do, and says what will be skipped elsewhere.

@@ -8,6 +8,7 @@ use cedar_policy_core::validator::{ValidationError, ValidationResult};
 use portcullis_core::bundle::{Bundle, Diagnostic, nearest};
 use portcullis_core::effect::{EFFECT_ATTRIBUTES, ResourceKind};
 
+use crate::lint::roles;
 use crate::policy::Policy;
 use crate::schema::{self, RUN_ATTRIBUTES, Shape, TOOL_ATTRIBUTES};
 use crate::uid::LEVELS_MAX;
@@ -201,9 +202,12 @@ fn attribute_names(bundle: &Bundle) -> BTreeSet<String> {
     names
 }
 
-/// Names in a policy that no resource can have: tools that nobody knows, paths that are not normalised.
+/// Names in a policy that no resource can have: tools and activities that nobody knows, paths and hosts that are not
+/// normalised; and names that are nearly those that the bundle lists. A table or role that is like none of those listed is
+/// a lint: catalogues need not be complete.
 pub(crate) fn literals(bundle: &Bundle, policy: &Policy, found: &mut Vec<Diagnostic>) {
     let Some(source) = bundle.access.files.get(&policy.file) else { return };
+    let listed = Listed::of(bundle);
     let condition = policy.template.condition();
     let uids = condition.subexpressions().filter_map(|part| match part.expr_kind() {
         ExprKind::Lit(Literal::EntityUID(uid)) => Some(uid),
@@ -220,7 +224,92 @@ pub(crate) fn literals(bundle: &Bundle, policy: &Policy, found: &mut Vec<Diagnos
             && let Some(problem) = path_problem(name)
         {
             found.push(at(format!("no path is ever called `{name}`: {problem}")));
+        } else if (type_ == schema::type_name(ResourceKind::Host) || type_ == "Domain")
+            && let Some(problem) = host_problem(name)
+        {
+            found.push(at(format!("no host is ever called `{name}`: {problem}")));
+        } else if let Some((what, known)) = listed.names(&type_)
+            && !known.contains(name)
+        {
+            let all: Vec<&str> = known.iter().map(String::as_str).collect();
+            let near = nearest(name, &all);
+            let diagnostic = at(format!("there is no {what} `{name}`"));
+            match near {
+                Some(near) => found.push(diagnostic.help(format!(
+                    "did you mean `{near}`? If both are meant, list `{name}` in the bundle as well"
+                ))),
+                None if what == "activity" => found.push(diagnostic.did_you_mean(name, all)),
+                None => {}
+            }
         }
+    }
+}
+
+/// Names that the bundle lists, of kinds of which it may list all.
+struct Listed {
+    tables: BTreeSet<String>,
+    columns: BTreeSet<String>,
+    roles: BTreeSet<String>,
+    activities: BTreeSet<String>,
+}
+
+impl Listed {
+    fn of(bundle: &Bundle) -> Self {
+        let tables = &bundle.effects.tables;
+        let columns = tables
+            .iter()
+            .flat_map(|(table, of)| of.columns.iter().map(move |column| format!("{table}.{column}")));
+        Self {
+            columns: columns.collect(),
+            tables: tables.keys().cloned().collect(),
+            roles: roles(bundle).into_iter().map(str::to_owned).collect(),
+            activities: activities(bundle),
+        }
+    }
+
+    /// What is listed of entities of a type, with the word for one; none where nothing is.
+    fn names(&self, type_: &str) -> Option<(&'static str, &BTreeSet<String>)> {
+        let kind = |kind| type_ == schema::type_name(kind);
+        let (what, names) = if type_ == "Role" {
+            ("role", &self.roles)
+        } else if kind(ResourceKind::Table) {
+            ("table", &self.tables)
+        } else if kind(ResourceKind::Column) {
+            ("column", &self.columns)
+        } else if kind(ResourceKind::Activity) {
+            ("activity", &self.activities)
+        } else {
+            return None;
+        };
+        (!names.is_empty()).then_some((what, names))
+    }
+}
+
+/// What a task is that names none of the bundle's activities, as the reader of effects has it.
+const OTHER_ACTIVITY: &str = "other";
+
+/// Activities that a task can be, where the bundle has any.
+fn activities(bundle: &Bundle) -> BTreeSet<String> {
+    let listed: BTreeSet<String> =
+        bundle.effects.activities.iter().map(|activity| activity.name.clone()).collect();
+    match listed.is_empty() {
+        true => listed,
+        false => listed.into_iter().chain([OTHER_ACTIVITY.to_owned()]).collect(),
+    }
+}
+
+/// Why a host is not as hosts of effects are.
+fn host_problem(host: &str) -> Option<&'static str> {
+    if host.contains("://") || host.contains('/') {
+        Some("name the host alone, without scheme and path")
+    } else if host.chars().any(char::is_uppercase) {
+        Some("write it in lower case")
+    } else if host.ends_with('.') && host.len() > 1 {
+        Some("leave the last dot out")
+    } else if host.contains('*') {
+        Some("a name is no pattern; `in Domain::\"example.com\"` means that host and all below")
+    } else {
+        None
     }
 }
 

@@ -49,7 +49,7 @@ pub use bounds::{BRACKETS_MAX, DOTS_MAX, OPERATORS_MAX};
 pub use compile::{AccessCompiler, POLICIES_MAX};
 pub use guard::AccessGuard;
 pub use lint::lint;
-pub use permission::Permission;
+pub use permission::{Permission, Through};
 pub use schema::schema_text;
 
 /// Rules of findings that no policy names.

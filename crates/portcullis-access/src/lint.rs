@@ -281,7 +281,7 @@ impl Lints<'_> {
 }
 
 /// The roles that credentials give.
-fn roles(bundle: &Bundle) -> BTreeSet<&str> {
+pub(crate) fn roles(bundle: &Bundle) -> BTreeSet<&str> {
     let given = bundle.credentials.iter().flat_map(|credential| &credential.principal.roles);
     given.map(|role| bundle.access.role_aliases.get(role).unwrap_or(role).as_str()).collect()
 }

@@ -13,6 +13,24 @@ use portcullis_core::verdict::Verdict;
 use crate::Access;
 use crate::policy::Policy;
 
+/// From which verdict on a request counts as let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Through {
+    /// It passes without anybody being asked.
+    Passes,
+    /// It passes, or a person may let it pass.
+    MayBeGranted,
+}
+
+impl Through {
+    fn lets(self, verdict: Verdict) -> bool {
+        match self {
+            Self::Passes => verdict.permits(),
+            Self::MayBeGranted => verdict < Verdict::Deny,
+        }
+    }
+}
+
 /// The access policies of a bundle for tools that know nothing of decisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Permission {
@@ -25,11 +43,11 @@ pub struct Permission {
 }
 
 impl Access {
-    /// What the policies let pass. `bundle` is the one they were compiled from.
-    pub fn permission(&self, bundle: &Bundle) -> Permission {
+    /// What the policies let through. `bundle` is the one they were compiled from.
+    pub fn permission(&self, bundle: &Bundle, through: Through) -> Permission {
         let mut out = Permission { policies: String::new(), ids: Vec::new(), may_fail: Vec::new() };
         let condition = |policy: &Policy| policy.template.condition().to_string();
-        let permits = |policy: &&Policy| !policy.forbids && policy.decision.permits();
+        let permits = |policy: &&Policy| !policy.forbids && through.lets(policy.decision);
         let permitting: Vec<String> = self.policies.iter().filter(permits).map(condition).collect();
         let unless: String =
             permitting.iter().map(|condition| format!("\nunless {{ {condition} }}")).collect();
@@ -38,18 +56,18 @@ impl Access {
                 out.may_fail.push(policy.id.clone());
             }
             let when = format!("when {{ {} }}", condition(policy));
-            match (policy.forbids, policy.decision.permits()) {
+            match (policy.forbids, through.lets(policy.decision)) {
                 (false, true) => out.add("permit", &when, &policy.id),
                 (true, false) => out.add("forbid", &when, &policy.id),
                 // A permit that withholds does so where none is weaker, even if everything else may pass.
-                (false, false) if bundle.access.default.permits() => {
+                (false, false) if through.lets(bundle.access.default) => {
                     out.add("forbid", &format!("{when}{unless}"), &policy.id);
                 }
                 // What only withholds changes nothing where nothing passes; what only warns never does.
                 (false, false) | (true, true) => {}
             }
         }
-        if bundle.access.default == Verdict::Allow {
+        if through.lets(bundle.access.default) {
             out.add("permit", "", "the default");
         }
         out

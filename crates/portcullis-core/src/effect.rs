@@ -214,6 +214,7 @@ pub const RESOURCE_ATTRIBUTES: &[(ResourceKind, &[AttributeMeta])] = &[
                 Boolean,
                 "runs by itself later, or decides what an agent may do: git hooks, settings of editors and agents",
             ),
+            always("gate", Boolean, "belongs to the gate itself: its tokens, its keys, its store"),
             always("temporary", Boolean, "lies in a folder for temporary files"),
             always("device", Boolean, "is a harmless device such as /dev/null"),
             always("glob", Boolean, "stands for several paths"),
@@ -291,6 +292,7 @@ pub const EFFECT_ATTRIBUTES: &[AttributeMeta] = &[
     always("remote", Boolean, "on another machine"),
     always("upload", Boolean, "a file's content leaves with it"),
     always("history", Boolean, "rewrites or discards recorded history"),
+    always("sweeps_gate", Boolean, "with everything below, where the gate's own tokens and keys lie below"),
 ];
 
 /// A thing that is touched.

@@ -332,6 +332,10 @@ pub struct Place {
     /// The home folder, absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<String>,
+    /// The state folder of the gate that judges the run, absolute. The gate says it, never its client. Older
+    /// records do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
 }
 
 /// Body of `config`.

@@ -1,7 +1,9 @@
 //! The tool registry: what the agent may be able to do, and how each tool is classified.
 
+mod references;
+
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +11,7 @@ use jsonschema::PatternOptions;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value, json};
 
-use crate::infer::EffectArgument;
+use crate::infer::{EffectArgument, words_of};
 
 /// The tool types of seed 000 §2. Operators add their own by using them.
 pub const SEED_TYPES: [&str; 6] =
@@ -46,6 +48,27 @@ pub struct Tool {
     pub args: ArgsSchema,
 }
 
+impl Tool {
+    /// The argument in which a call says which files a search is to leave out, if the schema declares one.
+    pub fn exclusion_argument(&self) -> Option<&str> {
+        let properties = self.args.as_value().get("properties")?.as_object()?;
+        let leaves_out = |name: &str| {
+            words_of(name).iter().any(|word| {
+                matches!(
+                    word.as_str(),
+                    "exclude" | "excludes" | "excluded" | "exclusions" | "ignore" | "ignores" | "ignored"
+                )
+            })
+        };
+        let takes_patterns = |property: &Value| {
+            matches!(property.get("type").and_then(Value::as_str), None | Some("string" | "array"))
+        };
+        let (name, _) =
+            properties.iter().find(|(name, property)| leaves_out(name) && takes_patterns(property))?;
+        Some(name)
+    }
+}
+
 /// The arguments schema of a tool, compiled once.
 #[derive(Clone)]
 pub struct ArgsSchema {
@@ -75,11 +98,17 @@ impl ArgsSchema {
     /// refused, patterns run in linear time.
     pub fn compile(schema: &Value) -> Result<Self, String> {
         let full = if is_full_schema(schema) { schema.clone() } else { from_property_map(schema)? };
+        references::check(&full)?;
         let validator = jsonschema::options()
             .with_pattern_options(PatternOptions::regex())
             .build(&full)
             .map_err(|error| format!("not a usable schema: {error}"))?;
         Ok(Self { schema: full, validator: std::sync::Arc::new(validator) })
+    }
+
+    /// The arguments that calls may have; none if they may have others than those that the schema names.
+    pub fn declared_arguments(&self) -> Option<BTreeSet<&str>> {
+        references::declared_arguments(&self.schema)
     }
 
     /// Accepts any object.

@@ -11,6 +11,7 @@
 
 mod control;
 pub(crate) mod glob;
+pub(crate) mod own;
 mod secret;
 
 use std::borrow::Cow;
@@ -83,14 +84,16 @@ fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Reso
             let other = Normal::of(&spelling, surroundings);
             secret::is_secret(&glob::taken_apart(&other.components), other.absolute, surroundings)
         });
+    let own = own::by_name(&parts);
     let inside = workspace.is_some_and(in_folder);
     let temporary = TEMPORARY.iter().any(|folder| in_folder(folder));
     let name = if foreign { visible(cut.to_owned()) } else { visible(normal.name()) };
     let device = resolved && !glob && (DEVICES.contains(&name.as_str()) || is_standard_stream(&mut normal));
     Resource::new(ResourceKind::Path, name)
         .with("inside", inside)
-        .with("secret", secret)
+        .with("secret", secret || own == own::Own::Secret)
         .with("control", control::is_control(&parts))
+        .with("gate", own != own::Own::Nothing)
         .with("temporary", temporary)
         .with("device", device)
         .with("glob", glob)

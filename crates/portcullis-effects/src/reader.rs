@@ -24,16 +24,25 @@ impl EffectReader for Reader {
     fn read(&self, bundle: &Bundle, run: &RunState, action: &Action) -> Effects {
         let Some(name) = action.tool.as_deref() else { return Effects::none() };
         let surroundings = Surroundings::of(bundle, run, action);
-        let registry = &bundle.registry;
-        // Nearly every call is of a tool that is known and has no arguments but those that are written down.
-        if let (Some(plans), Value::Object(arguments)) = (Plans::of(registry), &action.arguments)
-            && let Some(plan) = plans.get(registry, name)
-            && let Some(named) = named(plan, arguments)
-        {
-            return follow(plan, &named, arguments, &surroundings);
+        let effects = read_by_plan(bundle, name, action, &surroundings);
+        match run.place().and_then(|place| place.gate.as_deref()) {
+            Some(folder) => path::own::mark(effects, folder, bundle.registry.get(name), &action.arguments),
+            None => effects,
         }
-        read_call(registry.get(name), name, &action.arguments, &surroundings)
     }
+}
+
+/// The effects of a call, by the plan of its tool where there is one.
+fn read_by_plan(bundle: &Bundle, name: &str, action: &Action, surroundings: &Surroundings<'_>) -> Effects {
+    let registry = &bundle.registry;
+    // Nearly every call is of a tool that is known and has no arguments but those that are written down.
+    if let (Some(plans), Value::Object(arguments)) = (Plans::of(registry), &action.arguments)
+        && let Some(plan) = plans.get(registry, name)
+        && let Some(named) = named(plan, arguments)
+    {
+        return follow(plan, &named, arguments, surroundings);
+    }
+    read_call(registry.get(name), name, &action.arguments, surroundings)
 }
 
 /// The effects of a call of the tool `name`, which is `tool` where the bundle knows it.

@@ -4,6 +4,7 @@
 //! gate.sock                    the socket
 //! daemon.lock                  held by the daemon while it lives
 //! daemon.pid  daemon.log       for people
+//! bundle.path                  the folder of the bundle that it is served with; missing: the shipped one
 //! ledger/                      the store, and what its transparency log remembers
 //! log/                         the log as it is published
 //! keys/                        what the log and its writers sign with
@@ -117,6 +118,12 @@ impl Home {
     #[must_use]
     pub fn log(&self) -> PathBuf {
         self.0.join("daemon.log")
+    }
+
+    /// Names the bundle that the folder is served with.
+    #[must_use]
+    pub fn bundle(&self) -> PathBuf {
+        self.0.join("bundle.path")
     }
 
     /// The store.

@@ -11,6 +11,7 @@ pub mod demo_server;
 mod fetch;
 pub mod governance;
 pub mod home;
+pub mod home_bundle;
 pub mod hook;
 pub mod init;
 mod kept;

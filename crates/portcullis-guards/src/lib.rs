@@ -34,6 +34,7 @@ pub fn catalogue() -> Vec<Box<dyn Guard>> {
         Box::new(input::intent::InputIntent),
         Box::new(input::injection::InputInjection),
         Box::new(trajectory::violations::Violations),
+        Box::new(effects::own_state::OwnState),
         Box::new(trajectory::drift::Drift),
         Box::new(escalation::table::EscalationTable),
         Box::new(flow::authority::Authority),

@@ -5,6 +5,8 @@
 //! finds a request that the new policies permit and the old ones do not, or shows that there is none.
 //!
 //! What is proved is about the policies: all requests that fit the schema, whatever the effect reader makes of a call.
+//! The rest of a bundle (limits, tools, how arguments are read) is compared part by part, since a proof about policies
+//! says nothing of it: [`outside`].
 
 use std::path::Path;
 use std::process::Stdio;
@@ -13,8 +15,9 @@ use std::time::Duration;
 use cedar_policy::{Authorizer, PolicySet, Schema};
 use cedar_policy_symcc::solver::LocalSolver;
 use cedar_policy_symcc::{CedarSymCompiler, CompiledPolicySet, Env};
+pub use portcullis_access::Through;
 use portcullis_access::{Access, Permission};
-use portcullis_core::bundle::Bundle;
+use portcullis_core::bundle::{Bundle, Difference, Direction};
 use tokio::process::Command;
 
 /// The solver's program, as Debian's package `cvc5` installs it.
@@ -51,6 +54,8 @@ pub enum Proof {
     },
     /// They do.
     Counterexample {
+        /// What became of it: it passes, or a person may let it pass where it was denied before.
+        through: Through,
         /// A request that passes now and did not before, with what must be known of it.
         request: String,
         /// The new bundle's policies that let it pass.
@@ -71,9 +76,22 @@ pub enum Proof {
 /// Proves that `new` permits nothing that `old` denied, or finds a request. Both bundles are loaded with their access
 /// policies; `solver` is the program, [`SOLVER`] as a rule.
 pub fn prove_narrowing(old: &Bundle, new: &Bundle, solver: &Path, times: Times) -> Proof {
+    let mut asked = 0;
+    // What a person may let pass now and nobody could before is more than was permitted, too.
+    for through in [Through::Passes, Through::MayBeGranted] {
+        match prove(old, new, through, solver, times) {
+            Proof::Proved { questions } => asked += questions,
+            other => return other,
+        }
+    }
+    Proof::Proved { questions: asked }
+}
+
+fn prove(old: &Bundle, new: &Bundle, through: Through, solver: &Path, times: Times) -> Proof {
     let proved = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("prove".to_owned()).stack_size(STACK_BYTES);
-        let work = || prepare(old, new).map_or_else(|why| why, |question| run(&question, solver, times));
+        let work =
+            || prepare(old, new, through).map_or_else(|why| why, |question| run(&question, solver, times));
         thread.spawn_scoped(scope, work).map(std::thread::ScopedJoinHandle::join)
     });
     match proved {
@@ -83,11 +101,20 @@ pub fn prove_narrowing(old: &Bundle, new: &Bundle, solver: &Path, times: Times) 
     }
 }
 
+/// What differs outside the access policies and allows more, or may: no proof about policies covers it.
+pub fn outside(old: &Bundle, new: &Bundle) -> Vec<Difference> {
+    let differences = old.differences(new).into_iter();
+    differences
+        .filter(|found| !found.access && matches!(found.direction, Direction::Loosened | Direction::Changed))
+        .collect()
+}
+
 fn unknown(why: &str) -> Proof {
     Proof::Unknown { why: why.to_owned() }
 }
 
 struct Question {
+    through: Through,
     schema: Schema,
     old: PolicySet,
     new: PolicySet,
@@ -96,9 +123,9 @@ struct Question {
 }
 
 /// Brings both bundles under one schema.
-fn prepare(old: &Bundle, new: &Bundle) -> Result<Question, Proof> {
-    let (old_access, old_permits) = permission(old)?;
-    let (new_access, new_permits) = permission(new)?;
+fn prepare(old: &Bundle, new: &Bundle, through: Through) -> Result<Question, Proof> {
+    let (old_access, old_permits) = permission(old, through)?;
+    let (new_access, new_permits) = permission(new, through)?;
     if old_access.schema_text() != new_access.schema_text() {
         return Err(unknown(
             "the bundles differ in tools or attributes, so their policies speak of different things; make tools and \
@@ -119,15 +146,21 @@ fn prepare(old: &Bundle, new: &Bundle) -> Result<Question, Proof> {
     let parse = |permission: &Permission| -> Result<PolicySet, Proof> {
         permission.policies.parse().map_err(|error| unknown(&format!("the policies: {error}")))
     };
-    Ok(Question { schema, old: parse(&old_permits)?, new: parse(&new_permits)?, ids: new_permits.ids })
+    Ok(Question {
+        through,
+        schema,
+        old: parse(&old_permits)?,
+        new: parse(&new_permits)?,
+        ids: new_permits.ids,
+    })
 }
 
-fn permission(bundle: &Bundle) -> Result<(Access, Permission), Proof> {
+fn permission(bundle: &Bundle, through: Through) -> Result<(Access, Permission), Proof> {
     let access = Access::compile(bundle).map_err(|mistakes| {
         let first = mistakes.first().map(ToString::to_string).unwrap_or_default();
         unknown(&format!("the access policies do not load: {first}"))
     })?;
-    let permission = access.permission(bundle);
+    let permission = access.permission(bundle, through);
     Ok((access, permission))
 }
 
@@ -202,7 +235,7 @@ fn counterexample(question: &Question, found: &Env) -> Proof {
     policies.sort();
     let mut request = found.to_string();
     request.truncate(request.floor_char_boundary(REQUEST_BYTES_MAX));
-    Proof::Counterexample { request, policies }
+    Proof::Counterexample { through: question.through, request, policies }
 }
 
 #[cfg(test)]

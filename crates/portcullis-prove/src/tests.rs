@@ -11,11 +11,15 @@ fn bundle(default: &str, policies: &str) -> Bundle {
     let main = format!(
         "version = 1\npolicy = 'p'\n[access]\ndefault = '{default}'\nattributes = {{ age = 'integer' }}\n"
     );
+    bundle_of(&main, policies)
+}
+
+fn bundle_of(main: &str, policies: &str) -> Bundle {
     let policy =
         "[[policy]]\nname = 'p'\nallowed_types = ['QUERY_DB']\nmax_steps = 9\nmax_side_effects = 9\n";
     let tools = "[[tool]]\nname = 'query'\ntype = 'QUERY_DB'\nside_effecting = false\n";
     let files: BTreeMap<String, Vec<u8>> = [
-        ("portcullis.toml", main.as_str()),
+        ("portcullis.toml", main),
         ("policies/p.toml", policy),
         ("tools/t.toml", tools),
         ("access/a.cedar", policies),
@@ -68,7 +72,7 @@ fn a_widening_is_shown_with_the_policy_that_widens() {
         [(READ, wider.as_str()), ("@decision(\"review\") permit (principal, action, resource);", &wider)]
     {
         match prove(("deny", old), ("deny", new)) {
-            Proof::Counterexample { request, policies } => {
+            Proof::Counterexample { request, policies, .. } => {
                 assert!(!policies.is_empty());
                 assert!(request.contains("Action::\"read\""), "{request}");
             }
@@ -78,6 +82,39 @@ fn a_widening_is_shown_with_the_policy_that_widens() {
     let milder = "@decision(\"warn\") forbid (principal, action, resource is Path);";
     let proof = prove(("allow", "forbid (principal, action, resource is Path);"), ("allow", milder));
     assert!(matches!(proof, Proof::Counterexample { .. }), "{proof:?}");
+}
+
+/// A person decides now where nobody could before.
+#[test]
+fn a_milder_level_is_shown() {
+    if !solver_is_there() {
+        return;
+    }
+    let denied = "forbid (principal, action, resource is Path);";
+    let held = format!("@decision(\"review\") {denied}");
+    match prove(("allow", denied), ("allow", &held)) {
+        Proof::Counterexample { through: Through::MayBeGranted, .. } => {}
+        other => panic!("{other:?}"),
+    }
+    let proof = prove(("allow", &held), ("allow", denied));
+    assert!(matches!(proof, Proof::Proved { .. }), "{proof:?}");
+    let proof = prove(("deny", READ), ("review", READ));
+    assert!(matches!(proof, Proof::Counterexample { through: Through::MayBeGranted, .. }), "{proof:?}");
+}
+
+#[test]
+fn what_lies_outside_of_a_proof_is_named() {
+    let strict = bundle("deny", READ);
+    let main = |more: &str| {
+        format!(
+            "version = 1\npolicy = 'p'\n{more}[access]\ndefault = 'deny'\nattributes = {{ age = 'integer' }}\n"
+        )
+    };
+    let loose = bundle_of(&main("mode = 'observe'\nunknown_tools = 'allow'\n"), READ);
+    let parts: Vec<String> = outside(&strict, &loose).into_iter().map(|part| part.part).collect();
+    assert_eq!(parts, ["mode", "unknown_tools"]);
+    assert_eq!(outside(&strict, &bundle("deny", "")), [], "access policies are what is proved");
+    assert_eq!(outside(&loose, &strict), [], "stricter parts need no proof");
 }
 
 #[test]

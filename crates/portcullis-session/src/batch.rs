@@ -7,7 +7,7 @@ use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef}
 use portcullis_core::memory::{Reading, Texts};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{Refusal, StoredPayload};
-use portcullis_trajectory::redact::redact;
+use portcullis_trajectory::redact::{Redacted, redact, redact_own};
 
 use crate::env::Env;
 
@@ -44,7 +44,7 @@ pub(crate) struct BatchBuilder<'e> {
     env: &'e mut dyn Env,
     at: Timestamp,
     seq: u64,
-    /// Whether secrets are kept from the store.
+    /// Whether secrets are kept from the store; the gate's own always are.
     redacts: bool,
     batch: Batch,
 }
@@ -97,9 +97,8 @@ impl<'e> BatchBuilder<'e> {
             payloads: BTreeMap::new(),
             body,
         };
-        if self.redacts {
-            event.each_text(&mut note_secrets);
-        }
+        let redacts = self.redacts;
+        event.each_text(&mut |text| note_secrets(text, redacts));
         for (name, media_type, bytes) in payloads.into_iter().flatten() {
             // The memory of the run sees what was there, the store what may be kept.
             let (stored, media_type) = match String::from_utf8(bytes) {
@@ -135,10 +134,7 @@ impl<'e> BatchBuilder<'e> {
 
     /// A text as it is stored, with its media type, which says how many secrets it has lost.
     fn stored(&self, text: &str, media_type: &str) -> (Vec<u8>, String) {
-        if !self.redacts {
-            return (text.as_bytes().to_vec(), media_type.to_owned());
-        }
-        let redacted = redact(text);
+        let redacted = redacted(text, self.redacts);
         let media_type = match redacted.secrets {
             0 => media_type.to_owned(),
             secrets => format!("{media_type}; {REDACTED}={secrets}"),
@@ -156,9 +152,14 @@ impl<'e> BatchBuilder<'e> {
     }
 }
 
+/// A text as it may be stored, by a bundle that keeps secrets from the store or does not.
+fn redacted(text: &str, redacts: bool) -> Redacted<'_> {
+    if redacts { redact(text) } else { redact_own(text) }
+}
+
 /// Puts a note in place of each secret in a text of an event.
-pub(crate) fn note_secrets(text: &mut String) {
-    if let Cow::Owned(noted) = redact(text).text {
+pub(crate) fn note_secrets(text: &mut String, redacts: bool) {
+    if let Cow::Owned(noted) = redacted(text, redacts).text {
         *text = noted;
     }
 }

@@ -5,14 +5,31 @@
 use std::collections::BTreeMap;
 
 use portcullis_access::{AccessCompiler, AccessGuard};
-use portcullis_core::bundle::{Bundle, Diagnostic};
+use portcullis_core::bundle::{Bundle, Compiled, Compiler, Diagnostic};
 use portcullis_core::guard::Guard;
 use portcullis_core::pipeline::Pipeline;
 use portcullis_trajectory::memory::{MonitorCompiler, RememberRun};
 
+use crate::cases::CaseFile;
+
 /// Loads a bundle from its files with all its parts made ready; see [`Bundle::load`].
 pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
-    Bundle::load_with(files, &[&AccessCompiler, &MonitorCompiler])
+    Bundle::load_with(files, &[&AccessCompiler, &MonitorCompiler, &CaseReader])
+}
+
+/// Reads the tests of a bundle: one that cannot be read would test nothing.
+#[derive(Debug)]
+struct CaseReader;
+
+impl Compiler for CaseReader {
+    fn compile(&self, bundle: &Bundle) -> Result<Option<Compiled>, Vec<Diagnostic>> {
+        let mistakes: Vec<Diagnostic> = bundle
+            .tests
+            .iter()
+            .filter_map(|(path, text)| Some(CaseFile::parse(text).err()?.diagnostic(path, text)))
+            .collect();
+        if mistakes.is_empty() { Ok(None) } else { Err(mistakes) }
+    }
 }
 
 /// All guards in their declared order.

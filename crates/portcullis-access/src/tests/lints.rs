@@ -56,12 +56,12 @@ fn each_lint_fires() {
             "never-matches 1:1 `clinic-1` never applies: its conditions are always false",
         ),
         (
-            format!("permit (principal, {read}) when {{ resource in Table::\"labs\" }};"),
-            "unknown-name 1:85 `clinic-1` names the table `labs`, which the bundle does not know",
+            format!("permit (principal, {read}) when {{ resource in Table::\"surgery\" }};"),
+            "unknown-name 1:85 `clinic-1` names the table `surgery`, which the bundle does not know",
         ),
         (
-            format!("permit (principal, {read}) when {{ resource == Column::\"lab.labnam\" }};"),
-            "unknown-name 1:85 `clinic-1` names the column `lab.labnam`, which the bundle does not know",
+            format!("permit (principal, {read}) when {{ resource == Column::\"surgery.room\" }};"),
+            "unknown-name 1:85 `clinic-1` names the column `surgery.room`, which the bundle does not know",
         ),
     ] {
         let found = lints("deny", &policies);

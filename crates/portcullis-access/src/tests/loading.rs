@@ -55,6 +55,25 @@ fn a_mistake_names_its_place_and_the_nearest_valid_name() {
             "access/clinic.cedar:1:40: there is no tool `qeury` (did you mean `query`?)",
         ),
         (
+            "forbid (principal, action, resource in Table::\"labs\");",
+            "access/clinic.cedar:1:40: there is no table `labs` (did you mean `lab`? If both are meant, list `labs` in \
+             the bundle as well)",
+        ),
+        (
+            "forbid (principal, action, resource == Column::\"lab.labnam\");",
+            "access/clinic.cedar:1:40: there is no column `lab.labnam` (did you mean `lab.labname`? If both are meant, \
+             list `lab.labnam` in the bundle as well)",
+        ),
+        (
+            "forbid (principal, action, resource == Host::\"Example.com\");",
+            "access/clinic.cedar:1:40: no host is ever called `Example.com`: write it in lower case",
+        ),
+        (
+            "forbid (principal, action, resource in Domain::\"*.example.com\");",
+            "access/clinic.cedar:1:40: no host is ever called `*.example.com`: a name is no pattern; `in \
+             Domain::\"example.com\"` means that host and all below",
+        ),
+        (
             "forbid (principal, action, resource in Path::\"/etc/\");",
             "access/clinic.cedar:1:40: no path is ever called `/etc/`: leave the last `/` out; `in` means the \
              folder and all below",

@@ -11,11 +11,15 @@
 //! ```
 
 use super::Credential;
-use super::load::{Placed, name_field};
+use super::load::{GivenAttribute, Placed, name_field, placed};
 use super::toml_table::{File, Table};
 use crate::principal::{CredentialKind, Principal};
 
-pub(super) fn read(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Credential>> {
+/// A credential, and its attributes with their places.
+pub(super) fn read(
+    file: &File<'_>,
+    mut table: Table<'_, '_>,
+) -> Option<(Placed<Credential>, Vec<GivenAttribute>)> {
     let span = table.span.clone();
     let token = table.string("token_sha256");
     let principal = name_field(file, &mut table, "principal");
@@ -39,9 +43,11 @@ pub(super) fn read(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<C
         principal: Principal {
             id: principal?.value,
             roles: roles.into_iter().map(|role| role.value).collect(),
-            attributes,
+            attributes: attributes.iter().map(|(name, value)| (name.value.clone(), value.clone())).collect(),
         },
         policy: policy.map(|policy| policy.value),
     };
-    Some(Placed { value, place })
+    let attributes = attributes.into_iter();
+    let given = attributes.map(|(name, value)| GivenAttribute { name: placed(file, name), value }).collect();
+    Some((Placed { value, place }, given))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::authority::{self, AuthoritySettings};
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, nearest};
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
@@ -15,19 +15,21 @@ use super::toml_table::{Field, File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
     Scores, VerificationSettings, activities, contracts, credentials, escalation, flow, ledger, loops,
-    monitors, policies, read_effects, scores, verification,
+    monitors, policies, read_effects, scores, tools, verification,
 };
+use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder};
-use crate::infer::{EFFECTS, EffectArgument, TOOL_TYPES};
+use crate::infer::TOOL_TYPES;
 use crate::keywords::KeywordIndex;
 use crate::limits::{
     ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, NAME_BYTES_MAX, PLAN_STEPS_MAX,
     POLICIES_MAX, TOOLS_MAX,
 };
 use crate::policy::RuntimePolicy;
-use crate::tool::{ArgsSchema, Registry, SEED_TYPES, Tool};
+use crate::principal::Attribute;
+use crate::tool::{Registry, SEED_TYPES, Tool};
 use crate::verdict::Verdict;
 
 const MAIN_FILE: &str = "portcullis.toml";
@@ -43,6 +45,12 @@ pub(super) struct Placed<T> {
     pub(super) value: T,
     /// A diagnostic at its place, waiting for a message.
     pub(super) place: Diagnostic,
+}
+
+/// An attribute of a credential.
+pub(super) struct GivenAttribute {
+    pub(super) name: Placed<String>,
+    pub(super) value: Attribute,
 }
 
 #[derive(Default)]
@@ -69,6 +77,7 @@ struct Main {
     policy: Option<Placed<String>>,
     approvals: ApprovalTimes,
     credentials: Vec<Placed<Credential>>,
+    credential_attributes: Vec<GivenAttribute>,
     effects: EffectSettings,
     ledger: LedgerSettings,
     loops: LoopSettings,
@@ -138,7 +147,7 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
             parts.monitors = Some(monitors::read(path, text, diagnostics));
         }
         ("tools", Some("toml")) => {
-            parts.tools.extend(with_table(path, text, diagnostics, read_tools).unwrap_or_default());
+            parts.tools.extend(with_table(path, text, diagnostics, tools::read).unwrap_or_default());
         }
         ("policies", Some("toml")) => {
             for (policy, types) in with_table(path, text, diagnostics, policies::read).unwrap_or_default() {
@@ -194,9 +203,24 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
                     .did_you_mean(path, known),
             );
         }
-        // READMEs, pictures and the like may lie about.
-        _ => {}
+        (folder, extension) => diagnostics.extend(misspelt_ending(path, text, folder, extension)),
     }
+}
+
+/// READMEs, pictures and the like may lie about. A file whose ending is nearly the one that its folder is read for was
+/// meant to be read.
+fn misspelt_ending(path: &str, text: &str, folder: &str, extension: Option<&str>) -> Option<Diagnostic> {
+    let ending = match folder {
+        "access" => "cedar",
+        "tests" => "md",
+        "tools" | "policies" | "plans" | "tables" | "functions" | "activities" => "toml",
+        _ => return None,
+    };
+    // What editors leave behind ends in a tilde.
+    let near = |extension: &&str| !extension.ends_with('~') && nearest(extension, &[ending]).is_some();
+    let wrong = extension.filter(near)?;
+    let message = format!("files of `{folder}/` end in `.{ending}`, and this one in `.{wrong}`");
+    Some(Diagnostic::new(path, text, 0..0, message).help("rename it; as it is, nothing in it counts"))
 }
 
 fn with_table<T>(
@@ -239,8 +263,8 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     }
     approvals.request_ttl_s = table.integer("approval_request_ttl_s", 1).unwrap_or(approvals.request_ttl_s);
     approvals.grant_ttl_s = table.integer("approval_grant_ttl_s", 1).unwrap_or(approvals.grant_ttl_s);
-    let credentials =
-        table.tables("credential").into_iter().filter_map(|table| credentials::read(file, table)).collect();
+    let (credentials, credential_attributes): (Vec<_>, Vec<_>) =
+        table.tables("credential").into_iter().filter_map(|table| credentials::read(file, table)).unzip();
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));
     let access = table.table("access").map(|table| read_effects::access(file, table));
     let ledger = table.table("ledger").map(ledger::read);
@@ -270,6 +294,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         policy,
         approvals,
         credentials,
+        credential_attributes: credential_attributes.into_iter().flatten().collect(),
     }
 }
 
@@ -295,61 +320,6 @@ pub(super) fn name_field(
         }
         name => name,
     }
-}
-
-fn read_tools(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<Placed<Tool>> {
-    table.tables("tool").into_iter().filter_map(|table| read_tool(file, table)).collect()
-}
-
-fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> {
-    let name = name_field(file, &mut table, "name");
-    let id = table.string("id");
-    let tool_type = name_field(file, &mut table, "type");
-    let description = table.string("description").map(|field| field.value).unwrap_or_default();
-    let side_effecting = table.boolean("side_effecting");
-    if side_effecting.is_none() {
-        table.missing("side_effecting");
-    }
-    let risk = table.fraction("risk").unwrap_or(0.5);
-    let cost_micros = table.millionths("cost").unwrap_or(0);
-    let trusted = table.boolean("trusted").unwrap_or(false);
-    let excise = table.boolean("excise").unwrap_or(true);
-    let enabled = table.boolean("enabled").unwrap_or(true);
-    let inferred = table.boolean("inferred").unwrap_or(false);
-    let args = table.json("args");
-    let effects = table.string_map("effects").unwrap_or_default();
-    let span = table.span.clone();
-    table.finish();
-    for effect in effects.values().filter(|effect| !EFFECTS.contains(&effect.as_str())) {
-        let message = format!("`{effect}` is not an effect");
-        file.report(file.at(span.clone(), message).did_you_mean(effect, EFFECTS));
-    }
-    let schema = args.as_ref().map_or_else(|| json!({"type": "object"}), |field| field.value.clone());
-    let args = match ArgsSchema::compile(&schema) {
-        Ok(args) => args,
-        Err(message) => {
-            file.report(file.at(args.map_or(span, |field| field.span), format!("`args` is {message}")));
-            return None;
-        }
-    };
-    let (name, tool_type) = (name?, tool_type?);
-    let place = file.at(name.span, "");
-    let value = Tool {
-        id: id.map_or_else(|| name.value.clone(), |id| id.value),
-        name: name.value,
-        tool_type: tool_type.value,
-        description,
-        side_effecting: side_effecting?,
-        risk,
-        cost_micros,
-        trusted,
-        excise,
-        enabled,
-        effects: effects.into_iter().map(|(argument, effect)| EffectArgument { argument, effect }).collect(),
-        inferred,
-        args,
-    };
-    Some(Placed { value, place })
 }
 
 type PlanParts = (Placed<Plan>, Vec<Placed<String>>);
@@ -432,6 +402,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
             diagnostics.push(unknown("runtime policy", &wanted, &names));
         }
     }
+    check_attributes(&main, !parts.access.is_empty(), diagnostics);
     let unread_tools = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("tools/"));
     let tool_names: Vec<&str> =
         parts.tools.iter().flat_map(|tool| [tool.value.name.as_str(), tool.value.id.as_str()]).collect();
@@ -486,6 +457,57 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         tool_places,
         authority_entries,
     })
+}
+
+/// Attributes of credentials against those that `[access]` declares. Where nothing is declared and no policy written,
+/// nothing can depend on them.
+fn check_attributes(main: &Main, has_policies: bool, diagnostics: &mut Vec<Diagnostic>) {
+    let declared = &main.access.attributes;
+    if declared.is_empty() && !has_policies {
+        return;
+    }
+    for GivenAttribute { name, value } in &main.credential_attributes {
+        let mut diagnostic = name.place.clone();
+        let fits = declared.get(&name.value).map(|type_| {
+            let fits = matches!(
+                (value, type_),
+                (Attribute::Boolean(_), AttributeType::Boolean)
+                    | (Attribute::Integer(_), AttributeType::Integer | AttributeType::Decimal)
+                    | (Attribute::Text(_), AttributeType::Text)
+            );
+            (fits, type_)
+        });
+        match fits {
+            Some((true, _)) => {}
+            Some((false, type_)) => {
+                diagnostic.message = format!(
+                    "the attribute `{}` must be {}, as `[access] attributes` says",
+                    name.value,
+                    a_value_of(*type_)
+                );
+                diagnostics.push(diagnostic);
+            }
+            None => {
+                diagnostic.message =
+                    format!("the attribute `{}` is not declared in `[access] attributes`", name.value);
+                let known: Vec<&str> = declared.keys().map(String::as_str).collect();
+                diagnostics.push(match known.is_empty() {
+                    true => {
+                        diagnostic.help(format!("declare it: attributes = {{ {} = \"text\" }}", name.value))
+                    }
+                    false => diagnostic.did_you_mean(&name.value, known),
+                });
+            }
+        }
+    }
+}
+
+const fn a_value_of(type_: AttributeType) -> &'static str {
+    match type_ {
+        AttributeType::Boolean => "true or false",
+        AttributeType::Integer | AttributeType::Decimal => "a whole number",
+        AttributeType::Text => "a string",
+    }
 }
 
 fn check_names(what: &str, activities: &[(Activity, Diagnostic)], diagnostics: &mut Vec<Diagnostic>) {

@@ -16,6 +16,7 @@
 
 mod activities;
 mod authority;
+mod compare;
 mod contracts;
 mod credentials;
 mod diagnostic;
@@ -31,6 +32,7 @@ mod read_effects;
 mod scores;
 mod settings;
 mod toml_table;
+mod tools;
 mod verification;
 
 use std::collections::BTreeMap;
@@ -40,6 +42,7 @@ use serde_json::Value;
 
 pub use activities::{Activities, Activity, ActivityScope, WordRole};
 pub use authority::{AuthoritySettings, normal_party};
+pub use compare::{Difference, Direction};
 pub use contracts::ContractModel;
 pub use diagnostic::{Diagnostic, nearest};
 pub use flow::FlowSettings;
@@ -224,6 +227,11 @@ impl Bundle {
     /// What probably is not meant, in runtime policies and the registry.
     pub fn lint(&self) -> Vec<Lint> {
         lint::lint(self)
+    }
+
+    /// What differs in a bundle that would replace this one, every part of it, the loosened ones first.
+    pub fn differences(&self, new: &Self) -> Vec<Difference> {
+        compare::differences(self, new)
     }
 
     /// The [digest](Self::digest) that a bundle of these files has, if they make one.

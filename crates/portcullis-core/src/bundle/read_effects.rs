@@ -54,22 +54,42 @@ fn absolute(file: &File<'_>, field: Option<Field<String>>, name: &str) -> Option
 pub(super) fn access(file: &File<'_>, mut table: Table<'_, '_>) -> AccessSettings {
     let mut settings = AccessSettings::default();
     settings.default = table.word("default", &VERDICTS).unwrap_or(settings.default);
-    settings.role_aliases = table.string_map("role_aliases").unwrap_or_default();
-    let span = table.span.clone();
-    for (name, word) in table.string_map("attributes").unwrap_or_default() {
+    settings.role_aliases = role_aliases(file, table.entries("role_aliases").unwrap_or_default());
+    for (name, Field { value: word, span }) in table.entries("attributes").unwrap_or_default() {
         match ATTRIBUTE_TYPES.iter().find(|(known, _)| *known == word) {
             Some((_, type_)) => {
-                settings.attributes.insert(name, *type_);
+                settings.attributes.insert(name.value, *type_);
             }
             None => {
                 let message = format!("`{word}` is not a type of attributes");
                 let known = ATTRIBUTE_TYPES.iter().map(|(known, _)| *known);
-                file.report(file.at(span.clone(), message).did_you_mean(&word, known));
+                file.report(file.at(span, message).did_you_mean(&word, known));
             }
         }
     }
     table.finish();
     settings
+}
+
+/// Other names of roles. One that stands for another other name, or in the end for itself, stands for no role.
+fn role_aliases(file: &File<'_>, entries: Vec<(Field<String>, Field<String>)>) -> BTreeMap<String, String> {
+    let aliases: BTreeMap<String, String> =
+        entries.iter().map(|(alias, role)| (alias.value.clone(), role.value.clone())).collect();
+    for (alias, Field { value: role, span }) in entries {
+        let mut meant = &role;
+        // As many steps as there are names lead to a role, or round in a circle.
+        for _ in 0..aliases.len() {
+            meant = aliases.get(meant).unwrap_or(meant);
+        }
+        if aliases.contains_key(meant) {
+            let message = format!("`{}` stands for itself in the end, and for no role", alias.value);
+            file.report(file.at(span, message).help("name a role that policies use"));
+        } else if *meant != role {
+            let message = format!("`{role}` is another name itself");
+            file.report(file.at(span, message).help(format!("did you mean `{meant}`?")));
+        }
+    }
+    aliases
 }
 
 /// A file of `tables/`.

@@ -1,6 +1,7 @@
 //! Reads TOML tables field by field, keeping the place of everything, so that each mistake is reported where
 //! it stands and several at once. Serde would stop at the first and lose the place of nested ones.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -201,33 +202,34 @@ impl<'f, 's> Table<'f, 's> {
         Some(strings)
     }
 
-    /// A table of strings.
-    pub(super) fn string_map(&mut self, name: &'static str) -> Option<BTreeMap<String, String>> {
+    /// A table of strings, its entries in the order of their names.
+    pub(super) fn entries(&mut self, name: &'static str) -> Option<Vec<(Field<String>, Field<String>)>> {
         let value = self.take(name)?;
         let Some(table) = value.get_ref().as_table() else {
             self.wrong_type(name, "a table of strings", value);
             return None;
         };
-        let mut map = BTreeMap::new();
+        let mut entries = Vec::with_capacity(table.len());
         for (key, value) in table.iter() {
             match value.get_ref().as_str() {
                 Some(text) => {
-                    map.insert(key.get_ref().clone().into_owned(), text.to_owned());
+                    entries.push((key_of(key), Field { value: text.to_owned(), span: value.span() }))
                 }
                 None => self.wrong_type(key.get_ref(), "a string", value),
             }
         }
-        Some(map)
+        entries.sort_by(|a, b| a.0.value.cmp(&b.0.value));
+        Some(entries)
     }
 
     /// A table of truth values, whole numbers and strings.
-    pub(super) fn attributes(&mut self, name: &'static str) -> Option<BTreeMap<String, Attribute>> {
+    pub(super) fn attributes(&mut self, name: &'static str) -> Option<Vec<(Field<String>, Attribute)>> {
         let value = self.take(name)?;
         let Some(table) = value.get_ref().as_table() else {
             self.wrong_type(name, "a table", value);
             return None;
         };
-        let mut map = BTreeMap::new();
+        let mut entries = Vec::with_capacity(table.len());
         for (key, value) in table.iter() {
             let attribute = match value.get_ref() {
                 DeValue::String(text) => Some(Attribute::Text(text.clone().into_owned())),
@@ -238,13 +240,11 @@ impl<'f, 's> Table<'f, 's> {
                 _ => None,
             };
             match attribute {
-                Some(attribute) => {
-                    map.insert(key.get_ref().clone().into_owned(), attribute);
-                }
+                Some(attribute) => entries.push((key_of(key), attribute)),
                 None => self.wrong_type(key.get_ref(), "a string, a whole number, true or false", value),
             }
         }
-        Some(map)
+        Some(entries)
     }
 
     /// One table (`[name]`).
@@ -294,6 +294,10 @@ impl<'f, 's> Table<'f, 's> {
                 .report(self.file.at(span.clone(), message).did_you_mean(name, self.known.iter().copied()));
         }
     }
+}
+
+fn key_of(key: &Spanned<Cow<'_, str>>) -> Field<String> {
+    Field { value: key.get_ref().clone().into_owned(), span: key.span() }
 }
 
 fn to_json(value: &DeValue<'_>, depth: usize) -> Result<Value, String> {

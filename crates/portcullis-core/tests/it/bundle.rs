@@ -160,3 +160,141 @@ fn lints_name_what_is_probably_not_meant() {
         ]
     );
 }
+
+#[test]
+fn what_would_silently_weaken_a_policy_is_a_mistake() {
+    let tool =
+        |more: &str| format!("[[tool]]\nname = 'q'\ntype = 'QUERY_DB'\nside_effecting = false\n{more}");
+    check(
+        &[("tools/t.toml", &tool("effects = { qurey = 'sql' }\nargs.query = { type = 'string' }\n"))],
+        &expect![[r#"
+            tools/t.toml:5:13: `effects` speaks of the argument `qurey`, which `args` does not have (did you mean `query`?)"#]],
+    );
+    check(
+        &[("tools/t.toml", &tool("effects = { query = 'sq' }\nargs.query = { type = 'string' }\n"))],
+        &expect![[r#"
+            tools/t.toml:5:21: `sq` is not an effect (did you mean `sql`?)"#]],
+    );
+    check(
+        &[(
+            "tools/t.toml",
+            &tool(
+                "args = { '$ref' = '#/$defs/a', '$defs' = { a = { allOf = [{ '$ref' = '#/$defs/b' }] }, b = { '$ref' = '#/$defs/a' } } }\n",
+            ),
+        )],
+        &expect![[r##"
+            tools/t.toml:5:8: `args` is a schema in which `#/$defs/a` leads back to itself"##]],
+    );
+    let token = "0".repeat(64);
+    let credential = format!("[[credential]]\ntoken_sha256 = '{token}'\nprincipal = 'ann'\n");
+    let main = format!(
+        "version = 1\n[access]\nattributes = {{ department = 'text', age = 'integer' }}\n{credential}attributes = {{ departmant = 'x', age = 'old' }}\n"
+    );
+    check(
+        &[("portcullis.toml", &main)],
+        &expect![[r#"
+            portcullis.toml:7:34: the attribute `age` must be a whole number, as `[access] attributes` says
+            portcullis.toml:7:16: the attribute `departmant` is not declared in `[access] attributes` (did you mean `department`?)"#]],
+    );
+    let aliases =
+        "version = 1\n[access]\nrole_aliases = { a = 'b', b = 'a', c = 'd', d = 'nurse', n = 'nurse' }\n";
+    check(
+        &[("portcullis.toml", aliases)],
+        &expect![[r#"
+            portcullis.toml:3:22: `a` stands for itself in the end, and for no role (name a role that policies use)
+            portcullis.toml:3:31: `b` stands for itself in the end, and for no role (name a role that policies use)
+            portcullis.toml:3:40: `d` is another name itself (did you mean `nurse`?)"#]],
+    );
+    check(
+        &[("access/clinic.ceder", "forbid (principal, action, resource);")],
+        &expect![[r#"
+            access/clinic.ceder:1:1: files of `access/` end in `.cedar`, and this one in `.ceder` (rename it; as it is, nothing in it counts)"#]],
+    );
+}
+
+#[test]
+fn what_only_looks_like_such_a_mistake_loads() {
+    let tool =
+        |more: &str| format!("[[tool]]\nname = 'q'\ntype = 'QUERY_DB'\nside_effecting = false\n{more}");
+    for more in [
+        // Any arguments.
+        "effects = { query = 'sql' }\n",
+        "effects = { query = 'sql' }\nargs = { type = 'object', patternProperties = { '^q' = {} } }\n",
+        // Names that stand in a schema beside it.
+        "effects = { query = 'sql' }\nargs = { '$ref' = '#/$defs/a', '$defs' = { a = { properties = { query = {} } } } }\n",
+        "effects = { query = 'sql' }\nargs = { type = 'object', allOf = [{ properties = { query = {} } }] }\n",
+        // A tree: the reference goes into the value.
+        "args = { type = 'object', properties = { children = { type = 'array', items = { '$ref' = '#' } } } }\n",
+    ] {
+        let text = tool(more);
+        assert!(Bundle::load(&files(&[("tools/t.toml", &text)])).is_ok(), "{more}");
+    }
+    // Nothing can depend on an attribute where no policy is.
+    let token = "0".repeat(64);
+    let main = format!(
+        "version = 1\n[[credential]]\ntoken_sha256 = '{token}'\nprincipal = 'ann'\nattributes = {{ team = 'x' }}\n"
+    );
+    assert!(
+        Bundle::load(&files(&[
+            ("portcullis.toml", &main),
+            ("access/README.md", "x"),
+            ("tools/notes.txt", "x"),
+            ("policies/p.toml~", "x")
+        ]))
+        .is_ok()
+    );
+}
+
+/// The differences between the bundle of `files` and one that has these files instead.
+fn differences(old: &[(&str, &str)], new: &[(&str, &str)]) -> Vec<String> {
+    let load = |more| Bundle::load(&files(more)).unwrap_or_else(|mistakes| panic!("{mistakes:?}"));
+    let found = load(old).differences(&load(new));
+    found
+        .iter()
+        .map(|found| format!("{} {}: {} -> {}", found.direction, found.part, found.old, found.new))
+        .collect()
+}
+
+#[test]
+fn every_loosened_part_is_named() {
+    let policy = |steps: u32, more: &str| {
+        format!(
+            "[[policy]]\nname = 'p'\nallowed_types = ['QUERY_DB']\nmax_steps = {steps}\nmax_side_effects = 1\n{more}"
+        )
+    };
+    let tool = |more: &str| format!("[[tool]]\nname = 'q'\ntype = 'QUERY_DB'\n{more}");
+    let strict_tool = tool("side_effecting = true\nrisk = 0.9\neffects = { query = 'sql', path = 'path' }\n");
+    let loose_tool = tool("side_effecting = false\nrisk = 0.1\neffects = { query = 'sql' }\n");
+    let strict = "version = 1\nunknown_tools = 'deny'\n[effects]\nunknown = 'deny'\nsecrets = ['x.dat']\n[ledger]\nanchor = 'before-effects'\n[flow]\nstrict = true\n[monitors]\nscores = 'stop'\n[[escalation.row]]\ndrift = 0.5\nlevel = 'HUMAN_REVIEW'\n";
+    let loose = "version = 1\nmode = 'observe'\ntrust_hints = true\nunknown_tools = 'allow'\n[effects]\nunknown = 'allow'\n[ledger]\nredact = false\n[loops]\nalike = 0\n[authority]\nhosts = ['api.example.com']\n[[escalation.row]]\ndrift = 0.6\nlevel = 'WARN'\n";
+    let (old_policy, new_policy) = (
+        policy(3, "approval_for_side_effects = true\nrestricted_keywords = ['wire']\n"),
+        policy(4, "max_bytes = 7\n"),
+    );
+    let old = [("portcullis.toml", strict), ("policies/p.toml", &old_policy), ("tools/t.toml", &strict_tool)];
+    let new = [("portcullis.toml", loose), ("policies/p.toml", &new_policy), ("tools/t.toml", &loose_tool)];
+    expect![[r#"
+        loosened mode: enforce -> observe
+        loosened unknown_tools: deny -> allow
+        loosened trust_hints: false -> true
+        loosened policy `p` max_steps: 3 -> 4
+        loosened policy `p` approval_for_side_effects: true -> false
+        loosened policy `p` restricted_keywords: `wire` -> -
+        loosened tool `q` side_effecting: true -> false
+        loosened tool `q` risk: 0.9 -> 0.1
+        loosened tool `q` effects: path = path, query = sql -> query = sql
+        loosened [effects] unknown: deny -> allow
+        loosened [effects] secrets: `x.dat` -> -
+        loosened [ledger] redact: true -> false
+        loosened [ledger] anchor: before-effects -> background
+        loosened [loops] alike: 10 -> no limit
+        loosened [flow] strict: true -> false
+        loosened [authority] hosts: - -> `api.example.com`
+        loosened [[escalation.row]] 1: drift >= 0.5, HUMAN_REVIEW -> drift >= 0.6, WARN
+        loosened [monitors] scores: stop -> advise
+        tightened policy `p` max_bytes: no limit -> 7"#]]
+    .assert_eq(&differences(&old, &new).join("\n"));
+    assert_eq!(differences(&old, &old), Vec::<String>::new());
+    let back = differences(&new, &old);
+    assert!(back.iter().any(|line| line == "tightened mode: observe -> enforce"), "{back:?}");
+}

@@ -255,6 +255,11 @@ impl Component {
         self.glob
     }
 
+    /// Whether all that it may stand for was looked at.
+    pub(super) fn is_looked_through(&self) -> bool {
+        self.patterns.is_some()
+    }
+
     /// The text in small letters.
     pub(super) fn text(&self) -> &str {
         &self.text

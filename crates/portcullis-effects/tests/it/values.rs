@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn a_resolved_path_is_normal(text in prop_oneof![pathlike(), any::<String>()]) {
         let resource = with(|surroundings| path::resource(&text, surroundings));
-        for name in ["inside", "secret", "control", "temporary", "device", "glob", "resolved"] {
+        for name in ["inside", "secret", "control", "gate", "temporary", "device", "glob", "resolved"] {
             prop_assert!(matches!(resource.attributes.get(name), Some(Attribute::Boolean(_))), "{}", name);
         }
         if resource.is("resolved") {

@@ -32,7 +32,8 @@ const LOG_TAIL_BYTES: u64 = 4 * 1024;
 /// How to start a daemon, and whom to talk to it as.
 #[derive(Debug, Clone)]
 pub struct StartOptions {
-    /// The bundle of a daemon that is started; one that runs keeps its own.
+    /// The bundle of a daemon that is started for the first time. One that runs keeps its own, and one that is started
+    /// again takes what was chosen for its state folder.
     pub bundle: Option<PathBuf>,
     /// The program; none: the one that is running.
     pub program: Option<PathBuf>,
@@ -94,6 +95,10 @@ async fn until_up(client: &Client, child: &mut Child, deadline: Instant) -> Resu
         }
         if let Ok(Some(status)) = child.try_wait() {
             if !status.success() {
+                // Of several that start at once one serves, and the others may leave for want of the same bundle.
+                if client.health().await.is_ok() {
+                    return Ok(Waited::Up);
+                }
                 return Ok(Waited::Down(format!("it ended with {status}")));
             }
             let since = *lost_since.get_or_insert_with(Instant::now);
@@ -124,7 +129,7 @@ fn spawn(home: &Home, options: &StartOptions) -> Result<Child, ClientError> {
     let errors = output.try_clone().map_err(file(&log))?;
     let mut command = Command::new(&program);
     command.arg("serve").arg("--home").arg(home.path());
-    if let Some(bundle) = &options.bundle {
+    if let Some(bundle) = options.bundle.as_ref().filter(|_| !home.bundle().exists()) {
         command.arg("--bundle").arg(std::path::absolute(bundle).map_err(file(bundle))?);
     }
     // A group of its own: an interrupt from the terminal ends the shim, not the daemon of all shims. The

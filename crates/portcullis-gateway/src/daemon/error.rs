@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -15,6 +15,7 @@ use portcullis_session::error::SessionError;
 use portcullis_session::gate::OpenError;
 
 use crate::api::{ErrorBody, ErrorInfo, code};
+use crate::home_bundle::HomeBundleError;
 
 /// Why the daemon cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,33 @@ pub enum DaemonError {
     /// Another daemon holds the state folder.
     #[error("another daemon already serves `{}`", .0.display())]
     AlreadyRunning(PathBuf),
+    /// Another daemon holds the state folder, and serves another bundle than the one that was asked for.
+    #[error(
+        "another daemon already serves `{}`, with {}; end it (process {process}) and start this one again, or name \
+         another state folder with --home", home.display(), named(serves.as_deref())
+    )]
+    OtherBundle {
+        /// The state folder.
+        home: PathBuf,
+        /// The folder of the bundle that is served; none for the shipped one.
+        serves: Option<PathBuf>,
+        /// The daemon's process, as it wrote it down.
+        process: String,
+    },
+    /// Which bundle the state folder is served with is not known.
+    #[error(transparent)]
+    HomeBundle(#[from] HomeBundleError),
+    /// The bundle that was chosen for the state folder cannot be served.
+    #[error(
+        "this state folder is served with the bundle that `{}` names, and {error}; mend it, name another with \
+         `portcullis serve --bundle DIR`, or delete the file to serve the shipped one", file.display()
+    )]
+    Chosen {
+        /// The file with the choice.
+        file: PathBuf,
+        /// What is wrong with the bundle.
+        error: BundleError,
+    },
     /// A file or folder of the state folder.
     #[error("cannot use `{}`: {source}", path.display())]
     Io {
@@ -61,6 +89,14 @@ pub enum DaemonError {
     /// The store is not the one that was kept here.
     #[error(transparent)]
     Mark(#[from] super::mark::MarkError),
+}
+
+/// A bundle in a sentence.
+fn named(folder: Option<&Path>) -> String {
+    folder.map_or_else(
+        || "the shipped bundle".to_owned(),
+        |folder| format!("the bundle `{}`", folder.display()),
+    )
 }
 
 /// A failed request.

@@ -38,7 +38,8 @@ pub use server::run;
 pub struct DaemonOptions {
     /// The state folder.
     pub home: Home,
-    /// The default bundle; none for the one that ships.
+    /// The default bundle, which the state folder is served with from now on; none for the one that was chosen for it
+    /// before, or else the one that ships.
     pub bundle: Option<PathBuf>,
     /// The files of the bundle that ships.
     pub shipped: BTreeMap<String, Vec<u8>>,

@@ -89,7 +89,7 @@ pub(super) async fn health(
     let failure = shared.log_failure.borrow().clone();
     let log = tokio::task::spawn_blocking(move || log_standing(&places, failure)).await;
     let log = log.unwrap_or_else(|_| "the log was not looked at".to_owned());
-    let (_, bundle) =
+    let (source, bundle) =
         shared.gate.bundles().get(None).map_err(|error| {
             Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
         })?;
@@ -99,6 +99,7 @@ pub(super) async fn health(
         pid: std::process::id(),
         home: shared.home.path().display().to_string(),
         bundle: bundle.digest(),
+        bundle_folder: source.map(|folder| folder.display().to_string()),
         configuration: Some(portcullis_session::configuration::digest(bundle.digest())),
         runs_live: shared.gate.live() as u64,
         store,

@@ -14,7 +14,7 @@ use axum::routing::{get, post};
 use axum::{Json, Router};
 use hyper::body::Frame;
 use portcullis_contracts::verify::documents_given;
-use portcullis_core::event::Enforced;
+use portcullis_core::event::{Enforced, Place};
 use portcullis_core::finding::SpanEdit;
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::Decision;
@@ -132,6 +132,8 @@ async fn open(
     for folder in [place.and_then(|p| p.workspace.as_deref()), place.and_then(|p| p.home.as_deref())] {
         check_folder("place", folder)?;
     }
+    // Where the gate's own state lies is its own word, never a client's.
+    let gate = Some(shared.home.path().display().to_string());
     let request = GateOpenRun {
         identity,
         surface: request.surface,
@@ -140,7 +142,7 @@ async fn open(
         bundle: request.bundle.map(Into::into),
         resume: request.resume,
         rejoin: request.rejoin,
-        place: request.place,
+        place: Some(Place { gate, ..request.place.unwrap_or_default() }),
     };
     let gate = Arc::clone(&shared.gate);
     let opened =

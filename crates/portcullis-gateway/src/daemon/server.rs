@@ -25,20 +25,34 @@ use super::listings::Listings;
 use super::{DaemonOptions, Shared, mark, routes};
 use crate::api;
 use crate::cosign;
+use crate::home::Home;
+use crate::home_bundle;
 
 /// How often the bundles' folders are looked at.
 const RELOAD_EVERY: Duration = Duration::from_secs(1);
+/// How often, and after which pause, a daemon that is just starting is looked at: for five seconds together.
+const SETTLES_AFTER: u32 = 100;
+const SETTLE: Duration = Duration::from_millis(50);
 /// How often runs that nobody uses are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// Serves until it is told to stop by SIGTERM or SIGINT. Runs are closed in good order then.
 pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
-    let hold = Hold::take(&options.home)?;
+    let given = options.bundle.as_deref().map(std::path::absolute).transpose();
+    let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
+    let hold = match Hold::take(&options.home) {
+        Err(DaemonError::AlreadyRunning(home)) => {
+            return Err(other_bundle(&options.home, given.as_deref())
+                .await
+                .unwrap_or(DaemonError::AlreadyRunning(home)));
+        }
+        hold => hold?,
+    };
     let credentials = Credentials::load_or_create(&options.home.credentials())?;
     let controls = Arc::new(crate::governance::controls(&options.controls)?);
-    let bundles = Bundles::new(options.bundle.clone(), &options.shipped)?
-        .with_shipped(developer_bundle::NAME, developer_bundle::files());
-    let (_, bundle) = bundles.get(None)?;
+    let bundles =
+        bundles(&options, given.as_deref())?.with_shipped(developer_bundle::NAME, developer_bundle::files());
+    let (source, bundle) = bundles.get(None)?;
     if let Some(address) = options.http.filter(|address| !address.ip().is_loopback())
         && bundle.credentials.is_empty()
     {
@@ -70,7 +84,8 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let router = routes::router(shared);
     let socket = hold.listen()?;
     warn_of_same_user(&options);
-    info!(socket = %options.home.socket().display(), bundle = %bundle.digest(), "serving");
+    let from = source.map_or_else(|| "shipped".to_owned(), |folder| folder.display().to_string());
+    info!(socket = %options.home.socket().display(), bundle = %bundle.digest(), %from, "serving");
 
     let (stop, stopped) = watch::channel(false);
     let mut tcp = None;
@@ -98,6 +113,54 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
     Ok(())
+}
+
+/// The bundle that is given, which is the state folder's from now on; otherwise the one that was chosen for it.
+fn bundles(options: &DaemonOptions, given: Option<&Path>) -> Result<Bundles, DaemonError> {
+    let home = &options.home;
+    if let Some(folder) = given {
+        let bundles = Bundles::new(Some(folder.to_owned()), &options.shipped)?;
+        // A choice that cannot be read is no reason to refuse another.
+        match home_bundle::chosen(home) {
+            Ok(Some(before)) if !home_bundle::is_same(&before, folder) => {
+                warn!(before = %before.display(), now = %folder.display(), "another bundle serves this state folder");
+            }
+            _ => {}
+        }
+        home_bundle::choose(home, folder)?;
+        return Ok(bundles);
+    }
+    let chosen = home_bundle::chosen(home)?;
+    let is_chosen = chosen.is_some();
+    Bundles::new(chosen, &options.shipped).map_err(|error| match is_chosen {
+        true => DaemonError::Chosen { file: home.bundle(), error },
+        false => DaemonError::Bundle(error),
+    })
+}
+
+/// What to say to whoever wants to serve a state folder with another bundle than the daemon that holds it does.
+async fn other_bundle(home: &Home, given: Option<&Path>) -> Option<DaemonError> {
+    let given = given?;
+    let mut serves = None;
+    // A daemon that has only just got hold of the folder notes its bundle before it listens.
+    for _ in 0..SETTLES_AFTER {
+        serves = home_bundle::chosen(home).ok().flatten();
+        if serves.as_deref().is_some_and(|serves| home_bundle::is_same(serves, given)) {
+            return None;
+        }
+        if tokio::net::UnixStream::connect(home.socket()).await.is_ok() {
+            break;
+        }
+        tokio::time::sleep(SETTLE).await;
+    }
+    let process = std::fs::read_to_string(home.pid()).unwrap_or_default();
+    let process = process.trim().to_owned();
+    let process = if process.bytes().all(|b| b.is_ascii_digit()) && !process.is_empty() {
+        process
+    } else {
+        "?".to_owned()
+    };
+    Some(DaemonError::OtherBundle { home: home.path().to_owned(), serves, process })
 }
 
 /// Keeps the transparency log up with the store. What keeps it from going on is told, and holds up no run.

@@ -206,7 +206,7 @@ fn place(input: &HookInput, options: &HookOptions) -> Place {
     let too_wide =
         |project: &Path| holds_home(project, home) || holds_home(&real(project), home.map(real).as_deref());
     let workspace = project.filter(|project| !too_wide(project));
-    Place { workspace: workspace.as_deref().and_then(text), home: home.and_then(text) }
+    Place { workspace: workspace.as_deref().and_then(text), home: home.and_then(text), gate: None }
 }
 
 async fn event(

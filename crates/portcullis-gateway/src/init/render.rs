@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portcullis_core::infer::infer;
+use portcullis_core::infer::{EffectArgument, infer};
 use portcullis_core::limits::NAME_BYTES_MAX;
 use portcullis_core::tool::ArgsSchema;
 use portcullis_wire::mcp::list::ListedTool;
@@ -73,6 +73,15 @@ struct ToolFile<'a> {
 /// Drafts a bundle for the tools of one server.
 #[must_use]
 pub fn render(tools: &[ListedTool], server: &str) -> Rendering {
+    render_with(tools, server, true)
+}
+
+/// The same without cases of calls that the drafted access policies stop.
+pub(super) fn without_out_of_bounds(tools: &[ListedTool], server: &str) -> Rendering {
+    render_with(tools, server, false)
+}
+
+fn render_with(tools: &[ListedTool], server: &str, out_of_bounds: bool) -> Rendering {
     let mut rendering = Rendering::default();
     let mut text = format!(
         "# The tools of the server `{}`, as it described them when this draft was made.\n\
@@ -96,13 +105,17 @@ pub fn render(tools: &[ListedTool], server: &str) -> Rendering {
                 .push(format!("`{}` is listed twice; the first entry counts", comment(&tool.name)));
         } else {
             let example = push_tool(tool, &mut text, &mut rendering);
-            examples.extend(example);
+            examples.extend(example.map(|example| match out_of_bounds {
+                true => example,
+                false => Example { out_of_bounds: Vec::new(), ..example },
+            }));
         }
     }
     let types: BTreeSet<&str> = rendering.tools.iter().map(|tool| tool.tool_type.as_str()).collect();
     rendering.files.insert(format!("tools/{}.toml", file_name(server)), text);
     rendering.files.insert("portcullis.toml".to_owned(), MAIN.to_owned());
     rendering.files.insert("policies/default.toml".to_owned(), policy(&types));
+    rendering.files.insert("access/default.cedar".to_owned(), ACCESS.to_owned());
     rendering.files.insert("tests/example.md".to_owned(), test(&examples, &names));
     rendering
 }
@@ -117,7 +130,8 @@ fn push_tool(tool: &ListedTool, text: &mut String, rendering: &mut Rendering) ->
     rendering.warnings.extend(notes.iter().map(|note| format!("`{}`: {note}", comment(&tool.name))));
     let example = args.as_ref().and_then(|args| {
         let arguments = sample::arguments(&ArgsSchema::compile(args).ok()?, &inferred.effects)?;
-        Some(Example { tool: tool.name.clone(), arguments, held: inferred.side_effecting })
+        let out_of_bounds = out_of_bounds(args, &inferred.effects);
+        Some(Example { tool: tool.name.clone(), arguments, held: inferred.side_effecting, out_of_bounds })
     });
     let effects = inferred.effects.iter().map(|e| (e.argument.as_str(), e.effect.as_str())).collect();
     let entry = Entry {
@@ -150,6 +164,24 @@ fn push_tool(tool: &ListedTool, text: &mut String, rendering: &mut Rendering) ->
     });
     example
 }
+
+/// Arguments that name what the drafted access policies speak of, with the rule that stops them.
+fn out_of_bounds(args: &Value, effects: &[EffectArgument]) -> Vec<(Value, &'static str)> {
+    let Ok(schema) = ArgsSchema::compile(args) else { return Vec::new() };
+    let of = |(effect, text, verdict): &(&str, &str, &'static str)| {
+        let held = effects.iter().find(|held| held.effect == *effect)?;
+        Some((sample::arguments_with(&schema, effects, &held.argument, text)?, *verdict))
+    };
+    OUT_OF_BOUNDS.iter().filter_map(of).collect()
+}
+
+/// What an argument holds, an example that is out of bounds, and the verdict on it.
+const OUT_OF_BOUNDS: [(&str, &str, &str); 4] = [
+    ("path", "/srv/app/.env", "review access/secrets"),
+    ("url", "http://169.254.169.254/latest/meta-data/", "deny access/metadata"),
+    ("url", "http://10.0.0.7/admin", "review access/internal-hosts"),
+    ("shell", "cat ~/.ssh/id_ed25519", "review access/secrets"),
+];
 
 /// The schema as a bundle can hold it, or why it cannot.
 fn arguments(schema: &Value) -> Result<Value, String> {
@@ -211,6 +243,67 @@ policy = \"Default\"
 unknown_tools = \"review\"
 ";
 
+const ACCESS: &str = "\
+// Drafted by `portcullis init`. What is out of bounds whichever tool reaches for it; everything else is left to
+// policies/. `portcullis policy schema` lists what policies can speak of, docs/access.md explains them.
+//
+// review: a person decides. deny: nobody is asked.
+
+@id(\"secrets\")
+@decision(\"review\")
+@reason(\"touches a place where credentials are kept: .env, keys, tokens, password stores\")
+forbid (principal, action, resource is Path)
+when { resource.secret };
+
+@id(\"secret-settings\")
+@decision(\"review\")
+@reason(\"touches a setting that holds credentials\")
+forbid (principal, action, resource is Setting)
+when { resource.secret };
+
+@id(\"secret-variables\")
+@decision(\"review\")
+@reason(\"reads an environment variable that holds a credential\")
+forbid (principal, action == Action::\"read\", resource is Environment)
+when { resource.secret };
+
+// Its tokens and keys end the run under any bundle; this is about the rest, the record of all runs among it.
+@id(\"gate-state\")
+@reason(\"touches the state of the gate that judges it\")
+forbid (principal, action, resource is Path)
+when { resource.gate };
+
+@id(\"gate-command\")
+@decision(\"review\")
+@reason(\"operates the gate that judges it\")
+forbid (principal, action == Action::\"execute\", resource == Command::\"portcullis\");
+
+@id(\"control-files\")
+@decision(\"review\")
+@reason(\"changes what runs by itself, or what decides about an agent\")
+forbid (principal, action in [Action::\"write\", Action::\"delete\", Action::\"configure\"], resource is Path)
+when { resource.control && !resource.gate };
+
+@id(\"metadata\")
+@reason(\"asks a cloud metadata service, which hands out credentials\")
+forbid (principal, action, resource is Host)
+when { resource.metadata };
+
+// Addresses of private networks and of this machine, and names that only an internal name service knows.
+@id(\"internal-hosts\")
+@decision(\"review\")
+@reason(\"reaches into an internal network\")
+forbid (principal, action, resource is Host)
+when {
+  !resource.metadata &&
+  (resource.private || resource.loopback || !resource.resolved ||
+   resource.name like \"*.internal\" || resource.name like \"*.local\" || resource.name like \"*.localdomain\" ||
+   resource.name like \"*.lan\" || resource.name like \"*.intranet\" || resource.name like \"*.corp\" ||
+   resource.name like \"*.home\" || resource.name like \"*.home.arpa\" || resource.name like \"*.private\" ||
+   !resource.address && !(resource.name like \"*.*\"))
+};
+";
+
 fn policy(types: &BTreeSet<&str>) -> String {
     let fallback = BTreeSet::from(["RETRIEVE_DOCS"]);
     let types = if types.is_empty() { &fallback } else { types };
@@ -235,6 +328,8 @@ struct Example {
     tool: String,
     arguments: Value,
     held: bool,
+    /// Calls that the drafted access policies stop, with the verdict on each.
+    out_of_bounds: Vec<(Value, &'static str)>,
 }
 
 fn test(examples: &[Example], names: &BTreeSet<&str>) -> String {
@@ -242,22 +337,42 @@ fn test(examples: &[Example], names: &BTreeSet<&str>) -> String {
                     Run with `portcullis policy test`. Add a case for everything that must never happen, and for\n\
                     everything that must keep working.\n"
         .to_owned();
-    let mut case = |title: &str, example: &Example, verdict: &str| {
+    let mut case = |title: &str, example: &Example, arguments: &Value, verdict: &str| {
         let tool = Value::from(example.tool.as_str());
-        let call = format!("call {tool} {} => {verdict}", example.arguments);
+        let call = format!("call {tool} {arguments} => {verdict}");
         text.push_str(&format!("\n## {title}\n\n```run\n{call}\n```\n"));
     };
     if let Some(reading) = examples.iter().find(|example| !example.held) {
-        case("reading passes", reading, "allow");
+        case("reading passes", reading, &reading.arguments, "allow");
     }
     if let Some(changing) = examples.iter().find(|example| example.held) {
-        case("a side effect waits for a person", changing, "review runtime-policy/approval");
+        case(
+            "a side effect waits for a person",
+            changing,
+            &changing.arguments,
+            "review runtime-policy/approval",
+        );
+    }
+    for (_, _, verdict) in OUT_OF_BOUNDS {
+        let stopped = examples.iter().filter(|example| !example.held).find_map(|example| {
+            let (arguments, _) = example.out_of_bounds.iter().find(|(_, stops)| *stops == verdict)?;
+            Some((example, arguments))
+        });
+        if let Some((example, arguments)) = stopped {
+            let rule = verdict.rsplit('/').next().unwrap_or(verdict);
+            case(&format!("out of bounds: {rule}"), example, arguments, verdict);
+        }
     }
     let mut tool = "a_tool_that_nobody_classified".to_owned();
     while names.contains(tool.as_str()) {
         tool.push('_');
     }
-    let unknown = Example { tool, arguments: json!({}), held: true };
-    case("so does a tool that nobody classified", &unknown, "review registry/unknown-tool");
+    let unknown = Example { tool, arguments: json!({}), held: true, out_of_bounds: Vec::new() };
+    case(
+        "so does a tool that nobody classified",
+        &unknown,
+        &unknown.arguments,
+        "review registry/unknown-tool",
+    );
     text
 }

@@ -32,6 +32,23 @@ pub(super) fn arguments(schema: &ArgsSchema, effects: &[EffectArgument]) -> Opti
     [fitting, plain].into_iter().find(|sample| sample.is_object() && schema.check(sample).is_ok())
 }
 
+/// The same with `text` for one of the arguments: a call of something that was chosen.
+pub(super) fn arguments_with(
+    schema: &ArgsSchema,
+    effects: &[EffectArgument],
+    argument: &str,
+    text: &str,
+) -> Option<Value> {
+    let mut sample = arguments(schema, effects)?;
+    let held = sample.as_object_mut()?.entry(argument).or_insert_with(|| Value::String(String::new()));
+    match held {
+        Value::String(held) => *held = text.to_owned(),
+        Value::Array(items) => *items = vec![json!(text)],
+        _ => return None,
+    }
+    schema.check(&sample).is_ok().then_some(sample)
+}
+
 /// A text that can be read for what it touches, by what the argument holds.
 fn example_of(effect: &str) -> &'static str {
     match effect {

@@ -32,7 +32,13 @@ fn a_draft_loads_and_its_test_holds() {
     let rendering = render(&tools, "Secure Files/Server");
     assert_eq!(
         rendering.files.keys().collect::<Vec<_>>(),
-        ["policies/default.toml", "portcullis.toml", "tests/example.md", "tools/secure-files-server.toml"]
+        [
+            "access/default.cedar",
+            "policies/default.toml",
+            "portcullis.toml",
+            "tests/example.md",
+            "tools/secure-files-server.toml"
+        ]
     );
     assert_eq!(rendering.warnings, Vec::<String>::new());
     let bundle = bundle(&rendering);
@@ -49,6 +55,38 @@ fn a_draft_loads_and_its_test_holds() {
         test.contains("call \"write_file\" {\"path\":\"example.txt\"} => review runtime-policy/approval\n"),
         "{test}"
     );
+}
+
+/// What nobody has to be told to write down: secrets, the gate itself, the network behind the firewall.
+#[test]
+fn a_draft_keeps_secrets_and_internal_hosts_out_of_bounds() {
+    let of =
+        |name: &str| json!({"type": "object", "required": [name], "properties": {name: {"type": "string"}}});
+    let url = json!({"type": "object", "required": ["url"], "properties": {"url": {"type": "string", "format": "uri"}}});
+    let tools = [tool("read_file", "Read a file.", of("path")), tool("fetch", "Fetch a page.", url)];
+    let rendering = render(&tools, "s");
+    check(&rendering.files).unwrap();
+    let test = &rendering.files["tests/example.md"];
+    for case in [
+        "{\"path\":\"/srv/app/.env\"} => review access/secrets",
+        "{\"url\":\"http://169.254.169.254/latest/meta-data/\"} => deny access/metadata",
+        "{\"url\":\"http://10.0.0.7/admin\"} => review access/internal-hosts",
+    ] {
+        assert!(test.contains(case), "{case}: {test}");
+    }
+    let mut files = rendering.files.clone();
+    let more = "```run\n\
+        call read_file {\"path\": \"/home/u/.ssh/id_rsa\"} => review access/secrets\n\
+        call read_file {\"path\": \"/srv/docs/a.txt\"} => allow\n\
+        call fetch {\"url\": \"http://localhost:8080/\"} => review access/internal-hosts\n\
+        call fetch {\"url\": \"https://wiki.corp/page\"} => review access/internal-hosts\n\
+        call fetch {\"url\": \"http://jenkins/\"} => review access/internal-hosts\n\
+        call fetch {\"url\": \"https://example.com/\"} => allow\n\
+        call read_file {\"path\": \"/home/u/.local/state/portcullis/ledger/ledger.db\"} => deny access/gate-state\n\
+        call read_file {\"path\": \"/home/u/.local/state/portcullis/credentials/approver.token\"} => halt effects/own-state\n\
+        ```\n";
+    files.insert("tests/more.md".to_owned(), more.to_owned());
+    check(&files).unwrap();
 }
 
 #[test]

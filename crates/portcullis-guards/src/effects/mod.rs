@@ -1,3 +1,4 @@
 //! Guards about what an action would touch.
 
+pub mod own_state;
 pub mod unread;

@@ -48,7 +48,7 @@ fn texts_on_security_stop_no_run() {
     assert!(texts.len() >= 25);
     texts.extend(manual());
     let folder = |path: &str| Some(path.to_owned());
-    let place = Place { workspace: folder("/home/dev/shop"), home: folder("/home/dev") };
+    let place = Place { workspace: folder("/home/dev/shop"), home: folder("/home/dev"), gate: None };
     let mut stops = Vec::new();
     for (bundle, call) in [
         judged_by("bundle", "retrieve_compliance_documents", json!({"query": "travel"})),

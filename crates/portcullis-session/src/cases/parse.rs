@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use portcullis_core::bundle::Diagnostic;
 use portcullis_core::event::{Control, OutcomeStatus, Place};
 use portcullis_core::principal::Principal;
 use portcullis_core::usage::Used;
@@ -107,6 +108,15 @@ pub struct CaseError {
     pub message: String,
 }
 
+impl CaseError {
+    /// The same as a mistake of the bundle that the file `path` with this text belongs to.
+    pub(crate) fn diagnostic(self, path: &str, text: &str) -> Diagnostic {
+        let before = text.split_inclusive('\n').take(self.line.saturating_sub(1)).map(str::len).sum();
+        let line = text.get(before..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        Diagnostic::new(path, text, before..before + line.len(), self.message)
+    }
+}
+
 impl CaseFile {
     /// Reads a file.
     pub fn parse(text: &str) -> Result<Self, CaseError> {
@@ -208,12 +218,16 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
             StepKind::Grant(tool)
         }
         "refuse" => StepKind::Refuse,
-        "principal" => StepKind::Principal(
-            serde_json::from_value(rest.json()?).map_err(|error| format!("not a principal: {error}"))?,
-        ),
-        "place" => StepKind::Place(
-            serde_json::from_value(rest.json()?).map_err(|error| format!("not a place: {error}"))?,
-        ),
+        "principal" => {
+            let given = known_fields("principal", rest.json()?, &["id", "roles", "attributes"])?;
+            StepKind::Principal(
+                serde_json::from_value(given).map_err(|error| format!("not a principal: {error}"))?,
+            )
+        }
+        "place" => {
+            let given = known_fields("place", rest.json()?, &["workspace", "home", "gate"])?;
+            StepKind::Place(serde_json::from_value(given).map_err(|error| format!("not a place: {error}"))?)
+        }
         "changed" => StepKind::Changed(rest.string()?),
         "accepted" => StepKind::Accepted(rest.string()?),
         "sees" => StepKind::Sees(rest.string()?),
@@ -263,18 +277,29 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
     Ok((kind, expect))
 }
 
+/// An object with no other fields than these: a misspelt one would say nothing, and the test would pass for it.
+fn known_fields(what: &str, given: Value, known: &[&str]) -> Result<Value, String> {
+    let Value::Object(fields) = &given else { return Err("an object is wanted here".into()) };
+    match fields.keys().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(given),
+        Some(wrong) => {
+            let help = match portcullis_core::bundle::nearest(wrong, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", known.join(", ")),
+            };
+            Err(format!("`{wrong}` is not a field of `{what}` ({help})"))
+        }
+    }
+}
+
 /// Some of what may be used up, the rest 0.
 fn used(given: Value) -> Result<Used, String> {
+    let given = known_fields("used", given, &["steps", "side_effects", "bytes", "cost_micros"])?;
     let mut whole = json!(Used::default());
     let (Value::Object(given), Some(whole_fields)) = (given, whole.as_object_mut()) else {
         return Err("an object is wanted here".into());
     };
-    for (name, value) in given {
-        let field = whole_fields.get_mut(&name);
-        *field
-            .ok_or_else(|| format!("`{name}` is not counted: steps, side_effects, bytes, cost_micros"))? =
-            value;
-    }
+    whole_fields.extend(given);
     serde_json::from_value(whole).map_err(|error| format!("not what can be used up: {error}"))
 }
 
@@ -370,7 +395,15 @@ mod tests {
             ),
             ("grant => allow", "line 2: only `call`, `think`, `input`, `result` and `output` get a verdict"),
             ("call", "line 2: `call` needs the name or id of a tool"),
-            ("used {\"stps\": 1}", "line 2: `stps` is not counted: steps, side_effects, bytes, cost_micros"),
+            ("used {\"stps\": 1}", "line 2: `stps` is not a field of `used` (did you mean `steps`?)"),
+            (
+                "principal {\"id\": \"ann\", \"rolse\": [\"nurse\"]}",
+                "line 2: `rolse` is not a field of `principal` (did you mean `roles`?)",
+            ),
+            (
+                "place {\"wrokspace\": \"/srv\"}",
+                "line 2: `wrokspace` is not a field of `place` (did you mean `workspace`?)",
+            ),
         ] {
             let error = CaseFile::parse(&format!("```run\n{step}\n```\n")).unwrap_err();
             assert_eq!(error.to_string(), message);

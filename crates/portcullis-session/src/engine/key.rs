@@ -53,9 +53,7 @@ impl Engine {
             }
             _ => call.to_owned(),
         };
-        if self.bundle.ledger.redact {
-            note_secrets(&mut name);
-        }
+        note_secrets(&mut name, self.bundle.ledger.redact);
         name
     }
 }

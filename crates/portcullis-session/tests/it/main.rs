@@ -1,6 +1,7 @@
 //! Runs over a real ledger: permits, observe mode, and verdicts that can be computed again.
 #![cfg(test)]
 
+mod bundle_dir;
 mod erased;
 mod principals;
 mod reach;

@@ -22,6 +22,10 @@ const AUTHORITY_BYTES_MAX: usize = 512;
 pub(super) enum Rule {
     /// A token whose issuer gives it a beginning: kind, alphabet, fewest further bytes.
     Issued(&'static str, Alphabet, usize),
+    /// A token of this gate's own: kind, fewest hexadecimal digits. Whatever stands around it.
+    Own(&'static str, usize),
+    /// A key of the transparency log or of a writer, as C2SP's signed notes have them.
+    NoteKey,
     /// Three parts of Base64, the first two of them JSON.
     Jwt,
     /// A frame in PEM.
@@ -56,7 +60,15 @@ pub(super) enum Alphabet {
 }
 
 use Alphabet::{Alphanumeric, Capitals, Dotted, Hex, Mixed, Path, Url};
-use Rule::{Authorization, Bearer, Issued, Jwt, Named, PrivateKey};
+use Rule::{Authorization, Bearer, Issued, Jwt, Named, NoteKey, Own, PrivateKey};
+
+/// Where to look for this gate's own tokens and keys, in any case of letters. They are kept from the store whatever the
+/// bundle says, and their form is this program's: whatever begins so and goes on long enough is one.
+pub(super) const OWN: &[(&str, Rule)] = &[
+    ("pcag_", Own("portcullis-agent-token", 32)),
+    ("pcap_", Own("portcullis-approver-token", 32)),
+    ("PRIVATE+KEY+", NoteKey),
+];
 
 /// Where to look, in any case of letters: the beginnings have to stand as they are written.
 pub(super) const ANCHORS: &[(&str, Rule)] = &[
@@ -185,6 +197,8 @@ impl Rule {
     pub(super) fn secret(self, text: &str, anchor: Range<usize>, seen: &mut Seen) -> Option<Secret> {
         match self {
             Issued(kind, alphabet, fewest) => issued(text, &anchor, kind, alphabet, fewest, seen),
+            Own(kind, fewest) => own(text, &anchor, kind, fewest),
+            NoteKey => note_key(text, &anchor),
             Jwt => jwt(text, &anchor, seen),
             PrivateKey => private_key(text, &anchor),
             Rule::Url => url(text, &anchor),
@@ -295,6 +309,31 @@ fn issued(
     // Of a URL only what is secret; of a token all of it.
     let start = if matches!(alphabet, Path) { anchor.end } else { anchor.start };
     Some(Secret { range: start..anchor.end + rest.len(), kind })
+}
+
+/// A token of the gate's own is told by its beginning alone: what stands before it, or how it is set, does not matter.
+fn own(text: &str, anchor: &Range<usize>, kind: &'static str, fewest: usize) -> Option<Secret> {
+    let digits = run(text, anchor.end, TOKEN_BYTES_MAX, |byte| Hex.has(byte)).len();
+    (digits >= fewest).then(|| Secret { range: anchor.start..anchor.end + digits, kind })
+}
+
+/// `PRIVATE+KEY+NAME+ID+BASE64`, in JSON with or without backslashes before slashes.
+fn note_key(text: &str, anchor: &Range<usize>) -> Option<Secret> {
+    /// Of 33 bytes in Base64: the kind of the key and its seed.
+    const KEY_BYTES: usize = 44;
+    let is_part =
+        |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b',');
+    let key = run(text, anchor.end, TOKEN_BYTES_MAX, is_part);
+    // Two pluses end name and id; the key may have more of them.
+    let (_, rest) = key.split_once('+')?;
+    let (id, _) = rest.split_once('+')?;
+    let start = anchor.end + (key.len() - rest.len()) + id.len() + 1;
+    let base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'\\');
+    let found = run(text, start, TOKEN_BYTES_MAX, base64);
+    // A backslash that ends it belongs to what follows: a line break, a quote.
+    let found = found.split("\\n").next().unwrap_or(found).trim_end_matches('\\');
+    (found.len() >= KEY_BYTES - 1)
+        .then(|| Secret { range: anchor.start..start + found.len(), kind: "private-key" })
 }
 
 /// Digits and small letters without a word's length of letters in a row.

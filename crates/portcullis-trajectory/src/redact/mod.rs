@@ -3,6 +3,8 @@
 //! Whoever may read the record need not be whoever may use a key that stands in it. So before a payload is stored,
 //! each secret that is recognised becomes a note, `[secret:KIND]`; guards and the agent see what was there.
 //!
+//! The gate's own tokens and keys are kept from the store always, all others unless the bundle says that they are kept.
+//!
 //! A secret is recognised by form alone (`forms`): by the beginning and the alphabet that its issuer publishes, by the frame
 //! around it (a private key, the password in a URL, `Authorization:`), or by the name of the field that holds it. What
 //! merely looks random is left alone: digests, identifiers and images do, too, and a record without them is of little
@@ -19,7 +21,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
-use forms::{ANCHORS, Seen};
+use forms::{ANCHORS, OWN, Rule, Seen};
 
 /// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,27 +42,40 @@ pub struct Redacted<'t> {
 }
 
 /// One automaton over all places at which a secret may be told. Its patterns are constants that fit; a test builds it.
-static AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+static AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| automaton(OWN.iter().chain(ANCHORS)));
+/// The same for the gate's own alone.
+static OWN_AUTOMATON: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| automaton(OWN.iter()));
+
+fn automaton<'a>(anchors: impl Iterator<Item = &'a (&'a str, Rule)>) -> Option<AhoCorasick> {
     AhoCorasick::builder()
         .ascii_case_insensitive(true)
         .match_kind(MatchKind::LeftmostLongest)
-        .build(ANCHORS.iter().map(|anchor| anchor.0))
+        .build(anchors.map(|anchor| anchor.0))
         .ok()
-});
+}
 
 /// The secrets in a text, in order, none within another.
 pub fn find(text: &str) -> Vec<Secret> {
+    find_with(AUTOMATON.as_ref(), text)
+}
+
+fn find_with(automaton: Option<&AhoCorasick>, text: &str) -> Vec<Secret> {
     let mut found: Vec<Secret> = Vec::new();
-    let Some(automaton) = AUTOMATON.as_ref() else { return found };
+    let Some(automaton) = automaton else { return found };
     let mut seen = Seen::default();
     for anchor in automaton.find_iter(text) {
-        let Some((_, rule)) = ANCHORS.get(anchor.pattern().as_usize()) else { continue };
+        let rule = OWN.iter().chain(ANCHORS).nth(anchor.pattern().as_usize());
+        let Some((_, rule)) = rule else { continue };
         let Some(secret) = rule.secret(text, anchor.range(), &mut seen) else { continue };
         match found.last_mut() {
             // The value of a field is told once more by its own form, which says more than the name of the field.
             Some(last) if last.range == secret.range => *last = secret,
-            // What lies in a secret is gone with it.
-            Some(last) if secret.range.start < last.range.end => {}
+            // What lies in a secret is gone with it; of the gate's own no end is left over either.
+            Some(last) if secret.range.start < last.range.end => {
+                if anchor.pattern().as_usize() < OWN.len() {
+                    last.range.end = last.range.end.max(secret.range.end);
+                }
+            }
             _ => found.push(secret),
         }
     }
@@ -69,7 +84,15 @@ pub fn find(text: &str) -> Vec<Secret> {
 
 /// The text without its secrets.
 pub fn redact(text: &str) -> Redacted<'_> {
-    let found = find(text);
+    without(text, find(text))
+}
+
+/// The text without the gate's own tokens and keys: for records that keep all other secrets.
+pub fn redact_own(text: &str) -> Redacted<'_> {
+    without(text, find_with(OWN_AUTOMATON.as_ref(), text))
+}
+
+fn without(text: &str, found: Vec<Secret>) -> Redacted<'_> {
     if found.is_empty() {
         return Redacted { text: Cow::Borrowed(text), secrets: 0 };
     }

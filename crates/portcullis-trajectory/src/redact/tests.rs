@@ -257,3 +257,44 @@ fn every_text_is_read_in_linear_time_and_cut_between_letters() {
 fn the_automaton_is_there() {
     assert!(AUTOMATON.is_some());
 }
+
+/// The form of a key of the transparency log, or of a writer.
+fn note_key(name: &str) -> String {
+    format!("PRIVATE+KEY+{name}+1a2b3c4d+{}", "AQ+/".repeat(11))
+}
+
+#[test]
+fn the_gates_own_tokens_and_keys_are_kept_from_every_record() {
+    for (kind, secret) in [
+        ("portcullis-agent-token", format!("pcag_{}", hex(64))),
+        ("portcullis-approver-token", format!("pcap_{}", hex(64))),
+        ("portcullis-approver-token", format!("PCAP_{}", hex(64).to_uppercase())),
+        ("private-key", note_key("example.org/log")),
+        ("private-key", note_key("writer")),
+    ] {
+        for text in [
+            secret.clone(),
+            format!("{secret}\n"),
+            format!("{{\"content\":\"{secret}\\n\"}}"),
+            format!("see{secret}, then"),
+            format!("x_{secret}"),
+            format!("Authorization: Bearer {secret}"),
+            format!("token = \"{secret}\""),
+            format!("https://u:{secret}@host/"),
+        ] {
+            for redacted in [redact(&text), redact_own(&text)] {
+                assert!(redacted.secrets > 0, "{text}");
+                assert!(!redacted.text.contains(&secret[20..]), "{text}: {}", redacted.text);
+            }
+        }
+        assert_eq!(find_with(OWN_AUTOMATON.as_ref(), &secret)[0].kind, kind);
+        let slashes = secret.replace('/', "\\/");
+        assert!(!redact_own(&slashes).text.contains(&slashes[slashes.len() - 8..]), "{slashes}");
+    }
+}
+
+#[test]
+fn a_record_that_keeps_secrets_keeps_all_but_the_gates_own() {
+    let text = format!("ghp_{} and pcag_ or pcag_1234 or PRIVATE+KEY+x", noise(36));
+    assert_eq!(redact_own(&text).text, text);
+}

@@ -6,11 +6,13 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_core::event::Event;
+use portcullis_core::id::Digest;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::time::Timestamp;
 use portcullis_gateway::client::{Client, ClientError};
 use portcullis_gateway::daemon::mark;
 use portcullis_gateway::home::Home;
+use portcullis_gateway::home_bundle;
 use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
 use portcullis_ledger::{LedgerError, Reader, RunFilter};
 use portcullis_session::configuration;
@@ -90,15 +92,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Err(failure) => {
             // The message says what to give instead.
             tell(Check::new("home", Health::Fail, failure.message()))?;
-            tell(bundle(args))?;
+            tell(bundle(args, None).0)?;
         }
         Ok(home) => {
             tell(folder(&home))?;
             for kind in [CredentialKind::Agent, CredentialKind::Approver] {
                 tell(credential(&home, kind))?;
             }
-            tell(bundle(args))?;
-            tell(daemon(&home)?)?;
+            let (check, digest) = bundle(args, Some(&home));
+            tell(check)?;
+            tell(daemon(&home, digest)?)?;
             let (store, last) = store(&home);
             store.into_iter().try_for_each(&mut tell)?;
             tell(log(&home))?;
@@ -172,14 +175,27 @@ fn credential(home: &Home, kind: CredentialKind) -> Check {
     }
 }
 
-fn bundle(args: &Args) -> Check {
-    let place = args.bundle.folder().map_or_else(|| "shipped".to_owned(), |path| path.display().to_string());
-    match args.bundle.open() {
+/// The bundle that is named, or the one with which the state folder is served; with its digest where it loads.
+fn bundle(args: &Args, home: Option<&Home>) -> (Check, Option<Digest>) {
+    let chosen = match (args.bundle.folder(), home) {
+        (None, Some(home)) => match home_bundle::chosen(home) {
+            Ok(chosen) => chosen,
+            // The message says what to do.
+            Err(error) => return (Check::new("bundle", Health::Fail, error), None),
+        },
+        (folder, _) => folder.map(Path::to_owned),
+    };
+    let place = chosen.as_ref().map_or_else(|| "shipped".to_owned(), |path| path.display().to_string());
+    let opened = match &chosen {
+        Some(folder) => crate::bundle::open(folder),
+        None => args.bundle.open(),
+    };
+    match opened {
         Ok(opened) => {
             let bundle = opened.bundle;
             let tools = count(bundle.registry.iter().count(), "tool", "tools");
             let policies = count(bundle.policies().len(), "policy", "policies");
-            Check::new(
+            let check = Check::new(
                 "bundle",
                 Health::Ok,
                 format!(
@@ -188,14 +204,18 @@ fn bundle(args: &Args) -> Check {
                     bundle.digest(),
                     configuration::digest(bundle.digest())
                 ),
-            )
+            );
+            (check, Some(bundle.digest()))
         }
-        Err(failure) => Check::new("bundle", Health::Fail, failure.message())
-            .remedy("`portcullis policy test` with this --bundle shows every place"),
+        Err(failure) => {
+            let remedy = format!("`portcullis policy test --bundle {place}` shows every place");
+            (Check::new("bundle", Health::Fail, failure.message()).remedy(remedy), None)
+        }
     }
 }
 
-fn daemon(home: &Home) -> Result<Check, Failure> {
+/// The daemon, and whether the bundle that was looked at is the one in force.
+fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
     let client = Client::new(home.clone(), CredentialKind::Agent);
     let health = match runtime()?.block_on(client.health()) {
         Ok(health) => health,
@@ -213,7 +233,12 @@ fn daemon(home: &Home) -> Result<Check, Failure> {
     };
     let who = format!("version {}, process {}", health.version, health.pid);
     let own = env!("CARGO_PKG_VERSION");
-    let check = |result, detail: String| Check::new("daemon", result, format!("{who}: {detail}"));
+    let serves = match &health.bundle_folder {
+        Some(folder) => format!("in force: the bundle `{folder}`"),
+        None => "in force: the shipped bundle".to_owned(),
+    };
+    let in_force = format!("{serves} ({})", health.bundle);
+    let check = |result, detail: String| Check::new("daemon", result, format!("{who}: {detail}\n{in_force}"));
     Ok(if health.store != "ok" {
         check(Health::Fail, health.store)
     } else if health.log != "ok" {
@@ -225,6 +250,11 @@ fn daemon(home: &Home) -> Result<Check, Failure> {
     } else if health.version != own {
         check(Health::Warn, format!("this program is version {own}"))
             .remedy("end the daemon (SIGTERM); the new version is started when needed")
+    } else if digest.is_some_and(|digest| digest != health.bundle) {
+        check(Health::Warn, "the bundle in force is not the one above".to_owned()).remedy(format!(
+            "end the daemon (process {}) and start `portcullis serve --bundle DIR` with the one that is meant",
+            health.pid
+        ))
     } else {
         check(
             Health::Ok,

@@ -22,7 +22,9 @@ Examples:
   portcullis serve --home /srv/portcullis --http 127.0.0.1:7777
 
 `portcullis mcp`, `approvals` and `runs` start it when it is not running. It ends in good order on SIGTERM or \
-SIGINT. A second one for the same state folder leaves at once, with exit code 0: the folder is served.";
+SIGINT. The bundle that is named with --bundle is the state folder's from then on, whoever starts the daemon; the file \
+`bundle.path` in it names it, and without the file the shipped bundle is served. A second daemon for the same state folder \
+leaves at once: with exit code 0 where the folder is served as asked, with 1 where another bundle is.";
 
 /// Serve the gate: own the store, listen on the socket and, where asked, on HTTP
 ///
@@ -61,6 +63,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             info!("{error}");
             Ok(exit::YES)
         }
+        // Whoever names a bundle must not believe that it is in force.
+        Err(error @ DaemonError::OtherBundle { .. }) => Err(Failure::no(error)),
+        Err(error @ DaemonError::Chosen { .. }) => Err(Failure::unreadable(error)),
         // Only who serves loads the bundle; its mistakes are shown with their places.
         Err(DaemonError::Bundle(error)) => Err(bundle::refused(args.bundle.folder(), error)),
         Err(DaemonError::Controls(error)) => Err(controls_refused(error)),

@@ -238,6 +238,99 @@ fn a_second_daemon_leaves_and_a_signal_ends_the_first() {
     assert_eq!(broken.code, 3);
 }
 
+/// The bundle of a state folder is the operator's choice, whoever starts the daemon.
+#[test]
+fn a_state_folder_keeps_its_bundle() {
+    let state = State::new();
+    let own = crate::command::bundle_copy();
+    let folder = own.path().to_str().unwrap();
+    let in_force = || {
+        let checks = state.run(&["doctor", "--json"]).json();
+        let daemon = checks.iter().find(|check| check["name"] == "daemon").unwrap();
+        daemon["detail"].as_str().unwrap().to_owned()
+    };
+    let end = |pid: String| {
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        for _ in 0..200 {
+            if !state.home().join("gate.sock").exists() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("the daemon does not end");
+    };
+    let mut first = state.command(&["serve", "--bundle", folder]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut log = BufReader::new(first.stderr.take().unwrap()).lines();
+    assert!(log.any(|line| line.unwrap().contains("serving")));
+    assert!(in_force().contains(&format!("in force: the bundle `{folder}`")), "{}", in_force());
+    assert_eq!(state.run(&["serve", "--bundle", folder]).code, 0, "served as asked");
+
+    let other = crate::command::bundle_copy();
+    let other = other.path().to_str().unwrap();
+    let conflict = state.run(&["serve", "--bundle", other]);
+    assert_eq!(conflict.code, 1, "{}", conflict.stderr);
+    for words in [folder, &format!("process {}", first.id()), "--home"] {
+        assert!(conflict.stderr.contains(words), "{words}: {}", conflict.stderr);
+    }
+    end(first.id().to_string());
+    assert_eq!(first.wait().unwrap().code(), Some(0));
+
+    // A command that needs a daemon starts it with the same bundle.
+    assert_eq!(state.run(&["runs", "list"]).code, 0);
+    assert!(in_force().contains(folder), "{}", in_force());
+    end(state.pid().unwrap());
+
+    // A choice that cannot be served is no choice of another.
+    drop(own);
+    let [(name, ..)] = ailing(&state, &[]).try_into().unwrap();
+    assert_eq!(name, "bundle");
+    let gone = state.run(&["serve"]);
+    assert_eq!(gone.code, 3);
+    assert!(gone.stderr.contains("delete the file"), "{}", gone.stderr);
+    fs::remove_file(state.home().join("bundle.path")).unwrap();
+    assert_eq!(state.run(&["runs", "list"]).code, 0);
+    assert!(in_force().contains("the shipped bundle"), "{}", in_force());
+}
+
+/// A daemon with the shipped bundle is no daemon with another one.
+#[test]
+fn serving_another_bundle_beside_a_daemon_is_an_error() {
+    let state = State::new();
+    assert_eq!(state.run(&["runs", "list"]).code, 0, "starts the daemon");
+    let own = crate::command::bundle_copy();
+    let ran = state.run(&["serve", "--bundle", own.path().to_str().unwrap()]);
+    assert_eq!(ran.code, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("with the shipped bundle"), "{}", ran.stderr);
+}
+
+/// The approver's token through a wrapped server, in the state folder of the very daemon that judges.
+#[test]
+fn the_gates_own_tokens_are_not_read_through_it() {
+    let state = State::new();
+    let runtime = runtime();
+    let token = state.home().join("credentials/approver.token");
+    let of = |tool: &str, path: &str| ProposeAction {
+        tool: Some(tool.to_owned()),
+        arguments: json!({"path": path}),
+        wait_ms: Some(0),
+        ..ProposeAction::default()
+    };
+    let rules = |answer: &portcullis_gateway::api::ActionAnswer| {
+        answer.findings.iter().map(|finding| finding.rule.to_string()).collect::<Vec<_>>()
+    };
+    let run = runtime.block_on(open(&state));
+    let swept =
+        runtime.block_on(run.propose(&of("grep_files", state.folder.path().to_str().unwrap()))).unwrap();
+    assert!(rules(&swept).contains(&"effects/own-state/sweep".to_owned()), "{swept:?}");
+    let key = state.home().join("keys/log.key");
+    let named = runtime.block_on(run.propose(&of("read_file", key.to_str().unwrap()))).unwrap();
+    assert!(rules(&named).contains(&"effects/own-state".to_owned()), "{named:?}");
+    assert_eq!(named.verdict.as_str(), "halt");
+    let run = runtime.block_on(open(&state));
+    let named = runtime.block_on(run.propose(&of("read_file", token.to_str().unwrap()))).unwrap();
+    assert_eq!(named.verdict.as_str(), "halt");
+}
+
 #[test]
 fn the_gate_stands_before_the_demo_server() {
     let state = State::new();

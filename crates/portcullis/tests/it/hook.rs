@@ -140,7 +140,11 @@ fn a_session_from_start_to_end_is_one_run() {
     let opened = &events[0]["body"];
     assert_eq!(opened["surface"], "hook");
     assert_eq!(opened["session"], "5a6f7c1e-1d0b-4c1c-9a59-0f6a1b2c3d4e");
-    assert_eq!(opened["place"], json!({"workspace": "/home/dev/shop", "home": "/home/dev"}));
+    let gate = client.home();
+    assert_eq!(
+        opened["place"],
+        json!({"workspace": "/home/dev/shop", "home": "/home/dev", "gate": gate.to_str().unwrap()})
+    );
     let proposed = &events[2]["body"];
     assert_eq!((&proposed["tool"], &proposed["call"]), (&json!("Bash"), &json!("toolu_01Bash")));
     assert_eq!(proposed["directory"], "/home/dev/shop");

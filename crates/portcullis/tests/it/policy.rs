@@ -154,7 +154,10 @@ fn diff_shows_which_recorded_verdicts_change() {
     let ran = run(&["policy", "diff", "examples/bundle", folder, trace, "--json"]);
     assert_eq!(ran.code, 1, "{}", ran.stderr);
     let lines = ran.json();
-    let (summary, changes) = lines.split_last().unwrap();
+    let (summary, records) = lines.split_last().unwrap();
+    let (parts, changes): (Vec<_>, Vec<_>) = records.iter().partition(|record| record["record"] == "part");
+    assert_eq!((parts.len(), &parts[0]["direction"]), (1, &"tightened".into()), "{parts:?}");
+    assert_eq!((&summary["parts"], &summary["loosened"]), (&1.into(), &0.into()));
     assert_eq!(summary["changed"], changes.len());
     assert!(!changes.is_empty());
     let newly = changes.iter().filter(|change| change["old"]["verdict"] == "allow").count();
@@ -163,4 +166,68 @@ fn diff_shows_which_recorded_verdicts_change() {
         assert_eq!(change["new"]["rule"], "runtime-policy/step-limit");
     }
     assert_eq!(run(&["policy", "diff", "examples/bundle", folder, "--home", folder]).code, 3);
+}
+
+/// The shipped bundle with lines of its main file replaced.
+fn changed_copy(from: &str, to: &str) -> tempfile::TempDir {
+    let bundle = bundle_copy();
+    let path = bundle.path().join("portcullis.toml");
+    let main = std::fs::read_to_string(&path).unwrap();
+    assert!(main.contains(from), "{main}");
+    std::fs::write(&path, main.replacen(from, to, 1)).unwrap();
+    bundle
+}
+
+/// No recorded call reaches what was loosened, and it is told all the same.
+#[test]
+fn diff_names_what_recorded_calls_do_not_show() {
+    let trace = "examples/traces/assistant.jsonl";
+    let watched = changed_copy("mode = \"enforce\"", "mode = \"observe\"");
+    let ran = run(&["policy", "diff", "examples/bundle", watched.path().to_str().unwrap(), trace]);
+    assert_eq!(ran.code, 1, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("loosened   mode: enforce -> observe"), "{}", ran.stdout);
+    let back = run(&["policy", "diff", watched.path().to_str().unwrap(), "examples/bundle", trace]);
+    assert_eq!(back.code, 0, "stricter, and no verdict changes: {}", back.stdout);
+}
+
+/// The proof is about access policies; nothing else is called proved with them.
+#[test]
+fn proofs_cover_the_whole_bundle_or_say_what_they_do_not() {
+    if std::process::Command::new("cvc5").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: the solver cvc5 is not installed");
+        return;
+    }
+    let prove = |old: &std::path::Path, new: &std::path::Path| {
+        run(&["policy", "diff", old.to_str().unwrap(), new.to_str().unwrap(), "--prove"])
+    };
+    let (same, other) = (bundle_copy(), bundle_copy());
+    let ran = prove(same.path(), other.path());
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.starts_with("proved: "), "{}", ran.stdout);
+
+    let watched = changed_copy("mode = \"enforce\"", "mode = \"observe\"");
+    let ran = prove(same.path(), watched.path());
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert!(!ran.stdout.starts_with("proved"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("loosened   mode: enforce -> observe"), "{}", ran.stdout);
+    let ran = prove(watched.path(), same.path());
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+
+    let settings = changed_copy(
+        "version = 1",
+        "version = 1\n[contracts]\nendpoint = \"http://127.0.0.1:1\"\nmodel = \"m\"\n",
+    );
+    let _ = settings;
+}
+
+/// What loads as a weaker policy than was written does not load.
+#[test]
+fn a_test_that_cannot_be_read_keeps_a_bundle_from_loading() {
+    let bundle = bundle_copy();
+    let text = "# Roles\n\n```run\nprincipal {\"id\": \"ann\", \"rolse\": [\"nurse\"]}\n```\n";
+    std::fs::write(bundle.path().join("tests/roles.md"), text).unwrap();
+    let ran = run(&["policy", "lint", "--bundle", bundle.path().to_str().unwrap()]);
+    assert_eq!(ran.code, 3, "{}", ran.stdout);
+    let place = "roles.md:4:1";
+    assert!(ran.stderr.contains(place) && ran.stderr.contains("did you mean `roles`?"), "{}", ran.stderr);
 }

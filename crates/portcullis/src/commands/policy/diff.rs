@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use portcullis_core::bundle::Bundle;
+use portcullis_core::bundle::{Bundle, Difference, Direction};
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{ExportOptions, Reader, RunFilter};
 use portcullis_sim::replay::{self, Item, Options, Row, Source};
 use serde_json::json;
 
-use super::prove;
+use super::{differences, prove};
 use crate::bundle::{self, Opened};
 use crate::cli::Global;
 use crate::exit;
@@ -26,15 +26,18 @@ Examples:
   portcullis policy diff old-bundle new-bundle run.export --json
   portcullis policy diff old-bundle new-bundle --prove
 
-Judges recorded runs under both bundles and shows every call whose verdict differs: OpenAI chat messages, exports, or \
-the latest runs of the state folder's store. Runs that the gate recorded are judged with the principals, approvals \
-and places that they had.
+Lists the parts of the bundles that differ (mode, limits, tools, how arguments are read, credentials, ...) and which way \
+they changed. Then judges recorded runs under both bundles and shows every call whose verdict differs: OpenAI chat \
+messages, exports, or the latest runs of the state folder's store. Runs that the gate recorded are judged with the \
+principals, approvals and places that they had.
 
 With --prove nothing is replayed: an SMT solver (`cvc5`, a package of most systems) shows that the access policies of \
-NEW permit nothing that OLD denied, or gives a request that they do.
+NEW permit nothing that OLD denied, or gives a request that they do. Every other part is compared: a loosened one is \
+never covered by the proof.
 
-Exit codes: 0 no verdict changes, 1 some do, 2 there was no call to judge. With --prove: 0 proved, 1 there is a \
-counterexample, 2 neither could be found, or there is no solver.";
+Exit codes: 0 no verdict changes and no part is loosened, 1 some do or one is, 2 there was no call to judge. With \
+--prove: 0 proved, and no other part may allow more; 1 there is a counterexample, or another part is loosened; 2 neither \
+could be found, another part changed in a way that no proof covers, or there is no solver.";
 
 /// Show which verdicts change from one bundle to another, over recorded runs
 #[derive(Debug, clap::Args)]
@@ -77,10 +80,13 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     for (name, source) in sources(args, global)? {
         comparison.add(&name, &source, [&old.bundle, &new.bundle], &pipeline, args.policy.as_deref())?;
     }
+    comparison.parts = old.bundle.differences(&new.bundle);
+    let loosened = comparison.parts.iter().any(|part| part.direction == Direction::Loosened);
     let mut out = Out::new();
     comparison.show(&mut out, global, &old, &new)?;
     out.finish()?;
     Ok(match (comparison.calls, comparison.changes.is_empty()) {
+        (_, true) if loosened => exit::NO,
         (0, _) => exit::INCOMPLETE,
         (_, true) => exit::YES,
         _ => exit::NO,
@@ -128,6 +134,8 @@ struct Comparison {
     /// Calls that stand in one of the two replays only, because an earlier verdict differs.
     unmatched: usize,
     changes: Vec<Change>,
+    /// Parts of the bundles that differ.
+    parts: Vec<Difference>,
     runs_changed: BTreeSet<(String, usize)>,
 }
 
@@ -188,7 +196,11 @@ impl Comparison {
         let stopped = of(|old, new| old.permits() && !new.permits());
         let passing = of(|old, new| !old.permits() && new.permits());
         let reasons = of(|old, new| old == new);
+        let loosened = self.parts.iter().filter(|part| part.direction == Direction::Loosened).count();
         if global.json {
+            for part in &self.parts {
+                out.json(&differences::record(part))?;
+            }
             for change in &self.changes {
                 out.json(&json!({
                     "record": "change", "source": change.source, "run": change.old.run, "line": change.old.line,
@@ -201,9 +213,11 @@ impl Comparison {
                 "record": "summary", "runs": self.runs, "calls": self.calls, "changed": self.changes.len(),
                 "runs_changed": self.runs_changed.len(), "newly_stopped": stopped, "newly_passing": passing,
                 "same_verdict_other_rule": reasons, "unmatched": self.unmatched,
+                "parts": self.parts.len(), "loosened": loosened,
                 "old": old.bundle.digest(), "new": new.bundle.digest(),
             }));
         }
+        differences::show(out, &self.parts)?;
         self.table(out)?;
         let (good, bad) = (out::GOOD, out::BAD);
         let style = if self.changes.is_empty() { good } else { bad };
@@ -214,6 +228,13 @@ impl Comparison {
             count(self.changes.len(), "verdict changes", "verdicts change"),
             self.runs_changed.len()
         ))?;
+        if !self.parts.is_empty() {
+            let style = if loosened > 0 { bad } else { good };
+            out.line(format_args!(
+                "{}, {style}{loosened} loosened{style:#}; recorded calls show only what they reached",
+                count(self.parts.len(), "part of the bundles differs", "parts of the bundles differ")
+            ))?;
+        }
         if self.unmatched > 0 {
             let calls = count(self.unmatched, "call is", "calls are");
             out.line(format_args!(

@@ -1,6 +1,7 @@
 //! `portcullis policy`: work on a bundle's rules, a file each.
 
 mod diff;
+mod differences;
 mod lint;
 mod prove;
 mod schema;

@@ -1,0 +1,103 @@
+//! Which bundle a state folder is served with.
+//!
+//! The daemon is started by whoever needs it first: `portcullis serve --bundle DIR`, but also a gate, `approvals list` or a
+//! coding agent's hook, none of which knows the operator's choice. So the choice is kept in the state folder, and stands
+//! until another is made or the file is deleted.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::home::Home;
+
+/// Longest path in the file, in bytes: `PATH_MAX` of Linux.
+const PATH_BYTES_MAX: u64 = 4_096;
+
+/// Why it is not known which bundle a state folder is served with.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeBundleError {
+    /// The file cannot be read or written.
+    #[error("cannot use `{}`, which says which bundle this state folder is served with: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file says something else.
+    #[error(
+        "`{}` is to hold one line with the absolute path of a bundle; name the bundle again with `portcullis serve --bundle \
+         DIR`, or delete the file to serve the shipped one", .0.display()
+    )]
+    Malformed(PathBuf),
+}
+
+/// The folder of the bundle that was chosen for a state folder; none where none was, so that the shipped one is served.
+///
+/// # Errors
+/// [`HomeBundleError`]: what cannot be read is no choice of the shipped bundle.
+pub fn chosen(home: &Home) -> Result<Option<PathBuf>, HomeBundleError> {
+    let path = home.bundle();
+    let failed = |source| HomeBundleError::Io { path: path.clone(), source };
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut text = String::new();
+    file.take(PATH_BYTES_MAX + 2).read_to_string(&mut text).map_err(failed)?;
+    let folder = text.strip_suffix('\n').unwrap_or(&text);
+    let whole = folder.len() as u64 <= PATH_BYTES_MAX && !folder.contains('\n');
+    if !whole || !folder.starts_with('/') {
+        return Err(HomeBundleError::Malformed(path));
+    }
+    Ok(Some(PathBuf::from(folder)))
+}
+
+/// Keeps the choice of a bundle. `folder` is absolute.
+///
+/// # Errors
+/// [`HomeBundleError`].
+pub(crate) fn choose(home: &Home, folder: &Path) -> Result<(), HomeBundleError> {
+    let path = home.bundle();
+    let Some(text) = folder.to_str().filter(|text| !text.contains('\n')) else {
+        return Err(HomeBundleError::Malformed(path));
+    };
+    let failed = |source| HomeBundleError::Io { path: path.clone(), source };
+    // Put into place as a whole: whoever reads it meanwhile reads the old or the new one.
+    let aside = path.with_extension("tmp");
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&aside)
+        .map_err(failed)?;
+    file.write_all(format!("{text}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
+    fs::rename(&aside, &path).map_err(failed)
+}
+
+/// Whether two names are those of one folder.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    one == other
+        || matches!((fs::canonicalize(one), fs::canonicalize(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_kept_and_nothing_else_is_read_as_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::at(dir.path()).unwrap();
+        assert_eq!(chosen(&home).unwrap(), None);
+        choose(&home, Path::new("/srv/bundle")).unwrap();
+        assert_eq!(chosen(&home).unwrap(), Some(PathBuf::from("/srv/bundle")));
+        for text in ["", "bundle\n", "/a\n/b\n", &format!("/{}\n", "x".repeat(5_000))] {
+            fs::write(home.bundle(), text).unwrap();
+            assert!(matches!(chosen(&home), Err(HomeBundleError::Malformed(_))), "{text:?}");
+        }
+    }
+}
