@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::arguments::plan::{Held, Plan, Plans, Says, escaped};
 use crate::arguments::{self, Holds, Verbs};
 use crate::limits::{ARGUMENTS_BYTES_MAX, LEAVES_MAX, NESTING_MAX};
-use crate::{Sink, Surroundings, activity, code, mail, money, path, shell, sql, url};
+use crate::{Sink, Surroundings, activity, answers, code, mail, money, path, shell, sql, url};
 
 /// Reads the effects of tool calls. See the [crate documentation](crate).
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,6 +25,11 @@ impl EffectReader for Reader {
         let Some(name) = action.tool.as_deref() else { return Effects::none() };
         let surroundings = Surroundings::of(bundle, run, action);
         let registry = &bundle.registry;
+        if let Some(continuation) = &action.continuation {
+            let mut effects = read_call(registry.get(name), name, &action.arguments, &surroundings);
+            answers::read(registry.get(name), name, action, continuation, &surroundings, &mut effects);
+            return effects;
+        }
         // Nearly every call is of a tool that is known and has no arguments but those that are written down.
         if let (Some(plans), Value::Object(arguments)) = (Plans::of(registry), &action.arguments)
             && let Some(plan) = plans.get(registry, name)
@@ -56,6 +61,23 @@ pub fn read_call(
     let plan = Plan::of(tool, name, arguments);
     let named = named(&plan, arguments).unwrap_or_default();
     follow(&plan, &named, arguments, surroundings)
+}
+
+/// The effects of an object at `pointer` that goes to the tool beside its arguments. `arguments` say how it is meant: the
+/// working directory that they name is that of its paths too.
+pub(crate) fn read_answer(
+    tool: Option<&Tool>,
+    name: &str,
+    members: &Map<String, Value>,
+    arguments: &Map<String, Value>,
+    pointer: &str,
+    surroundings: &Surroundings<'_>,
+) -> Effects {
+    let plan = Plan::of_answers(tool, name, members, arguments, pointer);
+    let mut all = arguments.clone();
+    all.extend(members.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let named = named(&plan, &all).unwrap_or_default();
+    follow(&plan, &named, &all, surroundings)
 }
 
 /// An argument of a call, with what its name says.

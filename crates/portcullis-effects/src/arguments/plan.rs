@@ -8,7 +8,7 @@ use portcullis_core::infer::words_of;
 use portcullis_core::tool::{Registry, Tool};
 use serde_json::{Map, Value};
 
-use super::{Holds, Verbs, is_declared, of_call, verbs};
+use super::{Holds, Verbs, is_declared, of_answers, of_call, verbs};
 
 /// How calls with certain arguments are read.
 #[derive(Debug)]
@@ -102,17 +102,39 @@ impl Plan {
         Self::with(Some(tool), name, &Map::new(), properties.chain(effects))
     }
 
+    /// For an object at `pointer` that goes to the tool beside its arguments, where these arguments are its settings.
+    pub(crate) fn of_answers(
+        tool: Option<&Tool>,
+        name: &str,
+        members: &Map<String, Value>,
+        arguments: &Map<String, Value>,
+        pointer: &str,
+    ) -> Self {
+        let held = of_answers(tool, name, members);
+        Self::of_held(tool, name, held, arguments.keys().chain(members.keys()), pointer)
+    }
+
     fn with<'n>(
         tool: Option<&Tool>,
         name: &str,
         arguments: &Map<String, Value>,
         names: impl Iterator<Item = &'n String>,
     ) -> Self {
+        Self::of_held(tool, name, of_call(tool, name, arguments), names, "/arguments")
+    }
+
+    fn of_held<'n>(
+        tool: Option<&Tool>,
+        name: &str,
+        held: Vec<(String, Holds)>,
+        names: impl Iterator<Item = &'n String>,
+        pointer: &str,
+    ) -> Self {
         let mut names: Vec<(String, Says)> = names.map(|name| (name.clone(), Says::of(name))).collect();
         names.sort_by(|a, b| a.0.cmp(&b.0));
         names.dedup_by(|a, b| a.0 == b.0);
-        let held = of_call(tool, name, arguments).into_iter().map(|(argument, holds)| Held {
-            pointer: format!("/arguments/{}", escaped(&argument)),
+        let held = held.into_iter().map(|(argument, holds)| Held {
+            pointer: format!("{pointer}/{}", escaped(&argument)),
             holds,
             verbs: verbs::of(tool, name, &argument, holds).0,
             says: Says::of(&argument),
