@@ -121,6 +121,9 @@ fn follow(
         };
         call.value(held, value, &held.pointer, 0);
     }
+    if plan.held.iter().any(|held| held.holds == Holds::Email && held.verbs.contains(&Verb::Send)) {
+        call.headers(plan, named);
+    }
     call.effects
 }
 
@@ -299,6 +302,36 @@ impl Call<'_> {
                 verbs.iter().for_each(|&verb| mail::read_as(verb, text, &surroundings, &mut sink))
             }
             Holds::Money => {}
+        }
+    }
+
+    /// Fields of a message's header beside its recipients.
+    fn headers(&mut self, plan: &Plan, named: &[Named<'_>]) {
+        let is_field = |name: &str| plan.says(name).is_some_and(|says| says.header);
+        if !named.iter().any(|(says, _)| says.header) {
+            return;
+        }
+        for (name, value) in self.arguments.iter().filter(|(name, _)| is_field(name)) {
+            self.header(value, &format!("{}/{}", plan.pointer, escaped(name)), 0);
+        }
+    }
+
+    fn header(&mut self, value: &Value, pointer: &str, depth: usize) {
+        match value {
+            Value::String(text) if self.take(text.len(), pointer) => {
+                mail::read_header(text, &mut Sink::new(&mut self.effects, pointer));
+            }
+            Value::Array(items) if depth <= NESTING_MAX => {
+                for (at, item) in items.iter().enumerate() {
+                    self.header(item, &format!("{pointer}/{at}"), depth + 1);
+                }
+            }
+            Value::Object(members) if depth <= NESTING_MAX => {
+                for (name, member) in members {
+                    self.header(member, &format!("{pointer}/{}", escaped(name)), depth + 1);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -15,6 +15,8 @@ use super::{Holds, Verbs, is_declared, of_answers, of_call, verbs};
 pub(crate) struct Plan {
     /// The arguments that hold something, in the order in which they are read.
     pub(crate) held: Vec<Held>,
+    /// Where the arguments stand: `/arguments`.
+    pub(crate) pointer: String,
     /// What the names of arguments say, sorted by name.
     names: Vec<(String, Says)>,
     /// The tool's name says that it searches what lies below a folder.
@@ -51,6 +53,8 @@ pub(crate) struct Says {
     pub(crate) method: bool,
     /// What a request carries.
     pub(crate) body: bool,
+    /// A field of a message's header: one line.
+    pub(crate) header: bool,
 }
 
 impl Says {
@@ -83,6 +87,10 @@ impl Says {
                     | "upload"
                     | "attachment"
                     | "attachments"
+            ),
+            header: matches!(
+                last,
+                "subject" | "title" | "topic" | "from" | "sender" | "name" | "header" | "headers"
             ),
         }
     }
@@ -141,7 +149,8 @@ impl Plan {
             argument,
         });
         let searches = |word: &String| matches!(word.as_str(), "grep" | "rg" | "ripgrep" | "tree");
-        Self { held: held.collect(), names, searches: words_of(name).iter().any(searches) }
+        let pointer = pointer.to_owned();
+        Self { held: held.collect(), pointer, names, searches: words_of(name).iter().any(searches) }
     }
 
     /// What the name of an argument says; none if the plan was not made for it.

@@ -369,3 +369,41 @@ fn names_that_differ_in_case_are_read_alike() {
     let found = call(&declared, "read_file", &json!({"path": "a", "paths": "/etc/shadow"}));
     assert!(found.iter().all(|effect| effect.to_string() != shadow), "{found:?}");
 }
+
+#[test]
+fn a_header_line_within_a_field_is_a_recipient() {
+    let declared = bundle("send_email", "effects = { to = \"email\" }\n");
+    let unknown = bundle("other", "");
+    for bundle in [&declared, &unknown] {
+        for subject in [
+            json!("Hello\r\nBcc: x@evil.example"),
+            json!("Hello\nBcc: x@evil.example\n"),
+            json!("Hello\rTo: ann@corp.example, \"X\" <X@evil.example>"),
+            json!(["Hello", "a\u{2028}cc:x@evil.example"]),
+        ] {
+            let found = call(bundle, "send_email", &json!({"to": "ann@corp.example", "subject": subject}));
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert!(
+                found.iter().any(|effect| effect == "send recipient x@evil.example"),
+                "{subject}: {found:?}"
+            );
+            assert!(
+                found.iter().any(|effect| effect == "execute unknown mail header"),
+                "{subject}: {found:?}"
+            );
+        }
+        // The message itself has lines, and may name whom it likes.
+        let plain = json!({"to": "ann@corp.example", "subject": "Hello \n", "body": "Hi,\nwrite to x@evil.example\n"});
+        let found = call(bundle, "send_email", &plain);
+        assert_eq!(
+            found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["send recipient ann@corp.example"]
+        );
+    }
+    let found = call(
+        &unknown,
+        "send_email",
+        &json!({"to": "a@corp.example", "headers": {"X-A": "b\nBcc: x@evil.example"}}),
+    );
+    assert!(found.iter().any(|effect| effect.to_string() == "send recipient x@evil.example"), "{found:?}");
+}
