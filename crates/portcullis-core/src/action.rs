@@ -1,5 +1,7 @@
 //! What is about to happen: the things guards judge.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use crate::event::GrantScope;
@@ -137,6 +139,19 @@ impl Action {
     }
 }
 
+/// All that goes to the tool: the arguments, and beside them as members what the call carries besides. Both have their
+/// say of what the call does.
+pub fn carried<'a>(arguments: &'a Value, continuation: Option<&Value>) -> Cow<'a, Value> {
+    let Some(continuation) = continuation else { return Cow::Borrowed(arguments) };
+    let mut all = arguments.as_object().cloned().unwrap_or_default();
+    let mut name = "continuation".to_owned();
+    while all.contains_key(&name) {
+        name.push('_');
+    }
+    all.insert(name, continuation.clone());
+    Cow::Owned(Value::Object(all))
+}
+
 /// Something that waits for a verdict.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending<'a> {
@@ -237,6 +252,10 @@ mod tests {
         let continued = action(Some("t"), "{}").with_continuation(Some(json!({"answer": "yes"})));
         assert_ne!(continued.digest(), digest(Some("t"), "{}"));
         assert_eq!(action(Some("t"), "{}").with_continuation(None).digest(), digest(Some("t"), "{}"));
+        let all =
+            carried(&json!({"a": 1, "continuation": 2}), Some(&json!({"requestState": "s"}))).into_owned();
+        assert_eq!(all, json!({"a": 1, "continuation": 2, "continuation_": {"requestState": "s"}}));
+        assert_eq!(carried(&json!({"a": 1}), None).into_owned(), json!({"a": 1}));
     }
 
     #[test]

@@ -367,6 +367,28 @@ impl Effect {
     }
 }
 
+impl Effect {
+    /// Whether it can be judged by its text alone: what is touched is known completely, here, and nothing runs whose own
+    /// effects do not stand in the text. A script, a build, a package or a container may do anything.
+    pub fn is_seen(&self) -> bool {
+        let resource = &self.resource;
+        let is_named = match resource.kind {
+            ResourceKind::Unknown => false,
+            ResourceKind::Path | ResourceKind::Host => resource.is("resolved"),
+            ResourceKind::Command => resource.is("known"),
+            ResourceKind::Table | ResourceKind::Column | ResourceKind::Environment => true,
+            _ => !resource.name.contains('*'),
+        };
+        let runs_unseen = match (self.verb, resource.kind) {
+            (Verb::Execute, kind) => !matches!(kind, ResourceKind::Command | ResourceKind::Activity),
+            // Packages bring programs that run when they are installed.
+            (verb, ResourceKind::Package) => verb != Verb::Read,
+            _ => false,
+        };
+        is_named && !runs_unseen && !self.is("remote")
+    }
+}
+
 impl fmt::Display for Effect {
     /// `delete path /etc/passwd`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -377,12 +399,18 @@ impl fmt::Display for Effect {
 /// Everything that an action would touch, in the order of the text, without repetitions of the same effect.
 /// At most [`EFFECTS_MAX`]; what is beyond collapses into one effect on [`ResourceKind::Unknown`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Effects(Vec<Effect>);
+#[serde(transparent)]
+pub struct Effects {
+    list: Vec<Effect>,
+    /// A part of the text was taken for harmless that nobody knows.
+    #[serde(skip)]
+    presumed: bool,
+}
 
 impl Effects {
     /// Nothing is touched.
     pub const fn none() -> Self {
-        Self(Vec::new())
+        Self { list: Vec::new(), presumed: false }
     }
 
     /// Adds an effect. One that differs from an earlier one only in its place is left out.
@@ -392,21 +420,32 @@ impl Effects {
                 && other.resource == effect.resource
                 && other.attributes == effect.attributes
         };
-        if self.is_full() || self.0.iter().any(same) {
+        if self.is_full() || self.list.iter().any(same) {
             return;
         }
-        if self.0.len() + 1 == EFFECTS_MAX {
+        if self.list.len() + 1 == EFFECTS_MAX {
             let why = format!("more than {EFFECTS_MAX} effects");
             let rest = Resource::new(ResourceKind::Unknown, "effects").with("why", why);
-            self.0.push(Effect { span: effect.span, ..Effect::new(Verb::Execute, rest) });
+            self.list.push(Effect { span: effect.span, ..Effect::new(Verb::Execute, rest) });
         } else {
-            self.0.push(effect);
+            self.list.push(effect);
         }
+    }
+
+    /// Notes that a part of the text, such as an option that is not known, was taken for harmless.
+    pub const fn presume(&mut self) {
+        self.presumed = true;
+    }
+
+    /// Whether all of them can be judged by the text: see [`Effect::is_seen`]; and no part of it was only presumed to do
+    /// nothing.
+    pub fn are_seen(&self) -> bool {
+        !self.presumed && self.list.iter().all(Effect::is_seen)
     }
 
     /// Whether no more are taken: reading further is of no use.
     pub fn is_full(&self) -> bool {
-        self.0.len() >= EFFECTS_MAX
+        self.list.len() >= EFFECTS_MAX
     }
 }
 
@@ -414,7 +453,7 @@ impl std::ops::Deref for Effects {
     type Target = [Effect];
 
     fn deref(&self) -> &[Effect] {
-        &self.0
+        &self.list
     }
 }
 

@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
-use crate::action::{Pending, Subject};
+use crate::action::{Action, Pending, Subject};
+use crate::bundle::Bundle;
 use crate::edit;
 use crate::effect::{EffectReader, LazyEffects};
 use crate::event::VerdictRecord;
@@ -16,6 +17,7 @@ use crate::finding::Finding;
 use crate::guard::{Context, Guard};
 use crate::limits::FINDINGS_MAX;
 use crate::memory::{Memory, Remember};
+use crate::state::RunState;
 use crate::verdict::Verdict;
 
 /// Reserved rules: reasons of the gate itself, which no guard uses.
@@ -108,6 +110,15 @@ impl Pipeline {
             }
             _ => LazyEffects::none(),
         }
+    }
+
+    /// Whether an action can be judged by its text alone: its tool is one that the bundle describes, with what its
+    /// arguments hold, and all that they say is [seen](crate::effect::Effect::is_seen).
+    pub fn sees(&self, bundle: &Bundle, run: &RunState, action: &Action) -> bool {
+        let tool = action.tool.as_deref().and_then(|name| bundle.registry.get(name));
+        let described = tool.is_some_and(|tool| !tool.inferred && !tool.effects.is_empty());
+        let reader = self.effects.as_deref().filter(|_| described);
+        reader.is_some_and(|reader| reader.read(bundle, run, action).are_seen())
     }
 
     /// The guards in declared order.

@@ -136,11 +136,12 @@ pub(crate) fn of_call(
     match tool {
         Some(tool) if is_declared(tool) => {
             let effects = tool.effects.iter();
-            effects
+            let declared = effects
                 .filter_map(|effect| Some((effect.argument.clone(), Holds::named(&effect.effect)?)))
-                .collect()
+                .collect();
+            with_other_spellings(declared, arguments)
         }
-        Some(tool) => inferred(tool, arguments),
+        Some(tool) => with_other_spellings(inferred(tool, arguments), arguments),
         None => {
             let mut found = from_names(name, "", arguments.keys().map(|key| (key, &Value::Null)));
             for (key, value) in arguments {
@@ -155,6 +156,50 @@ pub(crate) fn of_call(
             found
         }
     }
+}
+
+/// With the arguments that have such a name in other letters: `Path` for `path`. Some servers take both for the same.
+fn with_other_spellings(
+    mut found: Vec<(String, Holds)>,
+    arguments: &Map<String, Value>,
+) -> Vec<(String, Holds)> {
+    let spelt: Vec<(String, Holds)> = arguments
+        .keys()
+        .flat_map(|key| {
+            let meant = found.iter().filter(move |(name, _)| name != key && is_same_name(name, key));
+            meant.map(|(_, holds)| (key.clone(), *holds))
+        })
+        .collect();
+    for other in spelt {
+        if !found.contains(&other) {
+            found.push(other);
+        }
+    }
+    found
+}
+
+/// Whether two names differ in the case of their letters alone, as readers fold it that do not tell them apart.
+fn is_same_name(one: &str, other: &str) -> bool {
+    // By way of capitals, for letters such as the long s that are small forms of another.
+    let folded = |name: &str| name.to_uppercase().to_lowercase();
+    one.eq_ignore_ascii_case(other) || (!one.is_ascii() || !other.is_ascii()) && folded(one) == folded(other)
+}
+
+/// What the members of an object hold that goes to a tool beside its arguments. Nothing is declared of them: what the
+/// tool's own arguments of that name hold, else what their names say, else what their values look like.
+pub(crate) fn of_answers(
+    tool: Option<&Tool>,
+    name: &str,
+    members: &Map<String, Value>,
+) -> Vec<(String, Holds)> {
+    let mut found = tool.map(|tool| of_call(Some(tool), name, members)).unwrap_or_default();
+    found.retain(|(known, _)| members.contains_key(known));
+    for (key, holds) in of_call(None, name, members) {
+        if !found.iter().any(|(known, _)| *known == key) {
+            found.push((key, holds));
+        }
+    }
+    found
 }
 
 /// From the schema, and the names of arguments that it does not list.
@@ -189,7 +234,7 @@ fn looks_like(value: &Value) -> Option<Holds> {
     looks_like_text(text)
 }
 
-fn looks_like_text(text: &str) -> Option<Holds> {
+pub(crate) fn looks_like_text(text: &str) -> Option<Holds> {
     let begins = |prefixes: &[&str]| {
         prefixes
             .iter()

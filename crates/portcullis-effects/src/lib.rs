@@ -13,6 +13,7 @@
 //! | [`activity`] | tasks in plain language | |
 
 pub mod activity;
+mod answers;
 pub mod arguments;
 pub mod code;
 pub mod limits;

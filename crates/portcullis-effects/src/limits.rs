@@ -10,6 +10,8 @@ pub const EMBEDDING_MAX: usize = 8;
 pub const PATH_BYTES_MAX: usize = 4096;
 /// Most values of one action that are read; nested ones count.
 pub const LEAVES_MAX: usize = 1024;
+/// Most objects of answers that are read, beside the arguments of their call. Each costs as much as the arguments.
+pub const ANSWERS_MAX: usize = 64;
 /// Most bytes of one action that are read, all values together.
 pub const ARGUMENTS_BYTES_MAX: usize = 1 << 20;
 /// Most operators, dots, calls and the like that an expression of agent code may hang together by.

@@ -43,6 +43,22 @@ pub fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &m
     }
 }
 
+/// Reads a field of a message's header, such as its subject. It is one line: what stands after a line end is read by
+/// mail programs as further fields, or as the message, so every address in it counts.
+pub(crate) fn read_header(text: &str, sink: &mut Sink<'_>) {
+    let end = text.trim_end().find(ends_line);
+    let Some((end, rest)) = end.and_then(|end| Some((end, text.get(end..)?))) else { return };
+    sink.unknown("mail header", "a field of the header holds a line end", end..text.len());
+    for (resource, range) in resources(rest) {
+        sink.add(Effect::new(Verb::Send, resource), end + range.start..end + range.end);
+    }
+}
+
+/// Whether some program ends a line there.
+const fn ends_line(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\0' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
 /// The recipients in `text` and where they stand. What is not an address is left out; [`read`] tells of it.
 pub fn resources(text: &str) -> Vec<(Resource, Range<usize>)> {
     if text.len() > TEXT_BYTES_MAX {
@@ -90,8 +106,7 @@ fn segments(text: &str) -> Vec<Segment> {
     let mut now = Segment { characters: Vec::new(), range: 0..0, closed: true };
     let (mut quoted, mut angle, mut comment, mut escaped) = (false, false, 0_usize, false);
     for (at, c) in text.char_indices() {
-        let line_end =
-            matches!(c, '\n' | '\r' | '\0' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+        let line_end = ends_line(c);
         let separator = !quoted && comment == 0 && matches!(c, ',' | ';');
         if line_end || separator && !escaped {
             now.range.end = at;

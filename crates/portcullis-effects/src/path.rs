@@ -63,6 +63,19 @@ pub fn unresolved(text: &str, surroundings: &Surroundings<'_>) -> Resource {
     resource_of(text, surroundings, false)
 }
 
+/// What goes with `deleted`, a path that is deleted with all below it, and is what the project has of its past: the
+/// repository in the workspace.
+pub(crate) fn repository_in(deleted: &Resource, surroundings: &Surroundings<'_>) -> Option<Resource> {
+    let workspace = surroundings.workspace?.trim_end_matches('/');
+    let holds = |folder: &str| {
+        workspace
+            .strip_prefix(folder.trim_end_matches('/'))
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let whole = deleted.is("resolved") && !deleted.is("glob") && holds(&deleted.name);
+    whole.then(|| resource(&format!("{workspace}/.git"), surroundings))
+}
+
 fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Resource {
     let cut = text.get(..text.floor_char_boundary(PATH_BYTES_MAX)).unwrap_or_default();
     // Nearly every path is of letters that nobody reads in two ways.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::arguments::plan::{Held, Plan, Plans, Says, escaped};
 use crate::arguments::{self, Holds, Verbs};
 use crate::limits::{ARGUMENTS_BYTES_MAX, LEAVES_MAX, NESTING_MAX};
-use crate::{Sink, Surroundings, activity, code, mail, money, path, shell, sql, url};
+use crate::{Sink, Surroundings, activity, answers, code, mail, money, path, shell, sql, url};
 
 /// Reads the effects of tool calls. See the [crate documentation](crate).
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,9 +24,17 @@ impl EffectReader for Reader {
     fn read(&self, bundle: &Bundle, run: &RunState, action: &Action) -> Effects {
         let Some(name) = action.tool.as_deref() else { return Effects::none() };
         let surroundings = Surroundings::of(bundle, run, action);
-        let effects = read_by_plan(bundle, name, action, &surroundings);
+        let registry = &bundle.registry;
+        let effects = match &action.continuation {
+            None => read_by_plan(bundle, name, action, &surroundings),
+            Some(continuation) => {
+                let mut effects = read_call(registry.get(name), name, &action.arguments, &surroundings);
+                answers::read(registry.get(name), name, action, continuation, &surroundings, &mut effects);
+                effects
+            }
+        };
         match run.place().and_then(|place| place.gate.as_deref()) {
-            Some(folder) => path::own::mark(effects, folder, bundle.registry.get(name), &action.arguments),
+            Some(folder) => path::own::mark(effects, folder, registry.get(name), &action.arguments),
             None => effects,
         }
     }
@@ -65,6 +73,23 @@ pub fn read_call(
     let plan = Plan::of(tool, name, arguments);
     let named = named(&plan, arguments).unwrap_or_default();
     follow(&plan, &named, arguments, surroundings)
+}
+
+/// The effects of an object at `pointer` that goes to the tool beside its arguments. `arguments` say how it is meant: the
+/// working directory that they name is that of its paths too.
+pub(crate) fn read_answer(
+    tool: Option<&Tool>,
+    name: &str,
+    members: &Map<String, Value>,
+    arguments: &Map<String, Value>,
+    pointer: &str,
+    surroundings: &Surroundings<'_>,
+) -> Effects {
+    let plan = Plan::of_answers(tool, name, members, arguments, pointer);
+    let mut all = arguments.clone();
+    all.extend(members.iter().map(|(name, value)| (name.clone(), value.clone())));
+    let named = named(&plan, &all).unwrap_or_default();
+    follow(&plan, &named, &all, surroundings)
 }
 
 /// An argument of a call, with what its name says.
@@ -107,6 +132,9 @@ fn follow(
             continue;
         };
         call.value(held, value, &held.pointer, 0);
+    }
+    if plan.held.iter().any(|held| held.holds == Holds::Email && held.verbs.contains(&Verb::Send)) {
+        call.headers(plan, named);
     }
     call.effects
 }
@@ -286,6 +314,36 @@ impl Call<'_> {
                 verbs.iter().for_each(|&verb| mail::read_as(verb, text, &surroundings, &mut sink))
             }
             Holds::Money => {}
+        }
+    }
+
+    /// Fields of a message's header beside its recipients.
+    fn headers(&mut self, plan: &Plan, named: &[Named<'_>]) {
+        let is_field = |name: &str| plan.says(name).is_some_and(|says| says.header);
+        if !named.iter().any(|(says, _)| says.header) {
+            return;
+        }
+        for (name, value) in self.arguments.iter().filter(|(name, _)| is_field(name)) {
+            self.header(value, &format!("{}/{}", plan.pointer, escaped(name)), 0);
+        }
+    }
+
+    fn header(&mut self, value: &Value, pointer: &str, depth: usize) {
+        match value {
+            Value::String(text) if self.take(text.len(), pointer) => {
+                mail::read_header(text, &mut Sink::new(&mut self.effects, pointer));
+            }
+            Value::Array(items) if depth <= NESTING_MAX => {
+                for (at, item) in items.iter().enumerate() {
+                    self.header(item, &format!("{pointer}/{at}"), depth + 1);
+                }
+            }
+            Value::Object(members) if depth <= NESTING_MAX => {
+                for (name, member) in members {
+                    self.header(member, &format!("{pointer}/{}", escaped(name)), depth + 1);
+                }
+            }
+            _ => {}
         }
     }
 

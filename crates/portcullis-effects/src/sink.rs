@@ -55,6 +55,11 @@ impl<'e> Sink<'e> {
         self.add(Effect::new(Verb::Execute, resource), range);
     }
 
+    /// Notes that a part of the text that is not known was taken for harmless.
+    pub fn presume(&mut self) {
+        self.effects.presume();
+    }
+
     /// Where a range of the text that is being read stands in the text at the pointer.
     fn placed(&self, range: Range<usize>) -> Range<usize> {
         self.within.clone().unwrap_or(range.start + self.offset..range.end + self.offset)

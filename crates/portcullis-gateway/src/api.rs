@@ -50,8 +50,11 @@ use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::LabelSet;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
-use serde::{Deserialize, Serialize};
+use portcullis_wire::strict;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Largest request body, in bytes: the largest message of a protocol behind the gate, and room around it.
 pub const REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
@@ -170,14 +173,14 @@ pub struct ProposeAction {
     /// The tool as the agent named it; none for a thinking step.
     #[serde(default)]
     pub tool: Option<String>,
-    /// The arguments: an object.
-    #[serde(default)]
+    /// The arguments: an object. Read strictly: what could be read in two ways is refused.
+    #[serde(default, deserialize_with = "strictly")]
     pub arguments: Value,
     /// What the agent said it was about to do.
     #[serde(default)]
     pub planned: Option<String>,
-    /// What a call carries besides its arguments when it takes up one that asked for more: judged like them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// What a call carries besides its arguments when it takes up one that asked for more: read and judged like them.
+    #[serde(default, deserialize_with = "strictly_if_there", skip_serializing_if = "Option::is_none")]
     pub continuation: Option<Value>,
     /// The surface's own id of the call.
     #[serde(default)]
@@ -195,6 +198,16 @@ pub struct ProposeAction {
     /// How long a held call waits for the decision, at most [`WAIT_MS_MAX`]; none: as the bundle says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u32>,
+}
+
+/// Reads a value by the rules of [`strict`]: without equal keys, and with numbers that every reader takes for the same.
+fn strictly<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    strict::parse_str(raw.get(), REQUEST_BYTES_MAX).map_err(D::Error::custom)
+}
+
+fn strictly_if_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    strictly(deserializer).map(|value| Some(value).filter(|value| !value.is_null()))
 }
 
 /// What the gate says of an action.
@@ -219,6 +232,10 @@ pub struct ActionAnswer {
     /// The approval that is waited for, or was.
     #[serde(default)]
     pub approval: Option<ApprovalId>,
+    /// It may happen, and all that it does stands in its text, or a person granted this very call. False where the run
+    /// was opened without a place.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub seen: bool,
     /// All findings in declared order.
     #[serde(default)]
     pub findings: Vec<Finding>,

@@ -85,6 +85,9 @@ pub struct Judgement {
     pub approval: Option<ApprovalId>,
     /// The grant that was used.
     pub grant: Option<ApprovalId>,
+    /// It goes ahead, and there is nothing to it that neither policy nor a person had before them: all that it does
+    /// stands in its text, or a person granted this very call. Only told where the surface said where the agent works.
+    pub seen: bool,
     /// Number of the last event about it.
     pub seq: u64,
 }
@@ -420,6 +423,7 @@ impl Engine {
             batch.push(Actor::agent(self.principal()), Some(enforcement), body);
         }
         let denial = (!enforced.proceeds()).then(|| explain(&self.state, self.run, &action, &decision));
+        let seen = enforced.proceeds() && self.sees(&action, used.as_ref());
         Judgement {
             action,
             step,
@@ -428,8 +432,15 @@ impl Engine {
             denial,
             approval: None,
             grant: used.map(|g| g.approval),
+            seen,
             seq: 0,
         }
+    }
+
+    /// See [`Judgement::seen`].
+    fn sees(&self, action: &Action, grant: Option<&Grant>) -> bool {
+        let granted = grant.is_some_and(|grant| grant.scope == GrantScope::Once);
+        self.state.place().is_some() && (granted || self.pipeline.sees(&self.bundle, &self.state, action))
     }
 
     /// Decides with the grant at hand or, where the action would be held without one, with the first grant for
@@ -541,6 +552,7 @@ impl Engine {
             denial: Some(denial),
             approval: Some(approval),
             grant: None,
+            seen: false,
             seq: 0,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use portcullis_core::action::{Action, Subject};
+use portcullis_core::action::{Action, Subject, carried};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::effect::Effect;
 use portcullis_core::event::{Event, EventBody};
@@ -125,7 +125,8 @@ impl Flow {
     pub fn judge(&self, bundle: &Bundle, action: &Action, call: &Call, effects: &[Effect]) -> Option<Reason> {
         let strict = self.strict || bundle.flow.strict;
         let settings = Settings { strict, blind: self.blind, unposed: self.unposed };
-        judge::judge(&self.trajectory, call, &action.arguments, effects, settings)
+        let arguments = carried(&action.arguments, action.continuation.as_ref());
+        judge::judge(&self.trajectory, call, &arguments, effects, settings)
     }
 
     /// The call that an observation answers. Of one that nobody remembers only the tool's name is known.
@@ -179,7 +180,10 @@ impl Flow {
                 FlowReading::Input(self.trajectory.read_input(text), Overrides::read(text))
             }
             Subject::Action(action) => match action.tool.as_deref() {
-                Some(name) => FlowReading::Call(self.new_call(bundle, name, &action.arguments)),
+                Some(name) => {
+                    let arguments = carried(&action.arguments, action.continuation.as_ref());
+                    FlowReading::Call(self.new_call(bundle, name, &arguments))
+                }
                 None => FlowReading::Nothing,
             },
             Subject::Observation { label, .. } if is_trusted(bundle, label) => FlowReading::Nothing,
@@ -211,10 +215,10 @@ impl Flow {
                 let call = match reading {
                     Some(FlowReading::Call(call)) => call,
                     _ => {
-                        let arguments =
-                            texts.get("arguments").and_then(|text| serde_json::from_str(text).ok());
-                        let arguments: Json = arguments.unwrap_or_default();
-                        self.new_call(bundle, name, &arguments)
+                        let read =
+                            |name: &str| texts.get(name).and_then(|text| serde_json::from_str(text).ok());
+                        let arguments: Json = read("arguments").unwrap_or_default();
+                        self.new_call(bundle, name, &carried(&arguments, read("continuation").as_ref()))
                     }
                 };
                 self.propose(proposed.action, call);

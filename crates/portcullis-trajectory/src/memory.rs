@@ -105,13 +105,14 @@ impl Memory for RunMemory {
             }
             EventBody::Proposed(proposed) => {
                 let read = read.unwrap_or_else(|| {
-                    let arguments = text("arguments").and_then(|text| serde_json::from_str(text).ok());
+                    let json = |name: &str| text(name).and_then(|text| serde_json::from_str(text).ok());
                     let action = Action::new(
                         proposed.action,
                         proposed.tool.clone(),
-                        arguments.unwrap_or_default(),
+                        json("arguments").unwrap_or_default(),
                         texts.get("planned").cloned(),
-                    );
+                    )
+                    .with_continuation(json("continuation"));
                     self.read_monitors(bundle, &Subject::Action(&action))
                 });
                 self.monitors.record_call(proposed.action, proposed.tool.as_deref(), &read);

@@ -280,8 +280,8 @@ pub enum Decision {
     Allow(Option<Value>),
     /// It is not made; the agent is told why.
     Deny(String),
-    /// The client asks its user, who is told why.
-    Ask(String),
+    /// The client asks its user, who is told why, and makes it with these arguments where they are not those of the agent.
+    Ask(String, Option<Value>),
 }
 
 /// The answer to `PreToolUse`, one line without its end.
@@ -296,8 +296,11 @@ pub fn decision(decision: &Decision) -> String {
         Decision::Deny(why) => {
             vec![("permissionDecision", "deny".into()), ("permissionDecisionReason", why.as_str().into())]
         }
-        Decision::Ask(why) => {
-            vec![("permissionDecision", "ask".into()), ("permissionDecisionReason", why.as_str().into())]
+        Decision::Ask(why, arguments) => {
+            let updated = arguments.iter().map(|arguments| ("updatedInput", arguments.clone()));
+            let asks =
+                [("permissionDecision", "ask".into()), ("permissionDecisionReason", why.as_str().into())];
+            asks.into_iter().chain(updated).collect()
         }
     };
     if let Some(output) = output.as_object_mut() {
@@ -472,7 +475,10 @@ mod tests {
             parsed(&Decision::Allow(Some(json!({"a": 1})))),
             json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow", "updatedInput": {"a": 1}}})
         );
-        assert_eq!(parsed(&Decision::Ask("?".into()))["hookSpecificOutput"]["permissionDecision"], "ask");
+        assert_eq!(
+            parsed(&Decision::Ask("?".into(), None))["hookSpecificOutput"]["permissionDecision"],
+            "ask"
+        );
         assert_eq!(parsed(&Decision::Allow(None))["hookSpecificOutput"]["permissionDecision"], "allow");
     }
 

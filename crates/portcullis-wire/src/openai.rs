@@ -202,7 +202,7 @@ fn read_arguments(arguments: Option<&Value>) -> Result<Value, String> {
         None | Some(Value::Null) => return Ok(Value::Object(Map::new())),
         Some(Value::String(text)) if text.trim().is_empty() => return Ok(Value::Object(Map::new())),
         Some(Value::String(text)) => {
-            strict::parse_str(text, ARGUMENTS_BYTES_MAX).map_err(|error| error.to_string())?
+            strict::parse_recorded(text.as_bytes(), ARGUMENTS_BYTES_MAX).map_err(|error| error.to_string())?
         }
         Some(value) => value.clone(),
     };

@@ -59,6 +59,8 @@ pub enum StrictErrorKind {
     InvalidEscape,
     /// An integer outside `i64` and `u64`, or a real number that becomes infinite or vanishes as `f64`.
     NumberOutOfRange(String),
+    /// A number from 2^53 up that becomes another one in readers that keep numbers as `f64`.
+    InexactNumber(String),
 }
 
 impl fmt::Display for StrictErrorKind {
@@ -78,6 +80,11 @@ impl fmt::Display for StrictErrorKind {
             Self::NumberOutOfRange(literal) => {
                 write!(f, "number `{literal}` fits neither a 64-bit integer nor a 64-bit float")
             }
+            Self::InexactNumber(literal) => write!(
+                f,
+                "number `{literal}` has more digits than a 64-bit float holds, so that readers take it for different \
+                 numbers; pass it as a text"
+            ),
         }
     }
 }
@@ -86,12 +93,19 @@ impl fmt::Display for StrictErrorKind {
 ///
 /// # Errors
 /// [`StrictError`] where the bytes are not UTF-8, not one JSON value, or a value that readers understand
-/// differently: duplicate keys, numbers out of range, nesting beyond [`DEPTH_MAX`].
+/// differently: duplicate keys, numbers out of range or with too many digits, nesting beyond [`DEPTH_MAX`].
 pub fn parse(bytes: &[u8], limit: usize) -> Result<Value, StrictError> {
     check_size(bytes, limit)?;
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| locate(bytes, error.valid_up_to(), StrictErrorKind::InvalidUtf8))?;
-    parse_checked(text)
+    parse_checked(utf8(bytes)?, Numbers::Exact)
+}
+
+/// [`parse`] for what was recorded: integers may have all digits of 64 bits, as earlier releases accepted them.
+///
+/// # Errors
+/// As [`parse`], [`StrictErrorKind::InexactNumber`] aside.
+pub fn parse_recorded(bytes: &[u8], limit: usize) -> Result<Value, StrictError> {
+    check_size(bytes, limit)?;
+    parse_checked(utf8(bytes)?, Numbers::Recorded)
 }
 
 /// [`parse`] for text that is known to be UTF-8.
@@ -100,7 +114,21 @@ pub fn parse(bytes: &[u8], limit: usize) -> Result<Value, StrictError> {
 /// As [`parse`].
 pub fn parse_str(text: &str, limit: usize) -> Result<Value, StrictError> {
     check_size(text.as_bytes(), limit)?;
-    parse_checked(text)
+    parse_checked(text, Numbers::Exact)
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, StrictError> {
+    std::str::from_utf8(bytes)
+        .map_err(|error| locate(bytes, error.valid_up_to(), StrictErrorKind::InvalidUtf8))
+}
+
+/// Which numbers are accepted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// Those that all readers take for the same.
+    Exact,
+    /// Those that a 64-bit type holds.
+    Recorded,
 }
 
 fn check_size(bytes: &[u8], limit: usize) -> Result<(), StrictError> {
@@ -111,8 +139,8 @@ fn check_size(bytes: &[u8], limit: usize) -> Result<(), StrictError> {
     Ok(())
 }
 
-fn parse_checked(text: &str) -> Result<Value, StrictError> {
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0 };
+fn parse_checked(text: &str, numbers: Numbers) -> Result<Value, StrictError> {
+    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, numbers };
     reader.document().map_err(|Stop { kind, at }| locate(text.as_bytes(), at, kind))
 }
 
@@ -144,6 +172,7 @@ struct Reader<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    numbers: Numbers,
 }
 
 impl Reader<'_> {
@@ -377,8 +406,12 @@ impl Reader<'_> {
             }
         }
         let literal = self.text.get(start..self.at).unwrap_or_default();
-        represent(literal, mantissa, integer, negative)
-            .ok_or_else(|| Stop { kind: StrictErrorKind::NumberOutOfRange(excerpt(literal)), at: start })
+        let number = represent(literal, mantissa, integer, negative)
+            .ok_or_else(|| Stop { kind: StrictErrorKind::NumberOutOfRange(excerpt(literal)), at: start })?;
+        if self.numbers == Numbers::Exact && !survives_float(mantissa, &number) {
+            return Err(Stop { kind: StrictErrorKind::InexactNumber(excerpt(literal)), at: start });
+        }
+        Ok(number)
     }
 }
 
@@ -414,6 +447,24 @@ fn represent(literal: &str, mantissa: &str, integer: bool, negative: bool) -> Op
     let float = literal.parse::<f64>().ok()?;
     let vanished = float == 0.0 && mantissa.bytes().any(|byte| matches!(byte, b'1'..=b'9'));
     if vanished { None } else { Number::from_f64(float) }
+}
+
+/// From here on a 64-bit float does not hold every integer.
+const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// Whether a reader that keeps numbers as 64-bit floats has the number that was written: it holds it exactly, or writes
+/// the same digits again. Below 2^53 whatever is lost is a far decimal place.
+fn survives_float(mantissa: &str, number: &Number) -> bool {
+    let Some(float) = number.as_f64().map(f64::abs).filter(|float| *float >= EXACT_MAX) else { return true };
+    let written = significant(mantissa);
+    // Display writes the shortest digits that mean this float, with `.0` its exact value.
+    written == significant(&format!("{float}")) || written == significant(&format!("{float:.0}"))
+}
+
+/// The digits of a number without sign and point, and without zeros at either end.
+fn significant(digits: &str) -> String {
+    let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
+    digits.trim_matches('0').to_owned()
 }
 
 #[cfg(test)]
@@ -455,10 +506,13 @@ mod tests {
     #[test]
     fn numbers_keep_their_value_or_are_refused() {
         for (text, value) in [
-            ("9007199254740993", json!(9_007_199_254_740_993_u64)),
-            ("18446744073709551615", json!(u64::MAX)),
+            ("9007199254740992", json!(9_007_199_254_740_992_u64)),
+            ("9007199254740994", json!(9_007_199_254_740_994_u64)),
+            ("1700000000123456800", json!(1_700_000_000_123_456_800_u64)),
             ("-9223372036854775808", json!(i64::MIN)),
             ("1e308", json!(1e308)),
+            ("6.02214076e23", json!(6.022_140_76e23)),
+            ("0.1000000000000000055511151231257827", json!(0.1)),
             ("0.0e-999", json!(0.0)),
             ("0", json!(0)),
         ] {
@@ -467,6 +521,20 @@ mod tests {
         for text in ["18446744073709551616", "-9223372036854775809", "1e309", "-1e400", "1e-400"] {
             assert_eq!(refused(text).kind, StrictErrorKind::NumberOutOfRange(text.to_owned()), "{text}");
         }
+        // Readers that keep numbers as floats see another one.
+        for text in [
+            "9007199254740993",
+            "-9007199254740993",
+            "9007199254740993.0",
+            "9.007199254740993e15",
+            "90071992547409930e-1",
+            "18446744073709551615",
+            "[1, {\"id\": 1234567890123456789}]",
+        ] {
+            assert!(matches!(refused(text).kind, StrictErrorKind::InexactNumber(_)), "{text}");
+            assert!(parse_recorded(text.as_bytes(), LIMIT).is_ok(), "{text}");
+        }
+        assert_eq!(parse_recorded(b"18446744073709551615", LIMIT).unwrap(), json!(u64::MAX));
         let negative_zero = parse(b"-0", LIMIT).unwrap();
         assert!(negative_zero.as_f64().unwrap().is_sign_negative());
     }
@@ -555,8 +623,18 @@ mod tests {
         #[test]
         fn reads_what_was_written(value in any_value(), pretty: bool) {
             let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) };
-            let read = parse(text.unwrap().as_bytes(), LIMIT).unwrap();
-            prop_assert_eq!(read, value);
+            let text = text.unwrap();
+            let read = parse_recorded(text.as_bytes(), LIMIT).unwrap();
+            prop_assert_eq!(&read, &value);
+            if let Ok(read) = parse(text.as_bytes(), LIMIT) {
+                prop_assert_eq!(read, value);
+            }
+        }
+
+        #[test]
+        fn what_a_float_is_written_as_is_read(float in any::<f64>().prop_filter("finite", |float| float.is_finite())) {
+            let text = Value::from(float).to_string();
+            prop_assert_eq!(parse(text.as_bytes(), LIMIT).unwrap(), Value::from(float));
         }
 
         #[test]

@@ -55,7 +55,7 @@ pub enum TraceError {
 /// # Errors
 /// [`TraceError`] where it is none of these or longer than [`RECORD_BYTES_MAX`].
 pub fn read_record(bytes: &[u8]) -> Result<Record, TraceError> {
-    record(strict::parse(bytes, RECORD_BYTES_MAX)?)
+    record(strict::parse_recorded(bytes, RECORD_BYTES_MAX)?)
 }
 
 fn record(value: Value) -> Result<Record, TraceError> {
@@ -101,7 +101,7 @@ pub fn records(bytes: &[u8]) -> Vec<(usize, Result<Record, TraceError>)> {
     let Some((start, _)) = lines.first().copied() else {
         return Vec::new();
     };
-    match strict::parse(bytes, RECORD_BYTES_MAX) {
+    match strict::parse_recorded(bytes, RECORD_BYTES_MAX) {
         Ok(Value::Array(values)) if !values.is_empty() && values.iter().all(is_record) => {
             values.into_iter().map(|value| (start, record(value))).collect()
         }

@@ -8,13 +8,15 @@ use portcullis_core::infer::words_of;
 use portcullis_core::tool::{Registry, Tool};
 use serde_json::{Map, Value};
 
-use super::{Holds, Verbs, is_declared, of_call, verbs};
+use super::{Holds, Verbs, is_declared, of_answers, of_call, verbs};
 
 /// How calls with certain arguments are read.
 #[derive(Debug)]
 pub(crate) struct Plan {
     /// The arguments that hold something, in the order in which they are read.
     pub(crate) held: Vec<Held>,
+    /// Where the arguments stand: `/arguments`.
+    pub(crate) pointer: String,
     /// What the names of arguments say, sorted by name.
     names: Vec<(String, Says)>,
     /// The tool's name says that it searches what lies below a folder.
@@ -51,6 +53,8 @@ pub(crate) struct Says {
     pub(crate) method: bool,
     /// What a request carries.
     pub(crate) body: bool,
+    /// A field of a message's header: one line.
+    pub(crate) header: bool,
 }
 
 impl Says {
@@ -84,6 +88,10 @@ impl Says {
                     | "attachment"
                     | "attachments"
             ),
+            header: matches!(
+                last,
+                "subject" | "title" | "topic" | "from" | "sender" | "name" | "header" | "headers"
+            ),
         }
     }
 }
@@ -102,24 +110,47 @@ impl Plan {
         Self::with(Some(tool), name, &Map::new(), properties.chain(effects))
     }
 
+    /// For an object at `pointer` that goes to the tool beside its arguments, where these arguments are its settings.
+    pub(crate) fn of_answers(
+        tool: Option<&Tool>,
+        name: &str,
+        members: &Map<String, Value>,
+        arguments: &Map<String, Value>,
+        pointer: &str,
+    ) -> Self {
+        let held = of_answers(tool, name, members);
+        Self::of_held(tool, name, held, arguments.keys().chain(members.keys()), pointer)
+    }
+
     fn with<'n>(
         tool: Option<&Tool>,
         name: &str,
         arguments: &Map<String, Value>,
         names: impl Iterator<Item = &'n String>,
     ) -> Self {
+        Self::of_held(tool, name, of_call(tool, name, arguments), names, "/arguments")
+    }
+
+    fn of_held<'n>(
+        tool: Option<&Tool>,
+        name: &str,
+        held: Vec<(String, Holds)>,
+        names: impl Iterator<Item = &'n String>,
+        pointer: &str,
+    ) -> Self {
         let mut names: Vec<(String, Says)> = names.map(|name| (name.clone(), Says::of(name))).collect();
         names.sort_by(|a, b| a.0.cmp(&b.0));
         names.dedup_by(|a, b| a.0 == b.0);
-        let held = of_call(tool, name, arguments).into_iter().map(|(argument, holds)| Held {
-            pointer: format!("/arguments/{}", escaped(&argument)),
+        let held = held.into_iter().map(|(argument, holds)| Held {
+            pointer: format!("{pointer}/{}", escaped(&argument)),
             holds,
             verbs: verbs::of(tool, name, &argument, holds).0,
             says: Says::of(&argument),
             argument,
         });
         let searches = |word: &String| matches!(word.as_str(), "grep" | "rg" | "ripgrep" | "tree");
-        Self { held: held.collect(), names, searches: words_of(name).iter().any(searches) }
+        let pointer = pointer.to_owned();
+        Self { held: held.collect(), pointer, names, searches: words_of(name).iter().any(searches) }
     }
 
     /// What the name of an argument says; none if the plan was not made for it.

@@ -305,8 +305,14 @@ impl Interpreter<'_, '_> {
         }
         for text in self.strings(Some(path), range) {
             let resource = self.path_resource(&text);
-            let effect = how.iter().fold(Effect::new(verb, resource), |effect, name| effect.with(name, true));
-            self.add(effect, text.range());
+            let takes = verb == Verb::Delete && how.contains(&"recursive");
+            let repository =
+                takes.then(|| crate::path::repository_in(&resource, self.surroundings)).flatten();
+            for resource in std::iter::once(resource).chain(repository) {
+                let effect =
+                    how.iter().fold(Effect::new(verb, resource), |effect, name| effect.with(name, true));
+                self.add(effect, text.range());
+            }
         }
     }
 

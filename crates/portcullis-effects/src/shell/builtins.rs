@@ -205,9 +205,16 @@ fn declare(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     let local = matches!(call.program, "local" | "declare" | "typeset");
     for word in call.args.get(options.end..).unwrap_or_default() {
         let Some(found) = assignment::split(&word.shape) else {
+            if options.has(&["p"]) {
+                tell_variable(shell, word);
+            }
+            if local && options.has(&["n"]) {
+                shell.unknown("shell", "which variable a name stands for is not known", word.range.clone());
+            }
             if word.value.is_none() {
                 shell.state.forget_all();
-            } else if local && !shell.state.assigns(&word.shape) {
+            // Outside of functions it keeps the value that it had from the environment.
+            } else if local && !shell.state.assigns(&word.shape) && !environment::is_secret(&word.shape) {
                 shell.state.assign(&word.shape, Value::Unknown);
             }
             continue;
@@ -220,7 +227,8 @@ fn declare(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
         };
         shell.influence(found.name, &value, &word.range);
         if options.has(&["n"]) {
-            // What is assigned to the reference later is assigned to the other.
+            // What is assigned to the reference later is assigned to the other, and its value is the other's.
+            tell_variable(shell, &Word::known(found.value, word.range.clone()));
             shell.assign_unread(found.value, &word.range);
         }
         shell.state.assign(found.name, value);
@@ -280,6 +288,14 @@ fn set(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
         values.iter().map(|word| word.literal().map(|text| Value::Text(text.to_owned()))).collect();
     shell.state.positional = known.map(Into::into);
     true
+}
+
+/// The value of a variable is told, which may be a credential of the environment.
+fn tell_variable(shell: &mut Interpreter<'_, '_>, word: &Word) {
+    let name = &word.shape;
+    if !shell.state.assigns(name) && environment::is_secret(name) {
+        environment::read(Verb::Read, word, shell);
+    }
 }
 
 /// The values of all variables are printed, those of the environment among them.

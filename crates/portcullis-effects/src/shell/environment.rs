@@ -107,7 +107,7 @@ const COMMANDS: [&str; 49] = [
 ];
 
 /// Places from which programs take code, or settings that can name programs.
-const SOURCES: [&str; 39] = [
+const SOURCES: [&str; 41] = [
     "HOME",
     "XDG_CONFIG_HOME",
     "XDG_CONFIG_DIRS",
@@ -147,6 +147,8 @@ const SOURCES: [&str; 39] = [
     "R_PROFILE_USER",
     "R_ENVIRON",
     "MYSQL_HOME",
+    "PGSERVICEFILE",
+    "PGSYSCONFDIR",
 ];
 
 /// Repositories that git works on instead of the one that it is called in; theirs are also the settings.
@@ -181,6 +183,9 @@ const OUTPUTS: [&str; 22] = [
 
 /// Machines through which everything goes.
 const RELAYS: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "ftp_proxy"];
+
+/// Machines that clients of databases connect to.
+const SERVERS: [&str; 4] = ["PGHOST", "PGHOSTADDR", "MYSQL_HOST", "REDISCLI_HOST"];
 
 /// Machines that packages and data come from.
 const ORIGINS: [&str; 8] = [
@@ -236,7 +241,10 @@ pub(super) fn influence(name: &str, value: Option<&str>) -> Influence {
     if OUTPUTS.contains(&name) {
         return Influence::Places(&[Verb::Write]);
     }
-    if RELAYS.contains(&name.to_ascii_lowercase().as_str()) || name == "DOCKER_HOST" {
+    if RELAYS.contains(&name.to_ascii_lowercase().as_str())
+        || name == "DOCKER_HOST"
+        || SERVERS.contains(&name)
+    {
         return Influence::Contacts(Verb::Send);
     }
     if ORIGINS.contains(&name) {
@@ -266,7 +274,8 @@ fn by_value(name: &str, value: Option<&str>) -> Influence {
         }
         "PYTHONWARNINGS" => (holds(&["."]), false),
         "PS0" | "PS1" | "PS2" | "PS3" => (false, holds(&["$(", "`"])),
-        "LESSOPEN" | "LESSCLOSE" => (false, true),
+        // A service is an entry of a file, with the machine that it means.
+        "LESSOPEN" | "LESSCLOSE" | "PGSERVICE" => (false, true),
         _ if name.starts_with("GIT_TRACE") => {
             return if holds(&["/"]) { Influence::Places(&[Verb::Write]) } else { Influence::None };
         }

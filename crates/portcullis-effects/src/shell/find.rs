@@ -65,6 +65,25 @@ const ACTIONS: [&str; 11] = [
     "-ls",
 ];
 
+/// Programs that remove what they are given.
+const REMOVERS: [&str; 4] = ["rm", "unlink", "shred", "rmdir"];
+
+/// Whether tests choose by what they look for, so that the repository's own files are not among what is found: its
+/// files have any type, age and size.
+fn selects(tests: &[Word]) -> bool {
+    let mut before = "";
+    tests.iter().zip(tests.iter().skip(1)).any(|(test, value)| {
+        let negated = matches!(before, "!" | "-not");
+        before = &test.shape;
+        let named = matches!(
+            test.shape.as_str(),
+            "-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-iwholename" | "-regex" | "-iregex"
+        );
+        let any = value.shape.chars().all(|char| matches!(char, '*' | '?' | '.' | '/'));
+        named && if negated { value.shape.contains(".git") } else { !any }
+    }) || tests.iter().any(|test| test.shape == "-empty")
+}
+
 pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     let mut args = call.args;
     while let Some((first, rest)) = args.split_first() {
@@ -83,7 +102,8 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     for start in starts {
         shell.path_with(Verb::Read, start, &["recursive"]);
     }
-    let narrowed = expression.iter().any(|word| NARROWING.contains(&word.shape.as_str()));
+    let narrows = |word: &Word| NARROWING.contains(&word.shape.as_str()) || word.shape.starts_with("-newer");
+    let narrowed = expression.iter().any(narrows);
     let mut known = true;
     if let Some(start) = starts.iter().find(|start| start.shape == "*" && start.value.is_none()) {
         shell.unknown("find", "an action may stand in a word that is not known", start.range.clone());
@@ -102,6 +122,10 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
                 let rest = expression.get(at..).unwrap_or_default();
                 let end = command_length(rest);
                 let command = rest.get(..end).unwrap_or_default();
+                let removes = command.first().is_some_and(|word| REMOVERS.contains(&word.shape.as_str()));
+                if removes && !selects(tests) {
+                    starts.iter().for_each(|start| shell.delete_repository_in(start, &["recursive"]));
+                }
                 for (found, _) in found(starts, narrowed, tests, expression) {
                     let words: Vec<Word> = command.iter().map(|word| filled(word, &found)).collect();
                     shell.run(&words, call.range.clone());
@@ -111,6 +135,9 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
             "-delete" => {
                 for (found, attributes) in found(starts, narrowed, tests, expression) {
                     shell.path_with(Verb::Delete, &found, attributes);
+                }
+                if !selects(tests) {
+                    starts.iter().for_each(|start| shell.delete_repository_in(start, &["recursive"]));
                 }
             }
             "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {

@@ -198,6 +198,19 @@ impl<'s, 'e> Interpreter<'s, 'e> {
         }
     }
 
+    /// Adds that the repository in the workspace is deleted, if it lies in the folder that a word names.
+    pub(crate) fn delete_repository_in(&mut self, word: &Word, attributes: &[&'static str]) {
+        let Some(text) = word.value.as_ref().filter(|_| !word.glob) else { return };
+        let directories = self.state.directories.clone();
+        let repositories = directories.iter().filter_map(|directory| {
+            let surroundings = Surroundings { directory: directory.as_deref(), ..self.surroundings };
+            crate::path::repository_in(&crate::path::resource(text, &surroundings), &surroundings)
+        });
+        for repository in repositories.collect::<Vec<_>>() {
+            self.add_with(Verb::Delete, repository, attributes, word.range.clone());
+        }
+    }
+
     fn add_with(&mut self, verb: Verb, resource: Resource, attributes: &[&'static str], range: Range<usize>) {
         let mut effect = Effect::new(verb, resource);
         for attribute in attributes {

@@ -45,13 +45,12 @@ impl Interpreter<'_, '_> {
             environment::read(Verb::Read, &Word::known(parameter.name, range.clone()), self);
         }
         let mut value = self.lookup(&parameter);
-        if indirect {
-            value = match value {
-                Value::Text(name) if operation.is_empty() => {
-                    self.lookup(&Parameter { name: &name, index: None })
-                }
-                _ => Value::Unknown,
-            };
+        // `${!PREFIX*}` and `${!ARRAY[@]}` give names, not values.
+        let names = matches!(operation, "@" | "*") || matches!(parameter.index, Some("@" | "*"));
+        if indirect && names {
+            value = Value::Unknown;
+        } else if indirect {
+            value = self.indirect(&parameter, value, operation, tells, range);
         }
         if length {
             match value {
@@ -61,6 +60,37 @@ impl Interpreter<'_, '_> {
             return;
         }
         self.operation(&parameter, value, operation, quoting, range, fields);
+    }
+
+    /// The value of the variable whose name a parameter holds.
+    fn indirect(
+        &mut self,
+        parameter: &Parameter<'_>,
+        value: Value,
+        operation: &str,
+        tells: bool,
+        range: &Range<usize>,
+    ) -> Value {
+        match value {
+            Value::Text(name) => {
+                if tells && !self.state.assigns(&name) && environment::is_secret(&name) {
+                    environment::read(Verb::Read, &Word::known(name.as_str(), range.clone()), self);
+                }
+                if operation.is_empty() {
+                    self.lookup(&Parameter { name: &name, index: None })
+                } else {
+                    Value::Unknown
+                }
+            }
+            // The last argument, and the one that is looked at.
+            _ if matches!(parameter.name, "#" | "OPTIND") => Value::Unknown,
+            _ => {
+                if tells {
+                    environment::read(Verb::Read, &Word::known("*", range.clone()), self);
+                }
+                Value::Unknown
+            }
+        }
     }
 
     fn lookup(&self, parameter: &Parameter<'_>) -> Value {

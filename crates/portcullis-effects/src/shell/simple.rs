@@ -177,7 +177,11 @@ impl Interpreter<'_, '_> {
                 expanded: false,
                 range: word.range.clone(),
             };
-            self.url(verb, &place, &[]);
+            // A folder is where the socket of a server on this machine lies.
+            match part.starts_with('/') {
+                true => self.path(Verb::Write, &place),
+                false => self.url(verb, &place, &[]),
+            }
         }
     }
 

@@ -108,13 +108,40 @@ pub(super) fn run(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Option<bo
             for file in
                 options.values(&["o", "output"]).filter(|_| matches!(name, "time" | "strace" | "ltrace"))
             {
-                shell.path(Verb::Write, file);
+                output(shell, name, file);
+            }
+            for word in options.values(&["E", "env"]).filter(|_| name == "strace") {
+                set_variable(shell, word);
             }
             let rest = call.args.get(options.end + wrapper.operands..).unwrap_or_default();
             shell.run(rest, call.range.clone());
             known
         }
     })
+}
+
+/// Where a wrapper writes what it has to tell: a file, or for `strace` a command that reads it.
+fn output(shell: &mut Interpreter<'_, '_>, program: &str, file: &Word) {
+    match file.shape.strip_prefix(['|', '!']).filter(|_| program == "strace") {
+        Some(command) => {
+            let value = file.value.as_ref().map(|_| command.to_owned());
+            shell.script(&Word { value, shape: command.to_owned(), ..file.clone() });
+        }
+        None => shell.path(Verb::Write, file),
+    }
+}
+
+/// `NAME=VALUE` for the program that runs.
+fn set_variable(shell: &mut Interpreter<'_, '_>, word: &Word) {
+    match assignment::split(&word.shape) {
+        Some(found) if word.value.is_some() => {
+            shell.influence(found.name, &Value::Text(found.value.to_owned()), &word.range);
+        }
+        Some(found) => shell.influence(found.name, &Value::Unknown, &word.range),
+        // Without a value the variable is taken away.
+        None if word.value.is_some() => {}
+        None => shell.unknown("shell", "a variable is set that is not known", word.range.clone()),
+    }
 }
 
 /// Notes an option that is not known: what runs may be another word.

@@ -2,89 +2,14 @@
 //!
 //! A function that is not listed is *unknown*: anybody may define one, and what it does is not in the text.
 
-use std::collections::HashSet;
-use std::sync::LazyLock;
-
 use portcullis_core::effect::{ResourceKind, Verb};
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Spanned};
 use sqlparser::tokenizer::Span;
 
 use super::names::{self, literal};
 use super::output::How;
+use super::pure;
 use super::reading::Reading;
-
-/// Functions that compute a value and do nothing else.
-const PURE: &str = "
-abs acos acosh add_months age aggregate any_value approx_count_distinct approx_distinct approx_percentile
-approx_quantile approx_quantiles approx_top_count approximate arg_max arg_min argmax argmin array ascii asin asinh
-atan atan2 atanh atn2 avg bin bin_to_uuid bit_and bit_count bit_length bit_or bit_xor bool_and bool_or boolean
-booland_agg boolor_agg btrim cardinality cast cbrt ceil ceiling changes char char_length character_length charindex
-chr coalesce collect_list collect_set concat concat_ws contains conv convert convert_from convert_timezone
-convert_to convert_tz corr cos cosh cot count count_big count_if countif covar_pop covar_samp crc32 cume_dist currval
-curdate current_catalog current_database current_date current_datetime current_role current_schema current_schemas
-current_setting current_time current_timestamp current_user curtime database dateadd date datediff datefromparts
-datename datepart datetime datetime2fromparts datetime_add datetime_diff datetime_sub datetime_trunc day dayname
-dayofmonth dayofweek dayofyear db_name decode degrees dense_rank difference div elt encode endswith ends_with eomonth
-epoch epoch_ms equal_null error every exists exp explode explode_outer export_set extract extractvalue factorial
-field filter find_in_set first first_value flatten floor format format_date format_datetime format_timestamp
-from_base64 from_days from_unixtime gcd gen_random_uuid generate_array generate_date_array generate_series
-generate_subscripts generate_timestamp_array getdate getutcdate get_byte get_ddl glob greatest group_concat grouping
-grouping_id has_column_privilege has_schema_privilege has_table_privilege hash hashbytes hex histogram hour hstore
-if ifnull iff iif ilike inet_aton inet_ntoa initcap instr insert int interval is_nan is_uuid isdate isfinite isinf
-isjson isnan isnull isnumeric jaccard jaro_winkler_similarity julianday justify_days justify_hours justify_interval
-kurtosis lag last last_day lastval last_insert_id last_insert_rowid last_value lcase lcm lead least left len length levenshtein
-like likelihood likely list listagg ln locate log log10 log1p log2 lower lpad ltrim make_date make_interval make_time
-make_timestamp make_timestamptz make_set makedate maketime map max max_by maxif md5 median mid min min_by minif minute
-mod mode monotonically_increasing_id month monthname months_between newid next_day normalize now
-nth_value ntile nullif nullifzero num_nonnulls num_nulls nvl nvl2 object_agg object_construct object_id object_name
-object_keys octet_length openjson ord parse_date parse_datetime parse_json parse_timestamp parsename patindex
-percent_rank percentile percentile_cont percentile_disc period_add period_diff pi pg_typeof pg_size_pretty
-pg_table_size pg_total_relation_size pg_relation_size pg_get_viewdef pg_backend_pid position posexplode pow power
-printf product quantile quantile_cont quantile_disc quarter quote quote_ident quote_literal quote_nullable quotename
-radians rand random range rank ratio_to_report regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
-regexp_replace regexp_matches regexp_match regexp_like regexp_instr regexp_substr regexp_extract regexp_extract_all
-regexp_contains regexp_count regexp_split_to_array regexp_split_to_table repeat replace replicate reverse right rint
-round row row_count row_number row_to_json rpad rtrim safe_cast safe_divide scope_identity sec_to_time second sequence
-session_user sha sha1 sha2 sha224 sha256 sha384 sha512 sign sin sinh size skewness sleep slice smallint sort_array
-soundex space split split_part split_to_table sqlite_version sqrt square startswith starts_with stddev stddev_pop
-stddev_samp std stdev stdevp stack str str_to_date strcmp strftime string string_agg string_split string_to_array
-string_to_table strip_tags strpos strptime struct stuff subdate substr substring substring_index subtime sum sumif
-switchoffset sysdate sysdatetime sysdatetimeoffset systimestamp sysutcdatetime tan tanh text time time_add time_bucket
-time_diff time_format time_to_sec time_trunc timediff timefromparts timestamp timestamp_add timestamp_diff
-timestamp_micros timestamp_millis timestamp_seconds timestamp_sub timestamp_trunc timestampadd timestampdiff
-timezone to_base64 to_char to_date to_days to_hex to_json to_jsonb to_number to_seconds to_timestamp to_tsquery
-to_tsvector to_variant to_varchar todatetimeoffset total total_changes translate transform trim trunc truncate
-try_cast try_convert try_parse_json try_to_date try_to_number try_to_timestamp ts_headline ts_rank ts_rank_cd
-plainto_tsquery phraseto_tsquery websearch_to_tsquery typeof ucase uncompress compress unhex unicode unistr unix_date
-unix_micros unix_millis unix_seconds unix_timestamp unlikely unnest upper user utc_date utc_time utc_timestamp uuid
-uuid_generate_v4 uuid_short uuid_to_bin uuidv7 values var_pop var_samp variance variance_samp version week weekday
-weekofyear weight_string width_bucket year yearweek zeroblob zeroifnull zip xmlagg xmlelement xmlforest xpath
-similarity word_similarity unaccent width median_absolute_deviation trunc_date date_bucket dateof json jsonb
-sys_context isodow try uniform seq1 seq2 seq4 seq8 generator table lateral rows values_list cube rollup
-";
-
-/// Beginnings of names whose functions compute values: `json_extract`, `array_agg`.
-const PURE_FAMILIES: [&str; 17] = [
-    "json_",
-    "jsonb_",
-    "array_",
-    "date_",
-    "list_",
-    "map_",
-    "string_",
-    "st_",
-    "bit_",
-    "is_",
-    "range_",
-    "struct_",
-    "approx_",
-    "regr_",
-    "hll_",
-    "object_",
-    "levenshtein_",
-];
-
-static PURE_NAMES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| PURE.split_whitespace().collect());
 
 /// Schemas of functions that come with a database.
 const BUILT_IN: [&str; 6] = ["pg_catalog", "sys", "information_schema", "safe", "net", "hll_count"];
@@ -203,7 +128,6 @@ impl Reading<'_, '_, '_, '_> {
                 self.output.other(Verb::Delete, ResourceKind::Process, "sql session", How::default(), span);
             }
             "pg_sleep" | "benchmark" | "randomblob" => {}
-            pragma if pragma.starts_with("pragma_") => {}
             _ if is_pure(last, schema) => {}
             _ => {
                 let called = parts.join(".");
@@ -256,7 +180,7 @@ fn is_pure(name: &str, schema: &[String]) -> bool {
         [] => true,
         [.., last] => BUILT_IN.contains(&last.as_str()),
     };
-    built_in && (PURE_NAMES.contains(name) || PURE_FAMILIES.iter().any(|family| name.starts_with(family)))
+    built_in && pure::is_listed(name)
 }
 
 fn expression(argument: &FunctionArg) -> Option<&Expr> {

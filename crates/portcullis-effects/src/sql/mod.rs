@@ -21,12 +21,15 @@
 //! and an open condition to PostgreSQL. Where the bundle names no dialect, the text is read by every dialect that
 //! splits it into other words, and what any of them finds counts.
 
+mod aliases;
 mod conditions;
 mod ddl;
 mod functions;
 mod guarding;
+mod modifiers;
 mod names;
 mod output;
+mod pure;
 mod reading;
 mod scopes;
 mod statements;
@@ -170,7 +173,25 @@ fn try_dialects(
     }
 }
 
+/// The statements of a text; of one with modifiers before its names ([`modifiers`]), as they are without them, and as
+/// they stand there where the dialect leaves both open.
 fn parse(dialect: SqlDialect, tokens: Vec<TokenWithSpan>) -> Option<Vec<Statement>> {
+    let Some(without) = modifiers::without(&tokens, dialect) else { return parse_words(dialect, tokens) };
+    let modified = parse_words(dialect, without.tokens);
+    if modified.is_some() && without.certain {
+        return modified;
+    }
+    let written = parse_words(dialect, tokens);
+    match (modified, written) {
+        (Some(mut modified), Some(written)) => {
+            modified.extend(written);
+            Some(modified)
+        }
+        (modified, written) => modified.or(written),
+    }
+}
+
+fn parse_words(dialect: SqlDialect, tokens: Vec<TokenWithSpan>) -> Option<Vec<Statement>> {
     let mut parser =
         Parser::new(grammar(dialect)).with_recursion_limit(RECURSION_MAX).with_tokens_with_locations(tokens);
     let statements = parser.parse_statements().ok()?;

@@ -168,6 +168,7 @@ impl<'c> Reading<'_, '_, '_, 'c> {
             self.wall_off(select);
         }
         self.read_wildcards(&select.projection);
+        self.read_modified(&select.projection);
         if select.flavor == SelectFlavor::FromFirstNoSelect {
             // `from t` is `select * from t`.
             self.read_all(&[], None, Span::empty());
@@ -254,7 +255,7 @@ impl<'c> Reading<'_, '_, '_, 'c> {
     }
 
     /// Looks a name without qualifier up, from the inside out.
-    fn read_name(&mut self, ident: &Ident) {
+    pub(super) fn read_name(&mut self, ident: &Ident) {
         let name = folded(ident);
         if name.starts_with('@') || (ident.quote_style.is_none() && is_word_of_sql(&name)) {
             return;
@@ -355,6 +356,9 @@ impl<'c> Reading<'_, '_, '_, 'c> {
             }
             return;
         }
+        if self.read_by_own_name(&parts, span) {
+            return;
+        }
         if let Some(first) = idents.first() {
             self.read_name(first);
         }
@@ -385,14 +389,14 @@ impl<'c> Reading<'_, '_, '_, 'c> {
 
     fn read_factor(&mut self, factor: &TableFactor) {
         match factor {
-            TableFactor::Table { name, args: None, .. } => {
+            TableFactor::Table { name, alias, args: None, .. } => {
                 if self.passed_over.contains(&address(factor)) || self.cte(name).is_some() {
                     return;
                 }
                 if self.read_file_as_table(name) {
                     return;
                 }
-                for table in self.tables_named(name) {
+                for table in self.tables_meant(name, alias.as_ref().map(|alias| &alias.name)) {
                     if !table.name.starts_with('@') {
                         self.output.table(Verb::Read, &table, How::default(), name.span());
                     }

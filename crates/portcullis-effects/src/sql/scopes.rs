@@ -215,7 +215,7 @@ impl<'c> Reading<'_, '_, '_, 'c> {
             // A file: its columns are no table's.
             return opaque(alias, &written);
         }
-        let tables = self.tables_named(name);
+        let tables = self.tables_meant(name, alias.map(|alias| &alias.name));
         match alias {
             // The columns go by other names from here on: any of them may be meant.
             Some(alias) if !alias.columns.is_empty() => {

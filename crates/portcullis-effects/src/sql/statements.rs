@@ -119,10 +119,11 @@ impl<'c> Reading<'_, '_, '_, 'c> {
             }
         };
         let mut relation = self.relation_of(name, None);
+        let mut tables = relation.tables().to_vec();
         if let Some(alias) = &insert.table_alias {
-            relation.qualifier = vec![folded(&alias.alias)];
+            tables = self.tables_meant(name, Some(&alias.alias));
+            relation = Relation::base(vec![folded(&alias.alias)], tables.clone());
         }
-        let tables = relation.tables().to_vec();
         let named: Vec<(String, Span)> = insert
             .columns
             .iter()
@@ -357,7 +358,11 @@ impl<'c> Reading<'_, '_, '_, 'c> {
                 let named = relations.iter().find(|relation| relation.is_named(&parts));
                 let tables = match named {
                     Some(relation) => relation.tables().to_vec(),
-                    None => names::tables(self.settings, &parts),
+                    // Of none of these tables; or a modifier that the parser does not know, before `from`.
+                    None => {
+                        let own = names::tables(self.settings, &parts);
+                        own.into_iter().chain(relations.iter().flat_map(Relation::tables).cloned()).collect()
+                    }
                 };
                 tables.iter().for_each(|table| self.output.table(Verb::Delete, table, how, name.span()));
                 targets.extend(tables);

@@ -278,3 +278,132 @@ fn explanations_say_why() {
     let found = explain(bundle.registry.get("ask").unwrap());
     assert_eq!((found[0].declared, found[0].why.as_str()), (true, "the bundle declares it"));
 }
+
+/// The effects of a call that takes up an earlier one with these answers.
+fn continued(bundle: &Bundle, name: &str, arguments: &Value, continuation: &Value) -> Vec<String> {
+    let run = RunState::new();
+    let action = Action::new(ActionId::from_bytes([0; 16]), Some(name.to_owned()), arguments.clone(), None)
+        .with_continuation(Some(continuation.clone()))
+        .in_directory(Some("/home/u/project".into()));
+    Reader.read(bundle, &run, &action).iter().map(|effect| effect.to_string()).collect()
+}
+
+#[test]
+fn answers_are_read_as_arguments_are() {
+    let declared = bundle("read_file", "effects = { path = \"path\" }\n");
+    let described = bundle(
+        "read_file",
+        "type = \"OTHER\"\nargs.type = \"object\"\nargs.properties.path = { type = \"string\" }\n",
+    );
+    let unknown = bundle("other", "");
+    let shadow = "read path /etc/shadow";
+    for bundle in [&declared, &described, &unknown] {
+        let read =
+            |arguments: Value, continuation: Value| continued(bundle, "read_file", &arguments, &continuation);
+        for continuation in [
+            json!({"inputResponses": {"f": {"action": "accept", "content": {"path": "/etc/shadow"}}}}),
+            json!({"inputResponses": {"f": {"action": "accept", "content": {"PATH": "/etc/shadow"}}}}),
+            json!({"inputResponses": {"f": {"action": "accept", "content": {"which": "/etc/shadow"}}}}),
+            json!({"inputResponses": {"f": {"action": "accept", "content": {"which": ["a b", "/etc/shadow"]}}}}),
+            json!({"inputResponses": [["x", "/etc/shadow"]]}),
+            json!({"inputResponses": {"f": {"content": {"type": "text", "text": "{\"path\": \"/etc/shadow\"}"}}}}),
+            json!({"requestState": "{\"path\": \"/etc/shadow\"}"}),
+            json!({"requestState": {"deep": [{"path": "../../../etc/shadow"}]}}),
+            json!({"requestState": "/etc/shadow"}),
+        ] {
+            let found = read(json!({"path": "a"}), continuation.clone());
+            assert!(found.iter().any(|effect| effect == shadow), "{continuation}: {found:?}");
+        }
+        // The working directory that the arguments name is that of the answers.
+        let found =
+            read(json!({"cwd": "/etc"}), json!({"inputResponses": {"f": {"content": {"path": "shadow"}}}}));
+        assert!(found.iter().any(|effect| effect == shadow), "{found:?}");
+        let found = read(
+            json!({"path": "a"}),
+            json!({"requestState": "{\"path\": \"a\", \"path\": \"/etc/shadow\"}"}),
+        );
+        assert!(found.iter().any(|effect| effect == "execute unknown arguments"), "{found:?}");
+        let found = read(
+            json!({"path": "a"}),
+            json!({"inputResponses": {"f": {"action": "decline"}}, "requestState": "c29tZQ"}),
+        );
+        assert!(found.iter().all(|effect| effect.ends_with("/home/u/project/a")), "{found:?}");
+    }
+}
+
+#[test]
+fn answers_without_end_are_unknown() {
+    let bundle = bundle("read_file", "effects = { path = \"path\" }\n");
+    let many: Vec<Value> = (0..5_000).map(|n| json!({ "path": format!("/srv/{n}") })).collect();
+    let mut deep = json!({"path": "/srv/x"});
+    (0..200).for_each(|_| deep = json!([deep]));
+    for answers in [json!(many), deep] {
+        let found =
+            continued(&bundle, "read_file", &json!({"path": "a"}), &json!({"inputResponses": answers}));
+        assert!(found.iter().any(|effect| effect.starts_with("execute unknown")), "{found:?}");
+    }
+}
+
+#[test]
+fn names_that_differ_in_case_are_read_alike() {
+    let shadow = "read path /etc/shadow";
+    let declared = bundle("read_file", "effects = { path = \"path\" }\n");
+    let odd = bundle("read_file", "effects = { what = \"path\", tasks = \"path\" }\n");
+    let format = bundle(
+        "fetch_thing",
+        "type = \"OTHER\"\nargs.type = \"object\"\nargs.properties.thing = { type = \"string\", format = \"uri\" }\n",
+    );
+    for (bundle, name, arguments) in [
+        (&declared, "read_file", json!({"path": "a", "Path": "/etc/shadow"})),
+        (&declared, "read_file", json!({"PATH": "/etc/shadow"})),
+        (&odd, "read_file", json!({"what": "a", "What": "/etc/shadow"})),
+        (&odd, "read_file", json!({"ta\u{17f}k\u{17f}": "/etc/shadow"})),
+        (&odd, "read_file", json!({"tas\u{212a}s": "/etc/shadow"})),
+    ] {
+        let found = call(bundle, name, &arguments);
+        assert!(found.iter().any(|effect| effect.to_string() == shadow), "{arguments}: {found:?}");
+    }
+    let found = call(&format, "fetch_thing", &json!({"thing": "https://a.example", "Thing": "evil.example"}));
+    assert!(found.iter().any(|effect| effect.to_string() == "send host evil.example"), "{found:?}");
+    // Other names of a tool that declares its arguments stay what they were.
+    let found = call(&declared, "read_file", &json!({"path": "a", "paths": "/etc/shadow"}));
+    assert!(found.iter().all(|effect| effect.to_string() != shadow), "{found:?}");
+}
+
+#[test]
+fn a_header_line_within_a_field_is_a_recipient() {
+    let declared = bundle("send_email", "effects = { to = \"email\" }\n");
+    let unknown = bundle("other", "");
+    for bundle in [&declared, &unknown] {
+        for subject in [
+            json!("Hello\r\nBcc: x@evil.example"),
+            json!("Hello\nBcc: x@evil.example\n"),
+            json!("Hello\rTo: ann@corp.example, \"X\" <X@evil.example>"),
+            json!(["Hello", "a\u{2028}cc:x@evil.example"]),
+        ] {
+            let found = call(bundle, "send_email", &json!({"to": "ann@corp.example", "subject": subject}));
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert!(
+                found.iter().any(|effect| effect == "send recipient x@evil.example"),
+                "{subject}: {found:?}"
+            );
+            assert!(
+                found.iter().any(|effect| effect == "execute unknown mail header"),
+                "{subject}: {found:?}"
+            );
+        }
+        // The message itself has lines, and may name whom it likes.
+        let plain = json!({"to": "ann@corp.example", "subject": "Hello \n", "body": "Hi,\nwrite to x@evil.example\n"});
+        let found = call(bundle, "send_email", &plain);
+        assert_eq!(
+            found.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["send recipient ann@corp.example"]
+        );
+    }
+    let found = call(
+        &unknown,
+        "send_email",
+        &json!({"to": "a@corp.example", "headers": {"X-A": "b\nBcc: x@evil.example"}}),
+    );
+    assert!(found.iter().any(|effect| effect.to_string() == "send recipient x@evil.example"), "{found:?}");
+}

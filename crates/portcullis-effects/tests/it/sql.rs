@@ -129,6 +129,109 @@ fn effects_lie_where_their_names_stand() {
     assert_eq!(place("patients.ssn"), "ssn");
 }
 
+/// Whatever word stands before a name of the catalogue, the name is not lost: either it is read, or the text is unknown.
+#[test]
+fn no_word_before_a_name_hides_it() {
+    let forms = [
+        ("select ssn from WORD patients", "patients"),
+        ("select ssn from a, WORD patients", "patients"),
+        ("select 1 from a join WORD patients on true", "patients"),
+        ("select ssn from (WORD patients)", "patients"),
+        ("select * from x left WORD join patients on true", "patients"),
+        ("update WORD patients set ssn = 1", "patients"),
+        ("delete from WORD patients", "patients"),
+        ("delete WORD from patients", "patients"),
+        ("insert into WORD patients values (1)", "patients"),
+        ("insert WORD into patients values (1)", "patients"),
+        ("insert WORD patients values (1)", "patients"),
+        ("replace WORD into patients values (1)", "patients"),
+        ("truncate WORD patients", "patients"),
+        ("alter table WORD patients drop column ssn", "patients"),
+        ("merge into WORD patients using b on true when matched then delete", "patients"),
+        ("copy WORD patients to 'x'", "patients"),
+        ("select WORD ssn from patients", "patients.ssn"),
+        ("select id, WORD ssn from patients", "patients.ssn"),
+        ("select id from patients where WORD ssn = 1", "patients.ssn"),
+        ("select patients.ssn from patients WORD", "patients.ssn"),
+    ];
+    // Values, a column of the table itself, and words that end the list: what follows is an alias and nothing else.
+    let values = [
+        "CURRENT_CATALOG",
+        "CURRENT_DATE",
+        "CURRENT_TIME",
+        "CURRENT_TIMESTAMP",
+        "CURRENT_USER",
+        "END-EXEC",
+        "FALSE",
+        "ID",
+        "INTO",
+        "NAME",
+        "NULL",
+        "SESSION_USER",
+        "TRUE",
+        "USER",
+        "SELECT",
+    ];
+    for (form, name) in forms {
+        for word in sqlparser::keywords::ALL_KEYWORDS.iter().filter(|word| !values.contains(word)) {
+            let text = form.replace("WORD", word);
+            let found = effects(&text, SqlDialect::Generic);
+            let reached = found.iter().any(|effect| effect.resource.name == name);
+            assert!(reached || is_unknown(&found), "{text}: {name} is lost");
+        }
+    }
+}
+
+/// Without a catalogue, too, what a database reads as a modifier is not taken for the name.
+#[test]
+fn no_modifier_hides_a_name() {
+    let tables = [
+        ("select secret from only NAME", Verb::Read),
+        ("select secret from a, only NAME", Verb::Read),
+        ("select secret from a join only NAME on true", Verb::Read),
+        ("update only NAME set secret = 1", Verb::Write),
+        ("delete from only NAME where id = 1", Verb::Delete),
+        ("update ignore NAME set secret = 1", Verb::Write),
+        ("update low_priority NAME set secret = 1", Verb::Write),
+        ("update low_priority ignore NAME set secret = 1", Verb::Write),
+        ("delete ignore from NAME", Verb::Delete),
+        ("delete quick from NAME", Verb::Delete),
+        ("delete low_priority from NAME", Verb::Delete),
+        ("delete low_priority quick ignore from NAME", Verb::Delete),
+        ("insert delayed into NAME values (1)", Verb::Write),
+        ("insert high_priority ignore into NAME values (1)", Verb::Write),
+        ("insert ignore NAME values (1)", Verb::Write),
+        ("replace delayed into NAME values (1)", Verb::Write),
+        ("select sql_cache secret from NAME", Verb::Read),
+    ];
+    for dialect in [
+        SqlDialect::Generic,
+        SqlDialect::Postgres,
+        SqlDialect::MySql,
+        SqlDialect::Sqlite,
+        SqlDialect::MsSql,
+        SqlDialect::BigQuery,
+        SqlDialect::Snowflake,
+        SqlDialect::DuckDb,
+    ] {
+        for (form, verb) in tables {
+            for name in ["vault", "\"vault\"", "public.vault"] {
+                let text = form.replace("NAME", name);
+                let found = effects(&text, dialect);
+                let reached =
+                    found.iter().any(|effect| effect.verb == verb && effect.resource.name == "vault");
+                assert!(reached || is_unknown(&found), "{text} in {dialect:?}: {found:?}");
+            }
+        }
+        let found =
+            effects("select distinct sql_no_cache sql_cache secret, binary other from vault", dialect);
+        for column in ["vault.secret", "vault.other"] {
+            let reached = found.iter().any(|effect| effect.resource.name == column);
+            assert!(reached || is_unknown(&found), "{column} in {dialect:?}: {found:?}");
+        }
+    }
+}
+
 /// The cases are told apart by their statements, not by names and constants.
 #[test]
 fn the_corpus_is_wide() {

@@ -250,6 +250,7 @@ fn answer_of(judgement: Judgement, permit: Option<Permit>) -> api::ActionAnswer 
         arguments,
         denial: judgement.denial,
         approval: judgement.approval.or(judgement.grant),
+        seen: judgement.seen,
         findings: judgement.decision.findings,
         seq: judgement.seq,
     }

@@ -295,15 +295,22 @@ fn shows_prompts(mode: Option<&str>) -> bool {
     matches!(mode, None | Some("default" | "plan" | "acceptEdits"))
 }
 
-/// From the gate's answer to the client's words; none leaves the call to the client.
+/// From the gate's answer to the client's words; none leaves the call to the client. `allow` takes the client's own
+/// prompt away, so it is said only of what was seen: a build or a script may do anything, and is the client's to ask for.
 fn decide(answer: &ActionAnswer, call: &HookCall, defer: bool) -> Option<Decision> {
     match (answer.permit, answer.enforced) {
         // Observe mode watches: the client asks as it would without the gate.
         (true, Enforced::LetPass) => None,
-        (true, _) if answer.arguments.is_some() => Some(Decision::Allow(answer.arguments.clone())),
-        (true, _) if defer => None,
+        // Only with an answer are the arguments replaced.
+        (true, _) if answer.arguments.is_some() && answer.seen => {
+            Some(Decision::Allow(answer.arguments.clone()))
+        }
+        (true, _) if answer.arguments.is_some() => {
+            Some(Decision::Ask(replaced(call), answer.arguments.clone()))
+        }
+        (true, _) if defer || !answer.seen => None,
         (true, _) => Some(Decision::Allow(None)),
-        (false, Enforced::Asked) => Some(Decision::Ask(reason(answer, call))),
+        (false, Enforced::Asked) => Some(Decision::Ask(reason(answer, call), None)),
         (false, _) => Some(Decision::Deny(told(answer, call))),
     }
 }
@@ -318,6 +325,11 @@ fn told(answer: &ActionAnswer, call: &HookCall) -> String {
         denial.message = with_effects(denial.message, finding, &call.arguments);
     }
     sentence(&denial)
+}
+
+/// Why the user is asked for a call whose arguments were changed.
+fn replaced(call: &HookCall) -> String {
+    format!("Portcullis changed the arguments of `{}`, and does not see all that it does", call.tool)
 }
 
 /// Why the user is asked.

@@ -72,6 +72,7 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
         arguments: None,
         denial: None,
         approval: None,
+        seen: true,
         findings: vec![finding],
         seq: 1,
     }
@@ -87,13 +88,33 @@ fn answers_become_decisions() {
     let mut replaced = judged(Enforced::Replaced, true);
     replaced.arguments = Some(json!({"command": "true"}));
     assert_eq!(decide(&replaced, &call, true), Some(Decision::Allow(Some(json!({"command": "true"})))));
-    let Some(Decision::Ask(why)) = decided(Enforced::Asked, false, false) else { panic!() };
+    let Some(Decision::Ask(why, None)) = decided(Enforced::Asked, false, false) else { panic!() };
     assert_eq!(
         why,
         "Portcullis (access/outside-delete): deletes outside the project: path /etc/x (`rm /etc/x`)"
     );
     assert!(matches!(decided(Enforced::Held, false, true), Some(Decision::Deny(_))));
     assert!(matches!(decided(Enforced::Withheld, false, false), Some(Decision::Deny(_))));
+}
+
+#[test]
+fn what_the_gate_did_not_see_is_left_to_the_client() {
+    let call = HookCall { tool: "Bash".into(), arguments: json!({"command": "make"}), id: None };
+    let unseen = ActionAnswer { seen: false, ..judged(Enforced::Executed, true) };
+    assert_eq!(decide(&unseen, &call, false), None);
+    let held = ActionAnswer { seen: false, ..judged(Enforced::Held, false) };
+    assert!(matches!(decide(&held, &call, false), Some(Decision::Deny(_))));
+    let replaced = ActionAnswer {
+        arguments: Some(json!({"command": "make x"})),
+        enforced: Enforced::Replaced,
+        ..unseen.clone()
+    };
+    let Some(Decision::Ask(_, Some(arguments))) = decide(&replaced, &call, true) else { panic!() };
+    assert_eq!(arguments, json!({"command": "make x"}));
+    // A daemon of an earlier release says nothing about it.
+    let mut answer = serde_json::to_value(unseen).unwrap();
+    answer.as_object_mut().unwrap().remove("seen");
+    assert!(!serde_json::from_value::<ActionAnswer>(answer).unwrap().seen);
 }
 
 #[test]

@@ -191,7 +191,7 @@ impl Export {
         if proposed.tool.is_none() {
             return Some(Value::Object(Map::new()));
         }
-        strict::parse(self.payload(event, "arguments")?, PAYLOAD_RECORD_BYTES_MAX).ok()
+        strict::parse_recorded(self.payload(event, "arguments")?, PAYLOAD_RECORD_BYTES_MAX).ok()
     }
 
     fn tools(&self, bundle: &Bundle) -> Collector {

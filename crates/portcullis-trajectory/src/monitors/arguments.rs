@@ -1,6 +1,6 @@
 //! The arguments of a call as the monitors read them.
 
-use portcullis_core::action::Action;
+use portcullis_core::action::{Action, carried};
 use portcullis_core::bundle::Scores;
 use portcullis_core::tool::Tool;
 use serde_json::Value;
@@ -35,7 +35,7 @@ impl Arguments {
         // A program is as long as it is, and does what it says.
         let runs = tool.is_none_or(|tool| tool.tool_type.contains("EXECUTE"));
         let mut said = Self { apart: scores == Scores::Advise && !runs, ..Self::default() };
-        said.collect(&action.arguments, 0);
+        said.collect(&carried(&action.arguments, action.continuation.as_ref()), 0);
         if let Some(planned) = &action.planned {
             push(&mut said.text, planned);
         }

@@ -101,7 +101,11 @@ fn input(name: &str, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     input.to_string().into_bytes()
 }
 
+/// What the client is told; `none` where the call is left to its own rules and prompts.
 fn decision(answer: &Value) -> &str {
+    if *answer == json!({}) {
+        return "none";
+    }
     assert_eq!(answer["hookSpecificOutput"]["hookEventName"], "PreToolUse", "{answer}");
     answer["hookSpecificOutput"]["permissionDecision"].as_str().unwrap()
 }
@@ -120,7 +124,8 @@ fn a_session_from_start_to_end_is_one_run() {
     for name in ["session-start", "user-prompt-submit"] {
         assert_eq!(client.event(&[], name), json!({}), "{name}");
     }
-    assert_eq!(decision(&client.event(&[], "pre-bash")), "allow");
+    // The project's tests may do anything.
+    assert_eq!(decision(&client.event(&[], "pre-bash")), "none");
     assert_eq!(client.event(&[], "post-bash"), json!({}));
     assert_eq!(decision(&client.event(&[], "pre-edit")), "allow");
     for name in
@@ -185,7 +190,7 @@ fn planted(client: &Client, tool: &str, response: &Value, arguments: &Value) -> 
         })
     };
     assert_eq!(client.event(&[], "user-prompt-submit"), json!({}));
-    assert_eq!(decision(&client.answer(&[], &about("pre-bash", &[]))), "allow");
+    assert_ne!(decision(&client.answer(&[], &about("pre-bash", &[]))), "deny");
     client.answer(&[], &about("post-bash", &[("tool_response", response.clone())]))
 }
 
@@ -216,20 +221,54 @@ fn an_order_planted_in_a_result_is_not_shown_or_told_to_be_data() {
 #[test]
 fn the_tools_of_the_client_are_known() {
     let client = Client::new();
-    for name in [
-        "pre-bash",
-        "pre-read",
-        "pre-glob",
-        "pre-grep",
-        "pre-edit",
-        "pre-multi-edit",
-        "pre-write",
-        "pre-notebook-edit",
-        "pre-web-search",
-        "pre-task",
-    ] {
+    for name in
+        ["pre-read", "pre-glob", "pre-grep", "pre-edit", "pre-multi-edit", "pre-write", "pre-notebook-edit"]
+    {
         assert_eq!(decision(&client.event(&[], name)), "allow", "{name}");
     }
+    // Tests run what is not in the call, and of the others the arguments say nothing.
+    for name in ["pre-bash", "pre-web-search", "pre-task"] {
+        assert_eq!(decision(&client.event(&[], name)), "none", "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_seen_is_left_to_the_client() {
+    let client = Client::new();
+    let answer = |command: &str| {
+        let event = input("pre-bash", |input| {
+            input["tool_input"] = json!({ "command": command });
+            input["tool_use_id"] = command.into();
+        });
+        decision(&client.answer(&[], &event)).to_owned()
+    };
+    for command in [
+        "ls -la src",
+        "git status --short",
+        "grep -rn todo src",
+        "git add src && git commit -m x",
+        "rm -r build",
+    ] {
+        assert_eq!(answer(command), "allow", "{command}");
+    }
+    for command in [
+        "make",
+        "npm install left-pad",
+        "npx cowsay hi",
+        "python3 build.py",
+        "./run.sh",
+        "docker run alpine true",
+        "cat \"$(echo x | base64 -d)\"",
+        "ls --not-an-option-of-ls=x",
+    ] {
+        assert_eq!(answer(command), "none", "{command}");
+    }
+    assert_eq!(answer("rm -r ../other"), "deny");
+    let plan = input("pre-bash", |input| {
+        input["tool_name"] = "ExitPlanMode".into();
+        input["tool_input"] = json!({"plan": "1. Delete everything"});
+    });
+    assert_eq!(decision(&client.answer(&[], &plan)), "none", "the user's consent is not the gate's to give");
 }
 
 #[test]
@@ -340,7 +379,7 @@ fn with_defer_the_clients_own_rules_decide_what_is_permitted() {
 fn a_session_goes_on_after_the_daemon_was_restarted() {
     let client = Client::new();
     client.event(&[], "user-prompt-submit");
-    assert_eq!(decision(&client.event(&[], "pre-bash")), "allow");
+    assert_eq!(decision(&client.event(&[], "pre-bash")), "none");
     client.stop_daemon();
     assert_eq!(client.event(&[], "post-bash"), json!({}), "an outcome that was unknown is told late");
     let events = client.recorded();
@@ -434,7 +473,7 @@ fn a_daemon_that_does_not_answer_blocks() {
     });
     // The folder is not locked, so a daemon is started, which takes the socket over.
     let ran = client.tell(&[], &fs::read(fixture("pre-bash")).unwrap());
-    assert!(ran.code == 2 || decision(&ran.json()[0]) == "allow", "{} {}", ran.stdout, ran.stderr);
+    assert!(ran.code == 2 || decision(&ran.json()[0]) == "none", "{} {}", ran.stdout, ran.stderr);
     drop(nobody);
 }
 

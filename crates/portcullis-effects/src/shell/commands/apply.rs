@@ -42,6 +42,9 @@ fn read(spec: &Spec, parsed: Parsed<'_>, around: &[&'static [Opt]], shell: &mut 
     let mut inner = Parsed::new(parsed.call, parsed.rest(1), &before_subcommand(subcommand), &around);
     inner.subcommand = format!("{} {}", parsed.subcommand, named.unwrap_or_default()).trim().to_owned();
     inner.unlisted |= parsed.unlisted && !spec.lenient;
+    if parsed.unlisted {
+        shell.sink.presume();
+    }
     inner.found.splice(0..0, parsed.found);
     read(subcommand, inner, &around, shell)
 }
@@ -65,6 +68,9 @@ impl Parsed<'_> {
         }
         self.always(spec.always, shell);
         self.meet(operands, &self.operands, shell);
+        if self.unlisted {
+            shell.sink.presume();
+        }
         let understood = spec.model.is_none_or(|model| model(self, shell));
         understood && (spec.lenient || !self.unlisted)
     }
@@ -218,7 +224,12 @@ impl Parsed<'_> {
             }
             _ => path,
         };
+        // git clears what it has a copy of, and leaves its own folder alone.
+        let with_all = attributes.contains(&"recursive") || self.call.program.ends_with("mv");
         shell.path_with(verb, &path, attributes);
+        if verb == Verb::Delete && with_all && self.call.program != "git" {
+            shell.delete_repository_in(&path, attributes);
+        }
     }
 
     /// The verb, or reading where nothing is changed.

@@ -15,7 +15,8 @@ pub(super) const SPECS: &[Spec] = &[
         does("-h --host", Act::Text),
         does("-c --command", Act::Text),
         does("-f --file", READ),
-        does("-o --output -L --log-file", WRITE),
+        does("-o --output", Act::By(output)),
+        does("-L --log-file", WRITE),
         values("-d --dbname -U --username -p --port -v --set --variable -P --pset -F --field-separator -R -T"),
         flags("-a -A -b -e -E -H -l --list -n -q -s -S -t -w -W -x -X -z -0 -1 --no-psqlrc --csv --html --tuples-only"),
         flags("--no-align --quiet --single-transaction --expanded --no-password --password --echo-all --version --help"),
@@ -26,13 +27,14 @@ pub(super) const SPECS: &[Spec] = &[
         does("--tee", WRITE),
         does("--pager", Act::Script),
         does("--init-command", Act::Sql),
+        does("--plugin-dir", EXECUTE),
         does("-S --socket", WRITE),
         values("-e --execute -u --user -P --port -D --database --default-character-set --protocol"),
         attached("-p --password"),
     ]),
     spec("sqlite3 sqlite litecli duckdb").by(sqlite).single_dash().options(&[
         does("-cmd", Act::Text),
-        does("-init", READ),
+        does("-init -f", READ),
         values("-separator -nullvalue -newline -maxsize -mmap -pagecache -lookaside -vfs -c -s"),
         flags("-batch -bail -column -csv -html -json -line -list -markdown -table -box -quote -header -noheader -readonly"),
         flags("-echo -interactive -safe -stats -tabs -ascii -deserialize -append -unsigned -help -version -nofollow -memtrace"),
@@ -93,6 +95,14 @@ fn sql_input(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) {
     }
 }
 
+/// The same for clients that have commands of their own among the statements.
+fn client_input(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) {
+    match call.call.stdin {
+        Stdin::Text(text) => statement(call, &words::literal(text, call.call.range.clone()), shell),
+        _ => sql_input(call, shell),
+    }
+}
+
 /// Statements in a file are not read.
 fn sql_files(files: &[Word], shell: &mut Interpreter<'_, '_>) {
     for file in files {
@@ -100,50 +110,20 @@ fn sql_files(files: &[Word], shell: &mut Interpreter<'_, '_>) {
     }
 }
 
-/// A statement or a command of the client itself: `\! COMMAND`, `.shell COMMAND`, `\copy … to 'FILE'`.
+/// A statement or a command of the client itself: `\\! COMMAND`, `.shell COMMAND`, `\\copy … to 'FILE'`.
 fn statement(call: &Parsed<'_>, text: &Word, shell: &mut Interpreter<'_, '_>) {
+    if text.value.is_none() {
+        shell.unknown("sql", "the statement is not known", text.range.clone());
+        return;
+    }
     let mut sql = String::new();
     for line in words::text(text).lines() {
         let line = line.trim_start();
-        if !line.starts_with('\\') && !line.starts_with('.') {
+        if line.starts_with('\\') || line.starts_with('.') {
+            client_command(call, text, line, shell);
+        } else {
             sql.push_str(line);
             sql.push('\n');
-            continue;
-        }
-        let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        let rest = words::part(text, rest.trim());
-        let file = words::part(
-            text,
-            words::text(&rest).split_whitespace().last().unwrap_or_default().trim_matches(['\'', '"']),
-        );
-        match command {
-            "\\!" | ".shell" | ".system" | "\\system" => shell.script(&rest),
-            "\\o" | "\\g" | "\\w" | ".output" | ".once" | ".dump_to" | ".backup" | ".save" | ".log"
-            | ".excel" | "\\T" => match words::text(&rest).trim_matches(['\'', '"']).strip_prefix('|') {
-                Some(script) => shell.script(&words::part(text, script)),
-                None => call.act(WRITE, &file, shell),
-            },
-            "\\i" | "\\ir" | "\\include" | ".read" | ".load" | ".open" | ".restore" | "\\source" => {
-                call.act(READ, &file, shell);
-                shell.unknown("sql", "statements stand in a file", text.range.clone());
-            }
-            ".import" => {
-                let source =
-                    words::part(text, words::text(&rest).split_whitespace().next().unwrap_or_default());
-                call.act(READ, &source, shell);
-                shell.unknown("sql", "rows stand in a file", text.range.clone());
-            }
-            "\\copy" => {
-                let verb =
-                    if words::text(&rest).to_ascii_lowercase().contains(" to ") { Write } else { Read };
-                call.act(Act::Path(verb), &Word::unknown(text.range.clone()), shell);
-            }
-            _ if command.starts_with("\\d") || command.starts_with("\\l") => {}
-            ".tables" | ".schema" | ".mode" | ".headers" | ".header" | ".databases" | ".indexes"
-            | ".indices" | ".width" | ".dump" | ".quit" | ".exit" | ".help" | ".timer" | ".show" | "\\q"
-            | "\\x" | "\\c" | "\\timing" | "\\pset" | "\\a" | "\\t" | "\\conninfo" | "\\z" | "\\sf"
-            | "\\sv" => {}
-            _ => shell.unknown("sql", "a command of the client", text.range.clone()),
         }
     }
     if !sql.trim().is_empty() {
@@ -151,29 +131,149 @@ fn statement(call: &Parsed<'_>, text: &Word, shell: &mut Interpreter<'_, '_>) {
     }
 }
 
-fn postgres(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    for host in call.values(&["-h", "--host"]) {
-        // A host that is a path is a socket on this machine.
-        let act = if words::text(&host).starts_with('/') { WRITE } else { Act::Host(Send) };
-        call.act(act, &host, shell);
+/// A command of the client, on a line of `text`.
+fn client_command(call: &Parsed<'_>, text: &Word, line: &str, shell: &mut Interpreter<'_, '_>) {
+    let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let rest = rest.trim();
+    let script = |shell: &mut Interpreter<'_, '_>, script: &str| shell.script(&words::part(text, script));
+    let file =
+        words::part(text, rest.split_whitespace().last().unwrap_or_default().trim_matches(['\'', '"']));
+    if matches!(command, "\\!" | ".shell" | ".system" | "\\system") {
+        return script(shell, rest);
     }
-    let mut places = call.operands.clone();
-    places.extend(call.values(&["-d", "--dbname"]));
-    for place in &places {
-        if words::text(place).contains("://") {
-            call.act(Act::Url(Send), place, shell);
-        } else {
-            let fields =
-                words::text(place).split_whitespace().filter_map(|field| field.strip_prefix("host="));
-            fields.for_each(|host| call.act(Act::Host(Send), &words::part(place, host), shell));
+    // Of some clients another command may follow, and what stands in backquotes runs.
+    if rest.contains(['\\', '`']) {
+        return shell.unknown("sql", "a command of the client holds another", text.range.clone());
+    }
+    match command {
+        "\\o" | "\\g" | "\\gx" | "\\w" | ".output" | ".once" | ".dump_to" | ".backup" | ".save" | ".log"
+        | ".excel" | "\\T" => match rest.split_once('|') {
+            Some((_, command)) => script(shell, command.trim_end_matches(['\'', '"'])),
+            None => call.act(WRITE, &file, shell),
+        },
+        "\\i" | "\\ir" | "\\include" | ".read" | ".load" | ".open" | ".restore" | "\\source" | ".import" => {
+            let source = match command {
+                ".import" => words::part(text, imported(rest)),
+                _ => file,
+            };
+            let quoted = words::text(&source).trim_start_matches(['\'', '"']);
+            match rest.trim_start_matches(['\'', '"']).strip_prefix('|').or_else(|| quoted.strip_prefix('|'))
+            {
+                // What a command prints, rows or further statements.
+                Some(_) => shell.unknown(
+                    "sql program",
+                    "runs a command and reads what it prints",
+                    text.range.clone(),
+                ),
+                None => call.act(READ, &source, shell),
+            }
+            shell.unknown("sql", "statements or rows stand in a file", text.range.clone());
+        }
+        "\\copy" => copy(call, text, rest, shell),
+        "\\c" | "\\connect" => {
+            for word in rest.split_whitespace().filter(|word| *word != "-") {
+                connect(call, &words::part(text, word), shell);
+            }
+            // `\\c DATABASE USER HOST`.
+            if let Some(host) = rest.split_whitespace().nth(2).filter(|host| *host != "-") {
+                call.act(Act::Host(Send), &words::part(text, host), shell);
+            }
+        }
+        "\\l" | "\\l+" | "\\list" | "\\q" | "\\x" | "\\timing" | "\\pset" | "\\a" | "\\t" | "\\conninfo"
+        | "\\z" | "\\sf" | "\\sv" | ".tables" | ".schema" | ".mode" | ".headers" | ".header"
+        | ".databases" | ".indexes" | ".indices" | ".width" | ".dump" | ".quit" | ".exit" | ".help"
+        | ".timer" | ".show" => {}
+        _ if command.starts_with("\\d") => {}
+        _ => shell.unknown("sql", "a command of the client", text.range.clone()),
+    }
+}
+
+/// What `.import` reads: its first word that is no option.
+fn imported(rest: &str) -> &str {
+    let mut words = rest.split_whitespace();
+    while let Some(word) = words.next() {
+        match word {
+            "--skip" | "-skip" | "--schema" | "-schema" => drop(words.next()),
+            _ if word.starts_with('-') => {}
+            _ => return word.trim_matches(['\'', '"']),
         }
     }
+    ""
+}
+
+/// `\\copy TABLE to 'FILE'`, `… from program 'COMMAND'`: the client's own files and programs, the server's tables.
+fn copy(call: &Parsed<'_>, text: &Word, rest: &str, shell: &mut Interpreter<'_, '_>) {
+    let lower = rest.to_ascii_lowercase();
+    let ends = [" to ", " from "].map(|word| Some((lower.rfind(word)?, word)));
+    let Some((at, word)) = ends.into_iter().flatten().max() else {
+        return shell.unknown("sql", "a command of the client", text.range.clone());
+    };
+    let place = rest.get(at + word.len()..).unwrap_or_default().trim();
+    let program = place.get(..8).filter(|start| start.eq_ignore_ascii_case("program ")).map(str::len);
+    let quoted = place.get(program.unwrap_or(0)..).unwrap_or_default().trim();
+    let end = match quoted.strip_prefix('\'') {
+        Some(inside) => inside.find('\'').map(|end| end + 1),
+        None => Some(quoted.find(char::is_whitespace).unwrap_or(quoted.len())),
+    };
+    let named = end.and_then(|end| quoted.get(..end)).unwrap_or(quoted).trim_matches('\'');
+    // A quote within is doubled.
+    let doubled = end.is_none_or(|end| quoted.get(end + 1..).is_some_and(|more| more.starts_with('\'')));
+    match (program, word) {
+        _ if doubled => shell.unknown("sql", "what is copied is not understood", text.range.clone()),
+        (Some(_), _) => shell.script(&words::part(text, named)),
+        (None, _) if matches!(named, "stdin" | "stdout" | "pstdin" | "pstdout") => {}
+        (None, " to ") => call.act(WRITE, &words::part(text, named), shell),
+        (None, _) => call.act(READ, &words::part(text, named), shell),
+    }
+    let source = rest.get(..at).unwrap_or_default();
+    let stream = if word == " to " { "to stdout" } else { "from stdin" };
+    shell.sql(&words::literal(&format!("copy {source} {stream}"), text.range.clone()));
+}
+
+/// Where a client writes: a file, or a command that reads it.
+fn output(word: &Word, shell: &mut Interpreter<'_, '_>) {
+    match words::strip(word, "|") {
+        Some(command) => shell.script(&command),
+        None => shell.path(Write, word),
+    }
+}
+
+/// The machines that a connection names: a URL, or `host=… hostaddr=…`.
+fn connect(call: &Parsed<'_>, place: &Word, shell: &mut Interpreter<'_, '_>) {
+    let text = words::text(place);
+    let is_url = text.contains("://");
+    if is_url {
+        call.act(Act::Url(Send), place, shell);
+    }
+    // Blanks may stand around the sign.
+    let fields = text.split('=').map(str::trim).collect::<Vec<_>>().join("=");
+    let ends = |c: char| if is_url { matches!(c, '?' | '&') } else { c.is_whitespace() };
+    for (name, value) in fields.split(ends).filter_map(|field| field.split_once('=')) {
+        let hosts = value.trim_matches('\'').split(',').filter(|host| !host.is_empty());
+        match name {
+            "host" | "hostaddr" => hosts.for_each(|host| contact(call, &words::part(place, host), shell)),
+            "service" => shell.unknown("sql", "a service names the machine elsewhere", place.range.clone()),
+            _ => {}
+        }
+    }
+}
+
+/// A machine by name; one that is a path is a socket on this machine.
+fn contact(call: &Parsed<'_>, host: &Word, shell: &mut Interpreter<'_, '_>) {
+    let act = if words::text(host).starts_with(['/', '@']) { WRITE } else { Act::Host(Send) };
+    call.act(act, host, shell);
+}
+
+fn postgres(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    call.values(&["-h", "--host"]).iter().for_each(|host| contact(call, host, shell));
+    let places = call.operands.iter().cloned().chain(call.values(&["-d", "--dbname"]));
+    places.for_each(|place| connect(call, &place, shell));
     let statements = call.values(&["-c", "--command"]);
     statements.iter().for_each(|text| statement(call, text, shell));
     let files = call.values(&["-f", "--file"]);
     sql_files(&files, shell);
     if statements.is_empty() && files.is_empty() && !call.has_any(&["-l", "--list"]) {
-        sql_input(call, shell);
+        client_input(call, shell);
     }
     true
 }
@@ -182,24 +282,28 @@ fn mysql(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let statements = call.values(&["-e", "--execute"]);
     statements.iter().for_each(|text| statement(call, text, shell));
     if statements.is_empty() {
-        sql_input(call, shell);
+        client_input(call, shell);
     }
     true
 }
 
-/// `sqlite3 FILE [SQL…]`.
+/// `sqlite3 [FILE [SQL…]]`; without a file the database is in memory, and what is asked of it runs all the same.
 fn sqlite(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    let Some((file, statements)) = call.operands.split_first() else { return true };
-    if words::text(file) != ":memory:" {
+    let (file, statements) = match call.operands.split_first() {
+        Some((file, statements)) => (Some(file), statements),
+        None => (None, [].as_slice()),
+    };
+    if let Some(file) = file.filter(|file| words::text(file) != ":memory:") {
         let file = words::strip(file, "file:").unwrap_or_else(|| file.clone());
         let file = words::part(&file, words::text(&file).split('?').next().unwrap_or_default());
         call.act(if call.has("-readonly") { READ } else { Act::All(&[READ, WRITE]) }, &file, shell);
     }
+    sql_files(&call.values(&["-init", "-f"]), shell);
     let mut texts = call.values(&["-cmd", "-c", "-s"]);
     texts.extend(statements.iter().cloned());
     texts.iter().for_each(|text| statement(call, text, shell));
     if statements.is_empty() {
-        sql_input(call, shell);
+        client_input(call, shell);
     }
     true
 }
@@ -211,6 +315,8 @@ fn other_sql(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 }
 
 fn dumps(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let places = call.operands.iter().cloned().chain(call.values(&["-d", "--dbname"]));
+    places.for_each(|place| connect(call, &place, shell));
     let table =
         call.operands.first().map_or_else(|| "*".to_owned(), |name| format!("{}.*", words::text(name)));
     let table = if call.operands.first().is_some_and(|name| words::text(name).contains("://")) {
@@ -230,6 +336,7 @@ fn dumps(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 }
 
 fn restores(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    call.values(&["-d", "--dbname"]).iter().for_each(|place| connect(call, place, shell));
     let tables = call.literal("*");
     call.act(Act::Named(Write, portcullis_core::effect::ResourceKind::Table, ""), &tables, shell);
     if call.has_any(&["--drop", "--clean", "-c"]) {

@@ -9,6 +9,7 @@ use portcullis_core::effect::Verb::{Configure, Delete, Read, Send, Write};
 
 use super::super::interpreter::Interpreter;
 use super::super::word::Word;
+use super::git_options::{ADDS, FETCHES, LOOKS_AT, SHOWS, STASHES};
 use super::options::Parsed;
 use super::spec::*;
 use super::{git_config, network, words};
@@ -17,25 +18,13 @@ const REWRITES: Role = Role::Marks(&["history"]);
 const MESSAGE: Opt =
     values("-m --message -C --reuse-message -c --reedit-message --author --date --cleanup --trailer");
 const FILE_OF_PATHS: Opt = does("--pathspec-from-file", READ);
-/// Options that choose and show commits.
-const SHOWS: &[Opt] = &[
-    does("--output", WRITE),
-    does("-O", READ),
-    values(
-        "-n --max-count --skip --since --after --until --before --author --committer --grep -S -G -L --format",
-    ),
-    values("--date --diff-filter --inter-hunk-context --encoding --max-parents --min-parents -U"),
-    flag("--ext-diff --textconv --no-index", Role::Nothing),
-    attached(
-        "--pretty --stat --color --abbrev --decorate -M -C -B --word-diff --submodule --ignore-submodules",
-    ),
-];
 const READS: Spec = spec("status log diff show shortlog describe blame annotate whatchanged cherry diff-tree diff-index diff-files range-diff")
     .options(SHOWS)
     .lenient()
     .always(READS_HERE)
     .by(shows);
 const LOOKS: Spec = spec("rev-parse rev-list ls-files ls-tree cat-file name-rev merge-base for-each-ref show-ref show-branch var version help count-objects verify-commit verify-tag fsck check-ignore check-attr column stripspace merge-tree patch-id interpret-trailers show-index unpack-file")
+    .options(LOOKS_AT)
     .lenient()
     .always(READS_HERE)
     .by(|call, shell| {
@@ -64,7 +53,7 @@ const SUBCOMMANDS: &[Spec] = &[
         values("-e -A -B -C -m --max-depth --threads"),
         does("-f", READ),
     ]),
-    spec("add stage").each(READ).always(WRITES_HERE).lenient().options(&[FILE_OF_PATHS, values("--chmod")]),
+    spec("add stage").each(READ).always(WRITES_HERE).lenient().options(&[FILE_OF_PATHS, ADDS, values("--chmod")]),
     spec("rm").each(DELETE).by(remove).options(&[
         recursive("-r"),
         force("-f --force"),
@@ -111,7 +100,7 @@ const SUBCOMMANDS: &[Spec] = &[
         flag("-n --dry-run", Role::Dry),
         flags("-d -f --force -i --interactive -q --quiet -x -X"),
     ]),
-    spec("stash").by(stash).lenient().options(&[MESSAGE, FILE_OF_PATHS]),
+    spec("stash").by(stash).lenient().options(&[MESSAGE, FILE_OF_PATHS, STASHES]),
     spec("merge cherry-pick revert").always(WRITES_HERE).options(&[
         MESSAGE,
         values("-s --strategy -X --strategy-option --into-name --mainline"),
@@ -140,12 +129,7 @@ const SUBCOMMANDS: &[Spec] = &[
         flags("-u --set-upstream --all --branches --tags --follow-tags --porcelain -q --quiet -v --verbose --progress"),
         flags("--atomic --thin --verify --force-if-includes -4 --ipv4 -6 --ipv6"),
     ]),
-    spec("fetch pull").always(WRITES_HERE).by(fetch).lenient().options(&[
-        does("--upload-pack", Act::Script),
-        values("--depth --deepen --shallow-since --shallow-exclude -j --jobs -o --server-option --refmap -s -X"),
-        values("--strategy --strategy-option --negotiation-tip --filter"),
-        attached("-r --rebase -S --gpg-sign --recurse-submodules"),
-    ]),
+    spec("fetch pull").always(WRITES_HERE).by(fetch).lenient().options(FETCHES),
     spec("ls-remote").by(|call, shell| {
         origin(call, 0, Read, shell);
         true
@@ -174,7 +158,7 @@ const SUBCOMMANDS: &[Spec] = &[
         does("-F --file", READ),
         flags("-d --delete -f --force -l --list -a --annotate -s --sign -v --verify"),
     ]),
-    spec("remote").by(remote).lenient().options(&[values("-t --track -m --master"), flags("-f --fetch --push --delete --add")]),
+    spec("remote").by(remote).lenient().options(&[values("-t --track -m --master"), flags("-f --fetch --push --delete --add -v --verbose")]),
     spec("config").by(git_config::config).options(&[
         values("--type --default --value --comment"),
         value("-f --file", Role::Nothing),
@@ -427,7 +411,7 @@ fn clean(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 
 fn stash(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     if matches!(call.operand(0), "drop" | "clear") {
-        here(call, Write, &["force", "history"], shell);
+        here(call, Delete, &["force", "history"], shell);
     } else {
         here(call, if matches!(call.operand(0), "list" | "show") { Read } else { Write }, &[], shell);
     }
@@ -465,13 +449,18 @@ fn clone(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 }
 
 fn branch(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    let drops = call.has("-D") || call.has_any(&["-f", "--force", "-M", "-C"]);
+    let forced = call.has_any(&["-f", "--force"]);
+    // Commits that nothing else holds go with the branch; without force git would refuse.
+    let drops = call.has("-D") || forced && call.has_any(&["-d", "--delete"]);
+    let moves = forced || call.has_any(&["-M", "-C"]);
     let changes =
         call.has_any(&["-d", "--delete", "-m", "--move", "-c", "--copy", "-u", "--set-upstream-to"])
             || call.has_any(&["--unset-upstream", "--edit-description"])
             || !call.operands.is_empty()
                 && !call.has_any(&["-l", "--list", "-a", "--all", "-r", "--remotes", "--contains"]);
     if drops {
+        here(call, Delete, &["force", "history"], shell);
+    } else if moves {
         here(call, Write, &["force", "history"], shell);
     } else {
         here(call, if changes { Write } else { Read }, &[], shell);
@@ -557,7 +546,16 @@ fn plumbing(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
         || matches!(call.operand(0), "expire" | "delete" | "remove" | "prune")
         || matches!(call.subcommand.as_str(), "update-ref" | "replace" | "prune");
     let reads = call.subcommand == "reflog" && matches!(call.operand(0), "" | "show" | "exists" | "list");
-    match (drops, reads) {
+    // The last record of commits that no branch holds, and then the commits themselves.
+    let forgets = match call.subcommand.as_str() {
+        "reflog" => matches!(call.operand(0), "expire" | "delete" | "drop"),
+        "gc" => call.any_role(|role| matches!(role, Role::Marks(_))),
+        "update-ref" => call.has("-d") || call.call.args.iter().any(|arg| words::text(arg) == "--stdin"),
+        "prune" => true,
+        _ => false,
+    } && !call.call.args.iter().any(|arg| matches!(words::text(arg), "-n" | "--dry-run"));
+    match (drops || forgets, reads) {
+        _ if forgets => here(call, Delete, &["force", "history"], shell),
         (true, _) => here(call, Write, &["force", "history"], shell),
         (_, true) => here(call, Read, &[], shell),
         _ => here(call, Write, &[], shell),

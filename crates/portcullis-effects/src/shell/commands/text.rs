@@ -10,6 +10,9 @@ use super::{awk, sed, words};
 
 const FILES: Operands = Operands::Each(READ);
 const AFTER_PATTERN: Operands = Operands::First(Act::Text, &FILES);
+/// What is named is searched with all that lies below it.
+const BELOW: Operands = Operands::Each(Act::By(search));
+const AFTER_PATTERN_BELOW: Operands = Operands::First(Act::Text, &BELOW);
 /// With a pattern given by option, all operands are files.
 const PATTERN: Opt = value("-e --regexp", Role::Operands(FILES, Act::Text));
 const PATTERNS: Opt = value("-f --file", Role::Operands(FILES, READ));
@@ -23,11 +26,16 @@ pub(super) const SPECS: &[Spec] = &[
         values("--directories --binary-files --include --exclude --exclude-dir --group-separator"),
         attached("--color --colour"),
         recursive("-r -R --recursive --dereference-recursive"),
+        flags("-E --extended-regexp -F --fixed-strings -G --basic-regexp -P --perl-regexp -i -y --ignore-case"),
+        flags("--no-ignore-case -v --invert-match -w --word-regexp -x --line-regexp -c --count -L"),
+        flags("--files-without-match -l --files-with-matches -o --only-matching -q --quiet --silent -s"),
+        flags("--no-messages -b --byte-offset -H --with-filename -h --no-filename -n --line-number -T --initial-tab"),
+        flags("-Z --null -a --text -I -U --binary -z --null-data --line-buffered"),
     ]),
-    spec("rg ripgrep").operands(AFTER_PATTERN).by(searched).lenient().options(&[
-        PATTERN,
-        PATTERNS,
-        flag("--files --type-list", Role::Operands(FILES, Act::Text)),
+    spec("rg ripgrep").operands(AFTER_PATTERN_BELOW).by(searched).lenient().options(&[
+        value("-e --regexp", Role::Operands(BELOW, Act::Text)),
+        value("-f --file", Role::Operands(BELOW, READ)),
+        flag("--files --type-list", Role::Operands(BELOW, Act::Text)),
         does("--ignore-file", READ),
         does("--pre --hostname-bin", Act::Script),
         values("-A --after-context -B --before-context -C --context -m --max-count -g --glob --iglob -t --type -T"),
@@ -35,15 +43,23 @@ pub(super) const SPECS: &[Spec] = &[
         values("--sort --sortr --color --colors --context-separator --field-match-separator --max-depth -d"),
         values("--max-filesize --dfa-size-limit --regex-size-limit --path-separator --pre-glob --hyperlink-format"),
         values("--field-context-separator --generate"),
+        flags("-i --ignore-case -S --smart-case -s --case-sensitive -v --invert-match -w --word-regexp -x"),
+        flags("--line-regexp -c --count --count-matches -l --files-with-matches --files-without-match -o"),
+        flags("--only-matching -q --quiet -n --line-number -N --no-line-number -H --with-filename -I --no-filename"),
+        flags("-F --fixed-strings -P --pcre2 -U --multiline --multiline-dotall -. --hidden -u --unrestricted"),
+        flags("--no-ignore --no-ignore-vcs -L --follow -a --text -0 --null --json -p --pretty --heading"),
+        flags("--no-heading --vimgrep --column --stats --trim --passthru --passthrough -z --search-zip"),
+        flags("--one-file-system --crlf --no-messages --debug --block-buffered --line-buffered --null-data"),
+        flags("--auto-hybrid-regex --no-config"),
     ]),
-    spec("ag ack").operands(AFTER_PATTERN).by(searched).lenient().options(&[
+    spec("ag ack").operands(AFTER_PATTERN_BELOW).by(searched).lenient().options(&[
         does("--pager", Act::Script),
         does("-p --path-to-ignore --ackrc", READ),
-        value("-g", Role::Operands(FILES, Act::Text)),
+        value("-g", Role::Operands(BELOW, Act::Text)),
         values("-A --after -B --before -C --context -G --file-search-regex --ignore --ignore-dir --depth -m --max-count"),
         values("-W --width --type"),
-        flag("-f", Role::Operands(FILES, Act::Text)),
-        value("--match", Role::Operands(FILES, Act::Text)),
+        flag("-f", Role::Operands(BELOW, Act::Text)),
+        value("--match", Role::Operands(BELOW, Act::Text)),
     ]),
     spec("sed gsed").by(sed::model).options(&[
         attached("-i --in-place -I"),
@@ -97,9 +113,21 @@ fn searched(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let files = if given { call.operands.len() } else { call.operands.len().saturating_sub(1) };
     let piped = !matches!(call.call.stdin, super::super::interpreter::Stdin::None);
     if files == 0 && (deep || by_nature && !piped) && !call.has("--type-list") {
-        call.act(READ, &call.literal("."), shell);
+        call.act(if by_nature { Act::Tree(Read) } else { READ }, &call.literal("."), shell);
     }
     true
+}
+
+/// A file, or a folder with what lies below it. A name that ends like that of a file is taken for one.
+fn search(word: &Word, shell: &mut Interpreter<'_, '_>) {
+    let text = words::text(word);
+    if matches!(text, "-" | "") {
+        return;
+    }
+    let name = text.rsplit('/').next().unwrap_or_default();
+    let ends = name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map_or("", |(_, end)| end);
+    let is_file = (1..=5).contains(&ends.len()) && ends != "d" && ends.chars().all(char::is_alphanumeric);
+    shell.path_with(Read, word, if is_file { &[] } else { &["recursive"] });
 }
 
 /// A filter can read the environment.

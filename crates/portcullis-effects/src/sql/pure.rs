@@ -1,0 +1,216 @@
+//! Functions of SQL that compute a value and do nothing else, by name.
+//!
+//! Each is listed: a name that only begins like one of a database's own (`array_drop_everything`) may be anybody's. The
+//! lists are those of the manuals of PostgreSQL with PostGIS, MySQL, SQLite, SQL Server, BigQuery, Snowflake and DuckDB.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+/// Whether `name`, in lower case and without schema, is that of a listed function.
+pub(super) fn is_listed(name: &str) -> bool {
+    NAMES.contains(name)
+}
+
+static NAMES: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| LISTS.iter().flat_map(|list| list.split_whitespace()).collect());
+
+const LISTS: [&str; 9] = [GENERAL, JSON, ARRAYS, OBJECTS, DATES, TEXTS, STATISTICS, SHAPES, PRAGMAS];
+
+/// Numbers, texts, times, aggregates, types.
+const GENERAL: &str = "
+abs acos acosh add_months age aggregate any_value approx_count_distinct approx_distinct approx_percentile
+approx_quantile approx_quantiles approx_top_count approximate arg_max arg_min argmax argmin array ascii asin
+asinh atan atan2 atanh atn2 avg bin bin_to_uuid bit_and bit_count bit_length bit_or bit_xor bool_and bool_or
+boolean booland_agg boolor_agg btrim cardinality cast cbrt ceil ceiling changes char char_length
+character_length charindex chr coalesce collect_list collect_set concat concat_ws contains conv convert
+convert_from convert_timezone convert_to convert_tz corr cos cosh cot count count_big count_if countif
+covar_pop covar_samp crc32 cume_dist currval curdate current_catalog current_database current_date
+current_datetime current_role current_schema current_schemas current_setting current_time current_timestamp
+current_user curtime database dateadd date datediff datefromparts datename datepart datetime
+datetime2fromparts datetime_add datetime_diff datetime_sub datetime_trunc day dayname dayofmonth dayofweek
+dayofyear db_name decode degrees dense_rank difference div elt encode endswith ends_with eomonth epoch
+epoch_ms equal_null error every exists exp explode explode_outer export_set extract extractvalue factorial
+field filter find_in_set first first_value flatten floor format format_date format_datetime format_timestamp
+from_base64 from_days from_unixtime gcd gen_random_uuid generate_array generate_date_array generate_series
+generate_subscripts generate_timestamp_array getdate getutcdate get_byte get_ddl glob greatest group_concat
+grouping grouping_id has_column_privilege has_schema_privilege has_table_privilege hash hashbytes hex
+histogram hour hstore if ifnull iff iif ilike inet_aton inet_ntoa initcap instr insert int interval is_nan
+is_uuid isdate isfinite isinf isjson isnan isnull isnumeric jaccard jaro_winkler_similarity julianday
+justify_days justify_hours justify_interval kurtosis lag last last_day lastval last_insert_id
+last_insert_rowid last_value lcase lcm lead least left len length levenshtein like likelihood likely list
+listagg ln locate log log10 log1p log2 lower lpad ltrim make_date make_interval make_time make_timestamp
+make_timestamptz make_set makedate maketime map max max_by maxif md5 median mid min min_by minif minute mod
+mode monotonically_increasing_id month monthname months_between newid next_day normalize now nth_value ntile
+nullif nullifzero num_nonnulls num_nulls nvl nvl2 object_agg object_construct object_id object_name
+object_keys octet_length openjson ord parse_date parse_datetime parse_json parse_timestamp parsename patindex
+percent_rank percentile percentile_cont percentile_disc period_add period_diff pi pg_typeof pg_size_pretty
+pg_table_size pg_total_relation_size pg_relation_size pg_get_viewdef pg_backend_pid position posexplode pow
+power printf product quantile quantile_cont quantile_disc quarter quote quote_ident quote_literal
+quote_nullable quotename radians rand random range rank ratio_to_report regr_avgx regr_avgy regr_count
+regr_intercept regr_r2 regr_slope regexp_replace regexp_matches regexp_match regexp_like regexp_instr
+regexp_substr regexp_extract regexp_extract_all regexp_contains regexp_count regexp_split_to_array
+regexp_split_to_table repeat replace replicate reverse right rint round row row_count row_number row_to_json
+rpad rtrim safe_cast safe_divide scope_identity sec_to_time second sequence session_user sha sha1 sha2 sha224
+sha256 sha384 sha512 sign sin sinh size skewness sleep slice smallint sort_array soundex space split
+split_part split_to_table sqlite_version sqrt square startswith starts_with stddev stddev_pop stddev_samp std
+stdev stdevp stack str str_to_date strcmp strftime string string_agg string_split string_to_array
+string_to_table strip_tags strpos strptime struct stuff subdate substr substring substring_index subtime sum
+sumif switchoffset sysdate sysdatetime sysdatetimeoffset systimestamp sysutcdatetime tan tanh text time
+time_add time_bucket time_diff time_format time_to_sec time_trunc timediff timefromparts timestamp
+timestamp_add timestamp_diff timestamp_micros timestamp_millis timestamp_seconds timestamp_sub timestamp_trunc
+timestampadd timestampdiff timezone to_base64 to_char to_date to_days to_hex to_json to_jsonb to_number
+to_seconds to_timestamp to_tsquery to_tsvector to_variant to_varchar todatetimeoffset total total_changes
+translate transform trim trunc truncate try_cast try_convert try_parse_json try_to_date try_to_number
+try_to_timestamp ts_headline ts_rank ts_rank_cd plainto_tsquery phraseto_tsquery websearch_to_tsquery typeof
+ucase uncompress compress unhex unicode unistr unix_date unix_micros unix_millis unix_seconds unix_timestamp
+unlikely unnest upper user utc_date utc_time utc_timestamp uuid uuid_generate_v4 uuid_short uuid_to_bin uuidv7
+values var_pop var_samp variance variance_samp version week weekday weekofyear weight_string width_bucket year
+yearweek zeroblob zeroifnull zip xmlagg xmlelement xmlforest xpath similarity word_similarity unaccent width
+median_absolute_deviation trunc_date date_bucket dateof json jsonb sys_context isodow try uniform seq1 seq2
+seq4 seq8 generator table lateral rows values_list cube rollup
+";
+
+/// JSON.
+const JSON: &str = "
+json_agg json_agg_strict json_agg_unique json_arrayagg json_array json_array_append json_array_contains
+json_array_elements json_array_elements_text json_array_insert json_array_length json_arrow json_build_array
+json_build_object json_contains json_contains_path json_deserialize json_depth json_each json_each_text
+json_exists json_extract json_extract_array json_extract_path json_extract_path_text json_extract_scalar
+json_extract_string json_extract_string_array json_group_array json_group_object json_group_structure
+json_insert json_keys json_length json_merge json_merge_patch json_merge_preserve json_modify json_object
+json_object_agg json_object_agg_strict json_object_agg_unique json_objectagg json_object_keys json_overlaps
+json_patch json_path_exists json_path_query json_populate_record json_populate_recordset json_pretty
+json_query json_query_array json_quote json_remove json_replace json_scalar json_schema_valid json_search
+json_serialize json_serialize_sql json_serialize_plan json_deserialize_sql json_set json_storage_free
+json_storage_size json_strip_nulls json_structure json_table json_to_record json_to_recordset json_transform
+json_transform_strict json_tree json_type json_typeof json_unquote json_valid json_value json_value_array
+json_error_position jsonb_agg jsonb_agg_strict jsonb_array jsonb_array_elements jsonb_array_elements_text
+jsonb_array_length jsonb_build_array jsonb_build_object jsonb_concat jsonb_contained jsonb_contains
+jsonb_delete jsonb_delete_path jsonb_each jsonb_each_text jsonb_exists jsonb_exists_all jsonb_exists_any
+jsonb_extract jsonb_extract_path jsonb_extract_path_text jsonb_group_array jsonb_group_object jsonb_insert
+jsonb_object jsonb_object_agg jsonb_object_agg_strict jsonb_object_keys jsonb_patch jsonb_path_exists
+jsonb_path_exists_tz jsonb_path_match jsonb_path_match_tz jsonb_path_query jsonb_path_query_array
+jsonb_path_query_array_tz jsonb_path_query_first jsonb_path_query_first_tz jsonb_path_query_tz
+jsonb_populate_record jsonb_populate_recordset jsonb_pretty jsonb_remove jsonb_replace jsonb_set jsonb_set_lax
+jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof
+";
+
+/// Arrays and lists.
+const ARRAYS: &str = "
+array_agg array_agg_distinct array_aggregate array_any_value array_append array_apply array_avg array_cat
+array_compact array_concat array_concat_agg array_construct array_construct_compact array_contains
+array_contains_all array_count array_cross_product array_cosine_distance array_cosine_similarity array_dims
+array_distance array_distinct array_dot_product array_element array_except array_exists array_extract
+array_fill array_filter array_find array_first array_flatten array_generate_range array_grade_up array_has
+array_has_all array_has_any array_indexof array_inner_product array_insert array_intersect array_intersection
+array_is_distinct array_join array_last array_length array_lower array_max array_min array_ndims
+array_negative_inner_product array_overlap array_pop_back array_pop_front array_position array_positions
+array_prepend array_push_back array_push_front array_reduce array_remove array_remove_at array_repeat
+array_replace array_resize array_reverse array_reverse_sort array_reverse_sorted array_sample array_select
+array_shuffle array_size array_slice array_sort array_sorted array_sum array_to_json array_to_list
+array_to_string array_to_string_comma_default array_transform array_undistinct array_union array_union_agg
+array_unique array_unique_agg array_unnest array_upper array_value array_where array_zip arrays_overlap
+arrays_to_object arrays_zip arrayagg list_aggr list_aggregate list_any_value list_append list_apply
+list_approx_count_distinct list_avg list_bit_and list_bit_or list_bit_xor list_bool_and list_bool_or list_cat
+list_concat list_contains list_cosine_distance list_cosine_similarity list_count list_distance list_distinct
+list_dot_product list_element list_entropy list_extract list_filter list_first list_grade_up list_has
+list_has_all list_has_any list_histogram list_indexof list_inner_product list_intersect list_kurtosis
+list_last list_mad list_max list_median list_min list_mode list_negative_inner_product list_pack list_position
+list_prepend list_product list_reduce list_resize list_reverse list_reverse_sort list_select list_sem
+list_skewness list_slice list_sort list_stddev_pop list_stddev_samp list_string_agg list_sum list_transform
+list_unique list_value list_var_pop list_var_samp list_where list_zip
+";
+
+/// Maps, structures and objects.
+const OBJECTS: &str = "
+map_agg map_cat map_concat map_contains map_contains_entry map_contains_key map_contains_value map_delete
+map_entries map_extract map_extract_value map_filter map_from_arrays map_from_entries map_insert map_keys
+map_pick map_size map_values map_zip_with struct_concat struct_contains struct_extract struct_extract_at
+struct_has struct_indexof struct_insert struct_keys struct_pack struct_position struct_update struct_values
+object_construct_keep_null object_definition object_delete object_insert object_pick object_schema_name
+objectproperty
+";
+
+/// Dates.
+const DATES: &str = "
+date_add date_bin date_diff date_format date_from_parts date_from_unix_date date_part date_sub date_trunc
+datetime_bucket
+";
+
+/// Texts, bits, tests and ranges.
+const TEXTS: &str = "
+string_escape string_split_regex bit_and_agg bit_get bit_or_agg bit_position bit_set bit_shiftleft
+bit_shiftright bit_string bit_xor_agg is_array is_binary is_boolean is_char is_date is_decimal is_double
+is_free_lock is_inf is_integer is_ipv4 is_ipv4_compat is_ipv4_mapped is_ipv6 is_member is_normalized
+is_null_value is_object is_real is_role_in_session is_rolemember is_srvrolemember is_time is_timestamp_ltz
+is_timestamp_ntz is_timestamp_tz is_used_lock is_varchar range_agg range_bucket range_contains range_end
+range_intersect range_intersect_agg range_merge range_overlaps range_sessionize range_start
+levenshtein_less_equal
+";
+
+/// Statistics and sketches.
+const STATISTICS: &str = "
+approx_median approx_percentile_accumulate approx_percentile_combine approx_percentile_estimate approx_set
+approx_top_k approx_top_k_accumulate approx_top_k_combine approx_top_k_estimate approx_top_sum
+approximate_jaccard_index approximate_similarity regr_sxx regr_sxy regr_syy hll_accumulate hll_add hll_add_agg
+hll_cardinality hll_combine hll_empty hll_estimate hll_eq hll_export hll_hash_any hll_hash_bigint
+hll_hash_boolean hll_hash_bytea hll_hash_integer hll_hash_smallint hll_hash_text hll_import hll_ne hll_print
+hll_union hll_union_agg
+";
+
+/// Shapes.
+const SHAPES: &str = "
+st_3dclosestpoint st_3ddistance st_3dintersects st_3dlength st_addpoint st_affine st_angle st_area st_asbinary
+st_asencodedpolyline st_asewkb st_asewkt st_asgeojson st_asgml st_ashexewkb st_ashexwkb st_askml
+st_aslatlontext st_asmvt st_asmvtgeom st_assvg st_astext st_astwkb st_aswkb st_aswkt st_asx3d st_azimuth
+st_boundary st_boundingdiagonal st_boundingbox st_buffer st_buffer_strategy st_buildarea st_centroid
+st_centroid_agg st_chaikinsmoothing st_clipbybox2d st_closestpoint st_clusterdbscan st_clusterintersecting
+st_clusterkmeans st_clusterwithin st_collect st_collectionextract st_collectionhomogenize st_concavehull
+st_contains st_containsproperly st_convexhull st_coorddim st_coveredby st_covers st_crosses st_curvetoline
+st_delaunaytriangles st_dfullywithin st_difference st_dimension st_disjoint st_distance st_distance_sphere
+st_distance_spheroid st_distancesphere st_distancespheroid st_dump st_dumppoints st_dumprings st_dumpsegments
+st_dwithin st_dwithin_spheroid st_endpoint st_envelope st_envelope_agg st_equals st_expand st_extent
+st_extent_agg st_exteriorring st_flipcoordinates st_force2d st_force3d st_force3dm st_force3dz st_force4d
+st_forcecollection st_forcecurve st_forcepolygonccw st_forcepolygoncw st_forcerhr st_forcesfs
+st_frechetdistance st_generatepoints st_geogfrom st_geogfromgeojson st_geogfromtext st_geogfromwkb
+st_geogfromwkt st_geogpoint st_geogpointfromgeohash st_geographyfromtext st_geographyfromwkb
+st_geographyfromwkt st_geohash st_geomcollfromtext st_geometricmedian st_geometryfromtext st_geometryfromwkb
+st_geometryfromwkt st_geometryn st_geometrytype st_geomfromewkb st_geomfromewkt st_geomfromgeohash
+st_geomfromgeojson st_geomfromgml st_geomfromhexewkb st_geomfromhexwkb st_geomfromkml st_geomfromtext
+st_geomfromtwkb st_geomfromwkb st_hasarc st_hausdorffdistance st_hexagon st_hexagongrid st_interiorringn
+st_interiorrings st_interpolatepoint st_intersection st_intersection_agg st_intersects st_intersects_extent
+st_intersectsbox st_isclosed st_iscollection st_isempty st_ispolygonccw st_ispolygoncw st_isring st_issimple
+st_isvalid st_isvaliddetail st_isvalidreason st_isvalidtrajectory st_length st_length2d st_lengthspheroid
+st_letters st_linecrossingdirection st_linefromencodedpolyline st_linefrommultipoint st_linefromtext
+st_linefromwkb st_lineinterpolatepoint st_lineinterpolatepoints st_linelocatepoint st_linemerge
+st_linesubstring st_linetocurve st_locatealong st_locatebetween st_m st_makebox2d st_makeenvelope
+st_makegeompoint st_makeline st_makepoint st_makepointm st_makepolygon st_makepolygonoriented st_makevalid
+st_maxdistance st_maximuminscribedcircle st_memsize st_memunion st_minimumboundingcircle
+st_minimumboundingradius st_minimumclearance st_mlinefromtext st_mpointfromtext st_mpolyfromtext st_multi
+st_multilinestringfromtext st_multipointfromtext st_multipolygonfromtext st_ndims st_node st_normalize
+st_npoints st_nrings st_numgeometries st_numinteriorring st_numinteriorrings st_numpatches st_numpoints
+st_offsetcurve st_orderingequals st_orientedenvelope st_overlaps st_patchn st_perimeter st_perimeter2d
+st_point st_point2d st_point3d st_point4d st_pointatdistance st_pointfromgeohash st_pointfromtext
+st_pointfromwkb st_pointinsidecircle st_pointm st_pointn st_pointonsurface st_points st_pointz st_pointzm
+st_polyfromtext st_polyfromwkb st_polygon st_polygonfromtext st_polygonfromwkb st_polygonize st_project
+st_quadkey st_quantizecoordinates st_reduceprecision st_relate st_relatematch st_removepoint
+st_removerepeatedpoints st_reverse st_rotate st_rotatex st_rotatey st_rotatez st_s2cells st_scale
+st_segmentize st_setpoint st_setsrid st_sharedpaths st_shiftlongitude st_shortestline st_simplify
+st_simplifypolygonhull st_simplifypreservetopology st_simplifyvw st_snap st_snaptogrid st_split st_square
+st_squaregrid st_srid st_startpoint st_subdivide st_summary st_swapordinates st_swapxy st_symdifference
+st_symmetricdifference st_tileenvelope st_touches st_transform st_translate st_transscale
+st_triangulatepolygon st_unaryunion st_union st_union_agg st_validate st_voronoilines st_voronoipolygons
+st_within st_withinproperly st_wkbtosql st_wkttosql st_wrapx st_x st_xmax st_xmin st_y st_ymax st_ymin st_z
+st_zmax st_zmflag st_zmin
+";
+
+/// Functions of SQLite and DuckDB that tell what a pragma without a value tells.
+const PRAGMAS: &str = "
+pragma_application_id pragma_auto_vacuum pragma_cache_size pragma_collation_list pragma_compile_options
+pragma_data_version pragma_database_list pragma_database_size pragma_encoding pragma_foreign_key_check
+pragma_foreign_key_list pragma_foreign_keys pragma_freelist_count pragma_function_list pragma_index_info
+pragma_index_list pragma_index_xinfo pragma_integrity_check pragma_journal_mode pragma_max_page_count
+pragma_module_list pragma_page_count pragma_page_size pragma_pragma_list pragma_quick_check
+pragma_schema_version pragma_show pragma_storage_info pragma_table_info pragma_table_list pragma_table_xinfo
+pragma_user_version pragma_version
+";
