@@ -66,10 +66,10 @@ async fn read<T: Send + 'static>(
     Ok(result.map_err(internal)??)
 }
 
-/// The run that an id or a prefix names.
-pub(super) async fn find_run(shared: &Shared, text: &str) -> Result<RunId, Failure> {
-    let prefix = prefix(text)?;
-    read(shared, move |reader| reader.find_run(&prefix)).await
+/// The run that an id or a prefix names, among those that the caller may see.
+pub(super) async fn find_run(shared: &Shared, caller: &Caller, text: &str) -> Result<RunId, Failure> {
+    let (prefix, principal) = (prefix(text)?, only_of(caller));
+    read(shared, move |reader| reader.find_run_of(&prefix, principal.as_deref())).await
 }
 
 fn prefix(text: &str) -> Result<String, Failure> {
@@ -85,16 +85,23 @@ fn prefix(text: &str) -> Result<String, Failure> {
     }
 }
 
-/// The approval that an id or a prefix names.
-pub(super) async fn find_approval(shared: &Shared, text: &str) -> Result<ApprovalRow, Failure> {
+/// The approval that an id or a prefix names, among those that the caller may see.
+pub(super) async fn find_approval(
+    shared: &Shared,
+    caller: &Caller,
+    text: &str,
+) -> Result<ApprovalRow, Failure> {
     let prefix = prefix(text)?;
     if let Ok(id) = text.parse::<ApprovalId>() {
         let row = read(shared, move |reader| reader.approval(id)).await?;
+        let row = row.filter(|row| may_see(caller, &row.principal));
         return row.ok_or_else(|| Failure::not_found(format!("there is no approval {id}")));
     }
     let filter = ApprovalFilter { limit: Some(LIST_MAX), ..ApprovalFilter::default() };
     let rows = read(shared, move |reader| reader.approvals(&filter)).await?;
-    let mut found = rows.into_iter().filter(|row| row.approval.to_string().starts_with(&prefix));
+    let named =
+        |row: &ApprovalRow| may_see(caller, &row.principal) && row.approval.to_string().starts_with(&prefix);
+    let mut found = rows.into_iter().filter(named);
     match (found.next(), found.next()) {
         (Some(row), None) => Ok(row),
         (None, _) => Err(Failure::not_found(format!("no approval starts with `{text}`"))),
@@ -154,7 +161,12 @@ fn log_standing(places: &LogPlaces, failure: Option<String>) -> String {
     }
 }
 
-/// Agents see their own principal's runs, approvers all.
+/// Whose runs alone a caller sees: agents see those of their own principal, approvers all.
+fn only_of(caller: &Caller) -> Option<String> {
+    (caller.0.kind == CredentialKind::Agent).then(|| caller.0.principal.id.clone())
+}
+
+/// Whether a caller sees what is a principal's: see [`only_of`].
 fn may_see(caller: &Caller, principal: &str) -> bool {
     caller.0.kind == CredentialKind::Approver || caller.0.principal.id == principal
 }
@@ -164,7 +176,7 @@ pub(super) async fn runs(
     caller: Caller,
     Query(page): Query<Page>,
 ) -> Result<Json<api::Runs>, Failure> {
-    let principal = (caller.0.kind == CredentialKind::Agent).then(|| caller.0.principal.id.clone());
+    let principal = only_of(&caller);
     let limit = Some(page.limit.unwrap_or(LIST_DEFAULT).min(LIST_MAX));
     let filter = RunFilter { principal, limit, ..RunFilter::default() };
     let summaries = read(&shared, move |reader| reader.runs(&filter)).await?;
@@ -176,7 +188,7 @@ pub(super) async fn runs(
 }
 
 async fn visible(shared: &Shared, caller: &Caller, text: &str) -> Result<RunSummary, Failure> {
-    let id = find_run(shared, text).await?;
+    let id = find_run(shared, caller, text).await?;
     let summary = read(shared, move |reader| reader.run(id)).await?;
     match summary {
         Some(summary) if may_see(caller, &summary.principal) => Ok(summary),
@@ -324,10 +336,7 @@ pub(super) async fn approval(
     caller: Caller,
     Path(approval): Path<String>,
 ) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let row = find_approval(&shared, &approval).await?;
-    if !may_see(&caller, &row.principal) {
-        return Err(Failure::not_found(format!("there is no approval {}", row.approval)));
-    }
+    let row = find_approval(&shared, &caller, &approval).await?;
     Ok(Json(approval_info(&shared, row).await?))
 }
 
