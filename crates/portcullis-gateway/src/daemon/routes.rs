@@ -68,9 +68,11 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/attach", get(attach))
         .route("/v1/runs/{run}/actions", post(propose))
         .route("/v1/runs/{run}/outcomes", post(outcome))
+        .route("/v1/runs/{run}/told", post(told))
         .route("/v1/runs/{run}/tools", post(tools::listed))
         .route("/v1/tools/changed", get(tools::changed))
         .route("/v1/tools/accept", post(tools::accept))
+        .route("/v1/tools/accept-all", post(tools::accept_all))
         .route("/v1/runs/{run}/inputs", post(input))
         .route("/v1/runs/{run}/outputs", post(output))
         .route("/v1/runs/{run}/evidence", post(evidence))
@@ -100,11 +102,12 @@ pub(super) fn router(shared: Shared) -> Router {
 pub(super) async fn live_run(shared: &Shared, caller: &Caller, id: &str) -> Result<Arc<Run>, Failure> {
     let id = match id.parse() {
         Ok(id) => id,
-        Err(_) => queries::find_run(shared, id).await?,
+        Err(_) => queries::find_run(shared, caller, id).await?,
     };
     let run = shared.gate.run(id)?;
     if caller.0.kind == CredentialKind::Agent && run.principal().id != caller.0.principal.id {
-        return Err(SessionError::NotYours(id).into());
+        // As if there were none: that another principal has such a run is not this caller's to know.
+        return Err(SessionError::UnknownRun(id.to_string()).into());
     }
     Ok(run)
 }
@@ -126,6 +129,7 @@ async fn open(
     for folder in [place.and_then(|p| p.workspace.as_deref()), place.and_then(|p| p.home.as_deref())] {
         check_folder("place", folder)?;
     }
+    let server = request.server;
     let request = GateOpenRun {
         identity,
         surface: request.surface,
@@ -139,6 +143,9 @@ async fn open(
     let gate = Arc::clone(&shared.gate);
     let opened =
         tokio::spawn(async move { gate.open(request).await }).await.map_err(|_| SessionError::CutShort)??;
+    if let Some(server) = server {
+        tools::known_changes(&shared, &opened.run, server).await?;
+    }
     let disabled = opened.bundle.registry.iter().filter(|tool| !tool.enabled);
     Ok(Json(api::OpenedRun {
         run: opened.run.id(),
@@ -215,6 +222,7 @@ async fn propose(
     };
     let proposal = Proposal {
         tool: request.tool,
+        server: request.server,
         arguments,
         planned: request.planned,
         continuation: request.continuation,
@@ -273,14 +281,7 @@ async fn outcome(
         settle(async move { run.outcome(action, request.status, request.content, request.reach).await })
             .await?;
     Ok(Json(match judged {
-        Some(judged) => api::ObservationAnswer {
-            verdict: judged.decision.verdict,
-            enforced: judged.enforced,
-            denial: judged.denial,
-            edits: if judged.shown.is_some() { edits_of(&judged.decision) } else { Vec::new() },
-            shown: judged.shown,
-            seq,
-        },
+        Some(judged) => observation_answer(judged, seq),
         None => api::ObservationAnswer {
             verdict: Verdict::Allow,
             enforced: Enforced::Executed,
@@ -290,6 +291,29 @@ async fn outcome(
             seq,
         },
     }))
+}
+
+async fn told(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportTold>,
+) -> Result<Json<api::ObservationAnswer>, Failure> {
+    let run = live_run(&shared, &caller, &run).await?;
+    let (seq, judged) =
+        settle(async move { run.told(&request.server, request.content, request.reach).await }).await?;
+    Ok(Json(observation_answer(judged, seq)))
+}
+
+fn observation_answer(judged: TextJudgement, seq: u64) -> api::ObservationAnswer {
+    api::ObservationAnswer {
+        verdict: judged.decision.verdict,
+        enforced: judged.enforced,
+        denial: judged.denial,
+        edits: if judged.shown.is_some() { edits_of(&judged.decision) } else { Vec::new() },
+        shown: judged.shown,
+        seq,
+    }
 }
 
 fn text_answer(judged: TextJudgement) -> api::TextAnswer {
@@ -400,7 +424,7 @@ async fn grant(
     Path(approval): Path<String>,
     JsonBody(request): JsonBody<api::GrantApproval>,
 ) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let row = queries::find_approval(&shared, &approval).await?;
+    let row = queries::find_approval(&shared, &Caller(identity.clone()), &approval).await?;
     let scope = match request.scope {
         api::Scope::Once => GrantScope::Once,
         api::Scope::Tool => GrantScope::Tool(queries::detail(&row, "tool").unwrap_or_default()),
@@ -413,10 +437,10 @@ async fn grant(
         decision: ApprovalDecision::Granted,
         scope,
         note: request.note,
-        approver: identity.principal.id,
+        approver: identity.principal.id.clone(),
     };
     shared.gate.answer(row.approval, row.run, answer).await?;
-    answered(&shared, row.approval).await
+    answered(&shared, &Caller(identity), row.approval).await
 }
 
 async fn refuse(
@@ -425,19 +449,23 @@ async fn refuse(
     Path(approval): Path<String>,
     JsonBody(request): JsonBody<api::RefuseApproval>,
 ) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let row = queries::find_approval(&shared, &approval).await?;
+    let row = queries::find_approval(&shared, &Caller(identity.clone()), &approval).await?;
     let answer = Answer {
         decision: ApprovalDecision::Refused,
         scope: GrantScope::Once,
         note: request.note,
-        approver: identity.principal.id,
+        approver: identity.principal.id.clone(),
     };
     shared.gate.answer(row.approval, row.run, answer).await?;
-    answered(&shared, row.approval).await
+    answered(&shared, &Caller(identity), row.approval).await
 }
 
-async fn answered(shared: &Shared, approval: ApprovalId) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let row = queries::find_approval(shared, &approval.to_string()).await?;
+async fn answered(
+    shared: &Shared,
+    caller: &Caller,
+    approval: ApprovalId,
+) -> Result<Json<api::ApprovalInfo>, Failure> {
+    let row = queries::find_approval(shared, caller, &approval.to_string()).await?;
     Ok(Json(queries::approval_info(shared, row).await?))
 }
 
