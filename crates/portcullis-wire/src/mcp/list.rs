@@ -163,7 +163,7 @@ fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX {
         return Err(format!("its name must have 1 to {TOOL_NAME_BYTES_MAX} bytes"));
     }
-    if name.chars().any(char::is_control) || name == INSTRUCTIONS {
+    if name.chars().any(char::is_control) || name.trim() != name || name == INSTRUCTIONS {
         return Err("its name is none that a tool can have".to_owned());
     }
     Ok(())
@@ -292,6 +292,7 @@ mod tests {
             (r#"{"name":"t","NAME":"u"}"#, &["t", "u"]),
             (r#"{"name":"t\ud800"}"#, &["t\u{fffd}"]),
             (r#"{"name":"t\nu"}"#, &["t\nu"]),
+            (r#"{"name":"t "}"#, &["t "]),
             (r#"{"name":"(instructions)"}"#, &["(instructions)"]),
             (r#"{"name":""}"#, &[""]),
             ("7", &[]),

@@ -10,9 +10,12 @@ use std::time::Duration;
 
 use portcullis_core::id::Digest;
 use portcullis_core::principal::CredentialKind;
-use portcullis_gateway::api::{OpenRun, ProposeAction, ReportTools, ReportedTool, UnreadableTool};
+use portcullis_gateway::api::{
+    OpenRun, ProposeAction, ReportTold, ReportTools, ReportedTool, UnreadableTool,
+};
 use portcullis_gateway::client::{Client, Run, StartOptions};
 use portcullis_gateway::home::Home;
+use portcullis_session::engine::Reach;
 use serde_json::{Value, json};
 
 use crate::command::{Ran, portcullis};
@@ -130,6 +133,11 @@ fn a_held_call_is_listed_shown_granted_and_recorded() {
     assert!(state.run(&["runs", "halt", &id, "--note", "enough"]).stdout.starts_with("halted  "));
     assert_eq!(state.run(&["runs", "show", &id, "--json"]).json()[0]["phase"], "halted");
     assert!(state.run(&["runs", "resume", &id]).stdout.starts_with("running  "));
+    // What a server says beside results is part of the record, and judged again with it.
+    let of_server = ProposeAction { server: Some("vault --mcp".into()), ..proposal("read_keys") };
+    assert!(!runtime.block_on(run.propose(&of_server)).unwrap().permit);
+    let told = ReportTold { server: "vault --mcp".into(), content: "half way".into(), reach: Reach::Replace };
+    assert!(runtime.block_on(run.told(&told)).unwrap().enforced.proceeds());
     runtime.block_on(run.close()).unwrap();
     // The run is held by a connection, too.
     drop(run);
