@@ -375,7 +375,10 @@ mod tests {
             let names: Vec<String> =
                 entries.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
             let readable = |name: &str| !name.is_empty() && names.iter().filter(|other| *other == name).count() == 1;
-            entries.retain(|tool| !hidden.contains(tool["name"].as_str().unwrap()));
+            entries.retain(|tool| {
+                let name = tool["name"].as_str().unwrap();
+                readable(name) && !hidden.contains(name)
+            });
             prop_assert_eq!(shown.is_none(), entries.len() == before);
             if let Some(shown) = shown {
                 prop_assert_eq!(serde_json::from_slice::<Value>(&shown).unwrap(), expected);
