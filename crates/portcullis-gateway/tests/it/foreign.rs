@@ -15,7 +15,17 @@ async fn opened(agent: &Requests, policy: &str) -> String {
 /// An id that differs from this one in its last digit, so that nobody has it.
 fn nobodys(id: &str) -> String {
     let last = if id.ends_with('0') { '1' } else { '0' };
-    format!("{}{last}", &id[..31])
+    format!("{}{last}", start(id, 31))
+}
+
+/// Its first digits.
+fn start(id: &str, digits: usize) -> &str {
+    id.get(..digits).unwrap()
+}
+
+/// The start of an id that nobody has.
+fn nobodys_start(id: &str) -> String {
+    format!("ffffff{}", id.get(6..8).unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -43,7 +53,7 @@ async fn runs_and_approvals_of_another_principal_are_as_if_they_were_not_there()
     let approval = held["approval"].as_str().unwrap().to_owned();
     for (own, path) in [(&run, "runs"), (&approval, "approvals")] {
         for length in [8, 32] {
-            let (status, _, body) = ann.get(&format!("/v1/{path}/{}", &own[..length])).await;
+            let (status, _, body) = ann.get(&format!("/v1/{path}/{}", start(own, length))).await;
             assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
         }
     }
@@ -58,14 +68,14 @@ async fn runs_and_approvals_of_another_principal_are_as_if_they_were_not_there()
         for path in paths {
             for length in [8, 32] {
                 // The start of the id is shared by both, so the short one is made another at its start.
-                let none = if length == 32 { nobodys(id) } else { format!("ffffff{}", &id[6..8]) };
+                let none = if length == 32 { nobodys(id) } else { nobodys_start(id) };
                 let get = async |id: &str| {
                     let (status, _, body) = bob.get(&format!("/v1/{}", path.replace("ID", id))).await;
                     (status, String::from_utf8(body).unwrap())
                 };
-                let (theirs, nothing) = (get(&id[..length]).await, get(&none).await);
+                let (theirs, nothing) = (get(start(id, length)).await, get(&none).await);
                 assert_eq!(theirs.0, 404, "{path}: {}", theirs.1);
-                same(theirs, nothing, &id[..length], &none);
+                same(theirs, nothing, start(id, length), &none);
             }
         }
     }
@@ -85,10 +95,15 @@ async fn runs_and_approvals_of_another_principal_are_as_if_they_were_not_there()
         same(resume(theirs).await, resume(&none).await, theirs, &none);
     }
     for length in [8, 32] {
-        let none = if length == 32 { nobodys(&run) } else { format!("ffffff{}", &run[6..8]) };
+        let none = if length == 32 { nobodys(&run) } else { nobodys_start(&run) };
         let act =
             async |id: &str| -> (u16, Value) { bob.post(&format!("/v1/runs/{id}/actions"), &mail).await };
-        let (theirs, nothing) = (act(&run[..length]).await, act(&none).await);
-        same((theirs.0, theirs.1.to_string()), (nothing.0, nothing.1.to_string()), &run[..length], &none);
+        let (theirs, nothing) = (act(start(&run, length)).await, act(&none).await);
+        same(
+            (theirs.0, theirs.1.to_string()),
+            (nothing.0, nothing.1.to_string()),
+            start(&run, length),
+            &none,
+        );
     }
 }
