@@ -5,6 +5,7 @@
 //! order or as abandoned.
 
 mod all_runs;
+mod opening;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::aside::{DIGEST_KEY, ERASED, SCOPE};
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, Place, RunOpened};
+use portcullis_core::event::{ClosedState, Enforced, Event, Place, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
 use portcullis_core::memory::Texts;
 use portcullis_core::pipeline::Pipeline;
@@ -362,26 +363,6 @@ impl Gate {
         let mode = bundle.mode;
         run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
         Ok(run)
-    }
-
-    /// How a stored run began. Its principal and its policy stay the same for life.
-    fn opening_of(&self, id: RunId) -> Result<RunOpened, SessionError> {
-        let first = self.ledger.read(|reader| reader.events(id, 0, 1))?;
-        let event = first.first().and_then(|stored| Event::from_line(&stored.line).ok());
-        match event.map(|event| event.body) {
-            Some(EventBody::RunOpened(opened)) => Ok(opened),
-            _ => Err(SessionError::UnknownRun(id.to_string())),
-        }
-    }
-
-    /// The same for whoever asks on behalf of a principal. A run of another principal is unknown to it.
-    fn opening_for(&self, id: RunId, principal: &str) -> Result<RunOpened, SessionError> {
-        let opened = self.opening_of(id)?;
-        if opened.principal.id == principal {
-            Ok(opened)
-        } else {
-            Err(SessionError::UnknownRun(id.to_string()))
-        }
     }
 
     /// Folds the stored events of a run.
