@@ -67,7 +67,11 @@ pub(crate) const RUN_ATTRIBUTES: &[(&str, &str, &str)] = &[
     ("labels", "Set<String>", "where everything came from that the agent has seen: user, tool:NAME, ..."),
     ("side_effects", "Long", "side effects that executed or are executing"),
     ("steps", "Long", "actions proposed so far, this one not counted"),
-    ("tainted", "Bool", "the agent has seen something that a tool returned or whose source is unknown"),
+    (
+        "tainted",
+        "Bool",
+        "the agent has seen something that a tool returned, that a server said, or whose source is unknown",
+    ),
 ];
 
 /// The action of a tool's calls.

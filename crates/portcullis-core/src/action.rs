@@ -30,6 +30,9 @@ pub struct Action {
     pub id: ActionId,
     /// The tool as the agent named it; none for a thinking step.
     pub tool: Option<String>,
+    /// What the server of the tool is known by, where the surface knows it. A tool of the same name of another server
+    /// is another tool.
+    pub server: Option<String>,
     /// The decoded arguments.
     pub arguments: Value,
     /// What the agent said it was about to do, where the surface has it.
@@ -58,6 +61,7 @@ impl Action {
         Self {
             id,
             tool,
+            server: None,
             arguments,
             planned,
             continuation: None,
@@ -92,6 +96,19 @@ impl Action {
                 .finish();
         }
         self.directory = directory;
+        self
+    }
+
+    /// The action as one of a server's tool, which is bound like the arguments.
+    #[must_use]
+    pub fn of_server(mut self, server: Option<String>) -> Self {
+        if let Some(server) = &server {
+            self.digest = DigestBuilder::new("portcullis/action-of-server/v1")
+                .part(self.digest.as_bytes())
+                .part(server.as_bytes())
+                .finish();
+        }
+        self.server = server;
         self
     }
 
@@ -256,6 +273,9 @@ mod tests {
             carried(&json!({"a": 1, "continuation": 2}), Some(&json!({"requestState": "s"}))).into_owned();
         assert_eq!(all, json!({"a": 1, "continuation": 2, "continuation_": {"requestState": "s"}}));
         assert_eq!(carried(&json!({"a": 1}), None).into_owned(), json!({"a": 1}));
+        let of = |server: &str| action(Some("t"), "{}").of_server(Some(server.to_owned())).digest();
+        assert!(of("a") != of("b") && of("a") != digest(Some("t"), "{}"));
+        assert_eq!(action(Some("t"), "{}").of_server(None).digest(), digest(Some("t"), "{}"));
     }
 
     #[test]

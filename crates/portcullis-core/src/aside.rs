@@ -204,7 +204,8 @@ impl Event {
                 label_text(label, show)
             }
             EventBody::Proposed(proposed) => {
-                let texts = proposed.tool.iter_mut().chain(&mut proposed.directory).chain(&mut proposed.call);
+                let texts = proposed.tool.iter_mut().chain(&mut proposed.server);
+                let texts = texts.chain(&mut proposed.directory).chain(&mut proposed.call);
                 texts.for_each(show);
             }
             EventBody::Verdict(record) => verdict_texts(record, show),
@@ -232,15 +233,16 @@ impl Event {
 
 fn label_text(label: &mut Label, show: &mut dyn FnMut(&mut String)) {
     match label {
-        Label::Tool(tool) => show(tool),
+        Label::Tool(name) | Label::Server(name) => show(name),
         Label::User | Label::Operator | Label::Unknown => {}
     }
 }
 
 fn config_texts(change: &mut ConfigChange, show: &mut dyn FnMut(&mut String)) {
     match change {
-        ConfigChange::ToolsListed { server, tools } => {
+        ConfigChange::ToolsListed { server, origin, tools } => {
             show(server);
+            origin.iter_mut().for_each(&mut *show);
             tools.iter_mut().for_each(|tool| show(&mut tool.name));
         }
         ConfigChange::ToolAccepted { server, tool, digest: _ } => {

@@ -119,6 +119,11 @@ impl Actor {
         Self(format!("tool:{name}"))
     }
 
+    /// A server that says something outside of the results of its tools.
+    pub fn server(name: &str) -> Self {
+        Self(format!("server:{name}"))
+    }
+
     pub(crate) fn text_mut(&mut self) -> &mut String {
         &mut self.0
     }
@@ -215,9 +220,9 @@ pub enum EventBody {
         /// How it ended.
         status: OutcomeStatus,
     },
-    /// Something the agent will see: a tool's result. Payload `content`.
+    /// Something the agent will see: a tool's result, or what a server says besides. Payload `content`.
     Observation {
-        /// The action it answers.
+        /// The action it answers; none for what answers no action.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<ActionId>,
         /// Where it came from.
@@ -363,6 +368,10 @@ pub enum ConfigChange {
     ToolsListed {
         /// The server, as it named itself or was started.
         server: String,
+        /// What the server is known by, whatever it calls itself: the command that started it. None in runs of earlier
+        /// releases, and where the surface does not say.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        origin: Option<String>,
         /// The tools.
         tools: Vec<ListedTool>,
     },
@@ -382,7 +391,7 @@ pub enum ConfigChange {
 pub struct ListedTool {
     /// Its name on the wire.
     pub name: String,
-    /// Digest of description and schema, so that a later change is seen.
+    /// Digest of all that the server says of it, so that a later change is seen.
     pub digest: Digest,
     /// The server's `readOnlyHint`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -390,7 +399,8 @@ pub struct ListedTool {
     /// The server's `destructiveHint`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// The digest that stands accepted, where this one differs from it: the tool changed.
+    /// The digest that stands accepted, where this one differs from it: the tool changed. That of an entry that cannot
+    /// be read differs from every other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_from: Option<Digest>,
 }
@@ -405,6 +415,9 @@ pub struct Proposed {
     /// Name of the tool as the agent gave it; none for a thinking step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// What the server of the tool is known by, where the surface knows it: the command that started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Whether the action counts as a side effect when it executes.
     pub side_effecting: bool,
     /// Digest of tool and arguments, [keyed](crate::action::Action::keyed) with the run's key.

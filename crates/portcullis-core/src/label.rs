@@ -18,6 +18,9 @@ pub enum Label {
     Operator,
     /// Returned by the named tool. Not trusted: anybody may have written what a tool returns.
     Tool(String),
+    /// Said by the named server outside of the results of its tools: contents of resources, prompts, notifications,
+    /// questions of its own. Not trusted either.
+    Server(String),
     /// The source is not known, or was forgotten by a bounded index. Treated as tainted.
     Unknown,
 }
@@ -28,6 +31,7 @@ impl fmt::Display for Label {
             Self::User => f.write_str("user"),
             Self::Operator => f.write_str("operator"),
             Self::Tool(name) => write!(f, "tool:{name}"),
+            Self::Server(name) => write!(f, "server:{name}"),
             Self::Unknown => f.write_str("unknown"),
         }
     }
@@ -41,8 +45,9 @@ impl FromStr for Label {
         Ok(match text {
             "user" => Self::User,
             "operator" => Self::Operator,
-            _ => match text.strip_prefix("tool:") {
-                Some(name) if name.len() <= NAME_BYTES_MAX => Self::Tool(name.to_owned()),
+            _ => match (text.strip_prefix("tool:"), text.strip_prefix("server:")) {
+                (Some(name), _) if name.len() <= NAME_BYTES_MAX => Self::Tool(name.to_owned()),
+                (None, Some(name)) if name.len() <= NAME_BYTES_MAX => Self::Server(name.to_owned()),
                 _ => Self::Unknown,
             },
         })
@@ -75,6 +80,11 @@ impl LabelSet {
         } else {
             self.0.insert(Label::Unknown);
         }
+    }
+
+    /// Adds labels, each like [`Self::insert`].
+    pub fn extend(&mut self, labels: impl IntoIterator<Item = Label>) {
+        labels.into_iter().for_each(|label| self.insert(label));
     }
 
     /// Whether everything in this set is also in `shown`.
@@ -115,6 +125,8 @@ mod tests {
     #[test]
     fn unknown_text_is_tainted() {
         assert_eq!("tool:read_file".parse(), Ok(Label::Tool("read_file".into())));
+        assert_eq!("server:npx mail".parse(), Ok(Label::Server("npx mail".into())));
+        assert_eq!(Label::Server("npx mail".into()).to_string(), "server:npx mail");
         assert_eq!("operato".parse(), Ok(Label::Unknown));
     }
 }

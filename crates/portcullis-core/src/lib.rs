@@ -24,6 +24,7 @@ pub mod label;
 pub mod lexicon;
 pub mod likeness;
 pub mod limits;
+mod listed;
 pub mod memory;
 pub mod normalise;
 pub mod pipeline;

@@ -3,10 +3,7 @@
 //! [`RunState::apply`] is the only way the state changes, and it sees nothing but the event. Whoever holds the
 //! events of a run, across all its segments, holds its state at every point.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::action::{Action, Grant};
-use crate::aside::NOTE;
 use crate::event::{
     Actor, ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, GrantScope,
     Mode, OutcomeStatus, Place, Proposed, VerdictRecord,
@@ -15,8 +12,9 @@ use crate::id::{ActionId, ApprovalId, Digest};
 use crate::label::{Label, LabelSet};
 use crate::limits::{
     APPROVALS_MAX, DENIALS_REMEMBERED_MAX, EFFECT_GRANTS_TRIED_MAX, NOTE_TOLD_CHARS_MAX, OPEN_ACTIONS_MAX,
-    REFUSALS_REMEMBERED_MAX, TOOLS_MAX,
+    REFUSALS_REMEMBERED_MAX,
 };
+use crate::listed::ListedTools;
 use crate::principal::Principal;
 use crate::recent::Recent;
 use crate::time::Timestamp;
@@ -54,6 +52,8 @@ pub struct Approval {
     pub digest: Digest,
     /// The tool that waits.
     pub tool: String,
+    /// What its server is known by, where that is known.
+    pub server: Option<String>,
     /// When it was asked for.
     pub requested_at: Timestamp,
     /// Where it stands.
@@ -87,6 +87,8 @@ pub enum ApprovalState {
 pub struct OpenAction {
     /// The tool, none for a thinking step.
     pub tool: Option<String>,
+    /// What its server is known by, where that is known.
+    pub server: Option<String>,
     /// Digest of tool and arguments.
     pub digest: Digest,
     /// Whether it counts as a side effect.
@@ -97,8 +99,6 @@ pub struct OpenAction {
     pub last_event: u64,
     /// Whether it was let through.
     pub executing: bool,
-    /// Whether it takes up a call that asked for more input.
-    pub continues: bool,
     /// What it costs, in millionths of the bundle's unit.
     pub cost_micros: u64,
     /// The surface's own id of the call.
@@ -124,8 +124,6 @@ pub struct RunState {
     executing: usize,
     /// Actions whose outcome was recorded as unknown: who executed them may still report it.
     unresolved: Recent<ActionId, OpenAction>,
-    /// Actions that asked for more input, by tool: they were counted, so the calls that take them up are not.
-    asked_for_more: BTreeMap<String, u32>,
     approvals: Recent<ApprovalId, Approval>,
     /// Pending or decided approvals by the digest they are bound to.
     approval_by_digest: Recent<Digest, ApprovalId>,
@@ -134,12 +132,8 @@ pub struct RunState {
     refusals: Recent<Digest, Option<String>>,
     /// How often each action was denied in a row, by action digest.
     denials: Recent<Digest, u32>,
-    /// Tools that their server calls read-only. A claim, which counts only where the bundle trusts hints.
-    read_only_hints: BTreeSet<String>,
-    /// Tools that changed since a person accepted them, with the digest that they have now.
-    changed_tools: BTreeMap<String, Digest>,
-    /// More tools changed than are remembered, or one whose name held a secret: every tool counts as changed.
-    changed_tools_overflow: bool,
+    /// What servers say of their tools.
+    listed: ListedTools,
     verdicts: [u64; Verdict::ALL.len()],
     usage: Usage,
 }
@@ -169,9 +163,10 @@ impl RunState {
         self.principal.as_ref()
     }
 
-    /// Whether a tool's description or schema changed since it was accepted.
-    pub fn tool_changed(&self, tool: &str) -> bool {
-        self.changed_tools_overflow || self.changed_tools.contains_key(tool)
+    /// Whether what a server says of a tool changed since it was accepted. Where the server is not known, the tool of
+    /// any server counts.
+    pub fn tool_changed(&self, tool: &str, server: Option<&str>) -> bool {
+        self.listed.changed(tool, server)
     }
 
     /// Where the agent works, if its surface said so.
@@ -234,9 +229,9 @@ impl RunState {
         self.denials.get(&action).copied().unwrap_or(0)
     }
 
-    /// Whether the server of a tool calls it read-only: a claim, not a fact.
+    /// Whether every server that lists a tool calls it read-only: a claim, not a fact.
     pub fn hinted_read_only(&self, tool: &str) -> bool {
-        self.read_only_hints.contains(tool)
+        self.listed.hinted_read_only(tool)
     }
 
     /// An action whose outcome is not known yet.
@@ -317,18 +312,22 @@ impl RunState {
         let once_or_scoped = bound.or_else(|| {
             let tool = action.tool.as_deref()?;
             self.approvals.iter().find_map(|(id, approval)| match live(approval)? {
-                GrantScope::Tool(granted) if granted == tool => Some((*id, GrantScope::Tool(granted))),
+                GrantScope::Tool(granted) if granted == tool && approval.server == action.server => {
+                    Some((*id, GrantScope::Tool(granted)))
+                }
                 _ => None,
             })
         });
         once_or_scoped.map(|(approval, scope)| Grant { approval, scope })
     }
 
-    /// The grants that are given for effects and hold now, the latest first, at most [`EFFECT_GRANTS_TRIED_MAX`].
-    pub fn effect_grants(&self, at: Timestamp, ttl_micros: u64) -> Vec<Grant> {
+    /// The grants that are given for effects of a server's tools and hold now, the latest first, at most
+    /// [`EFFECT_GRANTS_TRIED_MAX`].
+    pub fn effect_grants(&self, server: Option<&str>, at: Timestamp, ttl_micros: u64) -> Vec<Grant> {
         let mut live: Vec<(Timestamp, Grant)> = self
             .approvals
             .iter()
+            .filter(|(_, approval)| approval.server.as_deref() == server)
             .filter_map(|(id, approval)| match self.live_scope(approval, at, ttl_micros)? {
                 scope @ GrantScope::Effects(_) => {
                     let grant = Grant { approval: *id, scope: scope.clone() };
@@ -372,10 +371,7 @@ impl RunState {
             }
             EventBody::Config(change) => self.apply_config(change),
             EventBody::Input { label } => self.apply_input(label),
-            EventBody::Proposed(proposed) => {
-                let continues = event.payloads.contains_key("continuation");
-                self.apply_proposed(proposed, continues, event.seq);
-            }
+            EventBody::Proposed(proposed) => self.apply_proposed(proposed, event.seq),
             EventBody::Verdict(record) => self.apply_verdict(record, event.seq),
             EventBody::Enforcement { action: Some(action), enforced, call } => {
                 self.apply_enforcement(*action, *enforced, call.as_deref(), event.seq);
@@ -385,6 +381,7 @@ impl RunState {
                     action: *action,
                     digest: *digest,
                     tool: tool.clone(),
+                    server: self.actions.get(action).and_then(|open| open.server.clone()),
                     requested_at: event.t,
                     state: ApprovalState::Pending,
                 };
@@ -431,27 +428,11 @@ impl RunState {
                 self.denials = Recent::default();
             }
             ConfigChange::Resumed { .. } => self.closed = None,
-            ConfigChange::ToolsListed { tools, .. } => {
-                for tool in tools {
-                    // The latest listing counts, so a claim that is withdrawn is gone.
-                    if tool.read_only_hint != Some(true) {
-                        self.read_only_hints.remove(&tool.name);
-                    } else if self.read_only_hints.len() < TOOLS_MAX {
-                        self.read_only_hints.insert(tool.name.clone());
-                    }
-                    if tool.changed_from.is_none() {
-                        self.changed_tools.remove(&tool.name);
-                    } else if self.changed_tools.len() < TOOLS_MAX && !tool.name.contains(NOTE) {
-                        self.changed_tools.insert(tool.name.clone(), tool.digest);
-                    } else {
-                        self.changed_tools_overflow = true;
-                    }
-                }
+            ConfigChange::ToolsListed { server, origin, tools } => {
+                self.listed.listed(server, origin.as_deref(), tools);
             }
-            ConfigChange::ToolAccepted { tool, digest, .. } => {
-                if self.changed_tools.get(tool) == Some(digest) {
-                    self.changed_tools.remove(tool);
-                }
+            ConfigChange::ToolAccepted { server, tool, digest } => {
+                self.listed.accepted(server, tool, *digest);
             }
         }
     }
@@ -465,16 +446,16 @@ impl RunState {
         }
     }
 
-    fn apply_proposed(&mut self, proposed: &Proposed, continues: bool, seq: u64) {
+    fn apply_proposed(&mut self, proposed: &Proposed, seq: u64) {
         self.steps = self.steps.max(proposed.step);
         let action = OpenAction {
             tool: proposed.tool.clone(),
+            server: proposed.server.clone(),
             digest: proposed.digest,
             side_effecting: proposed.side_effecting,
             step: proposed.step,
             last_event: seq,
             executing: false,
-            continues,
             cost_micros: proposed.cost_micros,
             call: proposed.call.clone(),
         };
@@ -529,15 +510,9 @@ impl RunState {
             action.executing = true;
             self.executing += 1;
             self.usage.pay(action.cost_micros);
-            let counted = action.continues
-                && action.tool.as_ref().and_then(|tool| self.asked_for_more.get_mut(tool)).is_some_and(
-                    |asked| {
-                        let open = *asked > 0;
-                        *asked = asked.saturating_sub(1);
-                        open
-                    },
-                );
-            if action.side_effecting && !counted {
+            // A call that takes up one that asked for more input counts, too: that the first one did nothing is only
+            // the word of its server.
+            if action.side_effecting {
                 self.side_effects = self.side_effects.saturating_add(1);
             }
         } else if enforced == Enforced::Withheld {
@@ -561,11 +536,6 @@ impl RunState {
         let never_happened = status == OutcomeStatus::NotExecuted && by_gate;
         if never_happened && action.executing && action.side_effecting {
             self.side_effects = self.side_effects.saturating_sub(1);
-        }
-        if let (OutcomeStatus::InputRequired, Some(tool)) = (status, &action.tool)
-            && (self.asked_for_more.len() < OPEN_ACTIONS_MAX || self.asked_for_more.contains_key(tool))
-        {
-            *self.asked_for_more.entry(tool.clone()).or_default() += 1;
         }
         if status == OutcomeStatus::Unknown {
             self.unresolved.insert(id, action, OPEN_ACTIONS_MAX);

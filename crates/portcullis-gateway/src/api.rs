@@ -9,6 +9,7 @@
 //! | GET `/v1/runs/{run}/attach` | | stays open: a newline every [`HEARTBEAT_S`] |
 //! | POST `/v1/runs/{run}/actions` | [`ProposeAction`] | [`ActionAnswer`] |
 //! | POST `/v1/runs/{run}/outcomes` | [`ReportOutcome`] | [`ObservationAnswer`] |
+//! | POST `/v1/runs/{run}/told` | [`ReportTold`] | [`ObservationAnswer`] |
 //! | POST `/v1/runs/{run}/tools` | [`ReportTools`] | [`ToolsAnswer`] |
 //! | POST `/v1/runs/{run}/inputs` | [`ReportInput`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/outputs` | [`ReportOutput`] | [`TextAnswer`] |
@@ -25,6 +26,7 @@
 //! | POST `/v1/approvals/{id}/refuse` | [`RefuseApproval`] | [`ApprovalInfo`] |
 //! | GET `/v1/tools/changed` | | [`ChangedTools`] |
 //! | POST `/v1/tools/accept` | [`AcceptTool`] | [`AcceptedTool`] |
+//! | POST `/v1/tools/accept-all` | [`AcceptTools`] | [`AcceptedTools`] |
 //! | POST `/v1/contracts/check` | [`CheckReply`] | [`Checked`](portcullis_assist::record::Checked) |
 //! | POST `/v1/contracts/repair` | [`RepairReply`] | [`Mended`](portcullis_assist::record::Mended) |
 //! | POST `/v1/bundles/reload` | [`Empty`] | [`Reloaded`] |
@@ -38,9 +40,12 @@ mod texts;
 mod tools;
 
 pub use contracts::{CheckReply, RepairReply};
-pub use texts::{ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, Role, TextAnswer, TextEdit};
+pub use texts::{
+    ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role, TextAnswer, TextEdit,
+};
 pub use tools::{
-    AcceptTool, AcceptedTool, ChangedTool, ChangedTools, ReportTools, ReportedTool, ToolWords, ToolsAnswer,
+    AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ChangedTool, ChangedTools, ReportTools,
+    ReportedTool, ToolWords, ToolsAnswer, UnreadableTool,
 };
 
 use portcullis_core::denial::Denial;
@@ -135,6 +140,10 @@ pub struct OpenRun {
     /// The client, as it names itself.
     #[serde(default)]
     pub client: Option<String>,
+    /// The command that starts the server whose tools will be called, where the surface stands before one: what is
+    /// known of changes to them holds from the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Continue this run in a new segment.
     #[serde(default)]
     pub resume: Option<RunId>,
@@ -173,6 +182,10 @@ pub struct ProposeAction {
     /// The tool as the agent named it; none for a thinking step.
     #[serde(default)]
     pub tool: Option<String>,
+    /// The command that starts its server, where the surface knows that: a tool of the same name of another server is
+    /// another tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// The arguments: an object. Read strictly: what could be read in two ways is refused.
     #[serde(default, deserialize_with = "strictly")]
     pub arguments: Value,
@@ -551,6 +564,7 @@ mod tests {
         assert_eq!(
             serde_json::to_value(ProposeAction {
                 tool: Some("t".into()),
+                server: None,
                 arguments: json!({}),
                 planned: None,
                 continuation: None,

@@ -160,6 +160,12 @@ impl Reader {
 
     /// The run whose id starts with `prefix`. Refuses a prefix that fits none or several.
     pub fn find_run(&self, prefix: &str) -> Result<RunId, LedgerError> {
+        self.find_run_of(prefix, None)
+    }
+
+    /// The same among the runs of one principal; none for all. A run of another principal is no run at all: neither
+    /// its id nor that there is one is told.
+    pub fn find_run_of(&self, prefix: &str, principal: Option<&str>) -> Result<RunId, LedgerError> {
         let unknown = || LedgerError::from(Refusal::RunUnknown(prefix.chars().take(40).collect()));
         let bound = |fill: &str| {
             let missing = 32usize.checked_sub(prefix.len())?;
@@ -169,11 +175,13 @@ impl Reader {
         let found: Vec<RunId> = self.query(|connection| {
             connection
                 .prepare_cached(
-                    "SELECT run FROM runs WHERE run BETWEEN ?1 AND ?2 ORDER BY number DESC LIMIT ?3",
+                    "SELECT run FROM runs WHERE run BETWEEN ?1 AND ?2 AND (?4 IS NULL OR principal = ?4)
+                     ORDER BY number DESC LIMIT ?3",
                 )?
-                .query_map(params![low.as_bytes(), high.as_bytes(), rows(Some(CANDIDATES_MAX))], |row| {
-                    row.get(0).map(RunId::from_bytes)
-                })?
+                .query_map(
+                    params![low.as_bytes(), high.as_bytes(), rows(Some(CANDIDATES_MAX)), principal],
+                    |row| row.get(0).map(RunId::from_bytes),
+                )?
                 .collect()
         })?;
         match found.as_slice() {

@@ -58,7 +58,7 @@ pub(crate) fn explain_text(run: RunId, subject: &Subject<'_>, decision: &Decisio
     let (class, target, action) = match subject {
         Subject::Observation { action, label, .. } => {
             let target = match label {
-                Label::Tool(tool) => tool.clone(),
+                Label::Tool(name) | Label::Server(name) => name.clone(),
                 other => other.to_string(),
             };
             (DenialClass::ResultWithheld, target, *action)

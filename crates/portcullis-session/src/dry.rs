@@ -146,6 +146,13 @@ impl DryRun {
         judgement
     }
 
+    /// Judges what a server says that answers no action.
+    pub fn told(&mut self, server: &str, content: &str) -> TextJudgement {
+        let (batch, judgement) = self.engine.told(&mut self.env, server, content.to_owned(), Reach::Replace);
+        self.commit(batch);
+        judgement
+    }
+
     /// Judges what was said to the agent.
     pub fn input(&mut self, text: &str, label: Label) -> TextJudgement {
         let (batch, judgement) = self.engine.input(&mut self.env, text.to_owned(), label, Reach::Replace);
@@ -154,8 +161,8 @@ impl DryRun {
     }
 
     /// Notes what a server lists.
-    pub fn tools_listed(&mut self, server: &str, tools: Vec<ListedTool>) {
-        let batch = self.engine.tools_listed(&mut self.env, server, tools);
+    pub fn tools_listed(&mut self, server: &str, origin: Option<&str>, tools: Vec<ListedTool>) {
+        let batch = self.engine.tools_listed(&mut self.env, server, origin, tools);
         self.commit(batch);
     }
 

@@ -6,6 +6,7 @@
 
 mod key;
 mod record;
+mod server;
 mod size;
 mod texts;
 
@@ -34,6 +35,7 @@ use serde_json::Value;
 pub use portcullis_trajectory::sources::Verification;
 
 pub use self::key::UNNAMED_CALL;
+use self::server::server_name;
 pub use self::texts::{Reach, TextJudgement, VERIFICATION};
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
@@ -52,6 +54,8 @@ const TEXT: &str = "text/plain; charset=utf-8";
 pub struct Proposal {
     /// The tool, by name or id; none for a thinking step.
     pub tool: Option<String>,
+    /// What the server of the tool is known by, where the surface knows it: the command that started it.
+    pub server: Option<String>,
     /// The arguments.
     pub arguments: Value,
     /// What the agent said it was about to do.
@@ -256,10 +260,12 @@ impl Engine {
     ) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
-        let Proposal { tool, arguments, planned, continuation, call, directory, ask, confidence } = proposal;
+        let Proposal { tool, server, arguments, planned, continuation, call, directory, ask, confidence } =
+            proposal;
         let action = Action::new(new_id, tool, arguments, planned)
             .with_continuation(continuation)
             .in_directory(directory)
+            .of_server(server.map(|server| server_name(&server)))
             .with_confidence(confidence)
             .keyed(self.key.as_ref());
         let call = call.map(|call| self.call_name(&call));
@@ -359,6 +365,7 @@ impl Engine {
             action: action.id,
             step,
             tool: action.tool.clone(),
+            server: action.server.clone(),
             side_effecting,
             digest: action.digest(),
             likeness: action.likeness(),
@@ -456,7 +463,7 @@ impl Engine {
         let (facts, decision) = self.decide(batch, action, grant.as_ref(), reading, sources);
         if decision.verdict == Verdict::Review && grant.is_none() {
             let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
-            for grant in self.state.effect_grants(batch.at(), ttl) {
+            for grant in self.state.effect_grants(action.server.as_deref(), batch.at(), ttl) {
                 let (facts, decision) = self.decide(batch, action, Some(&grant), reading, sources);
                 if decision.verdict.permits() {
                     return (facts, decision, Some(grant));
@@ -579,6 +586,8 @@ impl Engine {
         if granted && answer.scope != GrantScope::Once {
             // Who approves further calls has approved that the results of the tool will be seen.
             labels.insert(Label::Tool(approval.tool.clone()));
+            // Its server may say something beside each result: how far it has come, what it logs.
+            labels.extend(approval.server.clone().map(Label::Server));
         }
         let cause = self.state.open_action(approval.action).map(|action| action.last_event);
         let mut batch = self.builder(env);

@@ -77,9 +77,6 @@ pub enum SessionError {
         /// What was asked for.
         wanted: String,
     },
-    /// The run belongs to somebody else.
-    #[error("run {0} belongs to another principal")]
-    NotYours(RunId),
     /// The store holds other events than this writer wrote.
     #[error(
         "the ledger and this writer disagree about run {0}; restart the daemon, which closes the run as abandoned and lets it continue in a new segment"

@@ -5,6 +5,7 @@
 //! order or as abandoned.
 
 mod all_runs;
+mod opening;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::aside::{DIGEST_KEY, ERASED, SCOPE};
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ClosedState, Enforced, Event, EventBody, Place, RunOpened};
+use portcullis_core::event::{ClosedState, Enforced, Event, Place, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
 use portcullis_core::limits::NAME_BYTES_MAX;
 use portcullis_core::memory::Texts;
@@ -197,9 +198,15 @@ impl Gate {
         let (source, bundle) = self.bundles.get(request.bundle.as_deref())?;
         let request = self.with_latest(request, &bundle)?;
         let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
+        let live = |id: &RunId| self.lock().by_id.get(id).map(|entry| Arc::clone(&entry.run));
+        if let Some(run) = request.resume.as_ref().and_then(live)
+            && run.principal().id != request.identity.principal.id
+        {
+            return Err(SessionError::UnknownRun(run.id().to_string()).into());
+        }
         let resumed = request.resume.filter(|id| !self.lock().by_id.contains_key(id));
         let policy = match resumed {
-            Some(id) => self.policy_of(id, wanted)?,
+            Some(id) => self.policy_of(id, &request.identity.principal.id, wanted)?,
             None => wanted.unwrap_or_else(|| bundle.default_policy().to_owned()),
         };
         UnknownPolicy::check(&bundle, &policy).map_err(SessionError::from)?;
@@ -257,9 +264,10 @@ impl Gate {
         Ok(request)
     }
 
-    /// A run that is taken up keeps its policy; another one is refused.
-    fn policy_of(&self, id: RunId, wanted: Option<String>) -> Result<String, SessionError> {
-        let governed = self.opening_of(id)?.policy;
+    /// A run that is taken up keeps its policy; another one is refused. Whose run it is comes first: nobody is told
+    /// how another principal's is governed.
+    fn policy_of(&self, id: RunId, principal: &str, wanted: Option<String>) -> Result<String, SessionError> {
+        let governed = self.opening_for(id, principal)?.policy;
         match wanted {
             Some(wanted) if wanted != governed => Err(SessionError::Mismatch {
                 run: id,
@@ -286,7 +294,7 @@ impl Gate {
         };
         let id = entry.run.id();
         if entry.run.principal().id != request.identity.principal.id {
-            return Err(SessionError::NotYours(id));
+            return Err(SessionError::UnknownRun(id.to_string()));
         }
         if entry.source != *source || entry.policy != policy {
             let name = |source: &Source, policy: &str| match source {
@@ -341,10 +349,7 @@ impl Gate {
 
     /// Continues a run in a new segment, with the state that its events add up to.
     async fn take_up(&self, id: RunId, request: &OpenRun, bundle: &Arc<Bundle>) -> Result<Run, SessionError> {
-        let RunOpened { principal, policy, .. } = self.opening_of(id)?;
-        if principal.id != request.identity.principal.id {
-            return Err(SessionError::NotYours(id));
-        }
+        let RunOpened { principal, policy, .. } = self.opening_for(id, &request.identity.principal.id)?;
         if bundle.policy(&policy).is_none() {
             return Err(SessionError::PolicyGone { policy });
         }
@@ -382,16 +387,6 @@ impl Gate {
         let mode = bundle.mode;
         run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
         Ok(run)
-    }
-
-    /// How a stored run began. Its principal and its policy stay the same for life.
-    fn opening_of(&self, id: RunId) -> Result<RunOpened, SessionError> {
-        let first = self.ledger.read(|reader| reader.events(id, 0, 1))?;
-        let event = first.first().and_then(|stored| Event::from_line(&stored.line).ok());
-        match event.map(|event| event.body) {
-            Some(EventBody::RunOpened(opened)) => Ok(opened),
-            _ => Err(SessionError::UnknownRun(id.to_string())),
-        }
     }
 
     /// Folds the stored events of a run.

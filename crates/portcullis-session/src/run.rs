@@ -190,6 +190,16 @@ impl Run {
         .await
     }
 
+    /// Records and judges what a server says that answers no action.
+    pub async fn told(
+        &self,
+        server: &str,
+        content: String,
+        reach: Reach,
+    ) -> Result<(u64, TextJudgement), SessionError> {
+        self.write_judged(|engine, env| Ok(engine.told(env, server, content, reach))).await
+    }
+
     /// Records and judges what is said to the agent.
     pub async fn input(
         &self,
@@ -239,8 +249,13 @@ impl Run {
     }
 
     /// Records what a server says of its tools.
-    pub async fn tools_listed(&self, server: &str, tools: Vec<ListedTool>) -> Result<u64, SessionError> {
-        self.write(|engine, env| Ok(engine.tools_listed(env, server, tools))).await
+    pub async fn tools_listed(
+        &self,
+        server: &str,
+        origin: Option<&str>,
+        tools: Vec<ListedTool>,
+    ) -> Result<u64, SessionError> {
+        self.write(|engine, env| Ok(engine.tools_listed(env, server, origin, tools))).await
     }
 
     /// A person halts, pauses or resumes the run.

@@ -5,13 +5,16 @@
 //! handshake, and a server that needs something from the client answers `resultType: "input_required"`, upon
 //! which the client sends the same request again with `inputResponses` and the echoed `requestState`.
 //!
-//! Only tool calls, tool lists, tool results and the tasks that calls go on as are taken apart; all else passes as bytes.
+//! Tool calls, tool lists, tool results and the tasks that calls go on as are taken apart; of all else that a server says
+//! the text is read.
 
 pub mod call;
 pub mod excise;
+pub mod hello;
 pub mod list;
 pub mod result;
 pub mod task;
+mod text;
 
 use crate::fields::{self, FieldError};
 use serde_json::value::RawValue;
@@ -52,6 +55,12 @@ pub const TASKS_RESULT: &str = "tasks/result";
 pub const TASKS_UPDATE: &str = "tasks/update";
 /// Cancels a task.
 pub const TASKS_CANCEL: &str = "tasks/cancel";
+/// Lists resources, templates of them, and prompts, a page at a time.
+pub const RESOURCES_LIST: &str = "resources/list";
+/// See [`RESOURCES_LIST`].
+pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
+/// See [`RESOURCES_LIST`].
+pub const PROMPTS_LIST: &str = "prompts/list";
 /// Is anybody there.
 pub const PING: &str = "ping";
 

@@ -106,7 +106,7 @@ fn tool(entry: &Value) -> Option<ListedTool> {
             .cloned()
             .unwrap_or(Value::Object(Map::new())),
         hints: Hints::default(),
-        raw: entry.to_string().into(),
+        rest: Value::Object(Map::new()),
     })
 }
 

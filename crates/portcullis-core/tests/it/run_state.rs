@@ -57,6 +57,7 @@ impl Story {
             action,
             step: u32::from(number),
             tool: Some("t".into()),
+            server: None,
             side_effecting,
             likeness: None,
             cost_micros: 0,

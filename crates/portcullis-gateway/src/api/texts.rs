@@ -31,6 +31,19 @@ pub struct ReportOutcome {
     pub reach: Reach,
 }
 
+/// Reports what a server says that answers no action: contents of a resource, a prompt, a notification, a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportTold {
+    /// The command that started the server, or its name where there is no command.
+    pub server: String,
+    /// What the agent would see of it, as text.
+    pub content: String,
+    /// What the surface can still do about the content; none: replace stretches of it.
+    #[serde(default, skip_serializing_if = "replaces")]
+    pub reach: Reach,
+}
+
 /// Whether a surface can do all that the gate may ask for, which goes without saying.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn replaces(reach: &Reach) -> bool {

@@ -16,6 +16,21 @@ pub struct ReportTools {
     pub command: Option<String>,
     /// Its tools, in its order.
     pub tools: Vec<ReportedTool>,
+    /// Names of tools whose entries cannot be read with certainty: they count as changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<UnreadableTool>,
+}
+
+/// A tool whose entry in the list cannot be read with certainty.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct UnreadableTool {
+    /// What a reader might take for its name.
+    pub name: String,
+    /// Digest of the entry.
+    pub digest: Digest,
+    /// Why it cannot be read, in words that are not the server's.
+    pub why: String,
 }
 
 /// One tool, in its server's words.
@@ -30,6 +45,10 @@ pub struct ReportedTool {
     /// The schema of its arguments.
     #[serde(default)]
     pub input_schema: Value,
+    /// All else that its entry says: title, output schema, annotations, metadata. None where the surface does not
+    /// know: then it is not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Value>,
     /// The server's `readOnlyHint`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
@@ -47,15 +66,21 @@ pub struct ToolsAnswer {
     /// accepted them.
     #[serde(default)]
     pub disabled: Vec<String>,
+    /// Those of them that changed.
+    #[serde(default)]
+    pub changed: Vec<String>,
 }
 
-/// What an agent is led by: the description of a tool and the schema of its arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What an agent is led by: all that a server says of a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolWords {
     /// What it does, in the server's words.
     pub description: String,
     /// The schema of its arguments.
     pub input_schema: Value,
+    /// All else that its entry says; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Value>,
 }
 
 /// A tool that its server describes otherwise than a person accepted it.
@@ -67,10 +92,17 @@ pub struct ChangedTool {
     pub tool: String,
     /// Digest of what is offered now.
     pub digest: Digest,
-    /// What stands accepted.
+    /// The same in a few digits, for people to repeat. It is made with a key of this state folder, so that no server can
+    /// prepare two descriptions that share it.
+    #[serde(default)]
+    pub short: String,
+    /// What stands accepted; empty where nothing of the tool could be read yet.
     pub accepted: ToolWords,
-    /// What is offered now.
+    /// What is offered now; empty where it cannot be read.
     pub offered: ToolWords,
+    /// Why the entry cannot be read with certainty: it cannot be accepted either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
 }
 
 /// Changes that wait for a person.
@@ -78,6 +110,9 @@ pub struct ChangedTool {
 pub struct ChangedTools {
     /// One a tool, by server and name.
     pub changed: Vec<ChangedTool>,
+    /// What the list as a whole is accepted by, in a few digits; made like [`ChangedTool::short`].
+    #[serde(default)]
+    pub short: String,
 }
 
 /// Accepts a change. Needs the approver's credential.
@@ -89,9 +124,26 @@ pub struct AcceptTool {
     /// The command of its server, where several changed a tool of that name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Digest of what the person was shown: if the tool changed again since, nothing is accepted.
+    /// What the person was shown, by its digest or its [short](ChangedTool::short): if the tool changed again since,
+    /// nothing is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<Digest>,
+    pub digest: Option<String>,
+}
+
+/// Accepts all changes of a list. Needs the approver's credential.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptTools {
+    /// The list that the person was shown, by its [short](ChangedTools::short): if anything changed since, nothing is
+    /// accepted.
+    pub digest: String,
+}
+
+/// What was accepted of a list: all but what cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedTools {
+    /// One a tool, by server and name.
+    pub accepted: Vec<AcceptedTool>,
 }
 
 /// What was accepted.

@@ -32,11 +32,11 @@ pub use run::{RESUMES_IN_A_ROW_MAX, Run};
 pub use start::{StartOptions, ensure_daemon};
 
 use crate::api::{
-    AcceptTool, AcceptedTool, ActionAnswer, ApprovalFilter, ApprovalInfo, Approvals, ChangedTool,
-    ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, Health, ID_PREFIX_MIN, NEXT_HEADER,
+    AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, ApprovalFilter, ApprovalInfo,
+    Approvals, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, Health, ID_PREFIX_MIN, NEXT_HEADER,
     ObservationAnswer, OpenRun, OpenedRun, ProposeAction, REQUEST_BYTES_MAX, RefuseApproval, Reloaded,
-    ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTools, RunInfo, Runs, TextAnswer,
-    ToolsAnswer, WAIT_MS_MAX,
+    ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTold, ReportTools, RunInfo, Runs,
+    TextAnswer, ToolsAnswer, WAIT_MS_MAX,
 };
 use crate::home::Home;
 use pool::{Body, Connection, Pool};
@@ -104,6 +104,11 @@ impl Client {
         outcome: &ReportOutcome,
     ) -> Result<ObservationAnswer, ClientError> {
         self.post(&format!("/v1/runs/{run}/outcomes"), outcome).await
+    }
+
+    /// Reports what a server says that answers no action.
+    pub async fn told(&self, run: RunId, told: &ReportTold) -> Result<ObservationAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/told"), told).await
     }
 
     /// Reports the tools that a server lists.
@@ -219,9 +224,13 @@ impl Client {
     }
 
     /// The tools that changed since a person accepted them.
-    pub async fn changed_tools(&self) -> Result<Vec<ChangedTool>, ClientError> {
-        let answer: ChangedTools = self.get("/v1/tools/changed").await?;
-        Ok(answer.changed)
+    pub async fn changed_tools(&self) -> Result<ChangedTools, ClientError> {
+        self.get("/v1/tools/changed").await
+    }
+
+    /// Accepts all of them.
+    pub async fn accept_tools(&self, accept: &AcceptTools) -> Result<AcceptedTools, ClientError> {
+        self.post("/v1/tools/accept-all", accept).await
     }
 
     /// Accepts a changed tool.

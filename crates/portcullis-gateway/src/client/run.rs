@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use super::{Client, ClientError, Connection, Incoming, StartOptions, ensure_daemon, next_frame};
 use crate::api::{
     ActionAnswer, HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ReportOutcome,
-    ReportTools, ToolsAnswer,
+    ReportTold, ReportTools, ToolsAnswer,
 };
 use crate::home::Home;
 
@@ -115,6 +115,14 @@ impl Run {
     /// [`ClientError`]; what the tool answered must not be shown then.
     pub async fn outcome(&self, outcome: &ReportOutcome) -> Result<ObservationAnswer, ClientError> {
         self.persistently(|| self.shared.client.outcome(self.shared.run, outcome)).await
+    }
+
+    /// Reports what a server says that answers no action.
+    ///
+    /// # Errors
+    /// [`ClientError`]; it must not be shown then.
+    pub async fn told(&self, told: &ReportTold) -> Result<ObservationAnswer, ClientError> {
+        self.persistently(|| self.shared.client.told(self.shared.run, told)).await
     }
 
     /// Reports the tools that a server lists.

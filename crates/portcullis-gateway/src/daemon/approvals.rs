@@ -11,7 +11,6 @@ use axum::http::StatusCode;
 use portcullis_core::event::{ApprovalDecision, Event, EventBody, GrantScope, Proposed, VerdictRecord};
 use portcullis_core::id::{ApprovalId, Digest, DigestBuilder, canonical_json};
 use portcullis_core::label::LabelSet;
-use portcullis_core::principal::CredentialKind;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState, LedgerError, Reader};
 use portcullis_session::engine::Answer;
@@ -47,10 +46,9 @@ pub(super) async fn list(
     Query(which): Query<Which>,
 ) -> Result<Json<api::Approvals>, Failure> {
     let pending = which.state == api::ApprovalFilter::Pending;
-    let agent = caller.0.kind == CredentialKind::Agent;
     let filter = ApprovalFilter {
         state: pending.then_some(ApprovalState::Pending),
-        principal: agent.then(|| caller.0.principal.id.clone()),
+        principal: queries::only_of(&caller),
         live: pending,
         per_principal: Some(PER_PRINCIPAL_MAX),
         limit: Some(LIST_MAX),
@@ -149,7 +147,7 @@ async fn find(shared: &Shared, caller: &Caller, text: &str) -> Result<ApprovalRo
         let row = read(shared, move |reader| reader.approval(id)).await?;
         return row.filter(|row| may_see(caller, &row.principal)).ok_or_else(unknown);
     }
-    let principal = (caller.0.kind == CredentialKind::Agent).then(|| caller.0.principal.id.clone());
+    let principal = queries::only_of(caller);
     let rows = read(shared, move |reader| reader.find_approvals(&prefix, principal.as_deref())).await?;
     let mut found = rows.into_iter();
     match (found.next(), found.next()) {

@@ -146,7 +146,7 @@ impl From<SessionError> for Failure {
                 (StatusCode::CONFLICT, code::BUNDLE_MISMATCH)
             }
             SessionError::DocumentsNotTaken => (StatusCode::UNPROCESSABLE_ENTITY, "documents_not_taken"),
-            SessionError::NotYours(_) | SessionError::Bound { .. } | SessionError::ForeignBundle => {
+            SessionError::Bound { .. } | SessionError::ForeignBundle => {
                 (StatusCode::FORBIDDEN, code::FORBIDDEN)
             }
             SessionError::NotLogged(_) => (StatusCode::SERVICE_UNAVAILABLE, "not_logged"),

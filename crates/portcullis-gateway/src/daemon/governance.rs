@@ -13,7 +13,7 @@ use portcullis_ledger::log::LogPlaces;
 use serde::Deserialize;
 
 use super::Shared;
-use super::auth::Approver;
+use super::auth::{Approver, Caller};
 use super::error::Failure;
 use super::queries;
 use crate::api;
@@ -30,11 +30,11 @@ pub(super) struct Wanted {
 /// The whole pack as one archive.
 pub(super) async fn archive(
     State(shared): State<Shared>,
-    Approver(_): Approver,
+    Approver(identity): Approver,
     Path(run): Path<String>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Failure> {
-    let run = queries::find_run(&shared, &run).await?;
+    let run = queries::find_run(&shared, &Caller(identity), &run).await?;
     let archive = made(&shared, run, &wanted, |pack| Ok(pack.zip().map_err(PackError::from)?)).await?;
     answer("application/zip", &format!("governance-{run}.zip"), archive)
 }
@@ -42,14 +42,14 @@ pub(super) async fn archive(
 /// One file of it.
 pub(super) async fn file(
     State(shared): State<Shared>,
-    Approver(_): Approver,
+    Approver(identity): Approver,
     Path((run, name)): Path<(String, String)>,
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Failure> {
     let Some(name) = FILES.into_iter().find(|file| *file == name) else {
         return Err(Failure::not_found(format!("a governance pack has: {}", FILES.join(", "))));
     };
-    let run = queries::find_run(&shared, &run).await?;
+    let run = queries::find_run(&shared, &Caller(identity), &run).await?;
     let bytes = made(&shared, run, &wanted, |pack| Ok(pack.file(name).unwrap_or_default().to_vec())).await?;
     let media_type = match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("json") => "application/json",

@@ -28,10 +28,20 @@ use portcullis_governance::controls::Controls;
 use portcullis_session::credentials::Credentials;
 use portcullis_session::gate::Gate;
 
+use crate::api::ChangedTool;
 use crate::home::Home;
 
 pub use error::DaemonError;
 pub use server::run;
+
+/// The tools in a state folder that changed since a person accepted them, by server and name, without their short
+/// digests. Needs no daemon.
+///
+/// # Errors
+/// What cannot be read, and what to do about it.
+pub fn changed_tools(home: &Home) -> Result<Vec<ChangedTool>, String> {
+    listings::changed_in(&home.listings()).map_err(|error| error.to_string())
+}
 
 /// How to run a daemon.
 #[derive(Debug, Clone)]

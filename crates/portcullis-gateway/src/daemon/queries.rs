@@ -55,10 +55,10 @@ pub(super) async fn read<T: Send + 'static>(
     Ok(result.map_err(internal)??)
 }
 
-/// The run that an id or a prefix names.
-pub(super) async fn find_run(shared: &Shared, text: &str) -> Result<RunId, Failure> {
-    let prefix = prefix(text)?;
-    read(shared, move |reader| reader.find_run(&prefix)).await
+/// The run that an id or a prefix names, among those that the caller may see.
+pub(super) async fn find_run(shared: &Shared, caller: &Caller, text: &str) -> Result<RunId, Failure> {
+    let (prefix, principal) = (prefix(text)?, only_of(caller));
+    read(shared, move |reader| reader.find_run_of(&prefix, principal.as_deref())).await
 }
 
 pub(super) fn prefix(text: &str) -> Result<String, Failure> {
@@ -121,7 +121,12 @@ fn log_standing(places: &LogPlaces, failure: Option<String>) -> String {
     }
 }
 
-/// Agents see their own principal's runs, approvers all.
+/// Whose runs alone a caller sees: agents see those of their own principal, approvers all.
+pub(super) fn only_of(caller: &Caller) -> Option<String> {
+    (caller.0.kind == CredentialKind::Agent).then(|| caller.0.principal.id.clone())
+}
+
+/// Whether a caller sees what is a principal's: see [`only_of`].
 pub(super) fn may_see(caller: &Caller, principal: &str) -> bool {
     caller.0.kind == CredentialKind::Approver || caller.0.principal.id == principal
 }
@@ -131,7 +136,7 @@ pub(super) async fn runs(
     caller: Caller,
     Query(page): Query<Page>,
 ) -> Result<Json<api::Runs>, Failure> {
-    let principal = (caller.0.kind == CredentialKind::Agent).then(|| caller.0.principal.id.clone());
+    let principal = only_of(&caller);
     let limit = Some(page.limit.unwrap_or(LIST_DEFAULT).min(LIST_MAX));
     let filter = RunFilter { principal, limit, ..RunFilter::default() };
     let mut summaries = read(&shared, move |reader| reader.runs(&filter)).await?;
@@ -145,7 +150,7 @@ pub(super) async fn runs(
 }
 
 async fn visible(shared: &Shared, caller: &Caller, text: &str) -> Result<RunSummary, Failure> {
-    let id = find_run(shared, text).await?;
+    let id = find_run(shared, caller, text).await?;
     let summary = read(shared, move |reader| reader.run(id)).await?;
     match summary {
         Some(summary) if may_see(caller, &summary.principal) => Ok(summary),

@@ -74,9 +74,11 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/attach", get(attach))
         .route("/v1/runs/{run}/actions", post(propose))
         .route("/v1/runs/{run}/outcomes", post(outcome))
+        .route("/v1/runs/{run}/told", post(told))
         .route("/v1/runs/{run}/tools", post(tools::listed))
         .route("/v1/tools/changed", get(tools::changed))
         .route("/v1/tools/accept", post(tools::accept))
+        .route("/v1/tools/accept-all", post(tools::accept_all))
         .route("/v1/runs/{run}/inputs", post(input))
         .route("/v1/runs/{run}/outputs", post(output))
         .route("/v1/runs/{run}/evidence", post(evidence))
@@ -106,11 +108,12 @@ pub(super) fn router(shared: Shared) -> Router {
 pub(super) async fn live_run(shared: &Shared, caller: &Caller, id: &str) -> Result<Arc<Run>, Failure> {
     let id = match id.parse() {
         Ok(id) => id,
-        Err(_) => queries::find_run(shared, id).await?,
+        Err(_) => queries::find_run(shared, caller, id).await?,
     };
     let run = shared.gate.run(id)?;
     if caller.0.kind == CredentialKind::Agent && run.principal().id != caller.0.principal.id {
-        return Err(SessionError::NotYours(id).into());
+        // As if there were none: that another principal has such a run is not this caller's to know.
+        return Err(SessionError::UnknownRun(id.to_string()).into());
     }
     Ok(run)
 }
@@ -134,6 +137,7 @@ async fn open(
     }
     // Where the gate's own state lies is its own word, never a client's.
     let gate = Some(shared.home.path().display().to_string());
+    let server = request.server;
     let request = GateOpenRun {
         identity,
         surface: request.surface,
@@ -147,6 +151,9 @@ async fn open(
     let gate = Arc::clone(&shared.gate);
     let opened =
         tokio::spawn(async move { gate.open(request).await }).await.map_err(|_| SessionError::CutShort)??;
+    if let Some(server) = server {
+        tools::known_changes(&shared, &opened.run, server).await?;
+    }
     let disabled = opened.bundle.registry.iter().filter(|tool| !tool.enabled);
     Ok(Json(api::OpenedRun {
         run: opened.run.id(),
@@ -223,6 +230,7 @@ async fn propose(
     };
     let proposal = Proposal {
         tool: request.tool,
+        server: request.server,
         arguments,
         planned: request.planned,
         continuation: request.continuation,
@@ -282,14 +290,7 @@ async fn outcome(
         settle(async move { run.outcome(action, request.status, request.content, request.reach).await })
             .await?;
     Ok(Json(match judged {
-        Some(judged) => api::ObservationAnswer {
-            verdict: judged.decision.verdict,
-            enforced: judged.enforced,
-            denial: judged.denial,
-            edits: if judged.shown.is_some() { edits_of(&judged.decision) } else { Vec::new() },
-            shown: judged.shown,
-            seq,
-        },
+        Some(judged) => observation_answer(judged, seq),
         None => api::ObservationAnswer {
             verdict: Verdict::Allow,
             enforced: Enforced::Executed,
@@ -299,6 +300,29 @@ async fn outcome(
             seq,
         },
     }))
+}
+
+async fn told(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportTold>,
+) -> Result<Json<api::ObservationAnswer>, Failure> {
+    let run = live_run(&shared, &caller, &run).await?;
+    let (seq, judged) =
+        settle(async move { run.told(&request.server, request.content, request.reach).await }).await?;
+    Ok(Json(observation_answer(judged, seq)))
+}
+
+fn observation_answer(judged: TextJudgement, seq: u64) -> api::ObservationAnswer {
+    api::ObservationAnswer {
+        verdict: judged.decision.verdict,
+        enforced: judged.enforced,
+        denial: judged.denial,
+        edits: if judged.shown.is_some() { edits_of(&judged.decision) } else { Vec::new() },
+        shown: judged.shown,
+        seq,
+    }
 }
 
 fn text_answer(judged: TextJudgement) -> api::TextAnswer {

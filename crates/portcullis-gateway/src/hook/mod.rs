@@ -186,6 +186,7 @@ fn open_request(input: &HookInput, options: &HookOptions) -> Result<OpenRun, Cli
         policy: options.policy.clone(),
         bundle: Some(bundle),
         client: None,
+        server: None,
         resume: None,
         rejoin: true,
         place: Some(place(input, options)),

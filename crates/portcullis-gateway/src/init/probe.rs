@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{Id, METHOD_NOT_FOUND, Message, error_response, peek};
-use portcullis_wire::mcp::list::{ListedTool, TOOLS_MAX, listed_tools};
+use portcullis_wire::mcp::list::{ListedTool, TOOLS_MAX, Unreadable, listed_tools};
 use portcullis_wire::mcp::{
     INITIALIZE, INITIALIZED, META_CLIENT_INFO, META_PROTOCOL_VERSION, TOOLS_LIST, V_2025_11_25, V_2026_07_28,
 };
@@ -141,7 +141,7 @@ pub(super) async fn converse(
             answer.map_err(|refusal| ProbeError::Refused { method: TOOLS_LIST, error: refusal.text })?;
         let unreadable = |why: String| ProbeError::Answer { method: TOOLS_LIST, why };
         let list = listed_tools(&result).map_err(|error| unreadable(error.to_string()))?;
-        for (position, why) in list.unreadable {
+        for Unreadable { position, why, .. } in list.unreadable {
             found.warnings.push(format!("tool {position} of a page was left out: {why}"));
         }
         found.tools.extend(list.tools);

@@ -15,7 +15,7 @@ fn tool(name: &str, description: &str, input_schema: Value) -> ListedTool {
         description: description.into(),
         input_schema,
         hints,
-        raw: "".into(),
+        rest: Value::Null,
     }
 }
 

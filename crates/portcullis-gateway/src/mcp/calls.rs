@@ -36,8 +36,10 @@ pub(super) struct Call {
 /// What a request waits for.
 #[derive(Debug, Clone)]
 pub(super) enum Open {
-    /// Nothing that matters to a gate. Like in the following: the id as sent.
+    /// A list of resources or prompts, which passes as it comes. Like in the following: the id as sent.
     Passed(Box<RawValue>),
+    /// Something else, whose text is judged as the server's word.
+    Other(Box<RawValue>),
     /// `initialize` or `server/discover`.
     Hello(Box<RawValue>),
     /// `tools/list`.
@@ -68,7 +70,7 @@ impl Open {
     /// The id as sent, for answering.
     pub(super) fn id_raw(&self) -> &RawValue {
         match self {
-            Self::Passed(id) | Self::Hello(id) | Self::List(id) => id,
+            Self::Passed(id) | Self::Other(id) | Self::Hello(id) | Self::List(id) => id,
             Self::Waiting(call, _) | Self::Executing { call, .. } | Self::Task { request: call, .. } => {
                 &call.id_raw
             }

@@ -1,5 +1,5 @@
-//! From the server to the client: answers to gated calls are recorded and judged before they pass, lists of
-//! tools lose what is disabled, everything else passes byte for byte.
+//! From the server to the client: answers to gated calls are recorded and judged before they pass, and so is all else
+//! that has a text; lists of tools lose what is disabled. What is not changed passes byte for byte.
 //!
 //! The server is not trusted either. A response that answers nothing, and a line that two readers could read
 //! differently, could be the result of a call in disguise, so they are dropped.
@@ -9,23 +9,29 @@ use std::sync::Arc;
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
+use portcullis_wire::FieldError;
 use portcullis_wire::framing::LineSplitter;
-use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, Message, error_response, peek};
+use portcullis_wire::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST, Id, Message, error_response, peek};
 use portcullis_wire::mcp::excise::{Piece, Replacement, replace_in_message};
-use portcullis_wire::mcp::list::{ListedTool, hide_tools, listed_tools};
-use portcullis_wire::mcp::result::{RESULT_TEXT_BYTES_MAX, ResultKind, error_text, read_tool_result};
+use portcullis_wire::mcp::result::{
+    RESULT_TEXT_BYTES_MAX, ResultKind, Told, error_text, is_standard_error, read_tool_result, told,
+};
 use portcullis_wire::mcp::task::read_task_state;
-use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 use super::answers::{NOT_RECORDED, RESULT_TOO_LONG, UNREADABLE_RESULT, WITHHELD, denied, withheld};
 use super::calls::{Call, Open};
 use super::gate::{Gate, is_blank, shown};
-use crate::api::{ReportOutcome, ReportTools, ReportedTool, TextEdit};
+use super::listing;
+use crate::api::{ReportOutcome, TextEdit};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
+
+/// Why a text that is to be edited is withheld instead.
+const NOT_APART: &str = "what is to be cut out of it cannot be told apart from the rest";
 
 /// Stands in the record at the end of a text that is not all.
 pub(super) const CUT_MARK: &str = "\n[portcullis: cut here; the rest of the result is not recorded]";
@@ -70,7 +76,11 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) {
         Err(error) => {
             tracing::warn!("a line of the server is no message and was dropped: {error}: {}", shown(line));
         }
-        Ok(Message::Request { .. } | Message::Notification { .. }) => pass(gate, line).await,
+        Ok(Message::Request { .. } | Message::Notification { .. }) => {
+            if let Some(passed) = said(gate, line).await {
+                pass(gate, passed.as_deref().unwrap_or(line)).await;
+            }
+        }
         Ok(Message::Response { id, error, .. }) => match answered(gate, &id, error.is_some()) {
             None => tracing::warn!("a response of the server was dropped: no request {id} is open"),
             Some(None) => pass(gate, line).await,
@@ -90,12 +100,82 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) {
 fn answered(gate: &Gate, id: &Id, is_error: bool) -> Option<Option<Open>> {
     if *id == Id::Null {
         // The server could not read a message. A result answers nothing: no request has this id.
-        return is_error.then_some(None);
+        let nobody = RawValue::from_string("null".to_owned()).ok()?;
+        return is_error.then_some(Some(Open::Other(nobody)));
     }
     match gate.calls.answered(id)? {
         Open::Passed(_) => Some(None),
         open => Some(Some(open)),
     }
+}
+
+/// What becomes of a request or a notification of the server: outer none where it does not pass, inner none where it
+/// passes as it is. A request that does not pass is answered.
+async fn said(gate: &Gate, line: &[u8]) -> Option<Option<Vec<u8>>> {
+    let (id, params) = match peek(line) {
+        Ok(Message::Request { id_raw, params, .. }) => (Some(id_raw), params),
+        Ok(Message::Notification { params, .. }) => (None, params),
+        _ => return None,
+    };
+    let Some(params) = params else { return Some(None) };
+    match overheard(gate, line, told(params)).await {
+        Heard::Passes => Some(None),
+        Heard::Changed(line) => Some(Some(line)),
+        Heard::Withheld(why) => {
+            tracing::warn!("a message of the server is withheld: {why}");
+            if let Some(id) = id {
+                let answer = error_response(Some(id), INVALID_REQUEST, &why, None);
+                if gate.to_server.line(&answer).await.is_err() {
+                    tracing::debug!("the server does not hear that its request is withheld");
+                }
+            }
+            None
+        }
+    }
+}
+
+/// What becomes of something that a server says.
+enum Heard {
+    Passes,
+    /// With stretches replaced.
+    Changed(Vec<u8>),
+    /// Why.
+    Withheld(String),
+}
+
+/// Has the text of a message judged that answers no call, and records it.
+async fn overheard(gate: &Gate, line: &[u8], told: Result<Told, FieldError>) -> Heard {
+    let withheld = |why: &str| Heard::Withheld(format!("the gate withholds what the server says: {why}"));
+    let Told { text, pieces, truncated } = match told {
+        Ok(told) => told,
+        Err(error) => return withheld(&format!("it cannot be read with certainty: {error}")),
+    };
+    if text.is_empty() {
+        return Heard::Passes;
+    }
+    if truncated {
+        return withheld(&too_long());
+    }
+    let judged = match gate.told(text.clone()).await {
+        Ok(judged) => judged,
+        Err(error) => return withheld(&format!("it could not be recorded ({error})")),
+    };
+    if judged.enforced == Enforced::Replaced {
+        return match excised(line, &pieces, &text, &judged.edits) {
+            Some(excised) => Heard::Changed(excised),
+            None => withheld(NOT_APART),
+        };
+    }
+    if judged.enforced.proceeds() {
+        return Heard::Passes;
+    }
+    withheld(
+        &judged.denial.map_or_else(|| format!("the verdict on it is `{}`", judged.verdict), |d| d.message),
+    )
+}
+
+fn too_long() -> String {
+    format!("it has more than the {RESULT_TEXT_BYTES_MAX} bytes of text that are judged")
 }
 
 async fn batch(gate: &Gate, line: &[u8], elements: &[&RawValue]) {
@@ -105,7 +185,7 @@ async fn batch(gate: &Gate, line: &[u8], elements: &[&RawValue]) {
         let bytes = element.get().as_bytes();
         let passed = match peek(bytes) {
             Err(_) | Ok(Message::Batch(_)) => None,
-            Ok(Message::Request { .. } | Message::Notification { .. }) => Some(None),
+            Ok(Message::Request { .. } | Message::Notification { .. }) => said(gate, bytes).await,
             Ok(Message::Response { id, error, .. }) => match answered(gate, &id, error.is_some()) {
                 None => None,
                 Some(None) => Some(None),
@@ -135,101 +215,94 @@ async fn respond(gate: &Gate, line: &[u8], open: Open) -> Option<Vec<u8>> {
     let Ok(Message::Response { result, error, .. }) = peek(line) else { return None };
     match open {
         Open::Passed(_) | Open::Waiting(..) => None,
-        Open::Hello(_) => {
-            if let Some(result) = result {
-                introduce(gate, result);
-            }
-            None
-        }
+        Open::Other(id) => other(gate, line, &id, result, error).await,
+        Open::Hello(id) => match result {
+            None => other(gate, line, &id, result, error).await,
+            Some(result) => listing::hello(gate, line, &id, result).await,
+        },
         Open::List(id) => match result {
-            None => None,
-            Some(result) => list(gate, line, &id, result).await,
+            None => other(gate, line, &id, result, error).await,
+            Some(result) => listing::list(gate, line, &id, result).await,
         },
         Open::Executing { call, action, .. } => {
             let seen = Seen::of(result, error);
-            if let Some(task) = seen.task.clone() {
-                if gate.calls.follow_task(task, call.tool.clone(), action) {
-                    return None;
-                }
-                let why = "too many tasks are open, or this one is known already".to_owned();
-                let seen = Seen { complaint: Some((NOT_RECORDED, why)), ..seen };
-                return conclude(gate, line, &call, action, seen).await;
+            match seen.task.clone() {
+                Some(task) if seen.complaint.is_none() => created(gate, line, call, action, task, seen).await,
+                _ => conclude(gate, line, &call, action, seen).await,
             }
-            conclude(gate, line, &call, action, seen).await
         }
         Open::Task { request, task, action, nested } => {
             let came = match result {
                 Some(answer) if nested => state_of_task(gate, &request, &task, answer),
                 // A state that cannot be told now may be asked for again; a result is told once.
-                None if nested => return None,
-                _ => Ok(Came::of(result, error)),
+                None if nested => return other(gate, line, &request.id_raw, result, error).await,
+                _ => Ok(Came::of(result, error, Told::default())
+                    .map_or(State::Open(Told::default()), State::Came)),
             };
             match came {
-                Ok(None) => None,
-                Ok(Some(came)) => task_result(gate, line, &request, &task, action, came).await,
+                Ok(State::Open(told)) => passed_on(gate, line, &request.id_raw, Ok(told)).await,
+                Ok(State::Came(came)) => task_result(gate, line, &request, &task, action, came).await,
                 Err(why) => Some(unreadable(gate, &request, action, why)),
             }
         }
     }
 }
 
-fn introduce(gate: &Gate, result: &RawValue) {
-    #[derive(Deserialize)]
-    struct Hello {
-        #[serde(rename = "serverInfo")]
-        server: Option<Named>,
-        #[serde(rename = "protocolVersion")]
-        version: Option<String>,
-    }
-    #[derive(Deserialize)]
-    struct Named {
-        name: Option<String>,
-    }
-    if let Ok(hello) = serde_json::from_str::<Hello>(result.get()) {
-        gate.introduced(hello.server.and_then(|server| server.name), hello.version);
+/// An answer to something else than a call: its text is the server's word.
+async fn other(
+    gate: &Gate,
+    line: &[u8],
+    id: &RawValue,
+    result: Option<&RawValue>,
+    error: Option<&RawValue>,
+) -> Option<Vec<u8>> {
+    let told = match (result, error) {
+        (Some(result), _) => told(result),
+        (None, Some(error)) => match error_text(error) {
+            Ok(told) if is_standard_error(&told.text) => return None,
+            told => told,
+        },
+        (None, None) => return None,
+    };
+    passed_on(gate, line, id, told).await
+}
+
+/// What the client gets instead of an answer that has this text; none: the answer itself.
+async fn passed_on(
+    gate: &Gate,
+    line: &[u8],
+    id: &RawValue,
+    told: Result<Told, FieldError>,
+) -> Option<Vec<u8>> {
+    match overheard(gate, line, told).await {
+        Heard::Passes => None,
+        Heard::Changed(line) => Some(line),
+        Heard::Withheld(why) => {
+            tracing::warn!("the answer to request {} is withheld: {why}", id.get());
+            let data = json!({"class": "result_withheld"});
+            Some(error_response(Some(id), INTERNAL_ERROR, &why, Some(&data)))
+        }
     }
 }
 
-/// Reports a list of tools and hides what is disabled. A list that cannot be recorded is not shown: an agent
-/// that does not know a tool does no harm with it.
-async fn list(gate: &Gate, line: &[u8], id: &RawValue, result: &RawValue) -> Option<Vec<u8>> {
-    let refused = |why: String| {
-        tracing::warn!("{why}");
-        Some(error_response(Some(id), INTERNAL_ERROR, &why, None))
-    };
-    let listed = match listed_tools(result) {
-        Ok(listed) => listed,
-        Err(error) => return refused(format!("the gate does not pass this list of tools on: {error}")),
-    };
-    for (position, why) in &listed.unreadable {
-        tracing::warn!("tool {position} of the list cannot be read: {why}");
+/// A call goes on as a task. What its server says about that is judged before it is followed.
+async fn created(
+    gate: &Gate,
+    line: &[u8],
+    call: Call,
+    action: ActionId,
+    task: String,
+    seen: Seen,
+) -> Option<Vec<u8>> {
+    let Seen { content, pieces, .. } = &seen;
+    let told = Told { text: content.clone().unwrap_or_default(), pieces: pieces.clone(), truncated: false };
+    let changed = passed_on(gate, line, &call.id_raw, Ok(told)).await;
+    if gate.calls.follow_task(task, call.tool.clone(), action) {
+        return changed;
     }
-    let tools = listed.tools.into_iter().map(reported).collect();
-    let disabled = match gate
-        .report_tools(&ReportTools {
-            server: gate.server_name(),
-            command: Some(gate.command().to_owned()),
-            tools,
-        })
-        .await
-    {
-        Ok(disabled) => disabled,
-        Err(error) => return refused(format!("the list of tools could not be recorded: {error}")),
-    };
-    match hide_tools(line, |name| disabled.iter().any(|hidden| hidden == name)) {
-        Ok(shorter) => shorter,
-        Err(error) => refused(format!("the gate does not pass this list of tools on: {error}")),
-    }
-}
-
-fn reported(tool: ListedTool) -> ReportedTool {
-    ReportedTool {
-        name: tool.name,
-        description: tool.description,
-        input_schema: tool.input_schema,
-        read_only_hint: tool.hints.read_only,
-        destructive_hint: tool.hints.destructive,
-    }
+    let why = "too many tasks are open, or this one is known already".to_owned();
+    let seen = Seen { complaint: Some((NOT_RECORDED, why)), ..seen };
+    conclude(gate, line, &call, action, seen).await
 }
 
 /// A result as a gate sees it.
@@ -246,8 +319,8 @@ struct Seen {
 
 impl Seen {
     fn of(result: Option<&RawValue>, error: Option<&RawValue>) -> Self {
-        let (status, content, truncated, task, pieces) = match (result.map(read_tool_result), error) {
-            (Some(Err(error)), _) => return Self::unreadable(error.to_string()),
+        let (status, told, task) = match (result.map(read_tool_result), error.map(error_text)) {
+            (Some(Err(error)), _) | (None, Some(Err(error))) => return Self::unreadable(error.to_string()),
             (Some(Ok(read)), _) => {
                 let status = match read.kind {
                     ResultKind::Complete => OutcomeStatus::Ok,
@@ -255,21 +328,18 @@ impl Seen {
                     ResultKind::InputRequired => OutcomeStatus::InputRequired,
                     ResultKind::TaskCreated | ResultKind::Other(_) => OutcomeStatus::Unknown,
                 };
-                (status, read.text, read.text_truncated, read.task_id, read.pieces)
+                (status, read.told, read.task_id)
             }
-            (None, Some(error)) => {
-                let (text, truncated) = error_text(error);
-                (OutcomeStatus::Error, text, truncated, None, Vec::new())
-            }
+            (None, Some(Ok(told))) => (OutcomeStatus::Error, told, None),
             (None, None) => return Self::unreadable("it has neither result nor error".to_owned()),
         };
-        let complaint = truncated.then(|| {
-            (
-                RESULT_TOO_LONG,
-                format!("it has more than the {RESULT_TEXT_BYTES_MAX} bytes of text that are judged"),
-            )
-        });
-        let content = if truncated { content + CUT_MARK } else { content };
+        Self::said(status, told, task)
+    }
+
+    fn said(status: OutcomeStatus, told: Told, task: Option<String>) -> Self {
+        let Told { text, pieces, truncated } = told;
+        let complaint = truncated.then(|| (RESULT_TOO_LONG, too_long()));
+        let content = if truncated { text + CUT_MARK } else { text };
         Self { status, content: Some(content), complaint, task, pieces }
     }
 
@@ -296,9 +366,7 @@ async fn conclude(gate: &Gate, line: &[u8], call: &Call, action: ActionId, seen:
         (Ok(judged), None) if judged.enforced == Enforced::Replaced => {
             match excised(line, &pieces, outcome.content.as_deref().unwrap_or_default(), &judged.edits) {
                 Some(excised) => return Some(excised),
-                None => {
-                    own(WITHHELD, "what is to be cut out of it cannot be told apart from the rest".into())
-                }
+                None => own(WITHHELD, NOT_APART.into()),
             }
         }
         (Ok(judged), None) if judged.enforced.proceeds() => return None,
@@ -331,49 +399,61 @@ struct Came {
 }
 
 impl Came {
-    fn of(result: Option<&RawValue>, error: Option<&RawValue>) -> Option<Self> {
+    /// A result or an error, with what is said besides.
+    fn of(result: Option<&RawValue>, error: Option<&RawValue>, besides: Told) -> Option<Self> {
         let said = result.or(error)?;
-        let digest = DigestBuilder::new("portcullis/task-result/v2")
+        let digest = DigestBuilder::new("portcullis/task-result/v3")
             .part(if result.is_some() { b"result" } else { b"error" })
             .part(said.get().as_bytes())
+            .part(besides.text.as_bytes())
             .finish();
-        Some(Self { seen: Seen::of(result, error), digest })
+        let mut seen = Seen::of(result, error);
+        if !besides.is_empty() && seen.complaint.is_none() {
+            let content = seen.content.take().unwrap_or_default();
+            let told = Told { text: content, pieces: std::mem::take(&mut seen.pieces), truncated: false };
+            seen = Seen::said(seen.status, told.followed_by(besides), seen.task);
+        }
+        Some(Self { seen, digest })
     }
 
     /// It failed, and there is nothing to tell but what the status says.
-    fn failed(message: Option<&str>) -> Self {
-        let content = message.map(str::to_owned);
-        let digest = DigestBuilder::new("portcullis/task-result/v2")
+    fn failed(told: Told) -> Self {
+        let digest = DigestBuilder::new("portcullis/task-result/v3")
             .part(b"failed")
-            .part(message.unwrap_or_default().as_bytes())
+            .part(told.text.as_bytes())
             .finish();
-        let seen =
-            Seen { status: OutcomeStatus::Error, content, complaint: None, task: None, pieces: Vec::new() };
-        Self { seen, digest }
+        Self { seen: Seen::said(OutcomeStatus::Error, told, None), digest }
     }
 }
 
-/// What the state of a task says came of it; none while that is open.
-fn state_of_task(gate: &Gate, request: &Call, task: &str, answer: &RawValue) -> Result<Option<Came>, String> {
+/// How a task stands.
+enum State {
+    /// It goes on, and this is said of it.
+    Open(Told),
+    /// What came of it.
+    Came(Came),
+}
+
+/// What the state of a task says came of it.
+fn state_of_task(gate: &Gate, request: &Call, task: &str, answer: &RawValue) -> Result<State, String> {
     let state =
         read_task_state(answer).map_err(|error| format!("the state of the task cannot be read: {error}"))?;
-    let said = match (state.result, state.error) {
+    let came = match (state.result, state.error) {
         (Some(_), Some(_)) => return Err("the state of the task has both `result` and `error`".to_owned()),
-        (None, None) if !state.failed => return Ok(None),
+        (None, None) if !state.failed => return Ok(State::Open(state.told)),
         // Up to 2025-11-25 the state says only that it failed; how is fetched next, and is the outcome.
         (None, None) if !request.with_result_type => {
             gate.calls.task_failed(task);
-            return Ok(None);
+            return Ok(State::Open(state.told));
         }
-        (None, None) => Some(Came::failed(state.status_message.as_deref())),
-        (result, error) => Came::of(result, error),
+        (None, None) => Some(Came::failed(state.told)),
+        (result, error) => Came::of(result, error, state.told),
     };
-    Ok(said.map(|mut came| {
-        if state.failed && came.seen.status == OutcomeStatus::Ok {
-            came.seen.status = OutcomeStatus::Error;
-        }
-        came
-    }))
+    let Some(mut came) = came else { return Ok(State::Open(Told::default())) };
+    if state.failed && came.seen.status == OutcomeStatus::Ok {
+        came.seen.status = OutcomeStatus::Error;
+    }
+    Ok(State::Came(came))
 }
 
 /// The result of an action that went on as a task. The first one is its outcome; only the same passes again.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::ActionId;
+use portcullis_session::engine::Reach;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, error_response};
 use portcullis_wire::mcp::V_2026_07_28;
 use serde_json::json;
@@ -14,8 +15,10 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
 use tokio::task::JoinSet;
 
 use super::calls::{Calls, Open};
-use crate::api::{ReportOutcome, ReportTools};
-use crate::client::Run;
+use crate::api::{
+    ObservationAnswer, ReportOutcome, ReportTold, ReportTools, ReportedTool, ToolsAnswer, UnreadableTool,
+};
+use crate::client::{ClientError, Run};
 
 /// Buffer of one direction, in bytes. Longer lines go around it.
 const WRITE_BUFFER_BYTES: usize = 64 * 1024;
@@ -146,14 +149,27 @@ impl Gate {
         }
     }
 
-    /// Reports a list of tools; returns the names that the client must not see.
+    /// Reports a list of tools; returns the names that the client must not see, and those of them that changed.
     pub(super) async fn report_tools(
         &self,
-        tools: &ReportTools,
-    ) -> Result<Vec<String>, crate::client::ClientError> {
-        let mut disabled = self.run.tools(tools).await?.disabled;
+        tools: Vec<ReportedTool>,
+        unreadable: Vec<UnreadableTool>,
+    ) -> Result<(Vec<String>, Vec<String>), ClientError> {
+        let report = ReportTools {
+            server: self.server_name(),
+            command: Some(self.command.clone()),
+            tools,
+            unreadable,
+        };
+        let ToolsAnswer { mut disabled, changed, .. } = self.run.tools(&report).await?;
         disabled.extend(self.run.opened().disabled_tools);
-        Ok(disabled)
+        Ok((disabled, changed))
+    }
+
+    /// Reports what the server says that answers no call.
+    pub(super) async fn told(&self, content: String) -> Result<ObservationAnswer, ClientError> {
+        let told = ReportTold { server: self.command.clone(), content, reach: Reach::Replace };
+        self.run.told(&told).await
     }
 
     /// Ends everything that is still open: actions that the server has become `unknown`, and where `why` says

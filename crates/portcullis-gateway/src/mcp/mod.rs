@@ -7,15 +7,17 @@
 //!
 //! The gate is a pipe with a conscience. It never writes a message anew: what it lets through is the line that
 //! came, byte for byte, with fields and methods it has never heard of. Three things it takes apart: calls of
-//! tools, their results, and lists of tools. What could be taken for one of them by another reader, but not
-//! with certainty by this one, is refused.
+//! tools, their results, and lists of tools. Of all else that the server says it reads the text. What could be taken
+//! for one of these by another reader, but not with certainty by this one, is refused.
 //!
-//! Read in this order: `upstream` (the decision), `downstream` (the result), `calls` (what belongs to what).
+//! Read in this order: `upstream` (the decision), `downstream` (the result), `listing` (what the server says of
+//! itself), `calls` (what belongs to what).
 
 mod answers;
 mod calls;
 mod downstream;
 mod gate;
+mod listing;
 mod session_key;
 mod stdin;
 #[cfg(test)]
@@ -188,6 +190,7 @@ async fn open_run(options: &GateOptions, server: &str) -> Result<Run, GateError>
         policy: options.policy.clone(),
         bundle: bundle.as_ref().map(|path| path.to_string_lossy().into_owned()),
         client: Some(format!("portcullis mcp -- {server}")),
+        server: Some(command_line(&options.command)),
         ..OpenRun::default()
     };
     let start = StartOptions { bundle, program: options.program.clone(), ..StartOptions::default() };

@@ -2,6 +2,7 @@
 //! stand-in. What must pass is compared byte for byte.
 
 mod adversary;
+mod overheard;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -99,7 +100,7 @@ fn kind(path: &str, body: &Value) -> Answer {
     }
     match path.rsplit('/').next() {
         Some("actions") => permit(),
-        Some("outcomes") => seen("executed"),
+        Some("outcomes" | "told") => seen("executed"),
         Some("tools") => now(200, json!({"seq": 3, "disabled": ["off"]})),
         _ => usual(path).unwrap(),
     }
@@ -203,7 +204,8 @@ async fn a_permitted_call_passes_and_its_result_is_recorded_first() {
     let proposed = stage.asked("/actions");
     assert_eq!(
         proposed,
-        [json!({"tool": "read_file", "arguments": {"p": "é"}, "planned": null, "call": "7"})]
+        [json!({"tool": "read_file", "server": "stand-in --flag", "arguments": {"p": "é"}, "planned": null,
+                "call": "7"})]
     );
     let result =
         r#"{"result" : {"content":[{"type":"text","text":"h\u0069"}],"new":1.0},"id":7.0,"jsonrpc":"2.0"}"#;

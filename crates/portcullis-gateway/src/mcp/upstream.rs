@@ -19,7 +19,8 @@ use portcullis_wire::jsonrpc::{
 use portcullis_wire::mcp::call::{parse_tool_call, replace_arguments};
 use portcullis_wire::mcp::task::task_id;
 use portcullis_wire::mcp::{
-    self, CANCELLED, TASKS_CANCEL, TASKS_GET, TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
+    self, CANCELLED, PROMPTS_LIST, RESOURCE_TEMPLATES_LIST, RESOURCES_LIST, TASKS_CANCEL, TASKS_GET,
+    TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -161,7 +162,8 @@ fn admit(
         TASKS_RESULT | TASKS_GET | TASKS_UPDATE | TASKS_CANCEL => {
             task_request(gate, raw, method, params).map_err(|why| (INVALID_PARAMS, why))?
         }
-        _ => Open::Passed(raw),
+        RESOURCES_LIST | RESOURCE_TEMPLATES_LIST | PROMPTS_LIST => Open::Passed(raw),
+        _ => Open::Other(raw),
     };
     gate.calls.insert(id.clone(), open).map_err(|error| (INVALID_REQUEST, error.to_string()))
 }
@@ -197,7 +199,7 @@ fn task_request(
         ));
     };
     if method != TASKS_RESULT && method != TASKS_GET {
-        return Ok(Open::Passed(id_raw));
+        return Ok(Open::Other(id_raw));
     }
     Ok(Open::Task {
         request: Call { id_raw, tool: task.tool, with_result_type },
@@ -239,6 +241,7 @@ async fn tool_call(
     }
     let proposal = ProposeAction {
         tool: Some(asked.name),
+        server: Some(gate.command().to_owned()),
         arguments: asked.arguments,
         continuation: asked.continuation,
         call: Some(id.to_string()),

@@ -3,6 +3,7 @@
 
 mod contracts;
 mod daemon;
+mod foreign;
 mod governance;
 mod log;
 mod lying;

@@ -7,17 +7,19 @@ use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
 use portcullis_core::verdict::Verdict;
 
 /// ## What it does
-/// Holds calls of a tool whose description or schema differs from what stands accepted, until a person accepts the
-/// change.
+/// Holds calls of a tool of which its server says something else than what stands accepted, until a person accepts the
+/// change: title, description, schemas, annotations, metadata, all of the entry in its list. An entry that cannot be
+/// read with certainty counts as changed.
 ///
 /// ## Why it matters
 /// A server that was harmless when it was set up can describe its tools anew at any time: to lead the agent by the
 /// description, or to ask for arguments that it had no business with ("rug pull").
 ///
 /// ## Fires on
-/// Every call of such a tool, from the listing that showed the change on. The gate also leaves the tool out of
-/// lists that the agent sees, since the new description is the attack. What a server lists first, under the command
-/// by which it was started, stands accepted.
+/// Every call of such a tool, from the listing that showed the change on, in that run and in later ones. The gate also
+/// leaves the tool out of lists that the agent sees, since the new description is the attack. What a server lists first,
+/// under the command by which it was started, stands accepted. Servers are told apart: what one lists says nothing of
+/// another's tool of the same name.
 ///
 /// ## Does not cover
 /// A tool that does something else under the same description. A first description that is already malicious.
@@ -48,10 +50,12 @@ impl Guard for ChangedTool {
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let Some(name) = pending.subject.action().and_then(|action| action.tool.as_deref()) else {
+        let Some((action, name)) =
+            pending.subject.action().and_then(|action| Some((action, action.tool.as_deref()?)))
+        else {
             return Ok(Vec::new());
         };
-        if !context.run.tool_changed(name) {
+        if !context.run.tool_changed(name, action.server.as_deref()) {
             return Ok(Vec::new());
         }
         let message = format!("the server describes the tool `{name}` otherwise than it was accepted");

@@ -129,6 +129,7 @@ fn state(steps: u32, side_effects: u32) -> RunState {
                 action,
                 step,
                 tool,
+                server: None,
                 side_effecting,
                 likeness: None,
                 cost_micros: 0,

@@ -264,6 +264,7 @@ fn found_in_arguments(ledger: &Ledger) -> RunId {
         action,
         step: 1,
         tool: None,
+        server: None,
         side_effecting: true,
         likeness: None,
         cost_micros: 0,

@@ -123,6 +123,7 @@ impl Run {
                 action,
                 step: 1,
                 tool: Some("write_file".to_owned()),
+                server: None,
                 side_effecting: true,
                 likeness: None,
                 cost_micros: 0,

@@ -152,7 +152,7 @@ impl Runner<'_> {
                     destructive_hint: None,
                     changed_from: Some(before),
                 };
-                self.dry.tools_listed("tester", vec![listed]);
+                self.dry.tools_listed("tester", None, vec![listed]);
             }
             StepKind::Accepted(tool) => self.dry.tool_accepted("tester", tool, changed_digest()),
             StepKind::Input(text) => {

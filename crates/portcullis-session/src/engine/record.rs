@@ -6,6 +6,7 @@ use portcullis_core::event::{
 };
 use portcullis_core::id::Digest;
 
+use super::server::server_name;
 use super::{Engine, LAPSES_PER_CLOSE_MAX};
 use crate::batch::Batch;
 use crate::configuration;
@@ -44,11 +45,21 @@ impl Engine {
         batch.finish()
     }
 
-    /// A server listed its tools.
-    pub fn tools_listed(&self, env: &mut dyn Env, server: &str, tools: Vec<ListedTool>) -> Batch {
+    /// A server listed its tools. `origin` is the command that started it, where the surface knows that.
+    pub fn tools_listed(
+        &self,
+        env: &mut dyn Env,
+        server: &str,
+        origin: Option<&str>,
+        tools: Vec<ListedTool>,
+    ) -> Batch {
         let mut batch = self.builder(env);
-        let change = ConfigChange::ToolsListed { server: server.to_owned(), tools };
-        batch.push(Actor::gate(), None, EventBody::Config(change));
+        let (server, origin) = (server.to_owned(), origin.map(server_name));
+        batch.push(
+            Actor::gate(),
+            None,
+            EventBody::Config(ConfigChange::ToolsListed { server, origin, tools }),
+        );
         batch.finish()
     }
 
@@ -62,7 +73,8 @@ impl Engine {
         approver: &str,
     ) -> Batch {
         let mut batch = self.builder(env);
-        let change = ConfigChange::ToolAccepted { server: server.to_owned(), tool: tool.to_owned(), digest };
+        let change =
+            ConfigChange::ToolAccepted { server: server_name(server), tool: tool.to_owned(), digest };
         batch.push(Actor::approver(approver), None, EventBody::Config(change));
         batch.finish()
     }

@@ -20,6 +20,7 @@ use portcullis_trajectory::sources::Verification;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::server::server_name;
 use super::{Engine, JSON, TEXT, Teller, binds_always, denied};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain_text;
@@ -138,6 +139,26 @@ impl Engine {
             let subject = Subject::Observation { action: Some(action), text: &content, label: &label };
             self.judge_text(&mut batch, subject, seen, reach)
         });
+        (batch.finish(), judgement)
+    }
+
+    /// A server says something that answers no action: contents of a resource, a prompt, a notification, a question.
+    /// `server` is the command that started it.
+    pub fn told(
+        &self,
+        env: &mut dyn Env,
+        server: &str,
+        content: String,
+        reach: Reach,
+    ) -> (Batch, TextJudgement) {
+        let mut batch = self.builder(env);
+        let name = server_name(server);
+        let (actor, label) = (Actor::server(&name), Label::Server(name));
+        let payload = ("content", TEXT, content.clone().into_bytes());
+        let body = EventBody::Observation { action: None, label: label.clone() };
+        let seen = batch.push_with(actor, None, body, [Some(payload)]);
+        let subject = Subject::Observation { action: None, text: &content, label: &label };
+        let judgement = self.judge_text(&mut batch, subject, seen, reach);
         (batch.finish(), judgement)
     }
 

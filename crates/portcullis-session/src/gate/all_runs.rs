@@ -49,7 +49,7 @@ impl Gate {
         let runs: Vec<Arc<Run>> = self.lock().by_id.values().map(|entry| Arc::clone(&entry.run)).collect();
         let mut told = 0;
         for run in runs {
-            if run.with_state(|state, _| state.tool_changed(tool)).await {
+            if run.with_state(|state, _| state.tool_changed(tool, None)).await {
                 run.tool_accepted(server, tool, digest, approver).await?;
                 told += 1;
             }

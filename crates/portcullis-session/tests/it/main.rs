@@ -14,10 +14,12 @@ use std::time::Duration;
 
 use portcullis_core::action::{Action, Pending, Subject};
 use portcullis_core::aside::{DIGEST_KEY, ERASED};
-use portcullis_core::event::{Control, Enforced, Event, EventBody, ListedTool, OutcomeStatus};
+use portcullis_core::event::{
+    ApprovalDecision, Control, Enforced, Event, EventBody, GrantScope, ListedTool, OutcomeStatus,
+};
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::Context;
-use portcullis_core::id::Digest;
+use portcullis_core::id::{ApprovalId, Digest};
 use portcullis_core::memory::LazyReading;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::state::RunState;
@@ -25,7 +27,7 @@ use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{Ledger, LedgerError, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Proposal, Reach};
+use portcullis_session::engine::{Answer, Proposal, Reach};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Gate, OpenRun, Opened};
 use serde_json::{Value, json};
@@ -200,17 +202,62 @@ async fn hints_are_trusted_only_where_the_bundle_says_so() {
             destructive_hint: None,
             changed_from: None,
         };
-        opened.run.tools_listed("s", vec![list(Some(true))]).await.unwrap();
+        opened.run.tools_listed("s", None, vec![list(Some(true))]).await.unwrap();
         for number in 0..4 {
             let call = call("peek", json!({"n": number}));
             let (judgement, _) = gate.propose(&opened.run, call, Duration::ZERO).await.unwrap();
             assert_eq!(judgement.decision.verdict, verdict, "readers do not count as side effects");
         }
-        opened.run.tools_listed("s", vec![list(None)]).await.unwrap();
+        opened.run.tools_listed("s", None, vec![list(None)]).await.unwrap();
         let (judgement, _) =
             gate.propose(&opened.run, call("peek", json!({})), Duration::ZERO).await.unwrap();
         assert_eq!(judgement.decision.verdict, Verdict::Review, "the latest listing counts");
     }
+}
+
+/// A grant holds for the server whose tool was shown, and lapses when a server says something that was not.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_holds_for_one_server_and_lapses_when_another_says_something() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut files = files("");
+    let policy = POLICY.replace("max_side_effects = 2", "max_side_effects = 20");
+    files.insert("policies/p.toml".into(), policy.into());
+    let ledger = Ledger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
+    let pipeline = Arc::new(portcullis_session::policy::pipeline());
+    let gate = Gate::new(Arc::new(ledger), pipeline, Bundles::new(None, &files).unwrap());
+    let opened = open(&gate).await;
+    let of = |server: Option<&str>, number: u32| {
+        let server = server.map(str::to_owned);
+        Proposal { server, ..call("unheard_of", json!({"n": number})) }
+    };
+    let propose = async |proposal: Proposal| {
+        let (judgement, permit) = gate.propose(&opened.run, proposal, Duration::ZERO).await.unwrap();
+        (permit.is_some(), judgement.approval)
+    };
+    let grant = async |approval: Option<ApprovalId>| {
+        let scope = GrantScope::Tool("unheard_of".into());
+        let answer =
+            Answer { decision: ApprovalDecision::Granted, scope, note: None, approver: "ann".into() };
+        gate.answer(approval.unwrap(), opened.run.id(), answer).await.unwrap();
+    };
+    let (_, approval) = propose(of(Some("run mail"), 0)).await;
+    grant(approval).await;
+    assert!(propose(of(Some("run mail"), 1)).await.0, "every call of this tool of this server");
+    for other in [Some("run evil"), None] {
+        assert!(!propose(of(other, 2)).await.0, "{other:?} has a tool of the same name");
+    }
+    // What its own server says beside results is part of what was approved; another's word is not.
+    let told = opened.run.told("run mail", "half way".into(), Reach::Replace).await.unwrap().1;
+    assert_eq!(told.enforced, Enforced::Executed);
+    assert!(propose(of(Some("run mail"), 3)).await.0);
+    opened.run.told("run files", "contents of a resource".into(), Reach::Replace).await.unwrap();
+    let (permitted, approval) = propose(of(Some("run mail"), 4)).await;
+    assert!(!permitted, "the person was not shown what another server says");
+    let labels =
+        opened.run.with_state(|state, _| state.labels().iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert_eq!(labels.await, ["server:run files", "server:run mail"]);
+    grant(approval).await;
+    assert!(propose(of(Some("run mail"), 4)).await.0, "now it was shown");
 }
 
 /// Law 1: whoever holds bundle and record computes every verdict again.

@@ -128,6 +128,34 @@ async fn what_is_left_for_one_is_not_taken_twice() {
     assert_eq!(permitted, 10);
 }
 
+/// Whether the call before it acted is the word of its server: what takes it up counts like any other.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_takes_up_another_counts_against_every_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = SHARED.replace("max_side_effects = 10\n", "max_side_effects = 7\n");
+    for (text, limit) in
+        [(policy.clone(), 7), (policy.replace("max_side_effects = 1000\n", "max_side_effects = 5\n"), 5)]
+    {
+        let ledger = Ledger::open(&folder.path().join(limit.to_string()), OpenOptions::default()).unwrap();
+        let mut files = files("");
+        files.insert("policies/p.toml".into(), text.into());
+        let bundles = Bundles::new(None, &files).unwrap();
+        let gate = Gate::new(Arc::new(ledger), Arc::new(policy::pipeline()), bundles);
+        let opened = open(&gate, "ann").await;
+        let mut permitted = 0;
+        for number in 0..40 {
+            let continuation = (number > 0).then(|| json!({"requestState": format!("state {number}")}));
+            let proposal = Proposal { continuation, ..send(number) };
+            let (_, permit) = gate.propose(&opened.run, proposal, Duration::ZERO).await.unwrap();
+            let Some(permit) = permit else { continue };
+            permitted += 1;
+            let asked = OutcomeStatus::InputRequired;
+            opened.run.outcome(permit.action(), asked, Some("which?".into()), Reach::Replace).await.unwrap();
+        }
+        assert_eq!(permitted, limit);
+    }
+}
+
 /// Law 3: what cannot be counted denies.
 #[test]
 fn a_budget_that_nobody_counts_denies() {

@@ -134,7 +134,7 @@ async fn free_texts_of_events_are_noted_too() {
             destructive_hint: None,
             changed_from: None,
         };
-        run.tools_listed("server", vec![listed(harmless.to_owned()), listed(secret())]).await.unwrap();
+        run.tools_listed("server", None, vec![listed(harmless.to_owned()), listed(secret())]).await.unwrap();
         run.evidence(format!("see {}", secret()), Digest::from_bytes([1; 32])).await.unwrap();
         run.control(Control::Pause, "ann", Some(format!("it has {}", secret()))).await.unwrap();
         run.control(Control::Resume, "ann", Some("commit 4f1c90aa2c6f4e4f8d0d5b8c1f7e3a994f1c90aa".into()))
@@ -169,8 +169,8 @@ async fn a_changed_tool_with_a_secret_for_a_name_counts_as_changed() {
         destructive_hint: None,
         changed_from: Some(Digest::from_bytes([1; 32])),
     };
-    opened.run.tools_listed("server", vec![listed]).await.unwrap();
-    assert!(opened.run.with_state(|state, _| state.tool_changed(&secret())).await);
+    opened.run.tools_listed("server", None, vec![listed]).await.unwrap();
+    assert!(opened.run.with_state(|state, _| state.tool_changed(&secret(), None)).await);
 }
 
 /// What a wrapped file server returns from the state folder, as it is in a run whose bundle keeps secrets.

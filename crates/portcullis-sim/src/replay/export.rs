@@ -14,6 +14,7 @@ use portcullis_core::event::{
     ConfigChange, Enforced, Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened, VerdictRecord,
 };
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
+use portcullis_core::label::Label;
 use portcullis_proof::export::{
     ErasedRecord, LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, event_parts, read_record,
     record_kind,
@@ -266,6 +267,12 @@ impl Rerun<'_> {
                 let judged = self.dry.input(&text, label.clone());
                 self.comparer.text("input", event.seq, Some(&judged.decision));
             }
+            EventBody::Observation { action: None, label: Label::Server(server) } => {
+                let text = self.export.text(event, "content").unwrap_or_default();
+                self.told(event.seq, 0);
+                let judged = self.dry.told(server, &text);
+                self.comparer.text("observation", event.seq, Some(&judged.decision));
+            }
             EventBody::Output {} => {
                 let text = self.export.text(event, "text").unwrap_or_default();
                 self.told(event.seq, 0);
@@ -279,8 +286,8 @@ impl Rerun<'_> {
             EventBody::Config(ConfigChange::Resumed { .. }) if event.payloads.contains_key(DIGEST_KEY) => {
                 self.dry.renew_key(event.seq);
             }
-            EventBody::Config(ConfigChange::ToolsListed { server, tools }) => {
-                self.dry.tools_listed(server, tools.clone());
+            EventBody::Config(ConfigChange::ToolsListed { server, origin, tools }) => {
+                self.dry.tools_listed(server, origin.as_deref(), tools.clone());
             }
             EventBody::Config(ConfigChange::ToolAccepted { server, tool, digest }) => {
                 self.dry.tool_accepted(server, tool, *digest);
@@ -289,6 +296,7 @@ impl Rerun<'_> {
                 Some(arguments) => {
                     let proposal = Proposal {
                         tool: proposed.tool.clone(),
+                        server: proposed.server.clone(),
                         arguments,
                         planned: self.export.text(event, "planned"),
                         continuation: self

@@ -42,6 +42,12 @@ impl Piece {
         Self { text, address: raw.get().as_ptr().addr(), bytes: raw.get().len(), kind }
     }
 
+    /// The piece in a text that another stands before.
+    pub(super) fn moved_by(self, bytes: usize) -> Self {
+        let text = self.text.start + bytes..self.text.end + bytes;
+        Self { text, ..self }
+    }
+
     /// Where the JSON value stands in a message that it was read from.
     fn place_in(&self, message: &str) -> Option<Range<usize>> {
         let start = self.address.checked_sub(message.as_ptr().addr())?;
@@ -142,11 +148,12 @@ mod tests {
         let replacements: Vec<Replacement<'_>> = stretches
             .iter()
             .map(|stretch| {
-                let start = read.text.find(stretch).unwrap();
+                let start = read.told.text.find(stretch).unwrap();
                 Replacement { start, end: start + stretch.len(), with: "[\"cut\"]" }
             })
             .collect();
-        let written = replace_in_message(message.as_bytes(), &read.pieces, &read.text, &replacements)?;
+        let written =
+            replace_in_message(message.as_bytes(), &read.told.pieces, &read.told.text, &replacements)?;
         let written = String::from_utf8(written).unwrap();
         let head = r#"{"jsonrpc":"2.0","id":1, "result":"#;
         Some(written.strip_prefix(head).unwrap().strip_suffix('}').unwrap().to_owned())

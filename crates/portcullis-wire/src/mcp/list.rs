@@ -1,13 +1,22 @@
 //! `tools/list`: what a server offers, and a list that is shorter than the server's.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::call::TOOL_NAME_BYTES_MAX;
 use crate::fields::{self, FieldError};
 use crate::jsonrpc::{self, PeekError};
+use crate::strict::DEPTH_MAX;
 pub use portcullis_core::infer::Hints;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Most tools in one page of a list.
 pub const TOOLS_MAX: usize = 4096;
+/// Most names of one entry that cannot be read.
+const NAMES_MAX: usize = 8;
+/// What the instructions of a server are called among its tools: no tool can have this name.
+pub const INSTRUCTIONS: &str = "(instructions)";
 
 /// One tool as a server describes it.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +31,20 @@ pub struct ListedTool {
     pub input_schema: Value,
     /// What the server claims about it.
     pub hints: Hints,
-    /// The whole entry as sent: what a digest of the tool covers.
+    /// All else that the entry says: title, output schema, annotations, metadata and fields of unknown kind.
+    pub rest: Value,
+}
+
+/// An entry that could not be read with certainty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its place in the page, from 0.
+    pub position: usize,
+    /// Every name that a reader might take for its own.
+    pub names: Vec<String>,
+    /// Why, in words that are not the server's.
+    pub why: String,
+    /// The entry as sent.
     pub raw: Box<str>,
 }
 
@@ -31,8 +53,8 @@ pub struct ListedTool {
 pub struct ToolList {
     /// The tools that could be read, in the server's order.
     pub tools: Vec<ListedTool>,
-    /// The entries that could not: position in the page, from 0, and why.
-    pub unreadable: Vec<(usize, String)>,
+    /// The entries that could not. No client should be shown them.
+    pub unreadable: Vec<Unreadable>,
     /// There are more pages.
     pub has_more: bool,
 }
@@ -60,29 +82,103 @@ pub fn listed_tools(result: &RawValue) -> Result<ToolList, ListError> {
     let [tools, cursor] = fields::read(result.get(), &["tools", "nextCursor"])?;
     let entries = fields::read_array(tools.ok_or(ListError::NoTools)?.get(), "tools", TOOLS_MAX)?;
     let mut list = ToolList { has_more: fields::present(cursor).is_some(), ..ToolList::default() };
-    for (position, entry) in entries.into_iter().enumerate() {
-        match listed_tool(entry) {
+    for (position, (entry, read)) in entries.iter().zip(read_entries(&entries)).enumerate() {
+        match read {
             Ok(tool) => list.tools.push(tool),
-            Err(reason) => list.unreadable.push((position, reason)),
+            Err(why) => list.unreadable.push(Unreadable {
+                position,
+                names: names(entry),
+                why,
+                raw: entry.get().into(),
+            }),
         }
     }
     Ok(list)
+}
+
+/// Reads each entry, or says why it cannot be read with certainty. A name that stands in a page twice is of neither.
+fn read_entries(entries: &[&RawValue]) -> Vec<Result<ListedTool, String>> {
+    let mut read: Vec<_> = entries.iter().map(|entry| listed_tool(entry)).collect();
+    let mut times: HashMap<String, usize> = HashMap::new();
+    for tool in read.iter().flatten() {
+        *times.entry(tool.name.clone()).or_default() += 1;
+    }
+    for entry in &mut read {
+        if entry.as_ref().is_ok_and(|tool| times.get(&tool.name).is_some_and(|times| *times > 1)) {
+            *entry = Err("another tool of the list has its name".to_owned());
+        }
+    }
+    read
 }
 
 fn listed_tool(entry: &RawValue) -> Result<ListedTool, String> {
     let [name, title, description, input_schema, annotations] =
         fields::read(entry.get(), &["name", "title", "description", "inputSchema", "annotations"])
             .map_err(|error| error.to_string())?;
-    let text = |raw: Option<&RawValue>| raw.and_then(fields::string).map(String::from);
-    let schema = input_schema.map_or("{}", RawValue::get);
+    let text = |raw: Option<&RawValue>, what: &str| match fields::present(raw) {
+        None => Ok(None),
+        Some(raw) => match fields::string(raw) {
+            Some(text) => Ok(Some(text.into_owned())),
+            None => Err(format!("field `{what}` must be a string")),
+        },
+    };
+    let name = text(name, "name")?.ok_or("field `name` must be a string")?;
+    check_name(&name)?;
+    if has_half_pairs(entry.get()) {
+        return Err("it has half of a surrogate pair".to_owned());
+    }
+    let mut rest = fields::value(entry).map_err(|error| error.to_string())?;
+    if depth(&rest) > DEPTH_MAX {
+        return Err(format!("it nests deeper than {DEPTH_MAX} levels"));
+    }
+    if let Some(rest) = rest.as_object_mut() {
+        for read in ["name", "description", "inputSchema"] {
+            rest.shift_remove(read);
+        }
+    }
+    let no_schema = || Value::Object(serde_json::Map::new());
+    let input_schema = input_schema.map(fields::value).transpose();
     Ok(ListedTool {
-        name: text(name).ok_or("field `name` must be a string")?,
-        title: text(title),
-        description: text(description).unwrap_or_default(),
-        input_schema: serde_json::from_str(schema).map_err(|error| format!("`inputSchema`: {error}"))?,
+        name,
+        title: text(title, "title")?,
+        description: text(description, "description")?.unwrap_or_default(),
+        input_schema: input_schema
+            .map_err(|error| format!("`inputSchema`: {error}"))?
+            .unwrap_or_else(no_schema),
         hints: hints(annotations).map_err(|error| format!("`annotations`: {error}"))?,
-        raw: entry.get().into(),
+        rest,
     })
+}
+
+/// Levels of arrays and objects. The value was read from a text, so they are few.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > TOOL_NAME_BYTES_MAX {
+        return Err(format!("its name must have 1 to {TOOL_NAME_BYTES_MAX} bytes"));
+    }
+    if name.chars().any(char::is_control) || name.trim() != name || name == INSTRUCTIONS {
+        return Err("its name is none that a tool can have".to_owned());
+    }
+    Ok(())
+}
+
+/// Whether readers would stop at the text, or replace something in it.
+fn has_half_pairs(text: &str) -> bool {
+    matches!(fields::mended(text), Cow::Owned(_))
+}
+
+/// Whatever a reader might take for the name of an entry, at most [`NAMES_MAX`].
+fn names(entry: &RawValue) -> Vec<String> {
+    let Ok(([], rest)) = fields::read_with_rest(entry.get(), &[]) else { return Vec::new() };
+    let names = rest.iter().filter(|(field, _)| fields::is_variant(field, "name"));
+    names.filter_map(|(_, raw)| fields::lossy_string(raw)).take(NAMES_MAX).map(Cow::into_owned).collect()
 }
 
 fn hints(annotations: Option<&RawValue>) -> Result<Hints, FieldError> {
@@ -102,8 +198,8 @@ fn hints(annotations: Option<&RawValue>) -> Result<Hints, FieldError> {
     })
 }
 
-/// The same `tools/list` response without the tools that `hidden` names; all other bytes stay. Entries whose
-/// name cannot be read with certainty are hidden too. `None`: nothing to hide, forward the line itself.
+/// The same `tools/list` response without the tools that `hidden` names; all other bytes stay. Entries that cannot be
+/// read with certainty are hidden too. `None`: nothing to hide, forward the line itself.
 ///
 /// # Errors
 /// [`ListError`] where the line is no response with a list of tools.
@@ -114,12 +210,9 @@ pub fn hide_tools(line: &[u8], hidden: impl Fn(&str) -> bool) -> Result<Option<V
     let [tools] = fields::read(result.get(), &["tools"])?;
     let entries = fields::read_array(tools.ok_or(ListError::NoTools)?.get(), "tools", TOOLS_MAX)?;
 
-    let kept: Vec<bool> = entries
+    let kept: Vec<bool> = read_entries(&entries)
         .iter()
-        .map(|entry| {
-            let name = fields::read(entry.get(), &["name"]).ok().and_then(|[name]| fields::string(name?));
-            name.is_some_and(|name| !hidden(&name))
-        })
+        .map(|read| read.as_ref().is_ok_and(|tool| !hidden(&tool.name)))
         .collect();
     if kept.iter().all(|kept| *kept) {
         return Ok(None);
@@ -167,10 +260,61 @@ mod tests {
         );
         let hints = Hints { read_only: Some(true), destructive: Some(false), ..Hints::default() };
         assert_eq!(read.hints, hints);
-        assert!(read.raw.starts_with(r#"{"name":"read""#) && read.raw.ends_with(r#""new":1}"#));
+        let rest = json!({"title": "Read", "new": 1, "annotations":
+            {"readOnlyHint": true, "destructiveHint": false, "title": "T", "openWorldHint": "no"}});
+        assert_eq!(read.rest, rest);
         assert_eq!((list.tools.len(), list.tools[1].input_schema.clone()), (2, json!({})));
-        assert_eq!(list.unreadable.iter().map(|(at, _)| *at).collect::<Vec<_>>(), [2, 3]);
+        let unreadable: Vec<_> =
+            list.unreadable.iter().map(|entry| (entry.position, entry.names.len())).collect();
+        assert_eq!(unreadable, [(2, 2), (3, 0)]);
         assert!(list.has_more);
+    }
+
+    #[test]
+    fn an_entry_that_readers_may_read_differently_is_unreadable_and_hidden() {
+        let nested = |levels| format!("{}1{}", r#"{"x":"#.repeat(levels), "}".repeat(levels));
+        let (deep, deeper) = (nested(64), nested(130));
+        for (entry, names) in [
+            (r#"{"name":"t","title":"a","title":"b"}"#, &["t"][..]),
+            (r#"{"name":"t","description":"a","description":"b"}"#, &["t"]),
+            (r#"{"name":"t","Description":"x","description":"a"}"#, &["t"]),
+            (r#"{"name":"t","description":{"x":"a"}}"#, &["t"]),
+            (r#"{"name":"t","annotations":{"readOnlyHint":true,"readOnlyHint":true}}"#, &["t"]),
+            (r#"{"name":"t","annotations":[]}"#, &["t"]),
+            (r#"{"name":"t","description":"\ud800 a"}"#, &["t"]),
+            (r#"{"name":"t","inputSchema":{"type":"object","x":"\ud800"}}"#, &["t"]),
+            (r#"{"name":"t","inputSchema":{"a":1,"a":2}}"#, &["t"]),
+            (r#"{"name":"t","_meta":{"a":1,"a":2}}"#, &["t"]),
+            (r#"{"name":"t","outputSchema":{},"outputSchema":{}}"#, &["t"]),
+            (&format!(r#"{{"name":"t","inputSchema":{deep}}}"#), &["t"]),
+            (&format!(r#"{{"name":"t","_meta":{deeper}}}"#), &["t"]),
+            (r#"{"name":"t","name":"u"}"#, &["t", "u"]),
+            (r#"{"name":"t","NAME":"u"}"#, &["t", "u"]),
+            (r#"{"name":"t\ud800"}"#, &["t\u{fffd}"]),
+            (r#"{"name":"t\nu"}"#, &["t\nu"]),
+            (r#"{"name":"t "}"#, &["t "]),
+            (r#"{"name":"(instructions)"}"#, &["(instructions)"]),
+            (r#"{"name":""}"#, &[""]),
+            ("7", &[]),
+        ] {
+            let result = format!(r#"{{"tools":[{{"name":"ok"}},{entry}]}}"#);
+            let list = listed_tools(&RawValue::from_string(result.clone()).unwrap()).unwrap();
+            assert_eq!((list.tools.len(), list.unreadable.len()), (1, 1), "{entry}");
+            assert_eq!(list.unreadable[0].names, names, "{entry}");
+            let shorter = hide(&format!(r#"{{"result":{result}}}"#), &[]);
+            assert_eq!(shorter.as_deref(), Some(r#"{"result":{"tools":[{"name":"ok"}]}}"#), "{entry}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_listed_twice_is_of_neither() {
+        let result = r#"{"tools":[{"name":"t"},{"name":"t","description":"a"},{"name":"u"}]}"#;
+        let list = listed_tools(&RawValue::from_string(result.to_owned()).unwrap()).unwrap();
+        assert_eq!((list.tools.len(), list.unreadable.len()), (1, 2));
+        assert_eq!(
+            hide(&format!(r#"{{"result":{result}}}"#), &[]).unwrap(),
+            r#"{"result":{"tools":[{"name":"u"}]}}"#
+        );
     }
 
     #[test]
@@ -228,7 +372,13 @@ mod tests {
             let mut expected: Value = serde_json::from_str(&line).unwrap();
             let entries = expected["result"]["tools"].as_array_mut().unwrap();
             let before = entries.len();
-            entries.retain(|tool| !hidden.contains(tool["name"].as_str().unwrap()));
+            let names: Vec<String> =
+                entries.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+            let readable = |name: &str| !name.is_empty() && names.iter().filter(|other| *other == name).count() == 1;
+            entries.retain(|tool| {
+                let name = tool["name"].as_str().unwrap();
+                readable(name) && !hidden.contains(name)
+            });
             prop_assert_eq!(shown.is_none(), entries.len() == before);
             if let Some(shown) = shown {
                 prop_assert_eq!(serde_json::from_slice::<Value>(&shown).unwrap(), expected);

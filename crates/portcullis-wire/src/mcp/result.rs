@@ -1,17 +1,9 @@
 //! The result of a tool call: what kind it is, and the text in it that a model will read.
 
-use std::ops::Range;
-
-use crate::fields::{self, FieldError};
-use serde_json::Value;
+use crate::fields::{self, FieldError, Named};
 use serde_json::value::RawValue;
 
-use super::excise::Piece;
-
-/// Most text taken out of one result, in bytes: 1 MiB. The result itself passes whole.
-pub const RESULT_TEXT_BYTES_MAX: usize = 1024 * 1024;
-/// Most content blocks in one result.
-pub const CONTENT_BLOCKS_MAX: usize = 16 * 1024;
+pub use super::text::{CONTENT_BLOCKS_MAX, RESULT_TEXT_BYTES_MAX, Told, error_text, is_standard_error, told};
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,13 +26,9 @@ pub struct ToolResult<'a> {
     /// What came of the call.
     pub kind: ResultKind,
     /// All text that a model may be shown, for guards to read: text blocks, embedded and linked resources,
-    /// `structuredContent` as JSON, the questions of an `input_required` result, blocks of unknown type as
-    /// JSON. One piece a line, at most [`RESULT_TEXT_BYTES_MAX`].
-    pub text: String,
-    /// What the text was put together from, in its order.
-    pub pieces: Vec<Piece>,
-    /// Text was left out because of the limit: what is in [`text`](Self::text) is not all.
-    pub text_truncated: bool,
+    /// `structuredContent` as JSON, the questions of an `input_required` result, what a task says of its state,
+    /// metadata, and blocks and fields of unknown kind as JSON.
+    pub told: Told,
     /// `structuredContent` as sent.
     pub structured: Option<&'a RawValue>,
     /// The state the client will echo when it calls again, as sent (`input_required` only).
@@ -54,60 +42,62 @@ pub struct ToolResult<'a> {
 /// Reads the result of a `tools/call` request.
 ///
 /// # Errors
-/// [`FieldError`] where it is no object, has too many content blocks, or says a field twice, so that the
-/// client may see another text than the guards did.
+/// [`FieldError`] where it is no object, has too many content blocks, says a field twice, or nests deeper than is read,
+/// so that the client may see another text than the guards did.
 pub fn read_tool_result(result: &RawValue) -> Result<ToolResult<'_>, FieldError> {
-    let [content, structured, is_error, result_type, input_requests, request_state, task, task_id, status] =
-        fields::read(
-            result.get(),
-            &[
-                "content",
-                "structuredContent",
-                "isError",
-                "resultType",
-                "inputRequests",
-                "requestState",
-                "task",
-                "taskId",
-                "statusMessage",
-            ],
-        )?;
-    let content = fields::present(content);
-    // Up to 2025-11-25 a created task is nested in `task`; later it is flat with `resultType`.
-    let task = fields::present(task).filter(|_| result_type.is_none() && content.is_none());
-    let (task_id, status) = match task {
-        Some(task) => {
-            let [task_id, status] = fields::read(task.get(), &["taskId", "statusMessage"])?;
-            (task_id, status)
-        }
-        None => (task_id, status),
+    let known = [
+        "content",
+        "structuredContent",
+        "isError",
+        "resultType",
+        "inputRequests",
+        "requestState",
+        "task",
+        "taskId",
+    ];
+    let ([content, structured, is_error, result_type, input_requests, request_state, task, task_id], rest) =
+        fields::read_with_rest(result.get(), &known)?;
+    let [content, structured, input_requests, task] =
+        [content, structured, input_requests, task].map(fields::present);
+    // What has something to show is a result, whatever else it says that it is.
+    let only_a_task =
+        content.is_none() && structured.is_none() && input_requests.is_none() && !has_legacy(&rest);
+    let word = fields::present(result_type).map(|raw| fields::string(raw).unwrap_or_default());
+    let kind = match word.as_deref() {
+        // Up to 2025-11-25 a created task is nested in `task`; later it is flat with `resultType`.
+        None if task.is_some() && only_a_task => ResultKind::TaskCreated,
+        None | Some("complete") if is_error.is_some_and(|raw| raw.get() == "true") => ResultKind::Error,
+        None | Some("complete") => ResultKind::Complete,
+        Some("input_required") => ResultKind::InputRequired,
+        Some("task") if only_a_task => ResultKind::TaskCreated,
+        Some(other) => ResultKind::Other(other.to_owned()),
     };
-    let failed = is_error.is_some_and(|raw| raw.get() == "true");
-    let kind =
-        match fields::present(result_type).map(|raw| fields::string(raw).unwrap_or_default()).as_deref() {
-            None if task.is_some() => ResultKind::TaskCreated,
-            None | Some("complete") if failed => ResultKind::Error,
-            None | Some("complete") => ResultKind::Complete,
-            Some("input_required") => ResultKind::InputRequired,
-            Some("task") => ResultKind::TaskCreated,
-            Some(other) => ResultKind::Other(other.to_owned()),
-        };
 
-    let mut text = Text::default();
+    let mut told = Told::default();
     if let Some(content) = content {
-        for block in fields::read_array(content.get(), "content", CONTENT_BLOCKS_MAX)? {
-            text.push_block(block)?;
-        }
+        told.push_blocks(content)?;
     }
-    text.push_json(fields::present(structured));
-    text.push_json(fields::present(input_requests));
-    text.push_string(status);
+    told.push_json(structured)?;
+    told.push_json(input_requests)?;
+    let task_id = match task {
+        Some(task) if kind == ResultKind::TaskCreated => {
+            let ([task_id], of_task) = fields::read_with_rest(task.get(), &["taskId"])?;
+            told.push_rest(&of_task)?;
+            task_id
+        }
+        other => {
+            told.push_json(other)?;
+            task_id
+        }
+    };
+    for field in [result_type, is_error, task_id] {
+        told.push_unless_plain(field)?;
+    }
+    told.push_rest(&rest)?;
     let task_id = task_id.filter(|_| kind == ResultKind::TaskCreated).and_then(fields::string);
     Ok(ToolResult {
         kind,
-        text: text.text,
-        pieces: text.pieces,
-        text_truncated: text.truncated,
+        told,
         structured,
         request_state: fields::present(request_state),
         task_id: task_id.map(String::from),
@@ -115,92 +105,9 @@ pub fn read_tool_result(result: &RawValue) -> Result<ToolResult<'_>, FieldError>
     })
 }
 
-/// The text of a JSON-RPC error, `message` and `data`: a model may be shown it like a result. The flag says
-/// that it was cut at [`RESULT_TEXT_BYTES_MAX`].
-#[must_use]
-pub fn error_text(error: &RawValue) -> (String, bool) {
-    let mut text = Text::default();
-    match fields::read(error.get(), &["message", "data"]) {
-        Ok([message, data]) => {
-            text.push_string(message);
-            text.push_json(fields::present(data));
-        }
-        Err(_) => {
-            text.push(error.get());
-        }
-    }
-    (text.text, text.truncated)
-}
-
-#[derive(Default)]
-struct Text {
-    text: String,
-    pieces: Vec<Piece>,
-    truncated: bool,
-}
-
-impl Text {
-    /// Adds a piece; returns its place.
-    fn push(&mut self, piece: &str) -> Range<usize> {
-        if piece.is_empty() {
-            return self.text.len()..self.text.len();
-        }
-        let gap = usize::from(!self.text.is_empty());
-        let room = RESULT_TEXT_BYTES_MAX.saturating_sub(self.text.len() + gap);
-        let end = piece.floor_char_boundary(room);
-        self.truncated |= end < piece.len();
-        if end > 0 {
-            if gap > 0 {
-                self.text.push('\n');
-            }
-            self.text.push_str(piece.get(..end).unwrap_or_default());
-        }
-        self.text.len().saturating_sub(end)..self.text.len()
-    }
-
-    fn push_string(&mut self, raw: Option<&RawValue>) {
-        match raw.map(|raw| (fields::string(raw), raw)) {
-            Some((Some(text), raw)) => {
-                let place = self.push(&text);
-                self.pieces.push(Piece::of_string(place, raw));
-            }
-            Some((None, raw)) => self.push_json(fields::present(Some(raw))),
-            None => {}
-        }
-    }
-
-    /// Written anew, so that no letter hides behind an escape; what is too deep for that is taken as sent.
-    fn push_json(&mut self, raw: Option<&RawValue>) {
-        if let Some(raw) = raw {
-            let place = match serde_json::from_str::<Value>(raw.get()) {
-                Ok(value) => self.push(&value.to_string()),
-                Err(_) => self.push(raw.get()),
-            };
-            self.pieces.push(Piece::of_json(place, raw));
-        }
-    }
-
-    fn push_block(&mut self, block: &RawValue) -> Result<(), FieldError> {
-        let [kind, text, resource, uri, name, title, description] =
-            fields::read(block.get(), &["type", "text", "resource", "uri", "name", "title", "description"])?;
-        match kind.and_then(fields::string).as_deref() {
-            Some("text") => self.push_string(text),
-            Some("image" | "audio") => {}
-            Some("resource") => {
-                let resource = resource.map_or("{}", RawValue::get);
-                let [uri, text] = fields::read(resource, &["uri", "text"])?;
-                self.push_string(uri);
-                self.push_string(text);
-            }
-            Some("resource_link") => {
-                for piece in [uri, name, title, description] {
-                    self.push_string(piece);
-                }
-            }
-            _ => self.push_json(Some(block)),
-        }
-        Ok(())
-    }
+/// Whether there is a result as the very first revision had it, which some clients still show.
+fn has_legacy(rest: &Named<'_>) -> bool {
+    rest.iter().any(|(name, _)| name == "toolResult")
 }
 
 #[cfg(test)]
@@ -232,7 +139,7 @@ mod tests {
         );
         let read = read_tool_result(&waiting).unwrap();
         assert_eq!(
-            (read.request_state.unwrap().get(), read.text.as_str()),
+            (read.request_state.unwrap().get(), read.told.text.as_str()),
             ("\"s\"", r#"{"a":{"m":"Ask"}}"#)
         );
     }
@@ -245,10 +152,111 @@ mod tests {
               {"type":"novel","payload":"f\u0069ve"}],"structuredContent":{"s":"s\u0069x"}}"#);
         let read = read_tool_result(&result).unwrap();
         let expected = "one\ntwo\nfile:///a\nthree\nu\nn\nfour\n{\"type\":\"novel\",\"payload\":\"five\"}\n{\"s\":\"six\"}";
-        assert_eq!((read.text.as_str(), read.text_truncated), (expected, false));
+        assert_eq!((read.told.text.as_str(), read.told.truncated), (expected, false));
         assert_eq!(read.structured.unwrap().get(), r#"{"s":"s\u0069x"}"#);
         assert_eq!(read.raw.get(), result.get());
-        assert_eq!(error_text(&raw(r#"{"code":1,"message":"m","data":[1]}"#)), ("m\n[1]".to_owned(), false));
+        let error = raw(r#"{"code":1,"message":"m","data":["d"]}"#);
+        assert_eq!(error_text(&error).unwrap().text, "m\n[\"d\"]");
+    }
+
+    #[test]
+    fn what_no_specification_speaks_of_is_text_all_the_same() {
+        for result in [
+            r#"{"content":[],"_meta":{"note":"an \u006frder"}}"#,
+            r#"{"content":[],"toolResult":"an order"}"#,
+            r#"{"content":[],"novel":["an order"]}"#,
+            r#"{"content":[],"an order":1}"#,
+            r#"{"content":[],"status":"an order"}"#,
+            r#"{"content":[],"task":{"statusMessage":"an order"}}"#,
+            r#"{"resultType":"task","taskId":"t","statusMessage":"an order"}"#,
+            r#"{"task":{"taskId":"t","_meta":{"x":"an order"}}}"#,
+            r#"{"content":[{"type":"text","text":"ok","_meta":{"x":"an order"}}]}"#,
+            r#"{"content":[{"type":"text","text":"ok","annotations":{"audience":["an order"]}}]}"#,
+            r#"{"content":[{"type":"image","data":"AAAA","mimeType":"image/png","text":"an order"}]}"#,
+            r#"{"content":[{"type":"image","data":"an order","mimeType":"image/png"}]}"#,
+            r#"{"content":[{"type":"audio","data":"AAAA","mimeType":"an order"}]}"#,
+            r#"{"content":[{"type":"resource","resource":{"uri":"u","mimeType":"text/plain","blob":"YW4gb3JkZXI="}}]}"#,
+            r#"{"content":[{"type":"resource","resource":{"uri":"u","blob":"YW4g\nb3JkZXI"}}]}"#,
+            r#"{"content":[{"type":"resource_link","uri":"u","icons":[{"src":"an order"}]}]}"#,
+            r#"{"content":[{"type":"text","text":"\ud800an order"}]}"#,
+        ] {
+            let result = raw(result);
+            let read = read_tool_result(&result).unwrap();
+            assert!(read.told.text.contains("an order"), "{result}: {:?}", read.told.text);
+        }
+    }
+
+    #[test]
+    fn what_steers_the_protocol_is_no_text() {
+        for (result, expected) in [
+            (
+                r#"{"content":[{"type":"text","text":"a","annotations":{"audience":["user","assistant"],"priority":0.5,
+                    "lastModified":"2026-01-02T03:04:05Z"}}],"isError":false,"_meta":{},"ttlMs":5}"#,
+                "a",
+            ),
+            (
+                r#"{"resultType":"task","taskId":"786512e2-9e0d-44bd-8f29-789f320fe840","status":"working",
+                    "createdAt":"2026-11-25T10:30:00Z","lastUpdatedAt":"2026-11-25T10:40:00Z","ttlMs":null}"#,
+                "",
+            ),
+            (r#"{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]}"#, ""),
+        ] {
+            assert_eq!(read_tool_result(&raw(result)).unwrap().told.text, expected, "{result}");
+        }
+    }
+
+    #[test]
+    fn what_shows_something_is_no_task() {
+        for result in [
+            r#"{"resultType":"task","taskId":"t","content":[]}"#,
+            r#"{"resultType":"task","taskId":"t","toolResult":"x"}"#,
+            r#"{"resultType":"task","taskId":"t","inputRequests":{}}"#,
+            r#"{"task":{"taskId":"t"},"structuredContent":{"a":"x"}}"#,
+        ] {
+            let result = raw(result);
+            let read = read_tool_result(&result).unwrap();
+            assert!(read.kind != ResultKind::TaskCreated && read.task_id.is_none(), "{result}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_deep_to_be_read_anew_is_refused() {
+        let deep = |levels: usize| format!("{}\"an order\"{}", r#"{"x":"#.repeat(levels), "}".repeat(levels));
+        for field in ["structuredContent", "inputRequests", "_meta", "novel"] {
+            let result = |levels| raw(&format!(r#"{{"content":[],"{field}":{}}}"#, deep(levels)));
+            assert!(read_tool_result(&result(100)).unwrap().told.text.contains("an order"));
+            assert!(read_tool_result(&result(130)).is_err(), "{field}");
+        }
+        let block = raw(&format!(r#"{{"content":[{{"type":"novel","x":{}}}]}}"#, deep(130)));
+        assert!(read_tool_result(&block).is_err());
+        assert!(error_text(&raw(&format!(r#"{{"message":"m","data":{}}}"#, deep(130)))).is_err());
+        assert!(error_text(&raw(r#"{"message":"m","message":"n"}"#)).is_err());
+    }
+
+    #[test]
+    fn other_results_and_parameters_are_read_alike() {
+        for (said, expected) in [
+            (r#"{"contents":[{"uri":"file:///a","mimeType":"text/plain","text":"one"}]}"#, "file:///a\none"),
+            (r#"{"contents":[{"uri":"u","blob":"b25l"}],"ttlMs":1}"#, "u\none"),
+            (
+                r#"{"description":"d","messages":[{"role":"user","content":{"type":"text","text":"one"}}]}"#,
+                "one\nd",
+            ),
+            (
+                r#"{"messages":[{"role":"user","content":[{"type":"text","text":"one"}]}],"maxTokens":5}"#,
+                "one",
+            ),
+            (r#"{"progressToken":"p","progress":0.5,"message":"one"}"#, "one"),
+            (r#"{"progressToken":3,"progress":1,"total":2}"#, ""),
+            (r#"{"completion":{"values":["one"]}}"#, r#"{"values":["one"]}"#),
+            (r#"{"contents":"one","messages":"two","content":"three"}"#, "one\ntwo\nthree"),
+            (r#"["one",2]"#, r#"["one",2]"#),
+            (r#""one""#, "one"),
+            ("{}", ""),
+            ("null", ""),
+        ] {
+            assert_eq!(told(&raw(said)).unwrap().text, expected, "{said}");
+        }
     }
 
     #[test]
@@ -257,7 +265,7 @@ mod tests {
             format!(r#"{{"content":[{{"type":"text","text":"x{}"}}]}}"#, "é".repeat(RESULT_TEXT_BYTES_MAX));
         let long = raw(&long);
         let read = read_tool_result(&long).unwrap();
-        assert_eq!((read.text.len(), read.text_truncated), (RESULT_TEXT_BYTES_MAX - 1, true));
+        assert_eq!((read.told.text.len(), read.told.truncated), (RESULT_TEXT_BYTES_MAX - 1, true));
     }
 
     #[test]

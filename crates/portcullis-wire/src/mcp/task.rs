@@ -7,7 +7,8 @@
 
 use crate::fields::{self, FieldError};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
+
+use super::text::Told;
 
 /// Longest name of a task, in bytes.
 pub const TASK_ID_BYTES_MAX: usize = 1024;
@@ -43,23 +44,26 @@ pub struct TaskState<'a> {
     pub result: Option<&'a RawValue>,
     /// The error that the call ended with.
     pub error: Option<&'a RawValue>,
-    /// What the server says about the status; what is no string, as sent.
-    pub status_message: Option<Cow<'a, str>>,
+    /// What the server says besides: of the status, and in metadata.
+    pub told: Told,
 }
 
 /// Reads the state of a task.
 ///
 /// # Errors
-/// [`FieldError`] where it is no object or says one of these fields twice.
+/// [`FieldError`] where it is no object, says one of these fields twice, or cannot be read with certainty.
 pub fn read_task_state(answer: &RawValue) -> Result<TaskState<'_>, FieldError> {
-    let [status, result, error, status_message] =
-        fields::read(answer.get(), &["status", "result", "error", "statusMessage"])?;
+    let ([status, result, error], rest) =
+        fields::read_with_rest(answer.get(), &["status", "result", "error"])?;
+    let mut told = Told::default();
+    told.push_unless_plain(status)?;
+    told.push_rest(&rest)?;
+    let status = status.map(|status| fields::lossy_string(status).unwrap_or_default());
     Ok(TaskState {
-        failed: status.and_then(fields::string).as_deref() == Some("failed"),
+        failed: status.as_deref() == Some("failed"),
         result: fields::present(result),
         error: fields::present(error),
-        status_message: fields::present(status_message)
-            .map(|raw| fields::string(raw).unwrap_or(Cow::Borrowed(raw.get()))),
+        told,
     })
 }
 
@@ -95,7 +99,7 @@ mod tests {
         let answer = raw(r#"{"status":"f\u0061iled","error":{"code":1},"result":null,"statusMessage":"m"}"#);
         let state = read_task_state(&answer).unwrap();
         assert!(state.failed && state.result.is_none() && state.error.is_some());
-        assert_eq!(state.status_message.as_deref(), Some("m"));
+        assert_eq!(state.told.text, "m");
         for answer in [r#"{"result":{},"re\u017fult":{}}"#, r#"{"status":"failed","Status":"working"}"#, "[]"]
         {
             assert!(read_task_state(&raw(answer)).is_err(), "{answer}");

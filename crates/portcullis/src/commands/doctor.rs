@@ -1,5 +1,6 @@
 //! `portcullis doctor`: is everything as it should be, and what to do where it is not.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -102,6 +103,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let (check, digest) = bundle(args, Some(&home));
             tell(check)?;
             tell(daemon(&home, digest)?)?;
+            tell(tools(&home))?;
             let (store, last) = store(&home);
             store.into_iter().try_for_each(&mut tell)?;
             tell(log(&home))?;
@@ -261,6 +263,29 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
             count(usize::try_from(health.runs_live).unwrap_or(usize::MAX), "live run", "live runs"),
         )
     })
+}
+
+/// Tools that changed since a person accepted them, which no agent sees.
+fn tools(home: &Home) -> Check {
+    let changed = match portcullis_gateway::daemon::changed_tools(home) {
+        Ok(changed) => changed,
+        Err(error) => return Check::new("tools", Health::Fail, error),
+    };
+    if changed.is_empty() {
+        return Check::new("tools", Health::Ok, "none changed since it was accepted");
+    }
+    let mut servers: BTreeMap<&str, usize> = BTreeMap::new();
+    for change in &changed {
+        *servers.entry(&change.server).or_default() += 1;
+    }
+    let of = |(server, tools): (&&str, &usize)| {
+        format!("{} of `{}`", count(*tools, "tool", "tools"), clean_line(server))
+    };
+    let shown: Vec<String> = servers.iter().take(PROBLEMS_SHOWN_MAX).map(of).collect();
+    let detail =
+        format!("hidden and held, because they are not as a person accepted them: {}", shown.join(", "));
+    Check::new("tools", Health::Warn, detail)
+        .remedy("`portcullis tools changed` shows and accepts the changes")
 }
 
 /// The store, and when its last event happened.

@@ -2,8 +2,8 @@
 
 mod explain;
 
-use portcullis_core::id::Digest;
-use portcullis_gateway::api::{AcceptTool, ChangedTool, ToolWords};
+use portcullis_gateway::api::{AcceptTool, AcceptTools, AcceptedTool, ChangedTool, ChangedTools, ToolWords};
+use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use crate::cli::Global;
@@ -17,10 +17,11 @@ Examples:
   portcullis tools list
   portcullis tools explain send_email --arguments '{\"recipient\": \"ann@corp.example\"}'
   portcullis tools changed
-  portcullis tools accept read_file --digest 9f2b…
+  portcullis tools accept read_file --digest 9f2b41c07d3e
 
 A server can describe its tools anew at any time. What it listed first stands accepted; a tool that changed since is
-kept from the agent, and its calls are held, until a person accepts the change.";
+kept from the agent, and its calls are held, until a person accepts the change. An upgrade of a server changes many
+tools at once: `tools changed` shows them all, and how to accept the whole list.";
 
 /// See the registry and how arguments are read; what servers changed about their tools, and accept it
 #[derive(Debug, clap::Args)]
@@ -43,19 +44,23 @@ enum Command {
     /// Show the tools that changed since they were accepted; exits with 1 if there are any
     #[command(after_help = "Examples:\n  portcullis tools changed\n  portcullis tools changed --json")]
     Changed,
-    /// Accept a tool as its server describes it now
+    /// Accept a tool as its server describes it now, or all that `tools changed` shows
     #[command(
-        after_help = "Example:\n  portcullis tools accept read_file --server \"npx -y @modelcontextprotocol/server-filesystem /data\""
+        after_help = "Examples:\n  portcullis tools accept read_file --server \"npx -y @modelcontextprotocol/server-filesystem /data\"\n  portcullis tools accept --all --digest 9f2b41c07d3e"
     )]
     Accept {
         /// Name of the tool
-        tool: String,
+        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        tool: Option<String>,
+        /// Accept every change of the list that you read, which --digest names
+        #[arg(long, requires = "digest", conflicts_with = "server")]
+        all: bool,
         /// The command that starts its server, where several changed a tool of that name
         #[arg(long, value_name = "COMMAND")]
         server: Option<String>,
-        /// Digest of the change that you read: if the tool changed again since, nothing is accepted
-        #[arg(long, value_name = "HEX")]
-        digest: Option<Digest>,
+        /// What you read, as `tools changed` names it: if it changed again since, nothing is accepted
+        #[arg(long, value_name = "HEX", value_parser = digits)]
+        digest: Option<String>,
     },
 }
 
@@ -75,19 +80,21 @@ fn changes(command: &Command, global: &Global) -> Result<u8, Failure> {
         Command::Changed => {
             let changed = daemon.ask(|client| client.changed_tools())?;
             show(&mut out, &changed, global)?;
-            if changed.is_empty() { exit::YES } else { exit::NO }
+            if changed.changed.is_empty() { exit::YES } else { exit::NO }
         }
-        Command::Accept { tool, server, digest } => {
-            let accept = AcceptTool { tool: tool.clone(), server: server.clone(), digest: *digest };
-            let accepted = daemon.ask(|client| client.accept_tool(&accept))?;
-            if global.json {
-                out.json(&accepted)?;
-            } else {
-                let good = out::GOOD;
-                let runs = out::count(accepted.runs, "live run was told", "live runs were told");
-                out.line(format_args!("{good}accepted{good:#}  {}  {runs}", clean_line(&accepted.tool)))?;
-            }
+        Command::Accept { tool: Some(tool), server, digest, .. } => {
+            let accept = AcceptTool { tool: tool.clone(), server: server.clone(), digest: digest.clone() };
+            accepted(&mut out, &daemon.ask(|client| client.accept_tool(&accept))?, global)?;
             exit::YES
+        }
+        Command::Accept { tool: None, digest, .. } => {
+            let accept = AcceptTools { digest: digest.clone().unwrap_or_default() };
+            let all = daemon.ask(|client| client.accept_tools(&accept))?.accepted;
+            all.iter().try_for_each(|one| accepted(&mut out, one, global))?;
+            if all.is_empty() && !global.json {
+                out.line(format_args!("none of the changes can be accepted, because none can be read"))?;
+            }
+            if all.is_empty() { exit::NO } else { exit::YES }
         }
         // These need no daemon.
         Command::List(_) | Command::Explain(_) => exit::YES,
@@ -96,40 +103,93 @@ fn changes(command: &Command, global: &Global) -> Result<u8, Failure> {
     Ok(code)
 }
 
-fn show(out: &mut Out, changed: &[ChangedTool], global: &Global) -> Result<(), Failure> {
-    if global.json {
-        return changed.iter().try_for_each(|change| out.json(change));
+/// A digest, or the start of one.
+fn digits(text: &str) -> Result<String, String> {
+    let hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if hex && (12..=64).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err("give the 12 to 64 lower-case hex digits that `portcullis tools changed` shows".to_owned())
     }
-    if changed.is_empty() {
+}
+
+fn accepted(out: &mut Out, accepted: &AcceptedTool, global: &Global) -> Result<(), Failure> {
+    if global.json {
+        return out.json(accepted);
+    }
+    let good = out::GOOD;
+    let runs = out::count(accepted.runs, "live run was told", "live runs were told");
+    out.line(format_args!("{good}accepted{good:#}  {}  {runs}", clean_line(&accepted.tool)))
+}
+
+fn show(out: &mut Out, list: &ChangedTools, global: &Global) -> Result<(), Failure> {
+    if global.json {
+        return list.changed.iter().try_for_each(|change| out.json(change));
+    }
+    if list.changed.is_empty() {
         return out.line(format_args!("no tool changed since it was accepted"));
     }
     let strong = out::STRONG;
-    for change in changed {
+    for change in &list.changed {
         out.line(format_args!(
             "{strong}{}{strong:#}  of {}",
             clean_line(&change.tool),
             clean_line(&change.server)
         ))?;
-        let (before, after) = (text(&change.accepted), text(&change.offered));
-        for line in TextDiff::from_lines(&before, &after).iter_all_changes() {
-            let (sign, style) = match line.tag() {
-                ChangeTag::Delete => ('-', out::BAD),
-                ChangeTag::Insert => ('+', out::GOOD),
-                ChangeTag::Equal => (' ', out::FAINT),
-            };
-            let line = line.value().trim_end_matches('\n');
-            out.line(format_args!("  {style}{sign} {}{style:#}", clean(line)))?;
+        if let Some(why) = &change.unreadable {
+            let bad = out::BAD;
+            out.line(format_args!("  {bad}cannot be read{bad:#}: {}", clean_line(why)))?;
+            out.line(format_args!("  It stays hidden until its server lists it otherwise."))?;
+            continue;
         }
+        difference(out, change)?;
         out.line(format_args!(
             "  accept: portcullis tools accept {} --digest {}",
-            clean_line(&change.tool),
-            change.digest
+            word(&change.tool),
+            change.short
         ))?;
+    }
+    if list.changed.len() > 1 {
+        out.line(format_args!("accept all of them: portcullis tools accept --all --digest {}", list.short))?;
+    }
+    Ok(())
+}
+
+/// A name as a word of a shell command; a placeholder where it would need more than quotes.
+fn word(name: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./:@".contains(&byte);
+    match name {
+        name if !name.is_empty() && !name.starts_with('-') && name.bytes().all(plain) => name.to_owned(),
+        name if name.chars().all(|letter| !letter.is_control() && letter != '\'')
+            && !name.starts_with('-') =>
+        {
+            format!("'{}'", clean_line(name))
+        }
+        _ => "NAME".to_owned(),
+    }
+}
+
+fn difference(out: &mut Out, change: &ChangedTool) -> Result<(), Failure> {
+    let (before, after) = (text(&change.accepted), text(&change.offered));
+    for line in TextDiff::from_lines(&before, &after).iter_all_changes() {
+        let (sign, style) = match line.tag() {
+            ChangeTag::Delete => ('-', out::BAD),
+            ChangeTag::Insert => ('+', out::GOOD),
+            ChangeTag::Equal => (' ', out::FAINT),
+        };
+        let line = line.value().trim_end_matches('\n');
+        out.line(format_args!("  {style}{sign} {}{style:#}", clean(line)))?;
     }
     Ok(())
 }
 
 /// A tool as text, for comparing line by line.
 fn text(words: &ToolWords) -> String {
-    format!("{}\n{:#}\n", words.description, words.input_schema)
+    let rest = words.rest.as_ref().and_then(Value::as_object).filter(|rest| !rest.is_empty());
+    let rest = rest.map(|rest| format!("{:#}\n", Value::Object(rest.clone()))).unwrap_or_default();
+    let schema = match &words.input_schema {
+        Value::Null => String::new(),
+        schema => format!("{schema:#}\n"),
+    };
+    format!("{}\n{schema}{rest}", words.description)
 }

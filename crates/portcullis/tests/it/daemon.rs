@@ -8,10 +8,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use portcullis_core::id::Digest;
 use portcullis_core::principal::CredentialKind;
-use portcullis_gateway::api::{OpenRun, ProposeAction, ReportTools, ReportedTool};
+use portcullis_gateway::api::{
+    OpenRun, ProposeAction, ReportTold, ReportTools, ReportedTool, UnreadableTool,
+};
 use portcullis_gateway::client::{Client, Run, StartOptions};
 use portcullis_gateway::home::Home;
+use portcullis_session::engine::Reach;
 use serde_json::{Value, json};
 
 use crate::command::{Ran, portcullis};
@@ -72,10 +76,15 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// Opens a run as an agent.
 async fn open(state: &State) -> Run {
+    open_before(state, None).await
+}
+
+/// A run of a surface that stands before a server.
+async fn open_before(state: &State, server: Option<String>) -> Run {
     let home = Home::at(&state.home()).unwrap();
     let program = Some(PathBuf::from(env!("CARGO_BIN_EXE_portcullis")));
     let start = StartOptions { program, ..StartOptions::default() };
-    let open = OpenRun { surface: "test".into(), ..OpenRun::default() };
+    let open = OpenRun { surface: "test".into(), server, ..OpenRun::default() };
     Run::open(&home, start, open).await.unwrap()
 }
 
@@ -136,6 +145,11 @@ fn a_held_call_is_listed_shown_granted_and_recorded() {
     assert!(state.run(&["runs", "halt", &id, "--note", "enough"]).stdout.starts_with("halted  "));
     assert_eq!(state.run(&["runs", "show", &id, "--json"]).json()[0]["phase"], "halted");
     assert!(state.run(&["runs", "resume", &id]).stdout.starts_with("running  "));
+    // What a server says beside results is part of the record, and judged again with it.
+    let of_server = ProposeAction { server: Some("vault --mcp".into()), ..proposal("read_keys") };
+    assert!(!runtime.block_on(run.propose(&of_server)).unwrap().permit);
+    let told = ReportTold { server: "vault --mcp".into(), content: "half way".into(), reach: Reach::Replace };
+    assert!(runtime.block_on(run.told(&told)).unwrap().enforced.proceeds());
     runtime.block_on(run.close()).unwrap();
     // The run is held by a connection, too.
     drop(run);
@@ -160,10 +174,12 @@ fn listing(description: &str) -> ReportTools {
         name: "rotate_keys".into(),
         description: description.into(),
         input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+        rest: Some(json!({})),
         read_only_hint: None,
         destructive_hint: None,
     };
-    ReportTools { server: "vault".into(), command: Some("vault --mcp".into()), tools: vec![tool] }
+    let tools = vec![tool];
+    ReportTools { server: "vault".into(), command: Some("vault --mcp".into()), tools, unreadable: Vec::new() }
 }
 
 #[test]
@@ -196,12 +212,71 @@ fn a_tool_that_changed_between_two_listings_is_hidden_held_shown_and_accepted() 
     assert_eq!(refused.code, 1, "{}", refused.stderr);
     assert!(refused.stderr.contains("changed again since it was shown"), "{}", refused.stderr);
 
+    // In a later run the calls are held before anything is listed, and the doctor says so.
+    let server = Some("vault --mcp".to_owned());
+    let later = runtime.block_on(open_before(&state, server.clone()));
+    assert!(rules(&later).contains(&"registry/changed-tool".to_owned()));
+    let other = runtime.block_on(open_before(&state, Some("another".into())));
+    assert!(!rules(&other).contains(&"registry/changed-tool".to_owned()));
+    let doctor = state.run(&["doctor"]).stdout;
+    assert!(doctor.contains("1 tool of `vault --mcp`"), "{doctor}");
+
+    // Another server, or another surface, says nothing of this one's tool.
+    for command in [Some("another".to_owned()), None] {
+        let honest = ReportTools { server: "vault".into(), command, ..listing("Rotates keys.") };
+        assert!(runtime.block_on(later.tools(&honest)).unwrap().disabled.is_empty());
+        let of_vault = ProposeAction { server: server.clone(), ..proposal("rotate_keys") };
+        let answer = runtime.block_on(later.propose(&of_vault)).unwrap();
+        assert!(answer.findings.iter().any(|finding| finding.rule == "registry/changed-tool"));
+    }
+
     let [change] = state.run(&["tools", "changed", "--json"]).json().try_into().unwrap();
     let digest = change["digest"].as_str().unwrap().to_owned();
     let accepted = state.run(&["tools", "accept", "rotate_keys", "--digest", &digest]);
-    assert_eq!(accepted.stdout, "accepted  rotate_keys  1 live run was told\n", "{}", accepted.stderr);
+    assert_eq!(accepted.stdout, "accepted  rotate_keys  2 live runs were told\n", "{}", accepted.stderr);
     assert!(!rules(&second).contains(&"registry/changed-tool".to_owned()));
     assert!(runtime.block_on(second.tools(&poisoned)).unwrap().disabled.is_empty());
+}
+
+#[test]
+fn the_changes_of_an_upgrade_are_accepted_as_the_list_that_was_shown() {
+    let state = State::new();
+    let runtime = runtime();
+    let run = runtime.block_on(open(&state));
+    let listed = |words: &str| {
+        let mut listing = listing(words);
+        let tool = listing.tools[0].clone();
+        listing
+            .tools
+            .extend((0..3).map(|number| ReportedTool { name: format!("tool_{number}"), ..tool.clone() }));
+        let unreadable = UnreadableTool {
+            name: "odd\nname".into(),
+            digest: Digest::from_bytes([1; 32]),
+            why: "field `title` occurs twice".into(),
+        };
+        ReportTools { unreadable: vec![unreadable], ..listing }
+    };
+    runtime.block_on(run.tools(&ReportTools { unreadable: Vec::new(), ..listed("old") })).unwrap();
+    let answer = runtime.block_on(run.tools(&listed("new"))).unwrap();
+    assert_eq!((answer.disabled.len(), answer.changed.len()), (4, 5));
+    let shown = state.run(&["tools", "changed"]).stdout;
+    assert!(shown.contains("cannot be read: field `title` occurs twice"), "{shown}");
+    let digest = shown.trim_end().rsplit(' ').next().unwrap().to_owned();
+    assert_eq!(digest.len(), 12, "{shown}");
+    runtime.block_on(run.tools(&listed("newer"))).unwrap();
+    let stale = state.run(&["tools", "accept", "--all", "--digest", &digest]);
+    assert_eq!(stale.code, 1, "{}", stale.stderr);
+    assert!(stale.stderr.contains("not those of the list that was shown"), "{}", stale.stderr);
+    let shown = state.run(&["tools", "changed"]).stdout;
+    let digest = shown.trim_end().rsplit(' ').next().unwrap();
+    let accepted = state.run(&["tools", "accept", "--all", "--digest", digest]);
+    assert_eq!((accepted.code, accepted.stdout.lines().count()), (0, 4), "{}", accepted.stderr);
+    let answer =
+        runtime.block_on(run.tools(&ReportTools { unreadable: Vec::new(), ..listed("newer") })).unwrap();
+    assert!(answer.disabled.is_empty());
+    for mistake in [&["--all"][..], &["x", "--all", "--digest", digest], &["x", "--digest", "12"], &[]] {
+        assert_eq!(state.run(&[&["tools", "accept"], mistake].concat()).code, 64, "{mistake:?}");
+    }
 }
 
 #[test]

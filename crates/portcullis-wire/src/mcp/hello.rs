@@ -1,0 +1,85 @@
+//! How a server introduces itself: the results of `initialize` and `server/discover`.
+
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+use crate::fields::{self, FieldError};
+use crate::jsonrpc;
+
+/// What a server says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hello<'a> {
+    /// Its name.
+    pub server: Option<Cow<'a, str>>,
+    /// The protocol revision of the session.
+    pub version: Option<Cow<'a, str>>,
+    /// How a model should use it: clients put that into their prompts. Empty where it says nothing.
+    pub instructions: Cow<'a, str>,
+}
+
+/// Reads how a server introduces itself.
+///
+/// # Errors
+/// [`FieldError`] where it is no object, says a field twice, or its instructions are no text.
+pub fn read_hello(result: &RawValue) -> Result<Hello<'_>, FieldError> {
+    let [server, version, instructions] =
+        fields::read(result.get(), &["serverInfo", "protocolVersion", "instructions"])?;
+    let server = match fields::present(server) {
+        Some(server) => {
+            let [name] = fields::read(server.get(), &["name"])?;
+            name
+        }
+        None => None,
+    };
+    let instructions = match fields::present(instructions) {
+        None => Cow::Borrowed(""),
+        Some(raw) => fields::string(raw)
+            .ok_or_else(|| FieldError::Json("field `instructions` must be a string".to_owned()))?,
+    };
+    Ok(Hello {
+        server: server.and_then(fields::string),
+        version: version.and_then(fields::string),
+        instructions,
+    })
+}
+
+/// The same response with empty instructions; all other bytes stay. None where it has none.
+#[must_use]
+pub fn without_instructions(line: &[u8]) -> Option<Vec<u8>> {
+    let text = jsonrpc::check(line).ok()?;
+    let [result] = fields::read(text, &["result"]).ok()?;
+    let [instructions] = fields::read(result?.get(), &["instructions"]).ok()?;
+    let place = fields::span(text, instructions?)?;
+    Some([text.get(..place.start)?, "\"\"", text.get(place.end..)?].concat().into_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn a_server_introduces_itself() {
+        let result = raw(
+            r#"{"protocolVersion":"2025-11-25","serverInfo":{"name":"n\u0041"},"instructions":"Be \"x\"."}"#,
+        );
+        let hello = read_hello(&result).unwrap();
+        assert_eq!((hello.server.as_deref(), hello.version.as_deref()), (Some("nA"), Some("2025-11-25")));
+        assert_eq!(hello.instructions, "Be \"x\".");
+        assert_eq!(read_hello(&raw("{}")).unwrap(), Hello::default());
+        for result in [r#"{"instructions":"a","instructions":"b"}"#, r#"{"instructions":["a"]}"#, r#""a""#] {
+            assert!(read_hello(&raw(result)).is_err(), "{result}");
+        }
+    }
+
+    #[test]
+    fn instructions_are_taken_out_and_nothing_else() {
+        let line = br#"{"id":1.0, "result" :{"instructions": "do \"this\"" ,"x":1e5}}"#;
+        let without = br#"{"id":1.0, "result" :{"instructions": "" ,"x":1e5}}"#;
+        assert_eq!(without_instructions(line).as_deref(), Some(without.as_slice()));
+        assert_eq!(without_instructions(br#"{"result":{}}"#), None);
+    }
+}
