@@ -373,6 +373,9 @@ pub struct ApprovalInfo {
     pub policy: String,
     /// The tool.
     pub tool: String,
+    /// The command that starts its server, where the surface knows that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     /// Its arguments; none where they are not at hand.
     #[serde(default)]
     pub arguments: Option<Value>,

@@ -223,6 +223,7 @@ async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::
         principal: row.principal.clone(),
         policy,
         tool: request.proposed.tool.unwrap_or_default(),
+        server: request.proposed.server,
         arguments: request.arguments,
         continuation: request.continuation,
         directory: request.proposed.directory,
@@ -248,7 +249,7 @@ async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::
 fn shown(info: &api::ApprovalInfo) -> Digest {
     let all = json!({
         "approval": info.approval, "run": info.run, "action": info.action, "principal": info.principal,
-        "policy": info.policy, "tool": info.tool, "arguments": info.arguments, "continuation": info.continuation,
+        "policy": info.policy, "tool": info.tool, "server": info.server, "arguments": info.arguments, "continuation": info.continuation,
         "directory": info.directory, "planned": info.planned, "rule": info.rule, "reason": info.reason,
         "effects": info.effects, "digest": info.digest, "labels": info.labels,
     });

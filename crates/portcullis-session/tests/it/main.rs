@@ -236,8 +236,13 @@ async fn a_grant_holds_for_one_server_and_lapses_when_another_says_something() {
     };
     let grant = async |approval: Option<ApprovalId>| {
         let scope = GrantScope::Tool("unheard_of".into());
-        let answer =
-            Answer { decision: ApprovalDecision::Granted, scope, note: None, approver: "ann".into() };
+        let answer = Answer {
+            decision: ApprovalDecision::Granted,
+            scope,
+            note: None,
+            approver: "ann".into(),
+            shown: None,
+        };
         gate.answer(approval.unwrap(), opened.run.id(), answer).await.unwrap();
     };
     let (_, approval) = propose(of(Some("run mail"), 0)).await;

@@ -284,12 +284,12 @@ fn the_gates_own_tokens_and_keys_are_kept_from_every_record() {
         ] {
             for redacted in [redact(&text), redact_own(&text)] {
                 assert!(redacted.secrets > 0, "{text}");
-                assert!(!redacted.text.contains(&secret[20..]), "{text}: {}", redacted.text);
+                assert!(!redacted.text.contains(secret.get(20..).unwrap()), "{text}: {}", redacted.text);
             }
         }
         assert_eq!(find_with(OWN_AUTOMATON.as_ref(), &secret)[0].kind, kind);
         let slashes = secret.replace('/', "\\/");
-        assert!(!redact_own(&slashes).text.contains(&slashes[slashes.len() - 8..]), "{slashes}");
+        assert!(!redact_own(&slashes).text.contains(slashes.get(slashes.len() - 8..).unwrap()), "{slashes}");
     }
 }
 

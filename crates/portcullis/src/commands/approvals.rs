@@ -256,6 +256,7 @@ fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), F
         ("principal", approval.principal.clone()),
         ("policy", approval.policy.clone()),
         ("tool", approval.tool.clone()),
+        ("server", given(&approval.server)),
         ("arguments", arguments),
         ("answers", approval.continuation.as_ref().map(json).unwrap_or_default()),
         ("directory", given(&approval.directory)),
