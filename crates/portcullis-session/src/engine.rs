@@ -4,6 +4,7 @@
 //! changes until [`Engine::commit`] is given the batch back. In between the driver makes it durable. If that
 //! fails, the batch is dropped and the run stands where it stood.
 
+mod approvals;
 mod key;
 mod record;
 mod server;
@@ -16,24 +17,20 @@ use std::sync::Arc;
 use portcullis_core::action::{Action, Grant, Pending, Subject};
 use portcullis_core::bundle::{Bundle, PolicyRef};
 use portcullis_core::denial::Denial;
-use portcullis_core::event::{
-    Actor, ApprovalDecision, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed,
-};
+use portcullis_core::event::{Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::Context;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
-use portcullis_core::label::{Label, LabelSet};
-use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::memory::{LazyReading, Memory, Texts};
 use portcullis_core::pipeline::{Decision, Pipeline, reserved};
-use portcullis_core::state::{Approval, ApprovalState, RunState};
-use portcullis_core::time::Timestamp;
+use portcullis_core::state::RunState;
 use portcullis_core::verdict::Verdict;
 use serde_json::Value;
 
 pub use portcullis_trajectory::sources::Verification;
 
+pub use self::approvals::{Answer, AnswerError};
 pub use self::key::UNNAMED_CALL;
 use self::server::server_name;
 pub use self::texts::{Reach, TextJudgement, VERIFICATION};
@@ -96,22 +93,6 @@ pub struct Judgement {
     pub seq: u64,
 }
 
-/// A person's answer to an approval request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// Granted or refused.
-    pub decision: ApprovalDecision,
-    /// How far a grant reaches.
-    pub scope: GrantScope,
-    /// A note for the record.
-    pub note: Option<String>,
-    /// Who answers.
-    pub approver: String,
-    /// The run's labels as the person was shown them: a grant for a run that has seen more by now is not given. None
-    /// where nobody was shown anything, in rehearsals and cases.
-    pub shown: Option<LabelSet>,
-}
-
 /// Who tells what became of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Teller {
@@ -119,31 +100,6 @@ pub enum Teller {
     Surface,
     /// The gate, of its own knowledge.
     Gate,
-}
-
-/// Why an approval could not be answered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AnswerError {
-    /// No such approval in this run.
-    #[error("there is no approval {0} in this run")]
-    Unknown(ApprovalId),
-    /// It was answered before.
-    #[error("approval {0} was already decided")]
-    Decided(ApprovalId),
-    /// It waited for too long.
-    #[error("approval {0} lapsed before it was answered; the agent has to make the call again")]
-    Lapsed(ApprovalId),
-    /// The run went on between the look and the answer.
-    #[error("the run has read more since approval {0} was shown; look at it again, then answer")]
-    Changed(ApprovalId),
-    /// A tool scope that names another tool than the one that waits.
-    #[error("the grant names the tool `{named}`, but approval is asked for `{waiting}`")]
-    OtherTool {
-        /// In the scope.
-        named: String,
-        /// In the request.
-        waiting: String,
-    },
 }
 
 /// Where an action stands when it is judged.
@@ -170,6 +126,8 @@ pub struct Engine {
     memory: Option<Box<dyn Memory>>,
     /// Goes into digests of actions: see [`key`].
     key: Option<Digest>,
+    /// Calls that may wait for a person at once; none in rehearsals, where nobody is asked.
+    waiting_max: Option<usize>,
 }
 
 impl Engine {
@@ -177,7 +135,14 @@ impl Engine {
     /// [`Self::recall`].
     pub fn new(run: RunId, bundle: Arc<Bundle>, pipeline: Arc<Pipeline>) -> Self {
         let memory = pipeline.begin_memory();
-        Self { run, bundle, pipeline, state: RunState::new(), memory, key: None }
+        Self { run, bundle, pipeline, state: RunState::new(), memory, key: None, waiting_max: None }
+    }
+
+    /// Lets at most so many calls wait for a person at once.
+    #[must_use]
+    pub(crate) fn waiting_at_most(mut self, limit: usize) -> Self {
+        self.waiting_max = Some(limit);
+        self
     }
 
     /// Takes a stored event of the run into account, with those of its texts that are still there.
@@ -276,65 +241,6 @@ impl Engine {
         };
         let judgement = Judgement { seq: batch.seq(), ..judgement };
         (batch.finish(), judgement)
-    }
-
-    /// What became of the approval that this very call waits for, if it waits for one.
-    fn meet_approval(
-        &self,
-        batch: &mut BatchBuilder<'_>,
-        action: &Action,
-        bound_to: Digest,
-        call: Option<&String>,
-        sources: &dyn Sources,
-    ) -> Option<Judgement> {
-        let (id, approval) = self.state.approval_for(bound_to)?;
-        let open = self.state.open_action(approval.action)?;
-        // The retry is the same action: its id, its step.
-        let mut held = action.clone();
-        held.id = approval.action;
-        let call = call.filter(|call| open.call.as_ref() != Some(*call)).cloned();
-        let standing = Standing { step: open.step, cause: open.last_event, bound_to, call, ask: false };
-        match &approval.state {
-            ApprovalState::Pending => {
-                if self.has_lapsed(approval, batch.at()) {
-                    self.expire(batch, id, approval.action);
-                    return None;
-                }
-                let reading = self.reading(pending(batch, &held));
-                let decision = self.decide(batch, &held, None, &reading, sources).1;
-                Some(self.held(held, open.step, decision, id))
-            }
-            ApprovalState::Granted { .. } => {
-                let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
-                let Some(grant) = self.state.grant_for(&held, bound_to, batch.at(), ttl) else {
-                    self.expire(batch, id, approval.action);
-                    return None;
-                };
-                Some(self.judge(batch, held, standing, Some(grant), sources))
-            }
-            ApprovalState::Refused => Some(self.judge(batch, held, standing, None, sources)),
-            ApprovalState::Expired | ApprovalState::Claimed => None,
-        }
-    }
-
-    /// Whether a request has waited for longer than the bundle lets it.
-    fn has_lapsed(&self, approval: &Approval, at: Timestamp) -> bool {
-        at.micros_since(approval.requested_at)
-            > u64::from(self.bundle.approvals.request_ttl_s) * MICROS_PER_SECOND
-    }
-
-    /// The approval lapses, and with it the action that waited.
-    fn expire(&self, batch: &mut BatchBuilder<'_>, approval: ApprovalId, action: ActionId) {
-        let body = EventBody::ApprovalDecided {
-            approval,
-            decision: ApprovalDecision::Expired,
-            scope: None,
-            labels: self.state.labels().clone(),
-            note: None,
-        };
-        let expired = batch.push(Actor::gate(), None, body);
-        let body = EventBody::Enforcement { action: Some(action), enforced: Enforced::Withheld, call: None };
-        batch.push(Actor::gate(), Some(expired), body);
     }
 
     /// Whether what is proposed may have an effect: what is not known to have none may.
@@ -473,19 +379,6 @@ impl Engine {
         (facts, decision, grant)
     }
 
-    /// A decision that would have one more call wait for a person, unless too many of the run do already: a flood of
-    /// questions hides the one that matters.
-    fn unless_too_many_wait(&self, decision: Decision) -> Decision {
-        let asks = decision.verdict == Verdict::Review && self.state.mode() != Mode::Observe;
-        if !asks || self.state.pending_approvals().len() < APPROVALS_PENDING_MAX {
-            return decision;
-        }
-        let message = format!(
-            "{APPROVALS_PENDING_MAX} calls of this run wait for a person, which is the limit; further ones are denied until some are answered"
-        );
-        denied(reserved::LIMIT, message)
-    }
-
     fn decide(
         &self,
         batch: &BatchBuilder<'_>,
@@ -527,79 +420,6 @@ impl Engine {
             Verdict::Review => Enforced::Held,
             Verdict::Clarify | Verdict::Pause | Verdict::Deny | Verdict::Halt => Enforced::Withheld,
         }
-    }
-
-    /// Asks for a person's approval.
-    fn ask(
-        &self,
-        batch: &mut BatchBuilder<'_>,
-        action: Action,
-        step: u32,
-        decision: Decision,
-        cause: u64,
-        digest: Digest,
-    ) -> Judgement {
-        let held = EventBody::Enforcement { action: Some(action.id), enforced: Enforced::Held, call: None };
-        let cause = batch.push(Actor::gate(), Some(cause), held);
-        let approval = ApprovalId::from_bytes(batch.id());
-        let tool = action.tool.clone().unwrap_or_default();
-        let body = EventBody::ApprovalRequested { approval, action: action.id, digest, tool };
-        batch.push(Actor::gate(), Some(cause), body);
-        self.held(action, step, decision, approval)
-    }
-
-    fn held(&self, action: Action, step: u32, decision: Decision, approval: ApprovalId) -> Judgement {
-        let mut denial = explain(&self.state, self.run, &action, &decision);
-        denial.approval = Some(approval);
-        Judgement {
-            action,
-            step,
-            decision,
-            enforced: Enforced::Held,
-            denial: Some(denial),
-            approval: Some(approval),
-            grant: None,
-            seen: false,
-            seq: 0,
-        }
-    }
-
-    /// A person answers. The labels of the run at this moment are what the person was shown.
-    pub fn answer(&self, env: &mut dyn Env, id: ApprovalId, answer: Answer) -> Result<Batch, AnswerError> {
-        let approval = self.state.approval(id).ok_or(AnswerError::Unknown(id))?;
-        if approval.state != ApprovalState::Pending {
-            return Err(AnswerError::Decided(id));
-        }
-        if self.has_lapsed(approval, env.now()) {
-            return Err(AnswerError::Lapsed(id));
-        }
-        let granted = answer.decision == ApprovalDecision::Granted;
-        if granted && answer.shown.as_ref().is_some_and(|shown| shown != self.state.labels()) {
-            return Err(AnswerError::Changed(id));
-        }
-        if let GrantScope::Tool(named) = &answer.scope
-            && *named != approval.tool
-        {
-            return Err(AnswerError::OtherTool { named: named.clone(), waiting: approval.tool.clone() });
-        }
-        let mut labels = self.state.labels().clone();
-        if granted && answer.scope != GrantScope::Once {
-            // Who approves further calls has approved that the results of the tool will be seen.
-            labels.insert(Label::Tool(approval.tool.clone()));
-            // Its server may say something beside each result: how far it has come, what it logs.
-            labels.extend(approval.server.clone().map(Label::Server));
-        }
-        let cause = self.state.open_action(approval.action).map(|action| action.last_event);
-        let mut batch = self.builder(env);
-        let body = EventBody::ApprovalDecided {
-            approval: id,
-            decision: answer.decision,
-            scope: granted.then_some(answer.scope),
-            labels,
-            note: answer.note,
-        };
-        batch.push(Actor::approver(&answer.approver), cause, body);
-        Ok(batch.finish())
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod all_runs;
 mod opening;
+mod requests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -16,7 +17,7 @@ use portcullis_core::aside::{DIGEST_KEY, ERASED, SCOPE};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ClosedState, Enforced, Event, Place, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
-use portcullis_core::limits::NAME_BYTES_MAX;
+use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::memory::Texts;
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::principal::Principal;
@@ -34,12 +35,13 @@ use crate::permit::Permit;
 use crate::principals::Principals;
 use crate::run::Run;
 
+pub use self::requests::SESSION_BYTES_MAX;
+use self::requests::{check_bound, check_names};
+
 /// Runs that may be live at once.
 pub const RUNS_LIVE_MAX: usize = 10_000;
 /// Runs of one principal that may be live at once: who opens them without end leaves room for others.
 pub const RUNS_OF_PRINCIPAL_MAX: usize = 1_000;
-/// Longest name of a client's session, in bytes.
-pub const SESSION_BYTES_MAX: usize = 1_024;
 /// A run that nothing is attached to and nobody used for this long is closed as abandoned.
 pub const IDLE: Duration = Duration::from_secs(3_600);
 /// How long a run that the last surface has left waits for another before it is closed.
@@ -327,7 +329,7 @@ impl Gate {
                 opened: env.now(),
             })
             .await?;
-        let engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline));
+        let engine = self.engine_of(id, bundle);
         let run = self.run_of(engine, env, opened.head, principal.clone());
         let first = RunOpened {
             principal,
@@ -341,6 +343,10 @@ impl Gate {
         };
         run.begin(|engine, env| engine.open(env, first)).await?;
         Ok(run)
+    }
+
+    fn engine_of(&self, id: RunId, bundle: &Arc<Bundle>) -> Engine {
+        Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline)).waiting_at_most(APPROVALS_PENDING_MAX)
     }
 
     fn run_of(&self, engine: Engine, env: SystemEnv, head: Head, principal: Principal) -> Run {
@@ -367,7 +373,7 @@ impl Gate {
         // Read only now: opening may have closed what a dead writer left behind. What was changed since it was stored is
         // not believed.
         self.ledger.read(|reader| reader.verify_run(id))?;
-        let mut engine = Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline));
+        let mut engine = self.engine_of(id, bundle);
         // Texts of before count as erased: what came from there is of unknown origin.
         let remembered = opened.head.count.saturating_sub(EVENTS_RECALLED_MAX);
         self.each_event(id, |mut event| {
@@ -525,39 +531,6 @@ impl Gate {
             let _ = settle(async move { run.close(state).await }).await;
         }
     }
-}
-
-/// Refuses names that no event should hold, before anything is stored of the run.
-fn check_names(request: &OpenRun) -> Result<(), SessionError> {
-    let lengths = [
-        ("surface", Some(&request.surface), NAME_BYTES_MAX),
-        ("session", request.session.as_ref(), SESSION_BYTES_MAX),
-        ("policy", request.policy.as_ref(), NAME_BYTES_MAX),
-    ];
-    for (what, name, limit) in lengths {
-        if name.is_some_and(|name| name.len() > limit) {
-            return Err(SessionError::NameTooLong { what, limit });
-        }
-    }
-    Ok(())
-}
-
-/// Only the agent's credential of this machine, which the gate's own shims use, names a bundle. A credential that
-/// the bundle maps to a policy is bound to it.
-fn check_bound(request: &OpenRun) -> Result<(), SessionError> {
-    if request.bundle.is_some() && !request.identity.of_this_machine {
-        return Err(SessionError::ForeignBundle);
-    }
-    let Some(bound) = &request.identity.policy else { return Ok(()) };
-    let other_policy = request.policy.as_ref().filter(|wanted| *wanted != bound);
-    if other_policy.is_none() && request.bundle.is_none() {
-        return Ok(());
-    }
-    let wanted = match other_policy {
-        Some(policy) => format!("the policy `{policy}`"),
-        None => "another bundle".to_owned(),
-    };
-    Err(SessionError::Bound { policy: bound.clone(), wanted })
 }
 
 /// Judges an action and records the judgement to the end, even if the caller goes away half-way. A permit that

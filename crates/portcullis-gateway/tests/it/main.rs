@@ -1,6 +1,7 @@
 //! Integration tests of the gateway: a real daemon on a real socket.
 #![cfg(test)]
 
+mod approvals;
 mod contracts;
 mod daemon;
 mod foreign;

@@ -104,7 +104,7 @@ fn variants_are_a_table_of_violations() {
         run(&["eval", "worlds", "--metamorphic", "--data", path(data.path()), "--predictions", path(&out)]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert!(ran.stdout.starts_with("| relation"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("| opaque names of tools: let through |     2 |"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("| opaque names of tools: let through  |     2 |"), "{}", ran.stdout);
     assert_eq!(fs::read_to_string(&out).unwrap(), "", "nothing is violated");
 }
 

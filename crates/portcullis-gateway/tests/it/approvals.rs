@@ -1,0 +1,194 @@
+//! Calls that wait for a person, over `/v1`.
+
+use std::time::Duration;
+
+use portcullis_core::denial::DenialClass;
+use portcullis_core::event::Enforced;
+use portcullis_gateway::api::{
+    ApprovalFilter, ApprovalPhase, GrantApproval, ProposeAction, RefuseApproval, ReportInput, Role, Scope,
+};
+use portcullis_gateway::client::Client;
+use portcullis_session::engine::Reach;
+use serde_json::json;
+
+use crate::daemon::{Daemon, POLICY, done, mail, open};
+
+/// Looks at a request and grants it.
+async fn grant(approver: &Client, id: &str) {
+    let shown = approver.approval(id).await.unwrap();
+    approver.grant(id, &GrantApproval::of(&shown)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_covers_what_was_looked_at_and_nothing_after() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let held = agent.propose(run, &mail(1, 0)).await.unwrap();
+    let id = held.approval.unwrap().to_string();
+
+    let unseen = approver.grant(&id, &GrantApproval::default()).await.unwrap_err();
+    assert_eq!(unseen.code(), Some("not_shown"));
+    let listed = approver.approvals(ApprovalFilter::Pending).await.unwrap();
+    assert_eq!(listed[0].shown, None, "a listing is no place to decide from");
+    let shown = approver.approval(&id).await.unwrap();
+    // Between the look and the answer the run reads something.
+    let said = ReportInput { text: "hello".into(), role: Role::Operator, reach: Reach::Replace };
+    approver.input(run, &said).await.unwrap();
+    let changed = approver.grant(&id, &GrantApproval::of(&shown)).await.unwrap_err();
+    assert_eq!(changed.code(), Some("changed"));
+    assert!(!agent.propose(run, &mail(1, 0)).await.unwrap().permit);
+
+    grant(&approver, &id).await;
+    let note = Some("not before noon".to_owned());
+    assert!(agent.propose(run, &mail(1, 0)).await.unwrap().permit);
+    let other = agent.propose(run, &mail(2, 0)).await.unwrap().approval.unwrap().to_string();
+    approver.refuse(&other, &RefuseApproval { note }).await.unwrap();
+    let refused = agent.propose(run, &mail(2, 0)).await.unwrap().denial.unwrap();
+    assert!(refused.message.ends_with(": not before noon"), "the agent is told why: {}", refused.message);
+    let after = approver.approval(&other).await.unwrap();
+    assert_eq!(after.note.as_deref(), Some("not before noon"));
+    assert!(after.decided_by.is_some() && after.decided_at.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_shown_with_the_answers_and_the_directory_that_go_along() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let answers = json!({"inputResponses": {"to": "otto@example.com"}});
+    let proposal = ProposeAction {
+        continuation: Some(answers.clone()),
+        directory: Some("/srv/work".into()),
+        ..mail(1, 0)
+    };
+    let held = agent.propose(run, &proposal).await.unwrap();
+    let shown = approver.approval(&held.approval.unwrap().to_string()).await.unwrap();
+    assert_eq!((shown.continuation, shown.directory.as_deref()), (Some(answers), Some("/srv/work")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_held_calls_is_denied_and_hides_nobody_elses() {
+    let daemon = Daemon::start_with_bundle(|bundle| {
+        let roomy = POLICY.replace("max_steps = 50", "max_steps = 500");
+        std::fs::write(bundle.join("policies/mail.toml"), roomy).unwrap();
+    })
+    .await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    for number in 0..100 {
+        assert_eq!(agent.propose(run, &mail(number, 0)).await.unwrap().enforced, Enforced::Held);
+    }
+    let over = agent.propose(run, &mail(100, 0)).await.unwrap().denial.unwrap();
+    assert!(over.message.contains("100 calls of this run wait for a person"), "{}", over.message);
+    let again = agent.propose(run, &mail(3, 0)).await.unwrap();
+    assert_eq!(again.enforced, Enforced::Held, "what waits already goes on waiting");
+    assert_eq!(approver.approvals(ApprovalFilter::Pending).await.unwrap().len(), 100);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_call_executes_once_after_a_grant_and_agents_cannot_grant() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let held = agent.propose(run, &mail(1, 0)).await.unwrap();
+    assert_eq!((held.enforced, held.permit), (Enforced::Held, false));
+    let denial = held.denial.unwrap();
+    assert_eq!((denial.class, denial.approval), (DenialClass::ApprovalPending, held.approval));
+    let id = held.approval.unwrap().to_string();
+
+    let refused = agent.grant(&id, &GrantApproval::default()).await.unwrap_err();
+    assert_eq!(refused.code(), Some("forbidden"));
+    let listed = approver.approvals(ApprovalFilter::Pending).await.unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].arguments.as_ref().unwrap()["subject"], "1");
+    assert_eq!(listed[0].rule.as_deref(), Some("runtime-policy/approval"));
+
+    // A waiting call goes ahead the moment the grant is durable.
+    let waiting = {
+        let agent = daemon.agent();
+        tokio::spawn(async move { agent.propose(run, &mail(1, 20_000)).await.unwrap() })
+    };
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert!(!waiting.is_finished());
+    grant(&approver, id.get(..8).unwrap()).await;
+    let granted = waiting.await.unwrap();
+    assert_eq!((granted.permit, granted.action, granted.step), (true, held.action, held.step));
+    agent.outcome(run, &done(&granted)).await.unwrap();
+
+    // The grant is used up: the same call is held again, under a new approval.
+    let again = agent.propose(run, &mail(1, 0)).await.unwrap();
+    assert_eq!(again.enforced, Enforced::Held);
+    assert_ne!(again.approval, held.approval);
+    let shown = approver.approval(&id).await.unwrap();
+    let decided = approver.grant(&id, &GrantApproval::of(&shown)).await.unwrap_err();
+    assert_eq!(decided.code(), Some("conflict"));
+    approver.refuse(&again.approval.unwrap().to_string(), &RefuseApproval::default()).await.unwrap();
+    let no = agent.propose(run, &mail(1, 0)).await.unwrap();
+    assert_eq!(no.denial.unwrap().class, DenialClass::ApprovalRefused);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_when_a_run_is_closed_lapses() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let held = agent.propose(run, &mail(1, 0)).await.unwrap();
+    assert!(held.seq > 0);
+    agent.close(run).await.unwrap();
+    assert!(approver.approvals(ApprovalFilter::Pending).await.unwrap().is_empty());
+    let lapsed = approver.approval(&held.approval.unwrap().to_string()).await.unwrap();
+    assert_eq!(lapsed.state, ApprovalPhase::Expired);
+    let mut export = Vec::new();
+    agent.export(&run.to_string(), &mut export).await.unwrap();
+    let report = portcullis_proof::verify(export.as_slice(), None).unwrap();
+    assert_eq!(
+        (report.status, report.failure),
+        (portcullis_proof::Status::Incomplete, None),
+        "only unanchored"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_for_a_tool_covers_its_calls_up_to_the_limit() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let held = agent.propose(run, &mail(1, 0)).await.unwrap();
+    let id = held.approval.unwrap().to_string();
+    let shown = approver.approval(&id).await.unwrap();
+    let grant =
+        GrantApproval { scope: Scope::Tool, note: Some("this batch".into()), ..GrantApproval::of(&shown) };
+    approver.grant(&id, &grant).await.unwrap();
+    for number in 1..=2 {
+        let answer = agent.propose(run, &mail(number, 0)).await.unwrap();
+        assert!(answer.permit, "{answer:?}");
+        agent.outcome(run, &done(&answer)).await.unwrap();
+    }
+    let over = agent.propose(run, &mail(3, 0)).await.unwrap();
+    assert_eq!(over.denial.unwrap().rule, "runtime-policy/side-effect-limit");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_that_goes_away_while_waiting_executes_nothing() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let waiting = {
+        let agent = daemon.agent();
+        tokio::spawn(async move { agent.propose(run, &mail(1, 20_000)).await })
+    };
+    let approval = loop {
+        if let Some(approval) = approver.approvals(ApprovalFilter::Pending).await.unwrap().pop() {
+            break approval;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    waiting.abort();
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    grant(&approver, &approval.approval.to_string()).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let info = approver.run(&run.to_string()).await.unwrap();
+    assert_eq!(info.side_effects, 0, "nothing executes without a live caller");
+    assert!(agent.propose(run, &mail(1, 0)).await.unwrap().permit, "the retry claims the grant");
+}
