@@ -373,18 +373,15 @@ impl Effect {
     pub fn is_seen(&self) -> bool {
         let resource = &self.resource;
         let is_named = match resource.kind {
-            ResourceKind::Unknown => false,
+            // Packages bring programs that run when they are installed, and fetching one mostly installs it.
+            ResourceKind::Unknown | ResourceKind::Package => false,
             ResourceKind::Path | ResourceKind::Host => resource.is("resolved"),
             ResourceKind::Command => resource.is("known"),
             ResourceKind::Table | ResourceKind::Column | ResourceKind::Environment => true,
             _ => !resource.name.contains('*'),
         };
-        let runs_unseen = match (self.verb, resource.kind) {
-            (Verb::Execute, kind) => !matches!(kind, ResourceKind::Command | ResourceKind::Activity),
-            // Packages bring programs that run when they are installed.
-            (verb, ResourceKind::Package) => verb != Verb::Read,
-            _ => false,
-        };
+        let runs_unseen = self.verb == Verb::Execute
+            && !matches!(resource.kind, ResourceKind::Command | ResourceKind::Activity);
         is_named && !runs_unseen && !self.is("remote")
     }
 }

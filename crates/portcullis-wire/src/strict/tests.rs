@@ -1,4 +1,4 @@
-//! What is read, and what is refused with its place.
+//! The strict reader.
 
 use super::*;
 use proptest::prelude::*;

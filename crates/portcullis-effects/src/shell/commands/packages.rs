@@ -27,7 +27,9 @@ pub(super) fn package(
     if place.starts_with("file:") || place.starts_with(['.', '/', '~']) {
         let path = place.trim_start_matches("file://").trim_start_matches("file:");
         let path = path.split(['[', '#']).next().unwrap_or_default();
-        call.act_plainly(READ, &words::part(word, path), &[], shell);
+        // Installing it runs what it says.
+        let act = if verb == Read { Act::All(&[READ, EXECUTE]) } else { READ };
+        call.act_plainly(act, &words::part(word, path), &[], shell);
         return;
     }
     let hub = ["github:", "gitlab:", "bitbucket:"].iter().any(|hub| place.starts_with(hub));
@@ -49,6 +51,12 @@ pub(super) fn package(
             shell,
         );
     }
+}
+
+/// Packages that the project's own lists name are installed, and run what they say.
+fn from_lists(_: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    shell.sink.presume();
+    true
 }
 
 /// The name of a package without version and extras.
@@ -271,13 +279,13 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     spec("bundle bundler").lenient().by(bundle_alone).subcommands(&[
         installs("add", Act::Package(Read, "gem")),
-        installs("install update lock package cache clean remove init binstubs", Act::Text),
+        installs("install update lock package cache clean remove init binstubs", Act::Text).by(from_lists),
         spec("exec").stops().by(run_words),
         looks("show list info outdated check config help doctor licenses version"),
     ]),
     spec("composer").lenient().options(&[value("-d --working-dir", Role::Base), HELP]).subcommands(&[
         installs("require create-project", Act::Package(Read, "composer")),
-        installs("install update remove dump-autoload dumpautoload init bump", Act::Text),
+        installs("install update remove dump-autoload dumpautoload init bump", Act::Text).by(from_lists),
         spec("global").lenient().always(&[(setting("packages/"), "composer")]),
         runs_project("run-script run exec test"),
         looks("show outdated validate audit why info search licenses status diagnose about"),
