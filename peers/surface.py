@@ -196,7 +196,7 @@ PLAIN_CALLS = [
     ("structured", "get-structured-content", {"location": "Chicago"}, "result"),
     ("structured/invalid", "get-structured-content", {"location": "Atlantis"}, "isError"),
     ("sum", "get-sum", {"a": 2, "b": 0.5}, "result"),
-    ("sum/large", "get-sum", {"a": 9007199254740993, "b": -1}, "result"),
+    ("sum/large", "get-sum", {"a": 9007199254740991, "b": -1}, "result"),
     ("sum/invalid", "get-sum", {"a": "two", "b": 2}, "isError"),
     ("tiny-image", "get-tiny-image", {}, "result"),
     ("gzip/link", "gzip-file-as-resource", {"name": "a.gz", "data": DATA_LINK, "outputType": "resourceLink"}, "result"),

@@ -14,6 +14,10 @@ use std::fmt;
 /// Deepest nesting of arrays and objects that is read; a scalar has depth 0, `[[]]` has depth 2.
 pub const DEPTH_MAX: usize = 64;
 
+/// Most values in one text, each array, object, member and element: what each takes in memory is many times what it
+/// takes in the text.
+pub const VALUES_MAX: usize = 250_000;
+
 /// Longest part of an offending key or number that an error message repeats, in bytes.
 pub const ERROR_EXCERPT_BYTES_MAX: usize = 80;
 
@@ -45,6 +49,8 @@ pub enum StrictErrorKind {
     InvalidUtf8,
     /// Arrays and objects nest deeper than [`DEPTH_MAX`].
     TooDeep,
+    /// There are more values than [`VALUES_MAX`].
+    TooManyValues,
     /// An object has the same key twice (compared after decoding escapes).
     DuplicateKey(String),
     /// Something other than white space follows the value.
@@ -71,6 +77,7 @@ impl fmt::Display for StrictErrorKind {
             }
             Self::InvalidUtf8 => f.write_str("invalid UTF-8"),
             Self::TooDeep => write!(f, "arrays and objects nest deeper than {DEPTH_MAX}"),
+            Self::TooManyValues => write!(f, "there are more than {VALUES_MAX} values"),
             Self::DuplicateKey(key) => write!(f, "duplicate key `{key}`"),
             Self::TrailingData => f.write_str("more data after the value"),
             Self::UnexpectedEnd => f.write_str("the text ends inside a value"),
@@ -93,16 +100,17 @@ impl fmt::Display for StrictErrorKind {
 ///
 /// # Errors
 /// [`StrictError`] where the bytes are not UTF-8, not one JSON value, or a value that readers understand
-/// differently: duplicate keys, numbers out of range or with too many digits, nesting beyond [`DEPTH_MAX`].
+/// differently: duplicate keys, numbers out of range or with too many digits, nesting beyond [`DEPTH_MAX`], more values than [`VALUES_MAX`].
 pub fn parse(bytes: &[u8], limit: usize) -> Result<Value, StrictError> {
     check_size(bytes, limit)?;
     parse_checked(utf8(bytes)?, Numbers::Exact)
 }
 
-/// [`parse`] for what was recorded: integers may have all digits of 64 bits, as earlier releases accepted them.
+/// [`parse`] for what was recorded: integers may have all digits of 64 bits, and there may be any number of values, as
+/// earlier releases accepted them.
 ///
 /// # Errors
-/// As [`parse`], [`StrictErrorKind::InexactNumber`] aside.
+/// As [`parse`], [`StrictErrorKind::InexactNumber`] and [`StrictErrorKind::TooManyValues`] aside.
 pub fn parse_recorded(bytes: &[u8], limit: usize) -> Result<Value, StrictError> {
     check_size(bytes, limit)?;
     parse_checked(utf8(bytes)?, Numbers::Recorded)
@@ -140,7 +148,7 @@ fn check_size(bytes: &[u8], limit: usize) -> Result<(), StrictError> {
 }
 
 fn parse_checked(text: &str, numbers: Numbers) -> Result<Value, StrictError> {
-    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, numbers };
+    let mut reader = Reader { text, bytes: text.as_bytes(), at: 0, numbers, values: 0 };
     reader.document().map_err(|Stop { kind, at }| locate(text.as_bytes(), at, kind))
 }
 
@@ -173,6 +181,7 @@ struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
     numbers: Numbers,
+    values: usize,
 }
 
 impl Reader<'_> {
@@ -206,6 +215,10 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, Stop> {
+        self.values += 1;
+        if self.values > VALUES_MAX && self.numbers == Numbers::Exact {
+            return Err(self.stop(StrictErrorKind::TooManyValues));
+        }
         match self.peek() {
             Some(b'"') => self.string().map(Value::String),
             Some(b'{') => self.object(depth),

@@ -6,10 +6,10 @@
 //! them, which the operator wrote, and not by the name they give themselves. A file that cannot be read refuses the
 //! listing: what stood accepted must not be forgotten by damaging a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -20,6 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{ChangedTool, ChangedTools, ReportedTool, ToolWords, UnreadableTool};
 
+/// Most servers that one principal makes known while the daemon runs: each is a file.
+const SERVERS_OF_PRINCIPAL_MAX: usize = 64;
 /// Largest file of one server, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// The file with the key of short digests, beside the servers' files.
@@ -67,6 +69,11 @@ pub(super) enum ListingsError {
         "the changes are not those of the list that was shown; look at them once more: portcullis tools changed"
     )]
     OtherList,
+    /// One principal makes servers up without end.
+    #[error(
+        "`{0}` has made {SERVERS_OF_PRINCIPAL_MAX} new servers known since the daemon started, which is the limit; start it again where these are real"
+    )]
+    TooMany(String),
     /// No key for short digests.
     #[error("cannot make a key for short digests: {0}")]
     Randomness(#[from] portcullis_session::env::NoRandomness),
@@ -140,7 +147,8 @@ fn same(one: &ToolWords, other: &ToolWords) -> bool {
 #[derive(Debug)]
 pub(super) struct Listings {
     folder: PathBuf,
-    turn: Mutex<()>,
+    /// Held while files are read or written. How many servers each principal has made known since the start.
+    turn: Mutex<HashMap<String, usize>>,
 }
 
 /// A change that a person accepted.
@@ -168,20 +176,29 @@ pub(super) fn digest(words: &ToolWords) -> Digest {
 
 impl Listings {
     pub(super) fn at(folder: PathBuf) -> Self {
-        Self { folder, turn: Mutex::new(()) }
+        Self { folder, turn: Mutex::default() }
     }
 
     /// Holds a listing against what stands accepted. Returns the accepted digest of each tool that changed. New
     /// tools of a known server, and all tools of a new one, are accepted. Blocks on the disk.
     pub(super) fn listed(
         &self,
+        principal: &str,
         server: &str,
         tools: &[ReportedTool],
         unreadable: &[UnreadableTool],
     ) -> Result<BTreeMap<String, Digest>, ListingsError> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let path = self.file(server);
-        let mut file = read(&path)?.unwrap_or_default();
+        let known = read(&path)?;
+        if known.is_none() {
+            let made = turn.entry(principal.to_owned()).or_default();
+            if *made >= SERVERS_OF_PRINCIPAL_MAX {
+                return Err(ListingsError::TooMany(principal.to_owned()));
+            }
+            *made += 1;
+        }
+        let mut file = known.unwrap_or_default();
         server.clone_into(&mut file.server);
         let mut touched = false;
         for tool in tools {
@@ -374,7 +391,7 @@ fn read(path: &Path) -> Result<Option<Server>, ListingsError> {
 fn write(path: &Path, file: &Server) -> Result<(), ListingsError> {
     let io = |source| ListingsError::Io { path: path.to_owned(), source };
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(io)?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
     let bytes = serde_json::to_vec_pretty(file).map_err(|error| io(io::Error::other(error)))?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
         return Err(io(io::Error::other(format!(
@@ -411,10 +428,23 @@ mod tests {
     }
 
     fn changed(listings: &Listings, server: &str, tools: &[ReportedTool]) -> Vec<String> {
-        listings.listed(server, tools, &[]).unwrap().into_keys().collect()
+        listings.listed("ida", server, tools, &[]).unwrap().into_keys().collect()
     }
 
     const NONE: [&str; 0] = [];
+
+    #[test]
+    fn one_principal_does_not_fill_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let listings = Listings::at(folder.path().join("listings"));
+        for number in 0..SERVERS_OF_PRINCIPAL_MAX {
+            listings.listed("eve", &format!("server {number}"), &[tool("t", "reads")], &[]).unwrap();
+        }
+        let over = listings.listed("eve", "one more", &[tool("t", "reads")], &[]);
+        assert!(matches!(over, Err(ListingsError::TooMany(_))), "{over:?}");
+        listings.listed("eve", "server 1", &[tool("t", "reads")], &[]).unwrap();
+        listings.listed("ida", "one more", &[tool("t", "reads")], &[]).unwrap();
+    }
 
     #[test]
     fn a_change_waits_until_it_is_accepted_and_a_return_needs_nobody() {
@@ -483,10 +513,10 @@ mod tests {
             digest: Digest::from_bytes([7; 32]),
             why: "field `title` occurs twice".into(),
         };
-        let both = listings.listed("s", &[tool("t", "reads")], std::slice::from_ref(&entry)).unwrap();
+        let both = listings.listed("ida", "s", &[tool("t", "reads")], std::slice::from_ref(&entry)).unwrap();
         assert!(both.contains_key("t"));
         let new = UnreadableTool { name: "new".into(), ..entry };
-        assert!(listings.listed("s", &[], &[new]).unwrap().contains_key("new"));
+        assert!(listings.listed("ida", "s", &[], &[new]).unwrap().contains_key("new"));
         assert_eq!(listings.waiting("s").unwrap().len(), 2);
         let shown = listings.changes().unwrap();
         assert!(shown.changed.iter().all(|change| change.unreadable.is_some()));
@@ -527,7 +557,7 @@ mod tests {
         changed(&listings, "s", &[tool("t", "reads")]);
         let path = listings.file("s");
         fs::write(&path, "{").unwrap();
-        let error = listings.listed("s", &[tool("t", "reads")], &[]).unwrap_err().to_string();
+        let error = listings.listed("ida", "s", &[tool("t", "reads")], &[]).unwrap_err().to_string();
         assert!(error.contains("move the file away"), "{error}");
     }
 }

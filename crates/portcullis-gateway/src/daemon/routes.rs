@@ -26,6 +26,7 @@ use portcullis_session::gate::{Attachment, OpenRun as GateOpenRun};
 use portcullis_session::permit::Permit;
 use portcullis_session::run::Run;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use super::Shared;
 use super::approvals;
@@ -45,17 +46,25 @@ const CALL_SHOWN_CHARS: usize = 80;
 /// JSON bodies whose mistakes are answered like every other failure.
 pub(super) struct JsonBody<T>(pub(super) T);
 
-impl<T: DeserializeOwned> FromRequest<Shared> for JsonBody<T> {
+/// Bodies from this many bytes on are read off the async threads, where they hold up no other run.
+const READ_ASIDE_BYTES: usize = 128 << 10;
+
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Shared> for JsonBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: axum::extract::Request, shared: &Shared) -> Result<Self, Failure> {
-        let read = connections::in_time(Json::<T>::from_request(request, shared)).await;
+        // The syntax alone, which takes no memory besides.
+        let read = connections::in_time(Json::<Box<RawValue>>::from_request(request, shared)).await;
         let Ok(read) = read else {
             let message = "the body of the request did not come in time";
             return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message));
         };
         match read {
-            Ok(Json(body)) => Ok(Self(body)),
+            Ok(Json(raw)) if raw.get().len() < READ_ASIDE_BYTES => Self::of(&raw),
+            Ok(Json(raw)) => {
+                let read = tokio::task::spawn_blocking(move || Self::of(&raw)).await;
+                read.map_err(|_| SessionError::CutShort)?
+            }
             Err(JsonRejection::BytesRejection(error)) => Err(Failure::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "body_too_large",
@@ -63,6 +72,13 @@ impl<T: DeserializeOwned> FromRequest<Shared> for JsonBody<T> {
             )),
             Err(error) => Err(Failure::bad_request(error.body_text())),
         }
+    }
+}
+
+impl<T: DeserializeOwned> JsonBody<T> {
+    fn of(raw: &RawValue) -> Result<Self, Failure> {
+        let read = serde_json::from_str(raw.get()).map(Self);
+        read.map_err(|error| Failure::bad_request(format!("the body is not what this route takes: {error}")))
     }
 }
 

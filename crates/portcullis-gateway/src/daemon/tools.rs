@@ -36,6 +36,7 @@ async fn blocking<T: Send + 'static>(
                 (StatusCode::CONFLICT, "changed_again")
             }
             ListingsError::Unreadable { .. } => (StatusCode::CONFLICT, "unreadable"),
+            ListingsError::TooMany(_) => (StatusCode::SERVICE_UNAVAILABLE, "too_many_servers"),
         };
         Failure::new(status, code, error.to_string())
     })
@@ -50,9 +51,10 @@ pub(super) async fn listed(
 ) -> Result<Json<api::ToolsAnswer>, Failure> {
     let run = live_run(&shared, &caller, &run).await?;
     let api::ReportTools { server, command, tools, unreadable } = request;
+    let principal = run.principal().id.clone();
     let origin = command.clone().unwrap_or_else(|| server.clone());
     let (tools, unreadable, changed) = blocking(&shared, move |listings| {
-        let changed = listings.listed(&origin, &tools, &unreadable)?;
+        let changed = listings.listed(&principal, &origin, &tools, &unreadable)?;
         Ok((tools, unreadable, changed))
     })
     .await?;

@@ -11,6 +11,16 @@ fn refused(text: &str) -> StrictError {
 }
 
 #[test]
+fn many_small_values_are_refused_before_they_fill_the_memory() {
+    let many = format!("[{}1]", "{\"\":0},".repeat(VALUES_MAX));
+    let error = parse_str(&many, many.len()).unwrap_err();
+    assert_eq!(error.kind, StrictErrorKind::TooManyValues);
+    assert!(parse_recorded(many.as_bytes(), many.len()).is_ok(), "what was recorded before is read");
+    let few = format!("[{}1]", "1,".repeat(VALUES_MAX - 2));
+    assert!(parse_str(&few, few.len()).is_ok());
+}
+
+#[test]
 fn reads_every_kind_of_value() {
     let text = r#" {"a":[1,-2,3.5,1e2,true,false,null],"b\u0041\n":"\ud83d\ude00é/\/","c":{}} "#;
     let value = parse(text.as_bytes(), LIMIT).unwrap();
