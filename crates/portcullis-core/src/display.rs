@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 /// Begins each further line of a text of several lines, so that it cannot pass for a line of the display.
 const GUTTER: &str = "| ";
+/// Fewest columns of a text, however narrow the terminal.
+const WIDTH_MIN: usize = 20;
 
 /// The text with escapes for what cannot be seen. New lines stay: see [`line`] and [`block`].
 pub fn visible(text: &str) -> Cow<'_, str> {
@@ -19,18 +21,42 @@ pub fn line(text: &str) -> Cow<'_, str> {
     escaped(text, is_unseen)
 }
 
-/// The text on as many lines as it has, of which each but the first begins with `indent` spaces and a bar.
-pub fn block(text: &str, indent: usize) -> String {
+/// The text on lines of at most `width` columns behind `indent` ones, of which each but the first begins with a bar: a
+/// line that the terminal breaks by itself could go on as a line of the display.
+pub fn block(text: &str, indent: usize, width: usize) -> String {
+    let width = width.saturating_sub(indent + GUTTER.len()).max(WIDTH_MIN);
     let mut shown = String::with_capacity(text.len());
-    for (number, line) in visible(text).split('\n').enumerate() {
-        if number > 0 {
+    let begin = |shown: &mut String, first: bool| {
+        if !first {
             shown.push('\n');
             shown.extend(std::iter::repeat_n(' ', indent));
             shown.push_str(GUTTER);
         }
-        shown.push_str(line);
+    };
+    for (number, line) in visible(text).split('\n').enumerate() {
+        begin(&mut shown, number == 0);
+        let mut used = 0;
+        for c in line.chars() {
+            // What is not of ASCII takes up to two columns.
+            let columns = if c.is_ascii() { 1 } else { 2 };
+            if used + columns > width {
+                begin(&mut shown, false);
+                used = 0;
+            }
+            used += columns;
+            shown.push(c);
+        }
     }
     shown
+}
+
+/// The start of a text on one line, at most `chars` characters: a longer one ends in `…`.
+pub fn start_of(text: &str, chars: usize) -> String {
+    let shown = line(text);
+    match shown.char_indices().nth(chars) {
+        None => shown.into_owned(),
+        Some(_) => shown.chars().take(chars.saturating_sub(1)).chain(['…']).collect(),
+    }
 }
 
 fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
@@ -92,6 +118,17 @@ mod tests {
     #[test]
     fn a_new_line_begins_no_line_of_the_display() {
         assert_eq!(line("a\nrule  x\r\ty"), "a\\nrule  x\\u{d}\\u{9}y");
-        assert_eq!(block("a\n  rule  x", 4), "a\n    |   rule  x");
+        assert_eq!(block("a\n  rule  x", 4, 80), "a\n    |   rule  x");
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_broken_here_and_not_by_the_terminal() {
+        let padded = format!("{}rule  x", " ".repeat(34));
+        assert_eq!(block(&padded, 4, 40), format!("{}\n    | rule  x", " ".repeat(34)));
+        assert!(block(&"値".repeat(40), 4, 40).lines().all(|line| line.chars().count() <= 23));
+        assert_eq!(
+            (start_of("rotate_keys", 20), start_of(&"x".repeat(9), 4)),
+            ("rotate_keys".into(), "xxx…".into())
+        );
     }
 }

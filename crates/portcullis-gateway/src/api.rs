@@ -71,6 +71,8 @@ pub const EVIDENCE_NAME_BYTES_MAX: usize = 256;
 pub const REPLIES_AT_ONCE: usize = 8;
 /// Governance packs that are made at the same time; more are told to come again.
 pub const PACKS_AT_ONCE: usize = 2;
+/// Long bodies that are read at once, in bytes together.
+pub const BODIES_BYTES_MAX: usize = 96 << 20;
 /// Exports that are read at once.
 pub const EXPORTS_AT_ONCE: usize = 8;
 /// Longest folder of a place or a proposal, in bytes.
@@ -349,7 +351,7 @@ pub enum RunPhase {
     Abandoned,
 }
 
-/// Approvals, the newest first, at most 100 of each principal.
+/// Approvals, the newest first, at most 1,000. Where more wait, the oldest of each run are among them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Approvals {
     /// The approvals.

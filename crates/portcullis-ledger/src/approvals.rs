@@ -87,8 +87,9 @@ pub struct ApprovalFilter {
     pub principal: Option<String>,
     /// Only those of runs that somebody is writing.
     pub live: bool,
-    /// At most this many of each principal, newest first: one that asks for much hides nobody else's.
-    pub per_principal: Option<usize>,
+    /// At most this many of each run, the oldest first; where there are too many, the first of each run before the second
+    /// of any: one that asks for much hides no other.
+    pub per_run: Option<usize>,
     /// At most this many, newest first; none for 10,000.
     pub limit: Option<usize>,
 }
@@ -171,21 +172,21 @@ pub(crate) fn list(
     filter: &ApprovalFilter,
 ) -> Result<Vec<ApprovalRow>, LedgerError> {
     let limit = filter.limit.unwrap_or(APPROVALS_LISTED_MAX).min(APPROVALS_LISTED_MAX);
-    let each = filter.per_principal.unwrap_or(APPROVALS_LISTED_MAX);
+    let each = filter.per_run.unwrap_or(APPROVALS_LISTED_MAX);
     let number = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX);
     (|| {
         let mut statement = connection.prepare_cached(&format!(
             "{COLUMNS} WHERE a.approval IN (
                  SELECT approval FROM (
-                     SELECT a.approval, row_number() OVER (
-                         PARTITION BY a.principal ORDER BY a.requested DESC, a.approval) AS place
+                     SELECT a.approval, a.requested, row_number() OVER (
+                         PARTITION BY a.run ORDER BY a.requested, a.approval) AS place
                      FROM approvals a JOIN runs r ON r.number = a.run
                      WHERE (?1 IS NULL OR a.state = ?1) AND (?2 IS NULL OR r.run = ?2)
                          AND (?4 IS NULL OR a.principal = ?4)
                          AND (NOT ?5 OR EXISTS (
                              SELECT 1 FROM segments s WHERE s.run = a.run AND s.state = 'open'))
-                 ) WHERE place <= ?6)
-             ORDER BY a.requested DESC, a.approval LIMIT ?3"
+                 ) WHERE place <= ?6 ORDER BY place, requested LIMIT ?3)
+             ORDER BY a.requested DESC, a.approval"
         ))?;
         let state = filter.state.map(ApprovalState::as_str);
         let run = filter.run.map(|run| *run.as_bytes());

@@ -98,6 +98,14 @@ pub enum SessionError {
         /// The limit.
         limit: usize,
     },
+    /// A limit on the surfaces of one principal.
+    #[error("{limit} surfaces are attached to runs of `{principal}`, which is the limit; end some")]
+    TooManyAttached {
+        /// The principal.
+        principal: String,
+        /// The limit.
+        limit: usize,
+    },
     /// A name that does not fit into an event.
     #[error("`{what}` may have {limit} bytes at most")]
     NameTooLong {

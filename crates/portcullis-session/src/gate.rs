@@ -42,6 +42,8 @@ use self::requests::{check_bound, check_names};
 pub const RUNS_LIVE_MAX: usize = 10_000;
 /// Runs of one principal that may be live at once: who opens them without end leaves room for others.
 pub const RUNS_OF_PRINCIPAL_MAX: usize = 1_000;
+/// Surfaces that may be attached to the runs of one principal at once: each keeps a connection.
+pub const ATTACHED_OF_PRINCIPAL_MAX: usize = 160;
 /// A run that nothing is attached to and nobody used for this long is closed as abandoned.
 pub const IDLE: Duration = Duration::from_secs(3_600);
 /// How long a run that the last surface has left waits for another before it is closed.
@@ -484,7 +486,13 @@ impl Gate {
     /// Attaches a surface to a run. The run lives at least as long as the attachment.
     pub fn attach(self: &Arc<Self>, id: RunId) -> Result<Attachment, SessionError> {
         let mut runs = self.lock();
-        let entry = runs.by_id.get_mut(&id).ok_or_else(|| SessionError::UnknownRun(id.to_string()))?;
+        let unknown = || SessionError::UnknownRun(id.to_string());
+        let principal = runs.by_id.get(&id).ok_or_else(unknown)?.run.principal().id.clone();
+        let own = runs.by_id.values().filter(|entry| entry.run.principal().id == principal);
+        if own.map(|entry| entry.attached).sum::<usize>() >= ATTACHED_OF_PRINCIPAL_MAX {
+            return Err(SessionError::TooManyAttached { principal, limit: ATTACHED_OF_PRINCIPAL_MAX });
+        }
+        let entry = runs.by_id.get_mut(&id).ok_or_else(unknown)?;
         entry.attached += 1;
         entry.left = None;
         Ok(Attachment { gate: Arc::clone(self), run: id })

@@ -94,7 +94,8 @@ pub(crate) fn terminal_width() -> usize {
     /// For files and pipes.
     const PAGE: usize = 160;
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    columns.unwrap_or(PAGE)
+    let terminal = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    terminal().or(columns).unwrap_or(PAGE)
 }
 
 /// A number with its noun.

@@ -11,6 +11,7 @@ use axum::http::StatusCode;
 use portcullis_core::event::{ApprovalDecision, Event, EventBody, GrantScope, Proposed, VerdictRecord};
 use portcullis_core::id::{ApprovalId, Digest, DigestBuilder, canonical_json};
 use portcullis_core::label::LabelSet;
+use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState, LedgerError, Reader};
 use portcullis_session::engine::Answer;
@@ -26,8 +27,8 @@ use super::queries::{self, LIST_MAX, may_see, read};
 use super::routes::JsonBody;
 use crate::api;
 
-/// Most entries of one principal in a listing: who asks for much hides nobody else's requests.
-const PER_PRINCIPAL_MAX: usize = 100;
+/// Most entries of one run in a listing.
+const PER_RUN_MAX: usize = APPROVALS_PENDING_MAX;
 /// Longest texts of a call that a listing shows, in bytes; all of them are shown one by one.
 const LISTED_BYTES_MAX: u64 = 4_096;
 /// Events after the proposal among which verdict and request stand.
@@ -50,7 +51,7 @@ pub(super) async fn list(
         state: pending.then_some(ApprovalState::Pending),
         principal: queries::only_of(&caller),
         live: pending,
-        per_principal: Some(PER_PRINCIPAL_MAX),
+        per_run: Some(PER_RUN_MAX),
         limit: Some(LIST_MAX),
         ..ApprovalFilter::default()
     };

@@ -75,15 +75,15 @@ fn check_owner(folder: &Path) -> io::Result<()> {
         ));
     }
     if meta.mode() & OTHERS_WRITE != 0 {
-        return refuse("every user may write to it; `chmod 700` it, or name another folder".to_owned());
+        return refuse("other users may write to it; `chmod 700` it, or name another folder".to_owned());
     }
     Ok(())
 }
 
 /// Reading and writing by this user alone.
 const PRIVATE: u32 = 0o600;
-/// The permission of others to write.
-const OTHERS_WRITE: u32 = 0o002;
+/// The permission of others to write: who may replace what is in it chooses the bundle and the store.
+const OTHERS_WRITE: u32 = 0o022;
 
 impl Drop for Hold {
     fn drop(&mut self) {

@@ -70,6 +70,8 @@ struct Shared {
     replies: Arc<tokio::sync::Semaphore>,
     /// Room for governance packs that are being made.
     packs: Arc<tokio::sync::Semaphore>,
+    /// Room for long bodies that are being read, in KiB.
+    bodies: Arc<tokio::sync::Semaphore>,
     /// Room for exports that are being read.
     exports: Arc<tokio::sync::Semaphore>,
     /// What is evidence for which controls, in packs.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{DefaultBodyLimit, FromRequest, Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -20,6 +20,7 @@ use portcullis_core::label::Label;
 use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::verdict::Verdict;
+use portcullis_proof::export::PAYLOAD_BYTES_MAX;
 use portcullis_session::engine::{Judgement, Proposal, TextJudgement};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Attachment, OpenRun as GateOpenRun};
@@ -27,6 +28,7 @@ use portcullis_session::permit::Permit;
 use portcullis_session::run::Run;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Shared;
 use super::approvals;
@@ -53,6 +55,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Shared> for JsonBody<T> {
     type Rejection = Failure;
 
     async fn from_request(request: axum::extract::Request, shared: &Shared) -> Result<Self, Failure> {
+        let _room = room_for(request.headers(), shared).await?;
         // The syntax alone, which takes no memory besides.
         let read = connections::in_time(Json::<Box<RawValue>>::from_request(request, shared)).await;
         let Ok(read) = read else {
@@ -73,6 +76,33 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Shared> for JsonBody<T> {
             Err(error) => Err(Failure::bad_request(error.body_text())),
         }
     }
+}
+
+/// Room for a long body, held while it is read: what all callers together send stays within a budget.
+async fn room_for(headers: &HeaderMap, shared: &Shared) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    // A body that does not say how long it is may be as long as any.
+    let bytes = length.unwrap_or(api::REQUEST_BYTES_MAX).min(api::REQUEST_BYTES_MAX);
+    if bytes < READ_ASIDE_BYTES {
+        return Ok(None);
+    }
+    let kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX);
+    match connections::in_time(Arc::clone(&shared.bodies).acquire_many_owned(kib)).await {
+        Ok(Ok(room)) => Ok(Some(room)),
+        _ => {
+            let message = "other long requests are being read; send it again";
+            Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message))
+        }
+    }
+}
+
+/// Refuses a text that could not be recorded, before it is judged.
+fn check_text(text: &str) -> Result<(), Failure> {
+    if text.len() <= PAYLOAD_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!("the text has {} bytes; the limit is {PAYLOAD_BYTES_MAX}", text.len());
+    Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long", message))
 }
 
 impl<T: DeserializeOwned> JsonBody<T> {
@@ -293,6 +323,7 @@ async fn outcome(
     Path(run): Path<String>,
     JsonBody(request): JsonBody<api::ReportOutcome>,
 ) -> Result<Json<api::ObservationAnswer>, Failure> {
+    check_text(request.content.as_deref().unwrap_or_default())?;
     let run = live_run(&shared, &caller, &run).await?;
     let action = match (request.action, &request.call) {
         (Some(action), None) => action,
@@ -372,6 +403,7 @@ async fn input(
         let message = "an agent's credential does not speak for the operator";
         return Err(Failure::new(StatusCode::FORBIDDEN, api::code::FORBIDDEN, message));
     }
+    check_text(&request.text)?;
     let run = live_run(&shared, &caller, &run).await?;
     let label = match request.role {
         api::Role::User => Label::User,
@@ -387,6 +419,7 @@ async fn output(
     Path(run): Path<String>,
     JsonBody(request): JsonBody<api::ReportOutput>,
 ) -> Result<Json<api::TextAnswer>, Failure> {
+    check_text(&request.text)?;
     let given = request.documents.as_ref().map(documents_given).transpose();
     let given = given.map_err(|error| Failure::bad_request(error.to_string()))?;
     let run = live_run(&shared, &caller, &run).await?;

@@ -77,6 +77,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         controls,
         listings: Arc::new(Listings::at(options.home.listings())),
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
+        bodies: Arc::new(Semaphore::new(api::BODIES_BYTES_MAX >> 10)),
         exports: Arc::new(Semaphore::new(api::EXPORTS_AT_ONCE)),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
         log_failure,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use portcullis_core::display::{block, line};
+use portcullis_core::display::{block, line, start_of};
 use portcullis_core::id::Digest;
 use portcullis_gateway::api::{
     ApprovalFilter, ApprovalInfo, ApprovalPhase, GrantApproval, RefuseApproval, Scope,
@@ -20,6 +20,8 @@ use crate::out::{self, Out, short};
 const SHOWN_DIGITS_MIN: usize = 12;
 /// Columns before the values of `show`.
 const INDENT: usize = 14;
+/// Characters of a tool's name in a list.
+const TOOL_CHARS: usize = 48;
 /// How often `watch` looks.
 const WATCH: Duration = Duration::from_millis(500);
 
@@ -235,7 +237,7 @@ fn list(out: &mut Out, approvals: &[ApprovalInfo], all: bool, global: &Global) -
             short(&approval.approval),
             short(&approval.run),
             out::seconds(approval.requested_at),
-            line(&approval.tool)
+            start_of(&approval.tool, TOOL_CHARS)
         ))?;
     }
     Ok(())
@@ -251,6 +253,7 @@ fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), F
     let json = |value: &serde_json::Value| format!("{value:#}");
     let given = |text: &Option<String>| text.clone().unwrap_or_default();
     let arguments = approval.arguments.as_ref().map_or_else(|| "not at hand".to_owned(), json);
+    let width = out::terminal_width();
     for (name, value) in [
         ("run", approval.run.to_string()),
         ("principal", approval.principal.clone()),
@@ -276,7 +279,7 @@ fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), F
         ),
     ] {
         if !value.is_empty() {
-            out.line(format_args!("  {name:<10}  {}", block(&value, INDENT)))?;
+            out.line(format_args!("  {name:<10}  {}", block(&value, INDENT, width)))?;
         }
     }
     Ok(())

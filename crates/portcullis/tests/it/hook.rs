@@ -529,7 +529,7 @@ fn a_state_folder_that_everybody_may_write_to_blocks() {
     fs::set_permissions(client.home(), fs::Permissions::from_mode(0o777)).unwrap();
     let ran = client.tell(&[], &fs::read(fixture("pre-bash")).unwrap());
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{}", ran.stderr);
-    assert!(ran.stderr.contains("every user may write to it"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("other users may write to it"), "{}", ran.stderr);
     assert!(!client.home().join("credentials").exists(), "no token is left where others read it");
 }
 
