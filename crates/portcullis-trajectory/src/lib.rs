@@ -22,6 +22,7 @@ mod acts;
 pub mod arguments;
 mod claims;
 mod classes;
+mod disguises;
 pub mod excise;
 pub mod flow;
 pub mod handing;

@@ -13,6 +13,7 @@ use portcullis_detect::{Leaf, leaves, sentences};
 
 use crate::claims;
 use crate::classes::Classes;
+use crate::disguises::undisguised;
 use crate::lexicon::{Families, Lexicon};
 use crate::numbers::numbers;
 use crate::orders;
@@ -324,8 +325,30 @@ impl Reader<'_> {
             let own = text.get(range.clone()).unwrap_or_default();
             let near = between(&sorted, &range);
             let raw = self.leaf.places.raw(range.clone());
-            seen.sentences.push(self.sentence(own, range.start, near, raw, is_hidden));
+            let mut sentence = self.sentence(own, range.start, near, raw, is_hidden);
+            self.disguised(own, &mut sentence, seen);
+            seen.sentences.push(sentence);
         }
+    }
+
+    /// Addresses that a reader sees in a sentence and a program does not.
+    fn disguised(&self, own: &str, sentence: &mut Sentence, seen: &mut Seen) {
+        let Some(plain) = undisguised(own) else { return };
+        for value in values(&plain).into_iter().filter(|value| value.kind == Kind::Mail) {
+            seen.values.push(Sighting {
+                hash: value.hash,
+                voice: Voice::Carried,
+                record: self.leaf.record,
+                id: false,
+                site: value.host,
+                mail: true,
+                iban: false,
+                private: false,
+            });
+            sentence.keys.extend([Some(value.hash), value.host].into_iter().flatten());
+        }
+        sentence.keys.sort_unstable();
+        sentence.keys.dedup();
     }
 
     /// What is encoded says what it says to who decodes it, in whatever field it stands.

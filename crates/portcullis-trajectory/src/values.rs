@@ -354,6 +354,18 @@ fn address_among_letters(token: &str) -> Option<Range<usize>> {
     (start < joint && token.get(joint..end)?.contains('.')).then_some(start..end)
 }
 
+/// The address in a token that has more around it: `_ida@fen.example_` of Markdown, `to=ida@fen.example`. The whole is a
+/// value beside it, since addresses may have such signs too.
+fn address_in_marks(token: &str) -> Option<Range<usize>> {
+    let at = token.find('@')?;
+    let marks = |letter: char| matches!(letter, '_' | '~' | '=' | '/' | ':' | '\\' | '|');
+    let (name, host) = (token.get(..at)?, token.get(at..)?);
+    let from = name.rfind(['=', '/', ':', '\\']).map_or(0, |mark| mark + 1);
+    let start = from + name.get(from..)?.len() - name.get(from..)?.trim_start_matches(marks).len();
+    let end = at + host.trim_end_matches(marks).len();
+    (start < at && (start > 0 || end < token.len()) && !token.contains("://")).then_some(start..end)
+}
+
 /// Takes a token that is a value, where there is room for it.
 fn token(text: &str, range: Range<usize>, values: &mut Vec<Value>) {
     let Some(token) = text.get(range.clone()) else { return };
@@ -367,6 +379,9 @@ fn token(text: &str, range: Range<usize>, values: &mut Vec<Value>) {
         return;
     }
     let start = range.start + token.len() - started.len();
+    if let Some(inner) = address_in_marks(trimmed) {
+        self::token(text, start + inner.start..start + inner.end, values);
+    }
     if let Some((kind, hash, host)) = classify(trimmed) {
         let link = kind == Kind::Url && trimmed.contains("://");
         let query = kind == Kind::Url && trimmed.contains('?');
@@ -487,6 +502,9 @@ mod tests {
             "（ida@fen.example）",
             "«ida@fen.example»",
         ] {
+            assert!(values(text).iter().any(|value| value.hash == ida), "{text}");
+        }
+        for text in ["_ida@fen.example_", "~~ida@fen.example~~", "to=ida@fen.example", "x/ida@fen.example"] {
             assert!(values(text).iter().any(|value| value.hash == ida), "{text}");
         }
         let link = values("https://fen.example/a")[0].hash;
