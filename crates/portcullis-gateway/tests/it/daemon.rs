@@ -440,9 +440,10 @@ async fn bundles_reload_while_running_and_a_broken_one_is_refused() {
     let denied = agent.propose(run, &mail(2, 0)).await.unwrap();
     assert_eq!(denied.denial.unwrap().rule, "runtime-policy/tool-type");
     assert_eq!(agent.health().await.unwrap().reload_error, None);
-    // A bundle without the policy of a live run is refused as a whole.
+    // What governs a run is taken away: the run ends, and does not keep the old bundle in force.
     std::fs::remove_file(&path).unwrap();
-    assert!(approver.reload().await.unwrap_err().to_string().contains("`mail`"));
+    assert!(approver.reload().await.unwrap().changed);
+    assert_eq!(agent.propose(run, &mail(3, 0)).await.unwrap_err().code(), Some("run_not_live"));
     let page = agent.events(&run.to_string(), 0, 1_000).await.unwrap();
     let reloads =
         events(&page.lines).iter().filter(|event| matches!(event.body, EventBody::Config(_))).count();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use portcullis_core::event::ClosedState;
 use portcullis_core::id::{Digest, RunId};
 
-use super::{Gate, settle};
+use super::{Entry, Gate, settle};
 use crate::bundles::Source;
 use crate::error::SessionError;
 use crate::run::Run;
@@ -57,8 +57,9 @@ impl Gate {
         Ok(told)
     }
 
-    /// Reads the bundles' folders again and puts what changed in force, in live runs too. A bundle that lacks
-    /// the policy of a live run is refused as a whole. With `settled` a change counts only once two looks agree,
+    /// Reads the bundles' folders again and puts what changed in force, in live runs too. Runs whose policy a bundle no
+    /// longer has are closed: were the bundle refused for them, whoever keeps a run open would keep a credential or a
+    /// policy in force that was taken away. With `settled` a change counts only once two looks agree,
     /// so that files half-way through being written are not taken for policy.
     ///
     /// Gives the runs that could not record the change; they go on under the old bundle and are tried again at
@@ -67,17 +68,15 @@ impl Gate {
         // No run is opened meanwhile, so none can miss the change.
         let _opening = self.opening.lock().await;
         for changed in self.bundles.changed(settled) {
-            let lacking = self.lock().by_id.values().find_map(|entry| {
-                let lacks = entry.source == changed.source && changed.bundle.policy(&entry.policy).is_none();
-                lacks.then(|| (entry.run.id(), entry.policy.clone()))
-            });
-            match lacking {
-                Some((run, policy)) => {
-                    let why =
-                        format!("run {run} is governed by the policy `{policy}`, which the new bundle lacks");
-                    self.bundles.set_refused(&changed.source, Some(why));
-                }
-                None => self.bundles.accept(changed),
+            let lacks = |entry: &&Entry| {
+                entry.source == changed.source && changed.bundle.policy(&entry.policy).is_none()
+            };
+            let lacking: Vec<RunId> =
+                self.lock().by_id.values().filter(lacks).map(|entry| entry.run.id()).collect();
+            self.bundles.accept(changed);
+            // Nothing governs them any more. One that cannot be closed now denies whatever it is asked.
+            for run in lacking {
+                let _ = self.close(run, ClosedState::Closed).await;
             }
         }
         let governed: Vec<(Arc<Run>, Source)> =
