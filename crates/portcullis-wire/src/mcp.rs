@@ -9,6 +9,7 @@
 //! the text is read.
 
 pub mod call;
+mod encoded;
 pub mod excise;
 pub mod hello;
 pub mod list;

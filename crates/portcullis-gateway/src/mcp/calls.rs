@@ -36,9 +36,8 @@ pub(super) struct Call {
 /// What a request waits for.
 #[derive(Debug, Clone)]
 pub(super) enum Open {
-    /// A list of resources or prompts, which passes as it comes. Like in the following: the id as sent.
-    Passed(Box<RawValue>),
-    /// Something else, whose text is judged as the server's word.
+    /// Something whose text is judged as the server's word, lists of resources and of prompts too. Like in the
+    /// following: the id as sent.
     Other(Box<RawValue>),
     /// `initialize` or `server/discover`.
     Hello(Box<RawValue>),
@@ -70,7 +69,7 @@ impl Open {
     /// The id as sent, for answering.
     pub(super) fn id_raw(&self) -> &RawValue {
         match self {
-            Self::Passed(id) | Self::Other(id) | Self::Hello(id) | Self::List(id) => id,
+            Self::Other(id) | Self::Hello(id) | Self::List(id) => id,
             Self::Waiting(call, _) | Self::Executing { call, .. } | Self::Task { request: call, .. } => {
                 &call.id_raw
             }
@@ -349,16 +348,16 @@ mod tests {
         }
         assert_eq!(calls.insert(Id::Integer(-1), waiting()), Err(Full::Calls));
         assert_eq!(
-            calls.insert(Id::Integer(3), Open::Passed(call().id_raw)),
+            calls.insert(Id::Integer(3), Open::Other(call().id_raw)),
             Err(Full::IdInUse(Id::Integer(3)))
         );
         assert!(calls.execute(&Id::Integer(3), ACTION));
         assert!(calls.answered(&Id::Integer(3)).is_some());
         calls.insert(Id::Integer(-1), waiting()).unwrap();
         for number in 1000..(1000 + OPEN_REQUESTS_MAX - OPEN_CALLS_MAX) as i128 {
-            calls.insert(Id::Integer(number), Open::Passed(call().id_raw)).unwrap();
+            calls.insert(Id::Integer(number), Open::Other(call().id_raw)).unwrap();
         }
-        assert_eq!(calls.insert(Id::Integer(-2), Open::Passed(call().id_raw)), Err(Full::Requests));
+        assert_eq!(calls.insert(Id::Integer(-2), Open::Other(call().id_raw)), Err(Full::Requests));
     }
 
     #[test]
@@ -403,7 +402,7 @@ mod tests {
     fn requests_that_were_given_up_are_forgotten_in_time() {
         let calls = Calls::default();
         for number in 0..2 * OPEN_REQUESTS_MAX as i128 {
-            calls.insert(Id::Integer(number), Open::Passed(call().id_raw)).unwrap();
+            calls.insert(Id::Integer(number), Open::Other(call().id_raw)).unwrap();
             assert_eq!(calls.cancel(&Id::Integer(number)), Cancelled::Other);
         }
         assert!(calls.answered(&Id::Integer(0)).is_none());

@@ -14,7 +14,7 @@ use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST, Id, Message, error_response, peek};
 use portcullis_wire::mcp::excise::{Piece, Replacement, replace_in_message};
 use portcullis_wire::mcp::result::{
-    RESULT_TEXT_BYTES_MAX, ResultKind, Told, error_text, is_standard_error, read_tool_result, told,
+    RESULT_TEXT_BYTES_MAX, ResultKind, Told, asked, error_text, is_standard_error, read_tool_result, told,
 };
 use portcullis_wire::mcp::task::read_task_state;
 use serde_json::json;
@@ -25,10 +25,14 @@ use super::answers::{NOT_RECORDED, RESULT_TOO_LONG, UNREADABLE_RESULT, WITHHELD,
 use super::calls::{Call, Open};
 use super::gate::{Gate, is_blank, shown};
 use super::listing;
+use super::upstream::ID_BYTES_MAX;
 use crate::api::{ReportOutcome, TextEdit};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
+
+/// Longest method of a message of the server, in bytes.
+const METHOD_BYTES_MAX: usize = 256;
 
 /// Why a text that is to be edited is withheld instead.
 const NOT_APART: &str = "what is to be cut out of it cannot be told apart from the rest";
@@ -83,8 +87,7 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) {
         }
         Ok(Message::Response { id, error, .. }) => match answered(gate, &id, error.is_some()) {
             None => tracing::warn!("a response of the server was dropped: no request {id} is open"),
-            Some(None) => pass(gate, line).await,
-            Some(Some(open)) => {
+            Some(open) => {
                 let (shared, line) = (Arc::clone(gate), line.to_vec());
                 gate.spawn(async move {
                     let changed = respond(&shared, &line, open).await;
@@ -96,29 +99,29 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) {
     }
 }
 
-/// What a response answers: nothing, nothing that matters, or something to look into.
-fn answered(gate: &Gate, id: &Id, is_error: bool) -> Option<Option<Open>> {
+/// What a response answers, if anything.
+fn answered(gate: &Gate, id: &Id, is_error: bool) -> Option<Open> {
     if *id == Id::Null {
         // The server could not read a message. A result answers nothing: no request has this id.
         let nobody = RawValue::from_string("null".to_owned()).ok()?;
-        return is_error.then_some(Some(Open::Other(nobody)));
+        return is_error.then_some(Open::Other(nobody));
     }
-    match gate.calls.answered(id)? {
-        Open::Passed(_) => Some(None),
-        open => Some(Some(open)),
-    }
+    gate.calls.answered(id)
 }
 
 /// What becomes of a request or a notification of the server: outer none where it does not pass, inner none where it
 /// passes as it is. A request that does not pass is answered.
 async fn said(gate: &Gate, line: &[u8]) -> Option<Option<Vec<u8>>> {
-    let (id, params) = match peek(line) {
-        Ok(Message::Request { id_raw, params, .. }) => (Some(id_raw), params),
-        Ok(Message::Notification { params, .. }) => (None, params),
+    let (id, method, params) = match peek(line) {
+        Ok(Message::Request { id_raw, method, params, .. }) => (Some(id_raw), method, params),
+        Ok(Message::Notification { method, params }) => (None, method, params),
         _ => return None,
     };
-    let Some(params) = params else { return Some(None) };
-    match overheard(gate, line, told(params)).await {
+    if !is_method(&method) || id.is_some_and(|id| id.get().len() > ID_BYTES_MAX) {
+        tracing::warn!("a message of the server was dropped: its method or its id is none: {}", shown(line));
+        return None;
+    }
+    match overheard(gate, line, asked(id, params)).await {
         Heard::Passes => Some(None),
         Heard::Changed(line) => Some(Some(line)),
         Heard::Withheld(why) => {
@@ -134,8 +137,14 @@ async fn said(gate: &Gate, line: &[u8]) -> Option<Option<Vec<u8>>> {
     }
 }
 
+/// Whether a method is named like one: in letters, digits and the signs that methods have, and not at length.
+fn is_method(method: &str) -> bool {
+    let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"/_-.$".contains(&byte);
+    !method.is_empty() && method.len() <= METHOD_BYTES_MAX && method.bytes().all(sign)
+}
+
 /// What becomes of something that a server says.
-enum Heard {
+pub(super) enum Heard {
     Passes,
     /// With stretches replaced.
     Changed(Vec<u8>),
@@ -144,7 +153,7 @@ enum Heard {
 }
 
 /// Has the text of a message judged that answers no call, and records it.
-async fn overheard(gate: &Gate, line: &[u8], told: Result<Told, FieldError>) -> Heard {
+pub(super) async fn overheard(gate: &Gate, line: &[u8], told: Result<Told, FieldError>) -> Heard {
     let withheld = |why: &str| Heard::Withheld(format!("the gate withholds what the server says: {why}"));
     let Told { text, pieces, truncated } = match told {
         Ok(told) => told,
@@ -188,8 +197,7 @@ async fn batch(gate: &Gate, line: &[u8], elements: &[&RawValue]) {
             Ok(Message::Request { .. } | Message::Notification { .. }) => said(gate, bytes).await,
             Ok(Message::Response { id, error, .. }) => match answered(gate, &id, error.is_some()) {
                 None => None,
-                Some(None) => Some(None),
-                Some(Some(open)) => Some(respond(gate, bytes, open).await),
+                Some(open) => Some(respond(gate, bytes, open).await),
             },
         };
         match passed {
@@ -214,7 +222,7 @@ async fn batch(gate: &Gate, line: &[u8], elements: &[&RawValue]) {
 async fn respond(gate: &Gate, line: &[u8], open: Open) -> Option<Vec<u8>> {
     let Ok(Message::Response { result, error, .. }) = peek(line) else { return None };
     match open {
-        Open::Passed(_) | Open::Waiting(..) => None,
+        Open::Waiting(..) => None,
         Open::Other(id) => other(gate, line, &id, result, error).await,
         Open::Hello(id) => match result {
             None => other(gate, line, &id, result, error).await,

@@ -7,6 +7,7 @@ use portcullis_wire::mcp::list::{INSTRUCTIONS, ListedTool, Unreadable, hide_tool
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::downstream::{Heard, overheard};
 use super::gate::{Gate, shown};
 use crate::api::{ReportedTool, UnreadableTool};
 
@@ -19,6 +20,11 @@ pub(super) async fn hello(gate: &Gate, line: &[u8], id: &RawValue, result: &RawV
         Ok(hello) => hello,
         Err(error) => return refused(id, format!("the gate does not pass this answer on: {error}")),
     };
+    let changed = match overheard(gate, line, Ok(hello.besides)).await {
+        Heard::Passes => None,
+        Heard::Changed(line) => Some(line),
+        Heard::Withheld(why) => return refused(id, why),
+    };
     gate.introduced(hello.server.map(String::from), hello.version.map(String::from));
     let instructions = ReportedTool {
         name: INSTRUCTIONS.to_owned(),
@@ -29,20 +35,20 @@ pub(super) async fn hello(gate: &Gate, line: &[u8], id: &RawValue, result: &RawV
         destructive_hint: None,
     };
     let says_nothing = instructions.description.is_empty();
-    let changed = match gate.report_tools(vec![instructions], Vec::new()).await {
+    let hidden = match gate.report_tools(vec![instructions], Vec::new()).await {
         Ok((_, changed)) => changed,
         Err(error) => {
             return refused(id, format!("what the server says of itself could not be recorded: {error}"));
         }
     };
-    if changed.is_empty() || says_nothing {
-        return None;
+    if hidden.is_empty() || says_nothing {
+        return changed;
     }
     tracing::warn!(
         "the server's instructions are hidden, because they changed since a person accepted them: \
          portcullis tools changed"
     );
-    without_instructions(line).or_else(|| {
+    without_instructions(changed.as_deref().unwrap_or(line)).or_else(|| {
         refused(
             id,
             "the instructions of the server changed, and cannot be taken out of this answer".to_owned(),
@@ -59,6 +65,11 @@ pub(super) async fn list(gate: &Gate, line: &[u8], id: &RawValue, result: &RawVa
     let listed = match listed_tools(result) {
         Ok(listed) => listed,
         Err(error) => return unread(&error),
+    };
+    let besides = match overheard(gate, line, Ok(listed.besides)).await {
+        Heard::Passes => None,
+        Heard::Changed(line) => Some(line),
+        Heard::Withheld(why) => return refused(id, why),
     };
     for Unreadable { position, why, .. } in &listed.unreadable {
         tracing::warn!(
@@ -85,8 +96,9 @@ pub(super) async fn list(gate: &Gate, line: &[u8], id: &RawValue, result: &RawVa
             names.join(", ")
         );
     }
+    let line = besides.as_deref().unwrap_or(line);
     match hide_tools(line, |name| disabled.iter().chain(&changed).any(|hidden| hidden == name)) {
-        Ok(shorter) => shorter,
+        Ok(shorter) => shorter.or(besides),
         Err(error) => unread(&error),
     }
 }

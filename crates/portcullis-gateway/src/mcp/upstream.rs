@@ -19,8 +19,7 @@ use portcullis_wire::jsonrpc::{
 use portcullis_wire::mcp::call::{parse_tool_call, replace_arguments};
 use portcullis_wire::mcp::task::task_id;
 use portcullis_wire::mcp::{
-    self, CANCELLED, PROMPTS_LIST, RESOURCE_TEMPLATES_LIST, RESOURCES_LIST, TASKS_CANCEL, TASKS_GET,
-    TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
+    self, CANCELLED, TASKS_CANCEL, TASKS_GET, TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -162,7 +161,6 @@ fn admit(
         TASKS_RESULT | TASKS_GET | TASKS_UPDATE | TASKS_CANCEL => {
             task_request(gate, raw, method, params).map_err(|why| (INVALID_PARAMS, why))?
         }
-        RESOURCES_LIST | RESOURCE_TEMPLATES_LIST | PROMPTS_LIST => Open::Passed(raw),
         _ => Open::Other(raw),
     };
     gate.calls.insert(id.clone(), open).map_err(|error| (INVALID_REQUEST, error.to_string()))

@@ -3,6 +3,7 @@
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
+use super::text::Told;
 use crate::fields::{self, FieldError};
 use crate::jsonrpc;
 
@@ -15,6 +16,9 @@ pub struct Hello<'a> {
     pub version: Option<Cow<'a, str>>,
     /// How a model should use it: clients put that into their prompts. Empty where it says nothing.
     pub instructions: Cow<'a, str>,
+    /// What else it says: titles, descriptions, metadata, and fields of unknown kind. Empty where there are words only,
+    /// such as names, versions and capabilities.
+    pub besides: Told,
 }
 
 /// Reads how a server introduces itself.
@@ -22,8 +26,12 @@ pub struct Hello<'a> {
 /// # Errors
 /// [`FieldError`] where it is no object, says a field twice, or its instructions are no text.
 pub fn read_hello(result: &RawValue) -> Result<Hello<'_>, FieldError> {
-    let [server, version, instructions] =
-        fields::read(result.get(), &["serverInfo", "protocolVersion", "instructions"])?;
+    let ([server, version, instructions], rest) =
+        fields::read_with_rest(result.get(), &["serverInfo", "protocolVersion", "instructions"])?;
+    let mut besides = Told::default();
+    besides.push_unless_terse(server)?;
+    besides.push_unless_terse(version)?;
+    besides.push_rest_unless_terse(&rest)?;
     let server = match fields::present(server) {
         Some(server) => {
             let [name] = fields::read(server.get(), &["name"])?;
@@ -40,6 +48,7 @@ pub fn read_hello(result: &RawValue) -> Result<Hello<'_>, FieldError> {
         server: server.and_then(fields::string),
         version: version.and_then(fields::string),
         instructions,
+        besides,
     })
 }
 
@@ -72,6 +81,26 @@ mod tests {
         assert_eq!(read_hello(&raw("{}")).unwrap(), Hello::default());
         for result in [r#"{"instructions":"a","instructions":"b"}"#, r#"{"instructions":["a"]}"#, r#""a""#] {
             assert!(read_hello(&raw(result)).is_err(), "{result}");
+        }
+    }
+
+    #[test]
+    fn what_it_says_beside_words_is_text() {
+        for quiet in [
+            r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"experimental":{}},
+                "serverInfo":{"name":"a/b","version":"1.0.0","websiteUrl":"https://example.org"},"ttlMs":1}"#,
+            r#"{"supportedVersions":["2026-07-28"],"capabilities":{},"_meta":{}}"#,
+        ] {
+            assert!(read_hello(&raw(quiet)).unwrap().besides.is_empty(), "{quiet}");
+        }
+        for said in [
+            r#"{"serverInfo":{"name":"n","title":"an order"}}"#,
+            r#"{"serverInfo":{"name":"an order"}}"#,
+            r#"{"protocolVersion":"an order"}"#,
+            r#"{"_meta":{"x":"an order"}}"#,
+            r#"{"capabilities":{"experimental":{"an order":{}}}}"#,
+        ] {
+            assert!(read_hello(&raw(said)).unwrap().besides.text.contains("an order"), "{said}");
         }
     }
 

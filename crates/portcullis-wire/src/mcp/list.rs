@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::call::TOOL_NAME_BYTES_MAX;
+use super::text::Told;
 use crate::fields::{self, FieldError};
 use crate::jsonrpc::{self, PeekError};
 use crate::strict::DEPTH_MAX;
@@ -57,6 +58,8 @@ pub struct ToolList {
     pub unreadable: Vec<Unreadable>,
     /// There are more pages.
     pub has_more: bool,
+    /// What is said beside the entries: metadata, and fields of unknown kind.
+    pub besides: Told,
 }
 
 /// Why a list cannot be read.
@@ -73,15 +76,17 @@ pub enum ListError {
     Message(#[from] PeekError),
 }
 
-/// Reads the result of a `tools/list` request. Unknown fields are ignored.
+/// Reads the result of a `tools/list` request.
 ///
 /// # Errors
 /// [`ListError`] where the result as a whole cannot be read; single entries that cannot are in
 /// [`ToolList::unreadable`].
 pub fn listed_tools(result: &RawValue) -> Result<ToolList, ListError> {
-    let [tools, cursor] = fields::read(result.get(), &["tools", "nextCursor"])?;
+    let ([tools, cursor], rest) = fields::read_with_rest(result.get(), &["tools", "nextCursor"])?;
     let entries = fields::read_array(tools.ok_or(ListError::NoTools)?.get(), "tools", TOOLS_MAX)?;
     let mut list = ToolList { has_more: fields::present(cursor).is_some(), ..ToolList::default() };
+    list.besides.push_unless_terse(cursor)?;
+    list.besides.push_rest_unless_terse(&rest)?;
     for (position, (entry, read)) in entries.iter().zip(read_entries(&entries)).enumerate() {
         match read {
             Ok(tool) => list.tools.push(tool),

@@ -3,7 +3,9 @@
 use crate::fields::{self, FieldError, Named};
 use serde_json::value::RawValue;
 
-pub use super::text::{CONTENT_BLOCKS_MAX, RESULT_TEXT_BYTES_MAX, Told, error_text, is_standard_error, told};
+pub use super::text::{
+    CONTENT_BLOCKS_MAX, RESULT_TEXT_BYTES_MAX, Told, asked, error_text, is_standard_error, told,
+};
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +95,8 @@ pub fn read_tool_result(result: &RawValue) -> Result<ToolResult<'_>, FieldError>
     for field in [result_type, is_error, task_id] {
         told.push_unless_plain(field)?;
     }
+    // Nobody echoes it but a client that is to call again, and that one shows it to nobody as long as it is opaque.
+    told.push_string(request_state.filter(|state| kind != ResultKind::InputRequired || !is_opaque(state)))?;
     told.push_rest(&rest)?;
     let task_id = task_id.filter(|_| kind == ResultKind::TaskCreated).and_then(fields::string);
     Ok(ToolResult {
@@ -103,6 +107,12 @@ pub fn read_tool_result(result: &RawValue) -> Result<ToolResult<'_>, FieldError>
         task_id: task_id.map(String::from),
         raw: result,
     })
+}
+
+/// Whether a state is one token: letters, digits and signs, as in base64 and in JSON web tokens.
+fn is_opaque(state: &RawValue) -> bool {
+    let sign = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+/=~".contains(&byte);
+    fields::string(state).is_some_and(|state| state.bytes().all(sign))
 }
 
 /// Whether there is a result as the very first revision had it, which some clients still show.
@@ -164,6 +174,11 @@ mod tests {
         for result in [
             r#"{"content":[],"_meta":{"note":"an \u006frder"}}"#,
             r#"{"content":[],"toolResult":"an order"}"#,
+            r#"{"content":[],"requestState":"an order"}"#,
+            r#"{"resultType":"task","taskId":"t","requestState":"an order"}"#,
+            r#"{"resultType":"input_required","inputRequests":{},"requestState":"an order"}"#,
+            r#"{"resultType":"input_required","requestState":{"x":"an order"}}"#,
+            r#"{"resultType":"later","requestState":"an order"}"#,
             r#"{"content":[],"novel":["an order"]}"#,
             r#"{"content":[],"an order":1}"#,
             r#"{"content":[],"status":"an order"}"#,
@@ -199,6 +214,7 @@ mod tests {
                     "createdAt":"2026-11-25T10:30:00Z","lastUpdatedAt":"2026-11-25T10:40:00Z","ttlMs":null}"#,
                 "",
             ),
+            (r#"{"resultType":"input_required","requestState":"eyJhIjoxfQ==.x-_y"}"#, ""),
             (r#"{"content":[{"type":"image","data":"iVBORw0KGgo=","mimeType":"image/png"}]}"#, ""),
         ] {
             assert_eq!(read_tool_result(&raw(result)).unwrap().told.text, expected, "{result}");
@@ -238,6 +254,15 @@ mod tests {
         for (said, expected) in [
             (r#"{"contents":[{"uri":"file:///a","mimeType":"text/plain","text":"one"}]}"#, "file:///a\none"),
             (r#"{"contents":[{"uri":"u","blob":"b25l"}],"ttlMs":1}"#, "u\none"),
+            (r#"{"contents":[{"uri":"u","blob":"b25lAA=="}]}"#, "u\none"),
+            (
+                r#"{"messages":[{"role":"user","content":{"type":"audio","data":"b25lAA==","mimeType":"text/x"}}]}"#,
+                "one",
+            ),
+            (
+                r#"{"messages":[{"content":{"type":"tool_result","content":[{"data":"b25lAA=="}]}}]}"#,
+                "{\"type\":\"tool_result\",\"content\":[{\"data\":\"b25lAA==\"}]}\none",
+            ),
             (
                 r#"{"description":"d","messages":[{"role":"user","content":{"type":"text","text":"one"}}]}"#,
                 "one\nd",

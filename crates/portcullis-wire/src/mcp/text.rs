@@ -6,11 +6,10 @@
 
 use std::ops::Range;
 
-use base64::Engine as _;
-use base64::alphabet::STANDARD;
-use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::encoded::{UnknownCharset, decode};
 use super::excise::Piece;
 use crate::fields::{self, FieldError, Named};
 
@@ -45,13 +44,8 @@ const PLAIN: [&str; 21] = [
 ];
 /// Longest plain value, in bytes: room for ids and timestamps, not for an order.
 const PLAIN_BYTES_MAX: usize = 64;
-/// Decodes what any client might: with and without padding, whatever the last bits are.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &STANDARD,
-    GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+/// Most words that say nothing together, in bytes: names, versions and capabilities, not a page.
+const TERSE_BYTES_MAX: usize = 512;
 
 /// Text that was taken out of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -142,6 +136,24 @@ impl Told {
         self.push_string(raw.filter(|raw| !is_plain(raw)))
     }
 
+    /// A value as JSON, unless there are nothing but a few words in it.
+    pub(super) fn push_unless_terse(&mut self, raw: Option<&RawValue>) -> Result<(), FieldError> {
+        let Some(raw) = fields::present(raw) else { return Ok(()) };
+        let mut room = TERSE_BYTES_MAX;
+        if is_terse(&fields::value(raw)?, &mut room) { Ok(()) } else { self.push_string(Some(raw)) }
+    }
+
+    /// The same of each of some fields.
+    pub(super) fn push_rest_unless_terse(&mut self, rest: &Named<'_>) -> Result<(), FieldError> {
+        for (name, raw) in rest {
+            if !is_word(name) {
+                self.push(name);
+            }
+            self.push_unless_terse(Some(raw))?;
+        }
+        Ok(())
+    }
+
     pub(super) fn push_blocks(&mut self, content: &RawValue) -> Result<(), FieldError> {
         for block in fields::read_array(content.get(), "content", CONTENT_BLOCKS_MAX)? {
             self.push_block(block)?;
@@ -150,12 +162,12 @@ impl Told {
     }
 
     fn push_block(&mut self, block: &RawValue) -> Result<(), FieldError> {
-        let known = ["type", "text", "resource", "uri", "name", "title", "description", "data"];
-        let ([kind, text, resource, uri, name, title, description, data], rest) =
+        let known = ["type", "text", "resource", "uri", "name", "title", "description", "data", "mimeType"];
+        let ([kind, text, resource, uri, name, title, description, data, media_type], rest) =
             fields::read_with_rest(block.get(), &known)?;
         match kind.and_then(fields::string).as_deref() {
             Some("text" | "image" | "audio" | "resource" | "resource_link") => {}
-            _ => return self.push_json(Some(block)),
+            _ => return self.push_unknown(block),
         }
         if let Some(resource) = fields::present(resource) {
             self.push_resource(resource)?;
@@ -163,38 +175,61 @@ impl Told {
         for piece in [uri, name, title, description, text] {
             self.push_string(piece)?;
         }
-        self.push_encoded(data)?;
+        self.push_encoded(data, media_type)?;
+        self.push_unless_plain(media_type)?;
         self.push_rest(&rest)
     }
 
     fn push_resource(&mut self, resource: &RawValue) -> Result<(), FieldError> {
-        let ([uri, text, blob], rest) = fields::read_with_rest(resource.get(), &["uri", "text", "blob"])?;
+        let ([uri, text, blob, media_type], rest) =
+            fields::read_with_rest(resource.get(), &["uri", "text", "blob", "mimeType"])?;
         self.push_string(uri)?;
         self.push_string(text)?;
-        self.push_encoded(blob)?;
+        self.push_encoded(blob, media_type)?;
+        self.push_unless_plain(media_type)?;
         self.push_rest(&rest)
     }
 
-    /// Bytes in base64: text where they are text, and where they are no base64. Text has no piece that it could be
-    /// excised from, so what is found in it withholds the message.
-    fn push_encoded(&mut self, raw: Option<&RawValue>) -> Result<(), FieldError> {
+    /// Bytes in base64: the text in them, and the string itself where it is no base64. What is decoded has no piece that
+    /// it could be excised from, so what is found in it withholds the message.
+    fn push_encoded(
+        &mut self,
+        raw: Option<&RawValue>,
+        media_type: Option<&RawValue>,
+    ) -> Result<(), FieldError> {
         let Some(raw) = fields::present(raw) else { return Ok(()) };
         let Some(encoded) = fields::lossy_string(raw) else { return self.push_json(Some(raw)) };
-        let standard = |letter: char| match letter {
-            '-' => '+',
-            '_' => '/',
-            other => other,
-        };
-        let dense: String = encoded.chars().filter(|letter| !letter.is_whitespace()).map(standard).collect();
-        let decoded = LENIENT.decode(&dense);
-        // Words with white space between them may happen to be base64 as well.
-        if decoded.is_err() || encoded.contains(char::is_whitespace) {
+        let media_type = media_type.and_then(fields::lossy_string);
+        let decoded = decode(&encoded, media_type.as_deref()).map_err(unknown_charset)?;
+        if decoded.is_text {
             self.push_string(Some(raw))?;
         }
-        if let Some(text) =
-            decoded.ok().and_then(|bytes| String::from_utf8(bytes).ok()).filter(|text| is_text(text))
-        {
-            self.push(&text);
+        for text in &decoded.texts {
+            self.push(text);
+        }
+        Ok(())
+    }
+
+    /// A block of unknown kind: as JSON, and the text in what may be bytes in it.
+    fn push_unknown(&mut self, block: &RawValue) -> Result<(), FieldError> {
+        self.push_json(Some(block))?;
+        let mut left = vec![fields::value(block)?];
+        while let Some(value) = left.pop() {
+            match value {
+                Value::Array(items) => left.extend(items),
+                Value::Object(mut fields) => {
+                    let media_type = fields.get("mimeType").and_then(Value::as_str).map(str::to_owned);
+                    for name in ["data", "blob"] {
+                        let Some(Value::String(encoded)) = fields.shift_remove(name) else { continue };
+                        let decoded = decode(&encoded, media_type.as_deref()).map_err(unknown_charset)?;
+                        for text in &decoded.texts {
+                            self.push(text);
+                        }
+                    }
+                    left.extend(fields.into_iter().map(|(_, value)| value));
+                }
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -248,6 +283,12 @@ impl Told {
     }
 }
 
+fn unknown_charset(_: UnknownCharset) -> FieldError {
+    FieldError::Json(
+        "a text in base64 has a character set that the gate does not read; send it as UTF-8".to_owned(),
+    )
+}
+
 /// The elements of a list; what is none is its own only element.
 fn list_of<'a>(raw: &'a RawValue, what: &'static str) -> Result<Vec<&'a RawValue>, FieldError> {
     if raw.get().starts_with('[') {
@@ -255,6 +296,20 @@ fn list_of<'a>(raw: &'a RawValue, what: &'static str) -> Result<Vec<&'a RawValue
     } else {
         Ok(vec![raw])
     }
+}
+
+/// The text of a request or a notification of the server: of its id, where that is more than a word, and of its
+/// parameters.
+///
+/// # Errors
+/// [`FieldError`] where it cannot be read with certainty.
+pub fn asked(id: Option<&RawValue>, params: Option<&RawValue>) -> Result<Told, FieldError> {
+    let mut asked = Told::default();
+    asked.push_unless_plain(id)?;
+    if let Some(params) = params {
+        asked.push_any(params)?;
+    }
+    Ok(asked)
 }
 
 /// The text of a result of another method than `tools/call`, or of the parameters of what a server sends.
@@ -301,6 +356,21 @@ fn is_plain(raw: &RawValue) -> bool {
     }
 }
 
+/// Whether all keys and strings of a value are words, and together not many.
+fn is_terse(value: &Value, room: &mut usize) -> bool {
+    let fits = |text: &str, room: &mut usize| {
+        let left = room.checked_sub(text.len());
+        *room = left.unwrap_or(0);
+        left.is_some() && is_word(text)
+    };
+    match value {
+        Value::String(text) => fits(text, room),
+        Value::Array(items) => items.iter().all(|item| is_terse(item, room)),
+        Value::Object(map) => map.iter().all(|(name, value)| fits(name, room) && is_terse(value, room)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
 fn is_word(text: &str) -> bool {
     text.len() <= PLAIN_BYTES_MAX
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:+/=".contains(&byte))
@@ -319,9 +389,4 @@ fn is_usual(annotations: &RawValue) -> bool {
     rest.is_empty()
         && readers.is_ok_and(|readers| readers.iter().all(known))
         && [priority, modified].into_iter().flatten().all(is_plain)
-}
-
-/// Whether decoded bytes read as text: no control characters but white space.
-fn is_text(text: &str) -> bool {
-    !text.chars().any(|letter| letter.is_control() && !letter.is_whitespace())
 }
