@@ -7,24 +7,27 @@
 //! A direction is about what a part alone allows: more steps, fewer keywords, a milder verdict are *looser*. Where
 //! nothing general can be said (another schema, another table of columns), the part *changed*.
 
+mod credentials;
+mod tools;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug, Display};
 
 use serde::Serialize;
 
 use super::{
-    AccessSettings, AnchorTime, ApprovalTimes, AuthoritySettings, Bundle, Citations, Credential,
-    EffectSettings, LedgerSettings, MonitorSettings, Scores, VerificationSettings,
+    AccessSettings, AnchorTime, ApprovalTimes, AuthoritySettings, Bundle, Citations, EffectSettings,
+    LedgerSettings, MonitorSettings, Scores, VerificationSettings,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
-use crate::policy::{PrincipalBudget, RuntimePolicy};
-use crate::principal::CredentialKind;
-use crate::tool::Tool;
+use crate::policy::{PrincipalBudget, RuntimePolicy, Window};
 use crate::verdict::Verdict;
 
 /// Longest value that is shown, in bytes.
 const VALUE_BYTES_MAX: usize = 120;
+/// How much of what two long values have in common is shown before the place where they part, in bytes.
+const CONTEXT_BYTES: usize = 20;
 
 /// Which way a part changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -32,7 +35,7 @@ const VALUE_BYTES_MAX: usize = 120;
 pub enum Direction {
     /// It allows more, records less, or asks less of a person.
     Loosened,
-    /// Another setting of which nothing general can be said.
+    /// Another setting of which nothing general can be said: it may allow more.
     Changed,
     /// It allows less.
     Tightened,
@@ -118,7 +121,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.escalation(escalation, &new.escalation);
     let rank = |scores: Scores| u32::from(scores == Scores::Stop);
     found.ranked("[monitors] scores", rank(*scores), rank(new.scores), scores, &new.scores);
-    found.value("[contracts]", contracts, &new.contracts);
+    found.contracts(contracts.as_ref(), new.contracts.as_ref());
     found.monitors(monitors, &new.monitors);
     found.access(access, &new.access);
     found.credentials(credentials, &new.credentials);
@@ -139,20 +142,30 @@ fn some(limit: u32) -> Option<u64> {
     (limit > 0).then_some(u64::from(limit))
 }
 
+/// Both values, cut to what can be shown: from a little before the place where they part.
+fn around_difference(old: &str, new: &str) -> (String, String) {
+    let alike = old.bytes().zip(new.bytes()).take_while(|(old, new)| old == new).count();
+    let from = if old.len().max(new.len()) > VALUE_BYTES_MAX {
+        old.floor_char_boundary(alike.saturating_sub(CONTEXT_BYTES))
+    } else {
+        0
+    };
+    let cut = |text: &str| {
+        let rest = text.get(from..).unwrap_or_default();
+        let shown = rest.get(..rest.floor_char_boundary(VALUE_BYTES_MAX)).unwrap_or_default();
+        let (before, after) =
+            (if from > 0 { "…" } else { "" }, if shown.len() < rest.len() { "…" } else { "" });
+        format!("{before}{shown}{after}")
+    };
+    (cut(old), cut(new))
+}
+
 struct Found(Vec<Difference>);
 
 impl Found {
     fn push(&mut self, part: impl Into<String>, old: String, new: String, direction: Direction) {
-        let cut = |mut text: String| {
-            if text.len() > VALUE_BYTES_MAX {
-                text.truncate(text.floor_char_boundary(VALUE_BYTES_MAX));
-                text.push('…');
-            }
-            text
-        };
-        let difference =
-            Difference { part: part.into(), old: cut(old), new: cut(new), direction, access: false };
-        self.0.push(difference);
+        let (old, new) = around_difference(&old, &new);
+        self.0.push(Difference { part: part.into(), old, new, direction, access: false });
     }
 
     /// Something of which nothing general can be said.
@@ -162,16 +175,26 @@ impl Found {
         }
     }
 
-    /// The same without its values, which are long.
-    fn content<T: PartialEq>(&mut self, part: impl Into<String>, old: &T, new: &T) {
-        if old != new {
-            self.push(part, "(as it was)".to_owned(), "(another)".to_owned(), Direction::Changed);
+    /// The same, entry by entry.
+    fn entries<T: PartialEq + Debug>(
+        &mut self,
+        part: &str,
+        old: &BTreeMap<String, T>,
+        new: &BTreeMap<String, T>,
+    ) {
+        let names: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for name in names {
+            let (before, after) = (old.get(name), new.get(name));
+            if before != after {
+                let shown = |value: Option<&T>| value.map_or_else(|| "none".to_owned(), |v| format!("{v:?}"));
+                self.push(format!("{part} `{name}`"), shown(before), shown(after), Direction::Changed);
+            }
         }
     }
 
-    fn neutral<T: PartialEq>(&mut self, part: &str, old: &T, new: &T) {
+    fn neutral<T: PartialEq + Debug>(&mut self, part: impl Into<String>, old: &T, new: &T) {
         if old != new {
-            self.push(part, "(as it was)".to_owned(), "(another)".to_owned(), Direction::Neutral);
+            self.push(part, format!("{old:?}"), format!("{new:?}"), Direction::Neutral);
         }
     }
 
@@ -301,89 +324,14 @@ impl Found {
             (Some(_), None) => self.push(part, "there".into(), "gone".into(), Direction::Loosened),
             (Some(old), Some(new)) => {
                 let PrincipalBudget { per, max_steps, max_side_effects, max_bytes, max_cost_micros } = *old;
-                self.value(format!("{part} per"), &per, &new.per);
+                // The same limits over a shorter window are more in all.
+                let rank = |window: Window| u32::from(window == Window::Day);
+                self.ranked(format!("{part} per"), rank(per), rank(new.per), &per, &new.per);
                 self.limit(format!("{part} max_steps"), max_steps, new.max_steps);
                 self.limit(format!("{part} max_side_effects"), max_side_effects, new.max_side_effects);
                 self.limit(format!("{part} max_bytes"), max_bytes, new.max_bytes);
                 self.limit(format!("{part} max_cost"), max_cost_micros, new.max_cost_micros);
             }
-        }
-    }
-
-    fn tools(&mut self, old: &Bundle, new: &Bundle) {
-        for tool in old.registry.iter() {
-            match new.registry.iter().find(|other| other.name == tool.name) {
-                Some(other) => self.tool(tool, other),
-                // From now on it gets what `unknown_tools` says, which may be more or less than before.
-                None => self.push(
-                    format!("tool `{}`", tool.name),
-                    "listed".into(),
-                    "gone".into(),
-                    Direction::Changed,
-                ),
-            }
-        }
-        for tool in
-            new.registry.iter().filter(|tool| !old.registry.iter().any(|other| other.name == tool.name))
-        {
-            let direction = if tool.enabled { Direction::Changed } else { Direction::Tightened };
-            self.push(format!("tool `{}`", tool.name), "not listed".into(), "listed".into(), direction);
-        }
-    }
-
-    fn tool(&mut self, old: &Tool, new: &Tool) {
-        let Tool {
-            id,
-            name,
-            tool_type,
-            description,
-            side_effecting,
-            risk,
-            cost_micros,
-            trusted,
-            excise,
-            enabled,
-            effects: _,
-            inferred,
-            args,
-        } = old;
-        let part = |field: &str| format!("tool `{name}` {field}");
-        self.value(part("id"), id, &new.id);
-        self.value(part("type"), tool_type, &new.tool_type);
-        self.content(part("description"), description, &new.description);
-        self.flag(part("side_effecting"), *side_effecting, new.side_effecting, true);
-        if risk.total_cmp(&new.risk).is_ne() {
-            let direction = if new.risk < *risk { Direction::Loosened } else { Direction::Tightened };
-            self.push(part("risk"), risk.to_string(), new.risk.to_string(), direction);
-        }
-        if *cost_micros != new.cost_micros {
-            let direction =
-                if new.cost_micros < *cost_micros { Direction::Loosened } else { Direction::Tightened };
-            self.push(
-                part("cost"),
-                format!("{cost_micros}e-6"),
-                format!("{}e-6", new.cost_micros),
-                direction,
-            );
-        }
-        self.flag(part("trusted"), *trusted, new.trusted, false);
-        self.flag(part("excise"), *excise, new.excise, true);
-        self.flag(part("enabled"), *enabled, new.enabled, false);
-        self.value(part("inferred"), inferred, &new.inferred);
-        self.content(part("args"), args.as_value(), new.args.as_value());
-        let of = |tool: &Tool| -> BTreeMap<String, String> {
-            tool.effects.iter().map(|held| (held.argument.clone(), held.effect.clone())).collect()
-        };
-        let (before, after) = (of(old), of(new));
-        if before != after {
-            // What is declared no longer is read no longer, unless nothing is declared: then it is inferred.
-            let lost = before.keys().any(|argument| !after.contains_key(argument)) && !after.is_empty();
-            let direction = if lost { Direction::Loosened } else { Direction::Changed };
-            let shown = |held: &BTreeMap<String, String>| {
-                let held = held.iter().map(|(argument, effect)| format!("{argument} = {effect}"));
-                held.collect::<Vec<_>>().join(", ")
-            };
-            self.push(part("effects"), shown(&before), shown(&after), direction);
         }
     }
 
@@ -405,9 +353,9 @@ impl Found {
         self.value("[effects] home", home, &new.home);
         self.list("[effects] secrets", secrets, &new.secrets, false);
         self.value("[effects] dialect", dialect, &new.dialect);
-        self.content("tables/", tables, &new.tables);
-        self.content("functions/", functions, &new.functions);
-        self.content("activities/", activities, &new.activities);
+        self.value("tables/", tables, &new.tables);
+        self.value("functions/", functions, &new.functions);
+        self.value("activities/", activities, &new.activities);
     }
 
     fn ledger(&mut self, old: &LedgerSettings, new: &LedgerSettings) {
@@ -497,7 +445,7 @@ impl Found {
     fn monitors(&mut self, old: &MonitorSettings, new: &MonitorSettings) {
         let MonitorSettings { weights, concepts, patterns } = old;
         self.value("monitors.toml [weights]", weights, &new.weights);
-        self.content("monitors.toml [[concept]]", concepts, &new.concepts);
+        self.entries("monitors.toml [[concept]]", concepts, &new.concepts);
         if *patterns == new.patterns {
             return;
         }
@@ -519,27 +467,8 @@ impl Found {
         self.verdict("[access] default", *default, new.default);
         self.value("[access] attributes", attributes, &new.attributes);
         self.value("[access] role_aliases", role_aliases, &new.role_aliases);
-        self.content("access/", files, &new.files);
+        self.entries("access/", files, &new.files);
         self.0.iter_mut().skip(from).for_each(|difference| difference.access = true);
-    }
-
-    fn credentials(&mut self, old: &[Credential], new: &[Credential]) {
-        let part = |credential: &Credential| format!("credential of `{}`", credential.principal.id);
-        for credential in old {
-            let same = new.iter().find(|other| other.token_sha256 == credential.token_sha256);
-            match same {
-                // Where no approver is mapped, the token of the machine decides.
-                None if credential.kind == CredentialKind::Approver => {
-                    self.push(part(credential), "approver".into(), "gone".into(), Direction::Changed);
-                }
-                None => self.push(part(credential), "agent".into(), "gone".into(), Direction::Tightened),
-                Some(other) => self.content(part(credential), credential, other),
-            }
-        }
-        for credential in new.iter().filter(|new| !old.iter().any(|old| old.token_sha256 == new.token_sha256))
-        {
-            self.push(part(credential), "none".into(), "added".into(), Direction::Loosened);
-        }
     }
 }
 

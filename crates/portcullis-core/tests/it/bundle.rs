@@ -298,3 +298,118 @@ fn every_loosened_part_is_named() {
     let back = differences(&new, &old);
     assert!(back.iter().any(|line| line == "tightened mode: observe -> enforce"), "{back:?}");
 }
+
+/// Each change alone is called loosened, with what it was and is.
+#[test]
+fn loosened_credentials_tools_and_budgets_are_named() {
+    let token = |digit: char| digit.to_string().repeat(64);
+    let main = |unknown: &str, more: &str| format!("version = 1\nunknown_tools = '{unknown}'\n{more}");
+    let credential = |digit: char, more: &str| {
+        format!("[[credential]]\ntoken_sha256 = '{}'\nprincipal = 'ann'\n{more}\n", token(digit))
+    };
+    let policy = |name: &str, types: &str, more: &str| {
+        format!(
+            "[[policy]]\nname = '{name}'\nallowed_types = [{types}]\nmax_steps = 3\nmax_side_effects = 1\n{more}\n"
+        )
+    };
+    let policies = policy("p", "'QUERY_DB'", "") + &policy("s", "", "");
+    let tool_that = |acts: bool, more: &str| {
+        format!("[[tool]]\nname = 'q'\ntype = 'QUERY_DB'\nside_effecting = {acts}\nrisk = 0.5\n{more}\n")
+    };
+    let tool = |more: &str| tool_that(true, more);
+    let typed = |name: &str| tool("").replace("QUERY_DB", name);
+    let contracts = |host: &str| format!("[contracts]\nendpoint = 'https://{host}/v1'\nmodel = 'm'\n");
+    let approver = credential('b', "kind = 'approver'");
+    type Files = Vec<(&'static str, String)>;
+    let in_main = |text: String| -> Files {
+        vec![("portcullis.toml", main("review", &text)), ("policies/p.toml", policies.clone())]
+    };
+    let in_tools = |unknown: &str, text: String| -> Files {
+        vec![
+            ("portcullis.toml", main(unknown, "")),
+            ("policies/p.toml", policies.clone()),
+            ("tools/t.toml", text),
+        ]
+    };
+    let budget = |per: &str| -> Files {
+        vec![
+            ("portcullis.toml", main("review", "")),
+            ("policies/p.toml", policy("p", "", &format!("principal = {{ per = '{per}', max_steps = 5 }}"))),
+        ]
+    };
+    let closed = tool("args = { type = 'object', properties = { a = {} }, additionalProperties = false }");
+    let open = tool("args = { type = 'object', properties = { a = {} } }");
+    let cases: Vec<(Files, Files, &str)> = vec![
+        (
+            in_main(credential('a', "kind = 'agent'")),
+            in_main(credential('a', "kind = 'approver'")),
+            "loosened credential of `ann` kind: agent -> approver",
+        ),
+        (
+            in_main(credential('a', "policy = 's'")),
+            in_main(credential('a', "")),
+            "loosened credential of `ann` policy: `s` -> the default",
+        ),
+        (
+            in_main(credential('a', "policy = 's'")),
+            in_main(credential('a', "policy = 'p'")),
+            "loosened credential of `ann` policy: `s` -> `p`",
+        ),
+        (
+            in_main(approver),
+            in_main(String::new()),
+            "loosened who decides approvals: mapped approvers -> the token in the state folder",
+        ),
+        (
+            in_tools("review", String::new()),
+            in_tools("review", tool_that(false, "")),
+            "loosened tool `q`: not listed, unknown_tools = review -> listed, QUERY_DB, not side-effecting, risk",
+        ),
+        (in_tools("review", closed), in_tools("review", open), "loosened tool `q` args: "),
+        (
+            in_tools("review", typed("SECRET")),
+            in_tools("review", typed("QUERY_DB")),
+            "loosened tool `q` type: SECRET -> QUERY_DB",
+        ),
+        (
+            in_tools("review", tool("effects = { path = 'path' }")),
+            in_tools("review", tool("")),
+            "loosened tool `q` effects: path = path -> none declared",
+        ),
+        (
+            in_tools("allow", tool("enabled = false")),
+            in_tools("allow", String::new()),
+            "loosened tool `q`: listed, disabled",
+        ),
+        (
+            in_main(contracts("a.example")),
+            in_main(contracts("b.example")),
+            "loosened [contracts] endpoint: https://a.example/v1 -> https://b.example/v1",
+        ),
+        (budget("day"), budget("hour"), "loosened policy `p` [principal] per: day -> hour"),
+    ];
+    for (old, new, expected) in cases {
+        let old: Vec<(&str, &str)> = old.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        let new: Vec<(&str, &str)> = new.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        let found = differences(&old, &new);
+        assert!(found.iter().any(|line| line.starts_with(expected)), "{expected}: {found:?}");
+    }
+}
+
+/// Long values are shown from the place where they part.
+#[test]
+fn long_values_are_shown_where_they_differ() {
+    let tool = |most: u32| {
+        let names = "abcdefghijklmnopqrstuvwxyz".repeat(6);
+        format!(
+            "[[tool]]\nname = 'q'\ntype = 'QUERY_DB'\nside_effecting = true\nrisk = 0.5\nargs = {{ type = 'object', properties = {{ {names} = {{ type = 'string', maxLength = {most} }} }} }}\n"
+        )
+    };
+    let (old, new) = (tool(10), tool(99));
+    let found = differences(&[("tools/t.toml", &old)], &[("tools/t.toml", &new)]);
+    let [line] = found.as_slice() else { panic!("{found:?}") };
+    assert!(
+        line.starts_with("loosened tool `q` args: …") && line.contains("10") && line.contains("99"),
+        "{line}"
+    );
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware;
-use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round};
+use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standing};
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
@@ -61,6 +61,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let folder = options.home.ledger();
     let marked = options.home.store_mark();
     mark::check_there(&marked, &folder)?;
+    not_behind(check_standing(&LogPlaces::beside(&folder)))?;
     let ledger = Ledger::open(&folder, OpenOptions::default())?;
     mark::make(&marked, &folder, ledger.origin())?;
     for closed in &ledger.recovery_report().recovered {
@@ -162,6 +163,15 @@ async fn other_bundle(home: &Home, given: Option<&Path>) -> Option<DaemonError> 
         "?".to_owned()
     };
     Some(DaemonError::OtherBundle { home: home.path().to_owned(), serves, process })
+}
+
+/// An old copy of a store is not written to. Whatever else keeps a log from going on holds up no run, and is told by its
+/// own thread.
+fn not_behind(standing: Result<(), LogError>) -> Result<(), LogError> {
+    match standing {
+        Err(error @ LogError::LedgerBehind { .. }) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Keeps the transparency log up with the store. What keeps it from going on is told, and holds up no run.

@@ -281,6 +281,19 @@ impl Database {
         })
     }
 
+    /// The segments of this many leaves, the newest, with their ids.
+    pub(super) fn newest_segments(&self, leaves: usize) -> Result<Vec<(Id, LoggedSegment)>, LogError> {
+        self.query(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT run, writer, epoch, run_no, state, count, last, segment FROM segments
+                     WHERE segment IN (SELECT segment FROM leaves ORDER BY number DESC LIMIT ?1)",
+                )?
+                .query_map([signed(leaves as u64)], |row| Ok((Hex(row.get(7)?), logged_segment(row)?)))?
+                .collect()
+        })
+    }
+
     /// The segments that the log has and whose end it has not, with their ids.
     pub(super) fn open_segments(&self) -> Result<Vec<(Id, LoggedSegment)>, LogError> {
         self.query(|connection| {

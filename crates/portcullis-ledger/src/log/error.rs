@@ -89,7 +89,8 @@ pub enum LogError {
     /// The store of runs is older than its log.
     #[error(
         "the log has {logged} events of run {run}, the store has {stored}: the store was restored from an old \
-         copy; restore the newest copy of it, nothing is logged until then"
+         copy; restore the newest copy of it, or, to begin a new record, move the state folder's `ledger`, `log` and \
+         `keys` aside and keep them"
     )]
     LedgerBehind {
         /// The run.

@@ -25,12 +25,12 @@ mod fsck;
 mod heads;
 mod keys;
 mod sequencer;
+mod standing;
 mod thread;
 
 use std::fs::File;
 use std::path::Path;
 
-use portcullis_core::id::RunId;
 use portcullis_proof::log::leaf::LeafSigner;
 use portcullis_proof::log::tree::empty_root;
 use portcullis_proof::log::{KeyId, Leaf, RunHead, TreeHead, VerifierKey};
@@ -55,6 +55,7 @@ pub use self::fsck::{LogCheck, check};
 pub use self::heads::{PROGRESS_EVENTS, PROGRESS_EVERY};
 pub use self::keys::{witness_key, writer_notes};
 pub use self::sequencer::{ROUND_LEAVES_MAX, Round};
+pub use self::standing::check_standing;
 pub use self::thread::{Anchor, LogThread, NotAnchored, ROUND_EVERY};
 
 /// The name of the published checkpoint.
@@ -115,7 +116,7 @@ impl Log {
         }
         log.check_published()?;
         log.publish()?;
-        log.check_ledger()?;
+        check_standing(places)?;
         log.enrol_first()?;
         Ok(log)
     }
@@ -160,20 +161,6 @@ impl Log {
         }
         if published.size() == known.size && published.root() != known.root {
             return Err(LogError::Forked { size: known.size });
-        }
-        Ok(())
-    }
-
-    /// The ledger has every segment that the log has not seen the end of.
-    fn check_ledger(&self) -> Result<(), LogError> {
-        for (segment, logged) in self.database.open_segments()? {
-            let known = self
-                .reader
-                .query(|connection| crate::read::segment_state(connection, heads::segment_id(segment)))?;
-            if known.is_none() {
-                let run = RunId::from_bytes(logged.run.0);
-                return Err(LogError::LedgerBehind { run, logged: logged.count, stored: 0 });
-            }
         }
         Ok(())
     }

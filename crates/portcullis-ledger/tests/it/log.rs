@@ -7,7 +7,7 @@ use std::time::Duration;
 use portcullis_core::event::EventBody;
 use portcullis_core::id::RunId;
 use portcullis_core::time::Timestamp;
-use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogThread, NotAnchored};
+use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogThread, NotAnchored, check_standing};
 use portcullis_ledger::{ExportOptions, Ledger, Reader, SegmentState};
 use portcullis_proof::log::{File, Monitor, TileReader, TrustPolicy};
 use portcullis_proof::{LoggedReport, Status, verify_files};
@@ -186,6 +186,34 @@ fn a_log_restored_from_an_old_copy_refuses_to_sign() {
     copy(&backup, &place.ledger());
     let error = Log::open(&place.places()).unwrap_err();
     assert!(matches!(error, LogError::RolledBack { known: 3, seen: 5, .. }), "{error}");
+}
+
+/// Where every segment has its end in the log, too.
+#[test]
+fn an_old_ledger_beside_a_newer_log_is_noticed() {
+    let place = Place::new();
+    let database = place.ledger().join("ledger.db");
+    let backup = place.folder.path().join("ledger.db");
+    {
+        let ledger = open(&place.ledger());
+        closed(&ledger);
+        Log::open(&place.places()).unwrap().round().unwrap();
+    }
+    check_standing(&place.places()).unwrap();
+    fs::copy(&database, &backup).unwrap();
+    {
+        let ledger = open(&place.ledger());
+        closed(&ledger);
+        Log::open(&place.places()).unwrap().round().unwrap();
+        check_standing(&place.places()).unwrap();
+    }
+    for name in ["ledger.db-wal", "ledger.db-shm"] {
+        let _ = fs::remove_file(place.ledger().join(name));
+    }
+    fs::copy(&backup, &database).unwrap();
+    for error in [check_standing(&place.places()).unwrap_err(), Log::open(&place.places()).unwrap_err()] {
+        assert!(matches!(error, LogError::LedgerBehind { stored: 0, .. }), "{error}");
+    }
 }
 
 #[test]

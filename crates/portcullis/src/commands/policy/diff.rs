@@ -35,8 +35,9 @@ With --prove nothing is replayed: an SMT solver (`cvc5`, a package of most syste
 NEW permit nothing that OLD denied, or gives a request that they do. Every other part is compared: a loosened one is \
 never covered by the proof.
 
-Exit codes: 0 no verdict changes and no part is loosened, 1 some do or one is, 2 there was no call to judge. With \
---prove: 0 proved, and no other part may allow more; 1 there is a counterexample, or another part is loosened; 2 neither \
+Exit codes: 0 no verdict changes and every part is the same or stricter, 1 a verdict changes or a part is loosened, 2 a \
+part changed in a way that nothing general can be said of (unless --allow-changed is given) or there was no call to judge. \
+With --prove: 0 proved, and no other part may allow more; 1 there is a counterexample, or another part is loosened; 2 neither \
 could be found, another part changed in a way that no proof covers, or there is no solver.";
 
 /// Show which verdicts change from one bundle to another, over recorded runs
@@ -55,6 +56,9 @@ pub(super) struct Args {
     /// How many runs of the store to take
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "traces")]
     runs: u32,
+    /// Exit with 0 even if parts changed of which nobody can say whether they allow more
+    #[arg(long, conflicts_with = "prove")]
+    allow_changed: bool,
     /// Prove that the new access policies permit nothing that the old ones did not, instead of judging runs
     #[arg(long, conflicts_with_all = ["traces", "runs", "policy"])]
     prove: bool,
@@ -81,13 +85,16 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         comparison.add(&name, &source, [&old.bundle, &new.bundle], &pipeline, args.policy.as_deref())?;
     }
     comparison.parts = old.bundle.differences(&new.bundle);
-    let loosened = comparison.parts.iter().any(|part| part.direction == Direction::Loosened);
+    let has = |direction| comparison.parts.iter().any(|part| part.direction == direction);
+    let loosened = has(Direction::Loosened);
+    let unknown = has(Direction::Changed) && !args.allow_changed;
     let mut out = Out::new();
     comparison.show(&mut out, global, &old, &new)?;
     out.finish()?;
     Ok(match (comparison.calls, comparison.changes.is_empty()) {
         (_, true) if loosened => exit::NO,
         (0, _) => exit::INCOMPLETE,
+        (_, true) if unknown => exit::INCOMPLETE,
         (_, true) => exit::YES,
         _ => exit::NO,
     })
@@ -196,7 +203,8 @@ impl Comparison {
         let stopped = of(|old, new| old.permits() && !new.permits());
         let passing = of(|old, new| !old.permits() && new.permits());
         let reasons = of(|old, new| old == new);
-        let loosened = self.parts.iter().filter(|part| part.direction == Direction::Loosened).count();
+        let parts = |direction| self.parts.iter().filter(|part| part.direction == direction).count();
+        let (loosened, other) = (parts(Direction::Loosened), parts(Direction::Changed));
         if global.json {
             for part in &self.parts {
                 out.json(&differences::record(part))?;
@@ -213,7 +221,7 @@ impl Comparison {
                 "record": "summary", "runs": self.runs, "calls": self.calls, "changed": self.changes.len(),
                 "runs_changed": self.runs_changed.len(), "newly_stopped": stopped, "newly_passing": passing,
                 "same_verdict_other_rule": reasons, "unmatched": self.unmatched,
-                "parts": self.parts.len(), "loosened": loosened,
+                "parts": self.parts.len(), "loosened": loosened, "parts_changed": other,
                 "old": old.bundle.digest(), "new": new.bundle.digest(),
             }));
         }
@@ -230,8 +238,12 @@ impl Comparison {
         ))?;
         if !self.parts.is_empty() {
             let style = if loosened > 0 { bad } else { good };
+            let unsure = match other {
+                0 => String::new(),
+                other => format!(", {other} changed in a way that may allow more"),
+            };
             out.line(format_args!(
-                "{}, {style}{loosened} loosened{style:#}; recorded calls show only what they reached",
+                "{}, {style}{loosened} loosened{style:#}{unsure}; recorded calls show only what they reached",
                 count(self.parts.len(), "part of the bundles differs", "parts of the bundles differ")
             ))?;
         }

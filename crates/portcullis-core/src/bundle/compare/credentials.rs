@@ -1,0 +1,103 @@
+//! Who may do what with which token, and where texts are sent.
+
+use super::{Direction, Found};
+use crate::bundle::Credential;
+use crate::bundle::contracts::ContractModel;
+use crate::principal::{CredentialKind, Principal};
+
+impl Found {
+    pub(super) fn credentials(&mut self, old: &[Credential], new: &[Credential]) {
+        for credential in old {
+            match new.iter().find(|other| other.token_sha256 == credential.token_sha256) {
+                Some(other) => self.credential(credential, other),
+                None => self.push(part(credential), shown(credential), "gone".into(), Direction::Tightened),
+            }
+        }
+        for credential in new.iter().filter(|new| !old.iter().any(|old| old.token_sha256 == new.token_sha256))
+        {
+            self.push(part(credential), "none".into(), shown(credential), Direction::Loosened);
+        }
+        // Where no approver is mapped, the token of the machine decides.
+        let approvers = |all: &[Credential]| all.iter().any(|of| of.kind == CredentialKind::Approver);
+        let decides =
+            |mapped: bool| if mapped { "mapped approvers" } else { "the token in the state folder" };
+        self.flag_of("who decides approvals", approvers(old), approvers(new), decides);
+    }
+
+    fn credential(&mut self, old: &Credential, new: &Credential) {
+        let Credential { token_sha256: _, kind, principal, policy } = old;
+        let of = |field: &str| format!("{} {field}", part(old));
+        let rank = |kind: CredentialKind| u32::from(kind == CredentialKind::Agent);
+        self.ranked(of("kind"), rank(*kind), rank(new.kind), kind, &new.kind);
+        let Principal { id, roles, attributes } = principal;
+        self.value(of("principal"), id, &new.principal.id);
+        for role in new.principal.roles.iter().filter(|role| !roles.contains(role)) {
+            self.push(of("roles"), "-".into(), format!("`{role}`"), Direction::Loosened);
+        }
+        // A role may be what an access policy forbids.
+        for role in roles.iter().filter(|role| !new.principal.roles.contains(role)) {
+            self.push(of("roles"), format!("`{role}`"), "-".into(), Direction::Changed);
+        }
+        self.value(of("attributes"), attributes, &new.principal.attributes);
+        if *policy != new.policy {
+            let shown = |policy: &Option<String>| match policy {
+                Some(name) => format!("`{name}`"),
+                None => "the default".to_owned(),
+            };
+            // The policy it was bound to holds for it no longer.
+            let direction = if policy.is_some() { Direction::Loosened } else { Direction::Tightened };
+            self.push(of("policy"), shown(policy), shown(&new.policy), direction);
+        }
+    }
+
+    /// A switch of which `true` is the stricter position, with words for the positions.
+    fn flag_of(&mut self, part: &str, old: bool, new: bool, words: fn(bool) -> &'static str) {
+        if old != new {
+            let direction = if new { Direction::Tightened } else { Direction::Loosened };
+            self.push(part, words(old).to_owned(), words(new).to_owned(), direction);
+        }
+    }
+
+    pub(super) fn contracts(&mut self, old: Option<&ContractModel>, new: Option<&ContractModel>) {
+        let (old, new) = match (old, new) {
+            (Some(old), Some(new)) => (old, new),
+            (None, None) => return,
+            (None, Some(new)) => {
+                return self.push("[contracts]", "none".into(), new.endpoint.clone(), Direction::Loosened);
+            }
+            (Some(old), None) => {
+                return self.push("[contracts]", old.endpoint.clone(), "gone".into(), Direction::Tightened);
+            }
+        };
+        let ContractModel { endpoint, model, key_env, calls, time_s } = old;
+        if *endpoint != new.endpoint {
+            // Texts go to another server.
+            let (old, new) = (endpoint.clone(), new.endpoint.clone());
+            self.push("[contracts] endpoint", old, new, Direction::Loosened);
+        }
+        if *key_env != new.key_env {
+            // Another secret of the daemon's environment is sent, or none.
+            let shown = |name: &Option<String>| name.clone().unwrap_or_else(|| "none".to_owned());
+            let direction = if new.key_env.is_some() { Direction::Loosened } else { Direction::Tightened };
+            self.push("[contracts] key_env", shown(key_env), shown(&new.key_env), direction);
+        }
+        self.value("[contracts] model", model, &new.model);
+        self.limit("[contracts] calls", Some((*calls).into()), Some(new.calls.into()));
+        self.limit("[contracts] time_s", Some((*time_s).into()), Some(new.time_s.into()));
+    }
+}
+
+fn part(credential: &Credential) -> String {
+    format!("credential of `{}`", credential.principal.id)
+}
+
+fn shown(credential: &Credential) -> String {
+    let kind = match credential.kind {
+        CredentialKind::Agent => "agent",
+        CredentialKind::Approver => "approver",
+    };
+    match &credential.policy {
+        Some(policy) => format!("{kind}, policy `{policy}`"),
+        None => kind.to_owned(),
+    }
+}
