@@ -193,8 +193,14 @@ impl<'s, 'e> Interpreter<'s, 'e> {
                 resources.push(resource);
             }
         }
+        // Two stars are folders at any depth to some shells, and to others by an option.
+        let mut attributes = attributes.to_vec();
+        let deep = word.glob && word.expanded && word.shape.split('/').any(|part| part == "**");
+        if deep && !attributes.contains(&"recursive") {
+            attributes.push("recursive");
+        }
         for resource in resources {
-            self.add_with(verb, resource, attributes, word.range.clone());
+            self.add_with(verb, resource, &attributes, word.range.clone());
         }
     }
 
