@@ -121,7 +121,8 @@ impl StateFolder {
         let names: Vec<String> =
             effect.resource.name.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         let components = taken_apart(&names);
-        let sweeps = effect.is("recursive")
+        let deep = effect.is("recursive") || components.iter().any(|component| component.text() == "**");
+        let sweeps = deep
             && effect.verb != Verb::Execute
             && self.lies_below(&components)
             && !self.left_out(components.len(), tool, arguments);

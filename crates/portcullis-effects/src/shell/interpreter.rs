@@ -181,6 +181,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
         let mut resources: Vec<Resource> = Vec::new();
         for directory in &self.state.directories {
             let surroundings = Surroundings { directory: directory.as_deref(), ..self.surroundings };
+            crate::path::note_length(&word.path(), &surroundings, word.range.clone(), &mut self.sink);
             let mut resource = match word.value {
                 Some(_) => crate::path::resource(&word.path(), &surroundings),
                 None if word.gaps == Gaps::Letters => crate::path::resource(&word.shape, &surroundings),

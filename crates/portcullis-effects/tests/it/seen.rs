@@ -227,3 +227,30 @@ fn listed_and_swept_files_are_read() {
         ("dc -e '!id'", "execute unknown dc"),
     ]);
 }
+
+#[test]
+fn an_extended_pattern_is_any_text() {
+    each_does(&[
+        ("cat ~/.ssh/@(id_rsa)", "read path /home/u/.ssh/* (glob, secret)"),
+        ("shopt -s extglob; cat /etc/sha@(d)ow", "read path /etc/sha*ow (glob, secret)"),
+        ("cat ~/.net+(r)c", "read path /home/u/.net*c (glob, secret)"),
+        ("cat ~/!(x)", "read path /home/u/* (glob)"),
+        ("cat ~/?(x).netrc", "read path /home/u/*.netrc (glob, secret)"),
+        ("cat \"@(a)\"", "read path /home/u/project/@(a) (glob, inside)"),
+        ("cat @(..)/x", "read path /home/u/project/*/x (glob, not resolved)"),
+        ("cat '@(..)/x'", "read path /home/u/project/@(..)/x (glob, not resolved)"),
+        ("cat @($(rm x))", "delete path /home/u/project/x (inside)"),
+        ("cat 'app/(auth)/page.tsx'", "read path /home/u/project/app/(auth)/page.tsx (inside)"),
+    ]);
+}
+
+#[test]
+fn a_long_path_is_read_whole_or_held() {
+    let dots = "./".repeat(3000);
+    each_does(&[
+        (&format!("cat /home/u/{dots}.netrc"), "read path /home/u/.netrc (secret)"),
+        (&format!("cat /{}../home/u/.netrc", "a/../".repeat(900)), "read path /home/u/.netrc (secret)"),
+        (&format!("cat /{}etc/passwd", "a/".repeat(2500)), "execute unknown path"),
+        (&format!("cat {dots}README.md"), "read path /home/u/project/README.md (inside)"),
+    ]);
+}
