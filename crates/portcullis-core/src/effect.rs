@@ -434,6 +434,18 @@ impl Effects {
         self.presumed = true;
     }
 
+    /// Adds those of another reading of the same action, with what was presumed there.
+    pub fn absorb(&mut self, other: Self) {
+        self.presumed |= other.presumed;
+        self.extend(other.list);
+    }
+
+    /// Changes each of them; how many there are and what was presumed stays.
+    #[must_use]
+    pub fn map(self, change: impl FnMut(Effect) -> Effect) -> Self {
+        Self { list: self.list.into_iter().map(change).collect(), ..self }
+    }
+
     /// Whether all of them can be judged by the text: see [`Effect::is_seen`]; and no part of it was only presumed to do
     /// nothing.
     pub fn are_seen(&self) -> bool {

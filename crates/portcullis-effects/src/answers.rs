@@ -74,7 +74,7 @@ impl Answers<'_> {
             return self.stop("the answers hold more objects than are read", pointer);
         }
         let found = read_answer(self.tool, self.name, members, self.arguments, pointer, self.surroundings);
-        self.effects.extend(found.iter().cloned());
+        self.effects.absorb(found);
         for (name, member) in members {
             self.value(member, &format!("{pointer}/{}", escaped(name)), depth + 1);
         }
@@ -99,13 +99,12 @@ impl Answers<'_> {
                 [(String::new(), Value::String(text.to_owned()))].into_iter().collect();
             let place = pointer.rsplit_once('/').map_or("", |(before, _)| before);
             let found = read_answer(None, self.name, &only, self.arguments, place, self.surroundings);
-            let placed = found.iter().cloned().map(|mut effect| {
+            self.effects.absorb(found.map(|mut effect| {
                 if let Some(span) = &mut effect.span {
                     span.pointer = pointer.to_owned();
                 }
                 effect
-            });
-            self.effects.extend(placed);
+            }));
         }
     }
 

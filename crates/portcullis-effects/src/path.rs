@@ -15,6 +15,7 @@ pub(crate) mod own;
 mod secret;
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 
@@ -47,6 +48,7 @@ pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
 /// a URL too.
 pub fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
     sink.add(Effect::new(verb, resource(text, surroundings)), 0..text.len());
+    note_length(text, surroundings, 0..text.len(), sink);
     if has_foreign_scheme(text) {
         crate::url::read_as(verb, text, surroundings, sink);
     }
@@ -77,13 +79,13 @@ pub(crate) fn repository_in(deleted: &Resource, surroundings: &Surroundings<'_>)
 }
 
 fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Resource {
-    let cut = text.get(..text.floor_char_boundary(PATH_BYTES_MAX)).unwrap_or_default();
     // Nearly every path is of letters that nobody reads in two ways.
-    let plain = is_plain(cut);
-    let mut normal = Normal::of(cut, surroundings);
+    let plain = is_plain(text);
+    let mut normal = Normal::of(text, surroundings);
+    // What is too long is so after `./` and the like are gone; what is beyond is not looked at.
+    let whole = known && normal.shorten();
     // The query of a `file:` URL is no part of its path, and still makes its text one that some read otherwise.
-    let foreign = !plain && (is_windows(cut) || has_foreign_scheme(cut));
-    let whole = known && cut.len() == text.len();
+    let foreign = !plain && (is_windows(text) || has_foreign_scheme(text));
     let resolved = normal.exact && whole && !foreign && (plain || !is_doubtful(text));
     let literal = normal.components.iter().take_while(|component| !glob::is_glob(component)).count();
     let glob = literal < normal.components.len();
@@ -91,16 +93,18 @@ fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Reso
     let in_folder = |folder: &str| resolved && lies_in(literal, folder);
     let workspace = surroundings.workspace.filter(|folder| is_plain_folder(folder));
     let parts = glob::taken_apart(&normal.components);
-    let other = if plain { None } else { other_spelling(cut, surroundings) };
+    let other = if plain { None } else { other_spelling(text, surroundings) };
     let secret = secret::is_secret(&parts, normal.absolute, surroundings)
         || other.is_some_and(|spelling| {
-            let other = Normal::of(&spelling, surroundings);
+            let mut other = Normal::of(&spelling, surroundings);
+            other.shorten();
             secret::is_secret(&glob::taken_apart(&other.components), other.absolute, surroundings)
         });
     let own = own::by_name(&parts);
     let inside = workspace.is_some_and(in_folder);
     let temporary = TEMPORARY.iter().any(|folder| in_folder(folder));
-    let name = if foreign { visible(cut.to_owned()) } else { visible(normal.name()) };
+    let shown = if foreign { cut(text).to_owned() } else { normal.name() };
+    let name = visible(shown);
     let device = resolved && !glob && (DEVICES.contains(&name.as_str()) || is_standard_stream(&mut normal));
     Resource::new(ResourceKind::Path, name)
         .with("inside", inside)
@@ -111,6 +115,29 @@ fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Reso
         .with("device", device)
         .with("glob", glob)
         .with("resolved", resolved)
+}
+
+/// The text as far as a path may go.
+fn cut(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(PATH_BYTES_MAX)).unwrap_or_default()
+}
+
+/// Whether what a text names is longer than a path may be, so that not all of it is looked at.
+pub(crate) fn is_too_long(text: &str, surroundings: &Surroundings<'_>) -> bool {
+    text.len() + surroundings.directory.map_or(0, str::len) > PATH_BYTES_MAX
+        && !Normal::of(text, surroundings).shorten()
+}
+
+/// Notes a path that is not looked at as a whole.
+pub(crate) fn note_length(
+    text: &str,
+    surroundings: &Surroundings<'_>,
+    range: Range<usize>,
+    sink: &mut Sink<'_>,
+) {
+    if is_too_long(text, surroundings) {
+        sink.unknown("path", format!("it is longer than {PATH_BYTES_MAX} bytes"), range);
+    }
 }
 
 /// Whether a text has only letters that mean one thing to everybody: it is not doubtful, has no other spelling, and
@@ -198,6 +225,23 @@ impl Normal {
                 }
             }
         }
+    }
+
+    /// Drops what is beyond the longest path; whether there was nothing.
+    fn shorten(&mut self) -> bool {
+        let mut bytes = 0;
+        let mut fits = |component: &String| {
+            bytes += component.len() + 1;
+            bytes <= PATH_BYTES_MAX
+        };
+        let kept = self.components.iter().take_while(|component| fits(component)).count();
+        let whole = kept == self.components.len();
+        if let Some(first) = self.components.get_mut(kept) {
+            // A part of a name that is too long says what it begins with.
+            *first = cut(first).to_owned();
+            self.components.truncate(kept + 1);
+        }
+        whole
     }
 
     fn up(&mut self) {

@@ -119,7 +119,8 @@ fn follow(
         arguments,
         surroundings,
         searched: searched.as_ref().map(Option::as_deref),
-        recursive: plan.searches || goes_below(named),
+        recursive: plan.searches || goes_below(named) || plan.goes_below && !stays_there(named),
+        searches: plan.searches || goes_below(named),
         has_body: has_body(named),
         effects: Effects::none(),
         leaves: 0,
@@ -176,6 +177,11 @@ fn goes_below(named: &[Named<'_>]) -> bool {
     named.iter().any(|(says, value)| says.recursive && !matches!(value, Value::Null | Value::Bool(false)))
 }
 
+/// Whether an argument says that what lies below the folders is left out.
+fn stays_there(named: &[Named<'_>]) -> bool {
+    named.iter().any(|(says, value)| says.recursive && **value == Value::Bool(false))
+}
+
 /// Whether a request carries something, or is made with a method that does.
 fn has_body(named: &[Named<'_>]) -> bool {
     named.iter().any(|(says, value)| {
@@ -203,6 +209,8 @@ struct Call<'a> {
     searched: Option<Option<&'a str>>,
     /// Whether paths stand for what lies below them too.
     recursive: bool,
+    /// Whether a folder that is left out is the working directory.
+    searches: bool,
     has_body: bool,
     effects: Effects,
     leaves: usize,
@@ -349,7 +357,7 @@ impl Call<'_> {
 
     /// A search that is told no folder takes the working directory.
     fn folder_left_out(&mut self, held: &Held) {
-        if self.recursive && held.holds == Holds::Path && held.says.folder {
+        if self.searches && held.holds == Holds::Path && held.says.folder {
             let surroundings = self.surroundings;
             let mut sink = Sink::new(&mut self.effects, "/arguments");
             sink.add(
@@ -402,6 +410,7 @@ fn read_path(verb: Verb, text: &str, below: bool, surroundings: &Surroundings<'_
     if (below || text.contains("**")) && !text.contains("://") {
         let effect = Effect::new(verb, path::resource(text, surroundings)).with("recursive", true);
         sink.add(effect, 0..text.len());
+        path::note_length(text, surroundings, 0..text.len(), sink);
     } else {
         path::read_as(verb, text, surroundings, sink);
     }

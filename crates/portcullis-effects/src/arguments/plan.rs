@@ -10,6 +10,24 @@ use serde_json::{Map, Value};
 
 use super::{Holds, Verbs, is_declared, of_answers, of_call, verbs};
 
+/// Words in the name of a tool that searches folders.
+const SEARCHES: [&str; 7] = ["grep", "rg", "ripgrep", "tree", "search", "searches", "walk"];
+/// Words in the name of a tool that takes folders as a whole.
+const GOES_BELOW: [&str; 12] = [
+    "copy",
+    "cp",
+    "clone",
+    "duplicate",
+    "archive",
+    "zip",
+    "tar",
+    "compress",
+    "backup",
+    "sync",
+    "mirror",
+    "recursive",
+];
+
 /// How calls with certain arguments are read.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -21,6 +39,8 @@ pub(crate) struct Plan {
     names: Vec<(String, Says)>,
     /// The tool's name says that it searches what lies below a folder.
     pub(crate) searches: bool,
+    /// The tool's name says that it takes folders with what lies below them, unless an argument says otherwise.
+    pub(crate) goes_below: bool,
 }
 
 /// An argument that holds something.
@@ -148,9 +168,15 @@ impl Plan {
             says: Says::of(&argument),
             argument,
         });
-        let searches = |word: &String| matches!(word.as_str(), "grep" | "rg" | "ripgrep" | "tree");
-        let pointer = pointer.to_owned();
-        Self { held: held.collect(), pointer, names, searches: words_of(name).iter().any(searches) }
+        let words = words_of(name);
+        let says = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
+        Self {
+            held: held.collect(),
+            pointer: pointer.to_owned(),
+            names,
+            searches: says(&SEARCHES),
+            goes_below: says(&GOES_BELOW),
+        }
     }
 
     /// What the name of an argument says; none if the plan was not made for it.

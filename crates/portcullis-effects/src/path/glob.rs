@@ -12,7 +12,14 @@ const COMPONENT_MAX: usize = 256;
 
 /// Whether the component stands for several names.
 pub(super) fn is_glob(component: &str) -> bool {
-    component.contains(['*', '?', '[', ']', '{', '}'])
+    component.contains(['*', '?', '[', ']', '{', '}']) || has_group(component)
+}
+
+/// Whether it holds `@(…)` or one of its kind, which some shells take for a pattern.
+fn has_group(component: &str) -> bool {
+    component
+        .match_indices('(')
+        .any(|(at, _)| component.get(..at).is_some_and(|before| before.ends_with(['@', '+', '?', '*', '!'])))
 }
 
 /// Whether the pattern may match `..`, or is a piece of a pattern that holds a slash.
@@ -20,13 +27,18 @@ pub(super) fn may_leave(component: &str, left: &mut Expansion) -> bool {
     if !is_glob(component) {
         return false;
     }
-    let extended = component.contains('(') && component.contains("..");
-    extended
+    // A group that is not closed goes on behind a slash.
+    has_group(component) && component.matches('(').count() != component.matches(')').count()
         || !is_balanced(component)
         || has_range_of_signs(component)
         || left.expand(component).is_none_or(|all| {
-            all.iter().any(|name| name.starts_with('.') && may_match(&tokens(name), &tokens("..")))
+            all.iter().any(|name| may_be_dots(name) && may_match(&tokens(name), &tokens("..")))
         })
+}
+
+/// Whether the pattern names a dot to begin with; only then it matches names that do.
+fn may_be_dots(name: &str) -> bool {
+    name.starts_with('.') || name.contains('.') && has_group(name)
 }
 
 /// Whether some name may be matched by both patterns; braces are letters.
@@ -113,6 +125,13 @@ fn tokens(pattern: &str) -> Vec<Token> {
     while let Some(c) = rest.chars().next() {
         rest = rest.get(c.len_utf8()..).unwrap_or_default();
         match c {
+            '@' | '+' | '?' | '*' | '!' if rest.starts_with('(') => {
+                // Any text, which takes in what the group holds.
+                rest = after_group(rest);
+                if tokens.last() != Some(&Token::Any) {
+                    tokens.push(Token::Any);
+                }
+            }
             '*' if tokens.last() == Some(&Token::Any) => {}
             '*' => tokens.push(Token::Any),
             '?' => tokens.push(Token::AnyOne),
@@ -131,6 +150,22 @@ fn tokens(pattern: &str) -> Vec<Token> {
         }
     }
     tokens
+}
+
+/// What stands behind the group that a text begins with; nothing where it stays open.
+fn after_group(text: &str) -> &str {
+    let mut level = 0_usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => level += 1,
+            ')' => level -= 1,
+            _ => {}
+        }
+        if level == 0 {
+            return text.get(at + c.len_utf8()..).unwrap_or_default();
+        }
+    }
+    ""
 }
 
 /// Whether some name is matched by both.

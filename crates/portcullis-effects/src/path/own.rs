@@ -90,9 +90,7 @@ pub(crate) fn mark(effects: Effects, folder: &str, tool: Option<&Tool>, argument
     let runs =
         |effect: &Effect| matches!(effect.resource.kind, ResourceKind::Command | ResourceKind::Unknown);
     let tool = tool.filter(|_| !effects.iter().any(runs));
-    let mut marked = Effects::none();
-    marked.extend(effects.iter().map(|effect| state.mark(effect.clone(), tool, arguments)));
-    marked
+    effects.map(|effect| state.mark(effect, tool, arguments))
 }
 
 /// Where the gate keeps its state.
@@ -123,7 +121,8 @@ impl StateFolder {
         let names: Vec<String> =
             effect.resource.name.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         let components = taken_apart(&names);
-        let sweeps = effect.is("recursive")
+        let deep = effect.is("recursive") || components.iter().any(|component| component.text() == "**");
+        let sweeps = deep
             && effect.verb != Verb::Execute
             && self.lies_below(&components)
             && !self.left_out(components.len(), tool, arguments);
@@ -225,6 +224,30 @@ mod tests {
             "/home/u/.local/state/other/x",
         ] {
             assert_eq!(own(path), Own::Nothing, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_was_presumed_stays_presumed_beside_the_state_folder() {
+        let settings = portcullis_core::bundle::EffectSettings::default();
+        let surroundings = crate::Surroundings {
+            settings: &settings,
+            workspace: Some("/home/u/project"),
+            home: Some("/home/u"),
+            directory: Some("/home/u/project"),
+        };
+        let seen = |command: &str, folder: &str| {
+            let mut effects = Effects::none();
+            crate::shell::read(
+                command,
+                &surroundings,
+                &mut crate::Sink::new(&mut effects, "/arguments/command"),
+            );
+            mark(effects, folder, None, &Value::Null).are_seen()
+        };
+        for folder in ["/home/u/.local/state/portcullis", "/srv/gate", "/home/x"] {
+            assert!(!seen("ls --foo src", folder), "{folder}");
+            assert!(seen("ls -la src", folder), "{folder}");
         }
     }
 }

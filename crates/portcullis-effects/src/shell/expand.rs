@@ -109,7 +109,9 @@ impl Interpreter<'_, '_> {
             let special = match here {
                 b'\\' | b'$' | b'`' => true,
                 b'\'' | b'"' => quoting == Quoting::None,
-                b'<' | b'>' => quoting == Quoting::None && byte(text, at + 1) == Some(b'('),
+                b'<' | b'>' | b'@' | b'!' | b'?' | b'+' | b'*' => {
+                    quoting == Quoting::None && byte(text, at + 1) == Some(b'(')
+                }
                 _ => false,
             };
             if !special {
@@ -138,6 +140,7 @@ impl Interpreter<'_, '_> {
             return at + 1 + name.len();
         }
         let end = match byte(text, at) {
+            Some(b'@' | b'!' | b'?' | b'+' | b'*') => scan::group(text, at + 2, 0),
             Some(b'<' | b'>') => scan::command(text, at + 2, 0),
             _ if quoted => scan::double_piece(text, at, 0),
             _ => scan::piece(text, at, 0),
@@ -159,6 +162,15 @@ impl Interpreter<'_, '_> {
             Some(b'`') => {
                 let script = unescape_backquoted(inside(1, 1), quoting == Quoting::Double);
                 self.command_substitution(&script, quoted, range, fields);
+            }
+            Some(b'@' | b'!' | b'?' | b'+' | b'*') => {
+                // Whether the shell takes it for a pattern is an option of it. What it would substitute is walked.
+                self.pieces(inside(2, 1), quoting, range, &mut Fields::new(false));
+                match inside(2, 1).contains('.') {
+                    // Dots of its own may match the folder above.
+                    true => fields.unknown(),
+                    false => fields.literal("*", false),
+                }
             }
             Some(b'<' | b'>') => {
                 self.substitute(inside(2, 1), range);

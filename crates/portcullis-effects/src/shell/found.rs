@@ -35,8 +35,15 @@ pub(super) fn found(
 
 /// Something below a folder.
 fn below(start: &Word, name: &str) -> Word {
-    let join = |text: &str| format!("{}/{name}", text.trim_end_matches('/'));
-    Word { value: start.value.as_deref().map(join), shape: join(&start.shape), glob: true, ..start.clone() }
+    let shape = format!("{}/{name}", start.path().trim_end_matches('/'));
+    // No shell has expanded the pattern: each match is a word of its own.
+    Word {
+        value: start.value.as_ref().map(|_| shape.clone()),
+        shape,
+        glob: true,
+        expanded: false,
+        ..start.clone()
+    }
 }
 
 /// What tests of names look for, as patterns below the start.

@@ -181,6 +181,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
         let mut resources: Vec<Resource> = Vec::new();
         for directory in &self.state.directories {
             let surroundings = Surroundings { directory: directory.as_deref(), ..self.surroundings };
+            crate::path::note_length(&word.path(), &surroundings, word.range.clone(), &mut self.sink);
             let mut resource = match word.value {
                 Some(_) => crate::path::resource(&word.path(), &surroundings),
                 None if word.gaps == Gaps::Letters => crate::path::resource(&word.shape, &surroundings),
@@ -193,8 +194,14 @@ impl<'s, 'e> Interpreter<'s, 'e> {
                 resources.push(resource);
             }
         }
+        // Two stars are folders at any depth to some shells, and to others by an option.
+        let mut attributes = attributes.to_vec();
+        let deep = word.glob && word.expanded && word.shape.split('/').any(|part| part == "**");
+        if deep && !attributes.contains(&"recursive") {
+            attributes.push("recursive");
+        }
         for resource in resources {
-            self.add_with(verb, resource, attributes, word.range.clone());
+            self.add_with(verb, resource, &attributes, word.range.clone());
         }
     }
 

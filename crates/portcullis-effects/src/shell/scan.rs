@@ -149,7 +149,7 @@ fn brackets(text: &str, at: usize, depth: usize) -> End {
 }
 
 /// The end of `@(…)` whose content starts at `at`.
-fn group(text: &str, at: usize, depth: usize) -> End {
+pub(super) fn group(text: &str, at: usize, depth: usize) -> End {
     let end = balanced(text, at, b'(', b')', deeper(depth)?)?;
     Ok(end)
 }

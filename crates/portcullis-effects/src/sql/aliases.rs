@@ -3,9 +3,10 @@
 //! catalogue tells which of both is the name.
 
 use portcullis_core::effect::Verb;
-use sqlparser::ast::{Expr, Ident, ObjectName, SelectItem};
+use sqlparser::ast::{Expr, Ident, ObjectName, SelectItem, Value};
 use sqlparser::tokenizer::Span;
 
+use super::functions::is_number;
 use super::names::{self, TableName, folded};
 use super::reading::Reading;
 use super::scopes::{Relation, Source};
@@ -27,6 +28,13 @@ impl<'c> Reading<'_, '_, '_, 'c> {
     /// before it that the parser does not know: `select sql_cache ssn`.
     pub(super) fn read_modified(&mut self, items: &[SelectItem]) {
         for item in items {
+            // What is bound is seldom what is shown: to some it is the column at that place.
+            if let SelectItem::UnnamedExpr(Expr::Value(value))
+            | SelectItem::ExprWithAlias { expr: Expr::Value(value), .. } = item
+                && matches!(&value.value, Value::Placeholder(text) if is_number(text))
+            {
+                self.read_all(&[], None, value.span);
+            }
             let SelectItem::ExprWithAlias { expr: Expr::Identifier(name), alias } = item else { continue };
             if name.quote_style.is_some()
                 || self.is_catalogued_column(name)

@@ -2,8 +2,9 @@
 //!
 //! A function that is not listed is *unknown*: anybody may define one, and what it does is not in the text.
 
+use portcullis_core::bundle::SqlDialect;
 use portcullis_core::effect::{ResourceKind, Verb};
-use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Spanned};
+use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName, Spanned, Value};
 use sqlparser::tokenizer::Span;
 
 use super::names::{self, literal};
@@ -119,6 +120,11 @@ impl Reading<'_, '_, '_, '_> {
             "json_execute_serialized_sql" => {
                 self.output.unknown("sql", "runs SQL that is computed", range);
             }
+            "table" => {
+                if let Some(argument) = expressions.first() {
+                    self.table_of(argument);
+                }
+            }
             // Columns by a pattern: any of them may fit.
             "columns" => self.read_all(&[], None, span),
             "pg_reload_conf" | "pg_rotate_logfile" | "pg_promote" | "pg_switch_wal" => {
@@ -160,6 +166,29 @@ impl Reading<'_, '_, '_, '_> {
         }
     }
 
+    /// A table as a whole.
+    pub(super) fn read_whole(&mut self, name: &ObjectName) {
+        for table in self.tables_named(name) {
+            self.output.table(Verb::Read, &table, How::default(), name.span());
+            self.output.all_columns(Verb::Read, &table, name.span());
+        }
+    }
+
+    /// `table(NAME)`: the table of that name, or what a function gives.
+    pub(super) fn table_of(&mut self, expression: &Expr) {
+        match expression {
+            Expr::Function(_) => {}
+            Expr::Identifier(name) => self.read_whole(&ObjectName::from(vec![name.clone()])),
+            Expr::CompoundIdentifier(names) => self.read_whole(&ObjectName::from(names.clone())),
+            other => self.table_in_text(Some(other), other.span()),
+        }
+    }
+
+    /// `$3`, which is the third column to Snowflake, and elsewhere a value that is bound.
+    pub(super) fn is_position(&self, value: &Value) -> bool {
+        matches!(value, Value::Placeholder(text) if is_number(text)) && self.dialect == SqlDialect::Snowflake
+    }
+
     fn table_in_text(&mut self, argument: Option<&Expr>, span: Span) {
         let range = self.output.range(span);
         let Some(text) = argument.and_then(literal) else {
@@ -173,6 +202,11 @@ impl Reading<'_, '_, '_, '_> {
             self.output.all_columns(Verb::Read, &table, span);
         }
     }
+}
+
+/// `$3`.
+pub(super) fn is_number(placeholder: &str) -> bool {
+    placeholder.strip_prefix('$').is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn is_pure(name: &str, schema: &[String]) -> bool {

@@ -67,7 +67,7 @@ unlikely unnest upper user utc_date utc_time utc_timestamp uuid uuid_generate_v4
 values var_pop var_samp variance variance_samp version week weekday weekofyear weight_string width_bucket year
 yearweek zeroblob zeroifnull zip xmlagg xmlelement xmlforest xpath similarity word_similarity unaccent width
 median_absolute_deviation trunc_date date_bucket dateof json jsonb sys_context isodow try uniform seq1 seq2
-seq4 seq8 generator table lateral rows values_list cube rollup
+seq4 seq8 generator lateral rows values_list cube rollup
 ";
 
 /// JSON.

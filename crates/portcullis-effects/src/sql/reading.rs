@@ -406,12 +406,8 @@ impl<'c> Reading<'_, '_, '_, 'c> {
                 self.table_function(name, &arguments.args);
             }
             TableFactor::Function { name, args, .. } => self.table_function(name, args),
-            TableFactor::SemanticView { name, .. } => {
-                for table in self.tables_named(name) {
-                    self.output.table(Verb::Read, &table, How::default(), name.span());
-                    self.output.all_columns(Verb::Read, &table, name.span());
-                }
-            }
+            TableFactor::TableFunction { expr, .. } => self.table_of(expr),
+            TableFactor::SemanticView { name, .. } => self.read_whole(name),
             _ => {}
         }
     }
@@ -520,6 +516,7 @@ impl Visitor for Reading<'_, '_, '_, '_> {
             Expr::Identifier(ident) => self.read_name(ident),
             Expr::CompoundIdentifier(idents) => self.read_compound(idents),
             Expr::Function(function) => self.read_function(function),
+            Expr::Value(value) if self.is_position(&value.value) => self.read_all(&[], None, value.span),
             Expr::QualifiedWildcard(name, _) => {
                 let wanted = names::parts(name).unwrap_or_default();
                 self.read_all(&wanted, None, name.span());

@@ -407,3 +407,18 @@ fn a_header_line_within_a_field_is_a_recipient() {
     );
     assert!(found.iter().any(|effect| effect.to_string() == "send recipient x@evil.example"), "{found:?}");
 }
+
+#[test]
+fn tools_that_take_folders_as_a_whole_reach_what_lies_below() {
+    let recursive = |name: &str, arguments: Value| {
+        let effects = call(&bundle("other", ""), name, &arguments);
+        effects.iter().any(|effect| effect.is("recursive") && effect.verb == Verb::Read)
+    };
+    for name in
+        ["search_files", "walk_directory", "directory_tree", "grep", "copy_directory", "archive_folder"]
+    {
+        assert!(recursive(name, json!({"path": "/home/u", "pattern": "x"})), "{name}");
+    }
+    assert!(!recursive("copy_file", json!({"path": "/home/u", "recursive": false})));
+    assert!(!recursive("read_file", json!({"path": "/home/u/x"})));
+}

@@ -6,6 +6,7 @@ mod arguments;
 mod cases;
 mod code;
 mod cpu_time;
+mod seen;
 mod shell;
 mod sql;
 mod strace;

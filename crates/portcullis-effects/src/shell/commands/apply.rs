@@ -68,7 +68,7 @@ impl Parsed<'_> {
         }
         self.always(spec.always, shell);
         self.meet(operands, &self.operands, shell);
-        if self.unlisted {
+        if self.unlisted && !spec.inert {
             shell.sink.presume();
         }
         let understood = spec.model.is_none_or(|model| model(self, shell));

@@ -6,7 +6,7 @@ use super::super::interpreter::{Call, Interpreter};
 use super::super::word::Word;
 use super::options::Parsed;
 use super::spec::*;
-use super::words;
+use super::{lists, words};
 
 const TAR: Spec = spec("tar gtar bsdtar").options(&[
     flag("-c --create", Role::Nothing),
@@ -35,7 +35,8 @@ const TAR: Spec = spec("tar gtar bsdtar").options(&[
 ]);
 
 pub(super) const SPECS: &[Spec] = &[
-    spec("tar gtar bsdtar").by(tar).lenient().stops(),
+    // Its options are read by `tar` itself, which says what it does not know.
+    spec("tar gtar bsdtar").by(tar).inert().stops(),
     spec("zip").operands(Operands::First(WRITE, &Operands::Each(READ))).by(zip).options(&[
         recursive("-r -R --recurse-paths --recurse-patterns"),
         does("-TT --unzip-command", Act::Script),
@@ -52,11 +53,11 @@ pub(super) const SPECS: &[Spec] = &[
     spec("gzip pigz bzip2 pbzip2 xz lzma zstd lz4 brotli compress lzop pzstd")
         .by(compress)
         .lenient()
-        .options(&[values("-T --threads --suffix --format --memlimit"), OUTPUT]),
+        .options(COMPRESSION),
     spec("gunzip unpigz bunzip2 unxz unlzma unzstd unlz4 uncompress")
         .by(compress)
         .lenient()
-        .options(&[values("-T --threads --suffix --memlimit"), OUTPUT]),
+        .options(COMPRESSION),
     spec("7z 7za 7zr 7zz").by(seven_zip).lenient(),
     spec("cpio").by(cpio).options(&[
         does("-E --pattern-file", READ),
@@ -70,7 +71,22 @@ pub(super) const SPECS: &[Spec] = &[
     spec("ar").operands(Operands::First(Act::Text, &Operands::First(WRITE, &Operands::Each(READ)))).lenient(),
 ];
 
-const OUTPUT: Opt = does("-o --output", WRITE);
+const COMPRESSION: &[Opt] = &[
+    recursive("-r --recursive"),
+    does("-o --output --output-dir-flat --output-dir-mirror --trace", WRITE),
+    does("-D --dictionary --patch-from", READ),
+    does("--filelist --files --files0", Act::By(lists::read)),
+    values("-T --threads -S --suffix --format --memlimit -M --memory --block-size"),
+    flags(
+        "-c --stdout --to-stdout -d --decompress --uncompress --expand -f --force -k --keep -l --list -n --no-name -N",
+    ),
+    flags(
+        "--name -q --quiet -t --test -v --verbose -0 -1 -2 -3 -4 -5 -6 -7 -8 -9 --fast --best --rsyncable -z -e",
+    ),
+    flags(
+        "--compress --extreme --rm -j --single-stream -m --multiple -h --help -V --version --ultra --long --no-progress",
+    ),
+];
 
 /// `tar`, whose first word may be options without a dash, each taking its value from the words that follow.
 fn tar(outer: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
@@ -150,6 +166,9 @@ fn with_dashes(call: &Call<'_>) -> Vec<Word> {
 }
 
 fn zip(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    if call.has("-@") {
+        lists::of_input(call.verb(Read), &[], &call.call.range, shell);
+    }
     if call.has_any(&["-m", "--move"]) {
         call.act_on_each(DELETE, call.rest(1), shell);
     }
@@ -219,7 +238,12 @@ fn seven_zip(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     match call.operand(0) {
         "a" | "u" => {
             call.act_on_each(WRITE, archive, shell);
-            call.act_on_each(Act::Tree(Read), members, shell);
+            for member in members {
+                match words::strip(member, "@") {
+                    Some(list) => lists::read(&list, shell),
+                    None => call.act(Act::Tree(Read), member, shell),
+                }
+            }
             if call.call.args.iter().any(|arg| words::text(arg) == "-sdel") {
                 call.act_on_each(Act::Tree(portcullis_core::effect::Verb::Delete), members, shell);
             }
@@ -240,11 +264,10 @@ fn seven_zip(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 fn cpio(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let archives = call.values(&["-F", "--file", "-I", "-O"]);
     if call.has_any(&["-o", "--create"]) {
-        // Which files are packed stands in the input.
         call.act_on_each(WRITE, &archives, shell);
-        call.act(Act::Tree(Read), &call.literal("."), shell);
+        lists::of_input(Read, &[], &call.call.range, shell);
     } else if call.has_any(&["-p", "--pass-through"]) {
-        call.act(Act::Tree(Read), &call.literal("."), shell);
+        lists::of_input(Read, &[], &call.call.range, shell);
         call.act_on_each(Act::Tree(Write), &call.operands, shell);
     } else {
         call.act_on_each(READ, &archives, shell);

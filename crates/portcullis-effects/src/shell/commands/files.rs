@@ -6,7 +6,7 @@ use super::super::interpreter::{Interpreter, Printed};
 use super::super::word::Word;
 use super::options::Parsed;
 use super::spec::*;
-use super::words;
+use super::{lists, words};
 
 const COPY: Operands = Operands::Into { from: READ, to: WRITE };
 const MOVE: Operands = Operands::Into { from: Act::All(&[READ, DELETE]), to: WRITE };
@@ -129,10 +129,10 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     spec("expand unexpand").each(READ).lenient().options(&[values("-t --tabs")]),
     spec("od").each(READ).lenient().options(&[values("-A -j -N -S -t --format --address-radix --skip-bytes --read-bytes")]),
-    spec("hexdump hd").each(READ).lenient().options(&[values("-e -n -s"), does("-f", READ)]),
+    spec("hexdump hd").each(READ).lenient().options(&[values("-e -n -s"), does("-f", READ), flags("-b -c -C -d -o -v -x")]),
     spec("xxd").operands(Operands::First(READ, &Operands::Each(WRITE))).lenient().options(&[values("-c -g -l -o -s")]),
     spec("strings").each(READ).lenient().options(&[values("-n --bytes -t --radix -e --encoding")]),
-    spec("column").each(READ).lenient().options(&[values("-s --separator -c --output-width -o --output-separator -N --table-columns")]),
+    spec("column").each(READ).lenient().options(&[values("-s --separator -c --output-width -o --output-separator -N --table-columns -H --table-hide -R --table-right -n --table-name"), flags("-t --table -x --fillrows -J --json -L --keep-empty-lines -e")]),
     spec("pr").each(READ).lenient().options(&[values("-h --header -l --length -o --indent -w --width -W --page-width")]),
     spec("bat batcat").each(READ).options(&[
         does("--pager", Act::Script),
@@ -153,14 +153,15 @@ pub(super) const SPECS: &[Spec] = &[
         values("-b -h -j -p -P -t -x -y -z -D --pattern --tag --tabs"),
     ]),
     spec("more zmore most").by(pager).lenient(),
-    spec("wc").each(READ).lenient().options(&[does("--files0-from", READ), values("--total"),
+    spec("wc").each(READ).lenient().options(&[does("--files0-from", Act::By(lists::read)), values("--total"),
         flags("-c --bytes -m --chars -l --lines -L --max-line-length -w --words"),
     ]),
     spec("sort gsort").each(READ).options(&[
         does("-o --output", WRITE),
         does("-T --temporary-directory", WRITE),
         does("--compress-program", Act::Script),
-        does("--files0-from --random-source", READ),
+        does("--files0-from", Act::By(lists::read)),
+        does("--random-source", READ),
         values("-k --key -t --field-separator -S --buffer-size --parallel --batch-size --sort"),
         attached("--check"),
         flags("-b -d -f -g -i -M -h -n -R -r -V -c -C -m -s -u -z --ignore-leading-blanks --dictionary-order"),
@@ -212,7 +213,8 @@ pub(super) const SPECS: &[Spec] = &[
         flags("--zero-terminated -h --exponents"),
     ]),
     spec("file").each(READ).lenient().options(&[
-        does("-f --files-from -m --magic-file", READ),
+        does("-f --files-from", Act::By(lists::read)),
+        does("-m --magic-file", READ),
         values("-F --separator -e --exclude -P --parameter"),
         flags("-b --brief -c --checking-printout -i --mime --mime-type --mime-encoding -k --keep-going -l --list -L"),
         flags("--dereference -h --no-dereference -n --no-buffer -N --no-pad -p --preserve-date -r --raw -s"),
@@ -244,7 +246,8 @@ pub(super) const SPECS: &[Spec] = &[
         flags("--device --dirsfirst --noreport --prune --matchdirs --ignore-case --gitignore --metafirst"),
     ]),
     spec("du dust").operands(READS).lenient().options(&[
-        does("-X --exclude-from --files0-from", READ),
+        does("-X --exclude-from", READ),
+        does("--files0-from", Act::By(lists::read)),
         values("-d --max-depth -B --block-size -t --threshold --exclude --time-style -I"),
         flags("-0 --null -a --all --apparent-size -b --bytes -c --total -D --dereference-args -h --human-readable"),
         flags("--inodes -k -L --dereference -l --count-links -m -P --no-dereference -S --separate-dirs --si -s"),

@@ -9,10 +9,10 @@ use portcullis_core::effect::Verb::{Configure, Delete, Read, Send, Write};
 
 use super::super::interpreter::Interpreter;
 use super::super::word::Word;
-use super::git_options::{ADDS, FETCHES, LOOKS_AT, SHOWS, STASHES};
+use super::git_options::{ADDS, FETCHES, LOOKS_AT, SEARCHES, SHOWS, STASHES};
 use super::options::Parsed;
 use super::spec::*;
-use super::{git_config, network, words};
+use super::{git_config, git_files, lists, network, words};
 
 const REWRITES: Role = Role::Marks(&["history"]);
 const MESSAGE: Opt =
@@ -23,7 +23,7 @@ const READS: Spec = spec("status log diff show shortlog describe blame annotate 
     .lenient()
     .always(READS_HERE)
     .by(shows);
-const LOOKS: Spec = spec("rev-parse rev-list ls-files ls-tree cat-file name-rev merge-base for-each-ref show-ref show-branch var version help count-objects verify-commit verify-tag fsck check-ignore check-attr column stripspace merge-tree patch-id interpret-trailers show-index unpack-file")
+const LOOKS: Spec = spec("rev-parse rev-list ls-files ls-tree cat-file name-rev merge-base for-each-ref show-ref show-branch var version help count-objects verify-commit verify-tag fsck check-ignore check-attr column stripspace merge-tree patch-id show-index unpack-file")
     .options(LOOKS_AT)
     .lenient()
     .always(READS_HERE)
@@ -48,10 +48,21 @@ pub(super) const SPECS: &[Spec] = &[spec("git").subcommands(SUBCOMMANDS).options
 const SUBCOMMANDS: &[Spec] = &[
     READS,
     LOOKS,
-    spec("grep").lenient().always(READS_HERE).options(&[
-        Opt { names: "-O --open-files-in-pager", takes: Takes::Attached, role: Role::Does(Act::Script) },
-        values("-e -A -B -C -m --max-depth --threads"),
-        does("-f", READ),
+    spec("grep").lenient().always(READS_HERE).options(SEARCHES).by(git_files::search),
+    spec("interpret-trailers").lenient().each(READ).by(git_files::trailers).options(&[
+        values("--trailer --where --if-exists --if-missing"),
+        flags("--in-place --trim-empty --only-trailers --only-input --unfold --parse --no-divider"),
+    ]),
+    spec("notes").lenient().always(WRITES_HERE).options(&[
+        does("-F --file", READ),
+        values("-m --message -C --reuse-message -c --reedit-message --ref -s --strategy --separator"),
+        flags("-f --force --allow-empty -v --verbose -q --quiet -n --dry-run --stdin --ignore-missing --commit --abort"),
+    ]),
+    spec("index-pack pack-objects").lenient().by(git_files::packs).options(&[
+        does("-o", WRITE),
+        values("--index-version --threads --max-input-size --window --depth --compression --max-pack-size --filter"),
+        attached("--keep --strict --fsck-objects --promisor --rev-index"),
+        flags("--stdin --fix-thin -v --verify -q --all --revs --stdout --local --progress --thin --delta-base-offset"),
     ]),
     spec("add stage").each(READ).always(WRITES_HERE).lenient().options(&[FILE_OF_PATHS, ADDS, values("--chmod")]),
     spec("rm").each(DELETE).by(remove).options(&[
@@ -216,10 +227,16 @@ const SUBCOMMANDS: &[Spec] = &[
         call.act_plainly(Act::Path(Write), &call.literal("."), &["force", "history", "recursive"], shell);
         true
     }),
-    spec("gc prune reflog update-ref symbolic-ref replace notes pack-refs repack maintenance prune-packed rerere read-tree write-tree commit-tree update-index hash-object mktag mktree sparse-checkout checkout-index unpack-objects index-pack pack-objects multi-pack-index commit-graph update-server-info")
+    spec("gc prune reflog update-ref symbolic-ref replace pack-refs repack maintenance prune-packed rerere read-tree write-tree commit-tree update-index hash-object mktag mktree sparse-checkout checkout-index unpack-objects multi-pack-index commit-graph update-server-info")
         .lenient()
         .by(plumbing)
-        .options(&[flag("-d --delete --prune --expire", REWRITES), does("--prefix", WRITE)]),
+        .options(&[
+            flag("-d --delete --prune --expire", REWRITES),
+            does("--prefix --index-output", WRITE),
+            does("-F", READ),
+            values("-n -m --message"),
+            flags("-w --stdin --stdin-paths --all --show -q --quiet --auto --aggressive --stale-fix"),
+        ]),
     spec("bisect").by(bisect).stops().always(WRITES_HERE),
     spec("difftool mergetool").lenient().always(WRITES_HERE).options(&[
         does("-x --extcmd", Act::Script),
@@ -285,24 +302,15 @@ fn here(call: &Parsed<'_>, verb: Verb, marks: &[&'static str], shell: &mut Inter
     call.act_plainly(Act::Path(verb), &call.literal("."), marks, shell);
 }
 
-/// `git diff --no-index A B` compares any files.
+/// What is shown of files.
 fn shows(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     contents(call, shell);
-    let outside =
-        |word: &Word| words::text(word).starts_with(['/', '~']) || words::text(word).starts_with("..");
-    if call.has("--no-index") {
-        call.act_on_each(READ, &call.operands, shell);
-    } else if call.subcommand == "diff" {
-        // Outside of the repository `git diff` compares files too.
-        for word in call.operands.iter().filter(|word| outside(word) && !words::text(word).contains("...")) {
-            call.act(READ, word, shell);
-        }
-    }
+    git_files::compared(call, shell);
     true
 }
 
 /// `REVISION:PATH` and, after `--`, paths: what a file holds or held is shown.
-fn contents(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) {
+pub(super) fn contents(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) {
     let dashes = call.dashes.unwrap_or(call.operands.len());
     for word in call.rest(0).get(..dashes).unwrap_or_default() {
         match words::split(word, ':') {
@@ -569,6 +577,9 @@ fn plumbing(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     }
     if call.subcommand == "hash-object" {
         call.act_on_each(READ, &call.operands, shell);
+        if call.has("--stdin-paths") {
+            lists::of_input(Read, &[], &call.call.range, shell);
+        }
     }
     true
 }

@@ -5,7 +5,7 @@ use super::spec::*;
 /// Options that choose and show commits.
 pub(super) const SHOWS: &[Opt] = &[
     does("--output", WRITE),
-    does("-O", READ),
+    does("-O --contents --ignore-revs-file", READ),
     values(
         "-n --max-count --skip --since --after --until --before --author --committer --grep -S -G -L --format",
     ),
@@ -60,3 +60,22 @@ pub(super) const FETCHES: &[Opt] = &[
 /// Options of `git stash`.
 pub(super) const STASHES: Opt =
     flags("-u --include-untracked -k --keep-index -a --all -q --quiet -p --patch -S --staged --index --stat");
+
+/// Options of `git grep`.
+pub(super) const SEARCHES: &[Opt] = &[
+    Opt { names: "-O --open-files-in-pager", takes: Takes::Attached, role: Role::Does(Act::Script) },
+    values("-e -A --after-context -B --before-context -C --context -m --max-count --max-depth --threads"),
+    does("-f", READ),
+    attached("--color"),
+    flags(
+        "--no-index --untracked --cached --exclude-standard --recurse-submodules -n --line-number -i --ignore-case",
+    ),
+    flags("-w --word-regexp -v --invert-match -h -H --full-name -E --extended-regexp -G --basic-regexp -P"),
+    flags(
+        "--perl-regexp -F --fixed-strings -l --files-with-matches --name-only -L --files-without-match -z --null -o",
+    ),
+    flags(
+        "--only-matching -c --count --break --heading -p --show-function -W --function-context --and --or --not",
+    ),
+    flags("--all-match -q --quiet -a --text -I --textconv -r --recursive --column"),
+];

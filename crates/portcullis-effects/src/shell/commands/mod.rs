@@ -9,7 +9,7 @@
 //! | `archives` | tar, zip, compressors |
 //! | `text`, `sed`, `awk` | search and transform text |
 //! | `curl`, `network` | transfers, probes, name service, mail |
-//! | `git`, `git_config`, `git_options` | git |
+//! | `git`, `git_config`, `git_files`, `git_options` | git |
 //! | `packages`, `package_models`, `toolchains` | package managers, cargo, go |
 //! | `build` | builds, tests, linters, compilers, runtimes with a file |
 //! | `containers`, `kubernetes` | docker and its kin, kubectl, helm |
@@ -53,8 +53,10 @@ pub(super) mod environment;
 mod files;
 mod git;
 mod git_config;
+mod git_files;
 mod git_options;
 mod kubernetes;
+mod lists;
 mod network;
 mod options;
 mod package_models;

@@ -216,6 +216,12 @@ fn rsync(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
         };
     }
     transfer(call, sources, target, shell);
+    // Listed names start from the source and do not lead out of it.
+    if call.has("--files-from") {
+        for source in sources.iter().filter(|source| on_host(source).is_none()) {
+            call.act(Act::Tree(Read), source, shell);
+        }
+    }
     let deletes = call.found.iter().any(|found| found.name.starts_with("--del"));
     if deletes {
         match on_host(target) {

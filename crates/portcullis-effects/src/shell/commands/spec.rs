@@ -36,6 +36,9 @@ pub(super) struct Spec {
     /// An option that is not listed cannot matter: it is a flag that touches nothing. Elsewhere such an option
     /// makes the call one that is not understood.
     pub(super) lenient: bool,
+    /// Every edition of the program only tells something, whatever its options: none has to be listed, and one that is
+    /// not is no doubt.
+    pub(super) inert: bool,
 }
 
 /// Begins the model of a program.
@@ -51,6 +54,7 @@ pub(super) const fn spec(names: &'static str) -> Spec {
         single_dash: false,
         has_verb: false,
         lenient: false,
+        inert: false,
     }
 }
 
@@ -103,6 +107,12 @@ impl Spec {
 
     pub(super) const fn lenient(mut self) -> Self {
         self.lenient = true;
+        self
+    }
+
+    pub(super) const fn inert(mut self) -> Self {
+        self.lenient = true;
+        self.inert = true;
         self
     }
 

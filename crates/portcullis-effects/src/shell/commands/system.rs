@@ -26,9 +26,44 @@ const FIREWALL: &[(Act, &str)] = &[(setting("firewall"), "")];
 const HISTORY: &[(Act, &str)] = &[(READ, "~/.bash_history")];
 
 pub(super) const SPECS: &[Spec] = &[
-    tells("pgrep pidof pstree top htop btop atop free vmstat iostat mpstat uptime w who whoami id groups users logname last lastlog uname arch nproc lscpu lsusb lspci lsmod lsof dmidecode sensors getconf tty locale cal date sleep usleep which whereis whatis info apropos tldr hostid sync clear reset tput stty expr bc dc seq setopt unsetopt figlet cowsay lolcat banner sw_vers system_profiler nvidia-smi ss netstat arp uuidgen mcookie neofetch fastfetch screenfetch logger mesg"),
+    spec("pgrep pidof pstree free vmstat iostat mpstat uptime w who whoami id groups users logname uname arch nproc lscpu lspci lsmod getconf tty locale cal sleep usleep which whereis hostid sync clear reset tput expr setopt unsetopt sw_vers seq").inert(),
+    tells("top htop btop atop last lastlog lsusb lsof dmidecode sensors whatis info apropos tldr stty system_profiler nvidia-smi netstat arp uuidgen mcookie logger mesg").options(&[
+        does("-f --file", READ),
+        flags("-a -b -c -d -e -h -i -l -m -n -o -p -q -r -s -t -u -v -w -x -A -L -P -1 --all --help --version"),
+    ]),
+    // Fonts, animals and settings of these can hold code; what they are given to show is a file to some.
+    spec("figlet cowsay lolcat banner neofetch fastfetch screenfetch bc").lenient().by(shown).options(&[flags("-l --mathlib -q --quiet")]),
+    spec("dc").by(calculated).lenient().options(&[
+        does("-f --file", EXECUTE),
+        values("-e --expression"),
+        flags("-h --help -V --version -x --extended-register"),
+    ]),
+    spec("date").lenient().by(|call, shell| {
+        if call.has_any(&["-s", "--set"]) {
+            call.act(setting("clock"), &call.literal(""), shell);
+        }
+        true
+    }).options(&[
+        does("-f --file -r --reference", READ),
+        values("-d --date -s --set -v -j"),
+        attached("-I --iso-8601 --rfc-3339"),
+        flags("-u --utc --universal -R --rfc-email --rfc-2822 --debug --help --version -n"),
+    ]),
+    spec("ss").lenient().by(|call, shell| {
+        if call.has_any(&["-K", "--kill"]) {
+            call.act(END, &call.literal("*"), shell);
+        }
+        true
+    }).options(&[
+        does("-D --diag", WRITE),
+        does("-F --filter", READ),
+        values("-f --family -A --query --socket -N --net"),
+        flags("-t --tcp -u --udp -l --listening -n --numeric -p --processes -a --all -e --extended -s --summary -4 --ipv4"),
+        flags("-6 --ipv6 -x --unix -w --raw -H --no-header -r --resolve -m --memory -i --info -o --options -O --oneline"),
+        flags("-K --kill -E --events -Z --context -0 --packet -d --dccp -b --bpf -V --version -h --help"),
+    ]),
     // Letters without a dash are those of BSD, where `e` shows the environment of each process.
-    tells("ps").by(|call, shell| {
+    spec("ps").inert().by(|call, shell| {
         let bsd = |word: &&Word| !words::text(word).starts_with('-') && words::text(word).contains('e');
         if call.call.args.first().is_some_and(|word| bsd(&word)) {
             call.act(Act::Environment(Read), &call.literal("*"), shell);
@@ -53,7 +88,10 @@ pub(super) const SPECS: &[Spec] = &[
             call.act(setting("hostname"), &call.literal(""), shell);
         }
         true
-    }),
+    }).options(&[
+        does("-F --file", Act::All(&[READ, setting("hostname")])),
+        flags("-f --fqdn --long -s --short -i --ip-address -I --all-ip-addresses -d --domain -A --all-fqdns -a --alias"),
+    ]),
     spec("kill").by(kill).lenient(),
     spec("pkill killall skill killall5 xkill").each(END).by(many).options(&[
         values("-s --signal -u --user --euid -U --uid -G --group -g --pgroup -P --parent -t --terminal -o --older-than -y --younger-than --ns --pidfile"),
@@ -159,16 +197,55 @@ pub(super) const SPECS: &[Spec] = &[
         true
     }),
     spec("printenv").lenient().operands(Operands::EachOr(Act::Environment(Read), "*")),
-    tells("pbcopy pbpaste xclip xsel wl-copy wl-paste clip.exe").by(|call, shell| {
-        if matches!(call.call.program, "pbpaste" | "wl-paste") || call.call.args.iter().any(|arg| words::text(arg).starts_with("-o")) {
+    tells("pbcopy pbpaste xclip xsel wl-copy wl-paste clip.exe").options(&[
+        values("-selection --selection -d -display --display -t -target --target --type -s --seat -l -loops --loops"),
+        flags("-i -in --input -o -out --output -f -filter -a --append -b --clipboard -p --primary -c --clear -n -x"),
+        flags("--trim-newline --no-newline --paste-once --foreground -r -rmlastnl -silent -quiet -h --help -v --version"),
+    ]).by(|call, shell| {
+        let shows = call.has_any(&["-o", "-out", "--output"]);
+        if matches!(call.call.program, "pbpaste" | "wl-paste") || shows {
             call.act(Act::Secret(Read, ""), &call.literal("clipboard"), shell);
+        } else if call.call.program == "xclip" {
+            call.act_on_each(READ, &call.operands, shell);
         }
         true
     }),
     tells("tmux screen").by(|call, _| matches!(call.operand(0), "" | "ls" | "list-sessions" | "attach" | "a" | "kill-session" | "detach")),
-    tells("notify-send osascript say wall").by(|call, _| call.call.program != "osascript"),
+    tells("notify-send osascript say").by(|call, _| call.call.program != "osascript").options(&[
+        does("-f --input-file", READ),
+        does("-o --output-file", WRITE),
+        values("-u --urgency -t --expire-time -a --app-name -i --icon -c --category -v --voice -r --rate"),
+    ]),
+    // A message, or the file that it stands in: util-linux takes the first of one word for a file where there is one.
+    spec("wall").each(READ).lenient().options(&[values("-g --group -t --timeout"), flags("-n --nobanner")]),
     tells("sestatus getenforce getsebool aa-status lshw lsns ipcs"),
 ];
+
+/// `bc FILE` runs the file, `lolcat FILE` shows it, and `cowsay TEXT` the text: what looks like a path is read.
+fn shown(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    let all_files = matches!(call.call.program, "bc" | "lolcat");
+    let files: Vec<Word> =
+        call.operands.iter().filter(|word| all_files || words::text(word).contains('/')).cloned().collect();
+    call.act_on_each(READ, &files, shell);
+    true
+}
+
+/// `dc` runs what follows an exclamation mark, from an expression, a file or its input.
+fn calculated(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
+    call.act_on_each(EXECUTE, &call.operands, shell);
+    let expressions = call.values(&["-e", "--expression"]);
+    for expression in &expressions {
+        let text = words::text(expression);
+        if expression.value.is_none() || text.contains(['!', '?', 'x']) {
+            shell.unknown("dc", "a program of dc can run commands", expression.range.clone());
+        }
+    }
+    match call.call.stdin {
+        Stdin::Text(text) if !text.contains(['!', '?']) => true,
+        Stdin::None => true,
+        _ => !expressions.is_empty() || !call.operands.is_empty(),
+    }
+}
 
 /// `kill -9 1`, `kill -s TERM 1`, `kill -9 -1` (all), `kill -0 1` (asks), `kill -l`.
 fn kill(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
