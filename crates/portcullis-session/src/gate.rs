@@ -5,6 +5,7 @@
 //! order or as abandoned.
 
 mod all_runs;
+mod attachment;
 mod opening;
 mod requests;
 
@@ -35,6 +36,7 @@ use crate::permit::Permit;
 use crate::principals::Principals;
 use crate::run::Run;
 
+pub use self::attachment::Attachment;
 pub use self::requests::SESSION_BYTES_MAX;
 use self::requests::{check_bound, check_names};
 
@@ -563,36 +565,6 @@ async fn settle<T: Send + 'static>(
     work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
 ) -> Result<T, SessionError> {
     tokio::spawn(work).await.map_err(|_| SessionError::CutShort)?
-}
-
-/// A surface's share in a run. When the last one is dropped the run is closed: in good order if its surface
-/// had said that it leaves, as abandoned otherwise.
-#[derive(Debug)]
-pub struct Attachment {
-    gate: Arc<Gate>,
-    run: RunId,
-}
-
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        let state = {
-            let mut runs = self.gate.lock();
-            let Some(entry) = runs.by_id.get_mut(&self.run) else { return };
-            entry.attached = entry.attached.saturating_sub(1);
-            let orderly = entry.leaving > 0;
-            entry.leaving = entry.leaving.saturating_sub(1);
-            if entry.attached > 0 {
-                return;
-            }
-            let state = if orderly { ClosedState::Closed } else { ClosedState::Abandoned };
-            entry.left = Some(state);
-            state
-        };
-        let (gate, run) = (Arc::clone(&self.gate), self.run);
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { gate.close_when_left(run, state, LEFT).await });
-        }
-    }
 }
 
 /// Why a run could not be opened.

@@ -82,9 +82,9 @@ sort -u a
 uniq -c a
 tr -d x < a
 tr a-z A-Z < a
-grep -rn TODO src
+grep -rn todo src
 grep -E -o 'x+' a
-rg -n TODO src
+rg -n todo src
 rg --files -g '*.rs'
 rg -l --hidden x
 fd -e rs
@@ -135,9 +135,9 @@ git stash list
 git rev-parse --short HEAD
 git rev-parse --abbrev-ref HEAD
 git ls-files -o --exclude-standard
-git grep -n TODO
+git grep -n todo
 git grep -in todo -- src
-git grep -l TODO
+git grep -l todo
 git tag -l
 git remote -v
 git config --get user.name
