@@ -319,22 +319,32 @@ impl Words<'_> {
             _ => {}
         }
         let changes = verb.is_none_or(|verb| verb.class.changes());
+        // What the argument's own description says of it.
+        let said: Vec<String> =
+            property.get("description").and_then(Value::as_str).map(prose).unwrap_or_default();
+        let says = |things: &[&str]| said.iter().any(|word| things.contains(&word.as_str()));
         let runs = verb.is_some_and(|verb| verb.class == Class::Execute);
         let first = words.first()?.as_str();
         let last = words.last()?.as_str();
         let alone = words.len() == 1;
         match last {
             "sql" => Some("sql"),
-            "query" | "statement" if self.mentions(&["sql", "select", "postgres", "mysql", "sqlite"]) => {
-                Some("sql")
-            }
-            "command" | "commands" | "cmd" if changes || self.mentions(&["shell", "terminal", "bash"]) => {
+            "query" | "statement" if self.mentions(&SQL) || says(&SQL) => Some("sql"),
+            "cmd" => Some("shell"),
+            "command" | "commands"
+                if changes || self.mentions(&SHELL) || says(&SHELL) || says(&["run", "execute"]) =>
+            {
                 Some("shell")
             }
             "shell" | "bash" => Some("shell"),
             "script" => Some("code"),
             "code" if matches!(first, "source" | "python" | "js" | "javascript") => Some("code"),
-            "code" if alone && (runs || self.mentions(&["python", "javascript", "code", "snippet"])) => {
+            "code"
+                if alone
+                    && (runs
+                        || self.mentions(&CODE)
+                        || says(&["python", "javascript", "run", "execute"])) =>
+            {
                 Some("code")
             }
             "path" | "paths" | "file" | "files" | "filename" | "filenames" | "filepath" | "dir"
@@ -352,6 +362,15 @@ impl Words<'_> {
         }
     }
 }
+
+/// Words for databases that are asked in SQL.
+const SQL: [&str; 5] = ["sql", "select", "postgres", "mysql", "sqlite"];
+
+/// Words for command lines.
+const SHELL: [&str; 3] = ["shell", "terminal", "bash"];
+
+/// Words for programs.
+const CODE: [&str; 4] = ["python", "javascript", "code", "snippet"];
 
 /// Words for what is kept in a file system.
 const FILES: [&str; 6] = ["file", "files", "directory", "dir", "folder", "path"];
@@ -487,6 +506,24 @@ mod tests {
             Vec::<String>::new()
         );
         assert_eq!(effects("send_email", "", json!({"to": {}, "subject": {}})), ["to:email"]);
+    }
+
+    #[test]
+    fn an_argument_that_is_run_makes_a_reading_name_act() {
+        for (argument, description) in [
+            ("cmd", ""),
+            ("command", "shell command to run"),
+            ("script", ""),
+            ("code", "Python to execute"),
+            ("query", "a SQL query"),
+        ] {
+            let schema = json!({"type": "object", "properties": {argument: {"type": "string", "description": description}}});
+            assert!(draft("list_files", "List files.", &schema).side_effecting, "{argument}");
+        }
+        let table = json!({"type": "object", "properties": {"query": {"type": "string", "description": "SQL to run"}}});
+        assert_eq!(draft("show_table", "Show a table.", &table).effects.len(), 1);
+        let plain = json!({"type": "object", "properties": {"query": {"description": "words to look for"}}});
+        assert!(!draft("search_notes", "Search notes.", &plain).side_effecting);
     }
 
     #[test]

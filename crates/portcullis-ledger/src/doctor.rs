@@ -1,4 +1,7 @@
-//! The check of a whole store: SQLite's own, and every link and every commitment of every run computed again.
+//! The check of a whole store: SQLite's own, every link and every commitment of every run computed again, and what is
+//! indexed held against the events that it was taken from.
+
+mod index;
 
 use portcullis_core::id::{Commitment, RunId};
 use portcullis_proof::{Hex, Parent, SegmentStart, event_hash, event_link, payload_commitment, segment_link};
@@ -73,6 +76,7 @@ impl Reader {
                 integrity.problems.push(format!("run {run}: {problem}"));
             }
             self.check_payloads(number, run, &mut integrity.problems)?;
+            self.check_index(number, run, &mut integrity.problems)?;
             integrity.runs += 1;
             if integrity.problems.len() >= PROBLEMS_MAX {
                 return Ok(integrity);

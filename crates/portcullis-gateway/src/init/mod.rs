@@ -5,6 +5,7 @@
 //! loads, and its example test holds: both are checked before the first file is written.
 
 mod probe;
+mod programs;
 mod render;
 mod sample;
 #[cfg(test)]

@@ -12,7 +12,7 @@ use portcullis_wire::mcp::list::ListedTool;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::sample;
+use super::{programs, sample};
 
 /// Name of the drafted runtime policy.
 pub(super) const POLICY: &str = "Default";
@@ -122,11 +122,12 @@ fn render_with(tools: &[ListedTool], server: &str, out_of_bounds: bool) -> Rende
 
 /// Adds a tool; returns a call of it for the example.
 fn push_tool(tool: &ListedTool, text: &mut String, rendering: &mut Rendering) -> Option<Example> {
-    let inferred = infer(&tool.name, &tool.description, &tool.input_schema, &tool.hints);
+    let mut inferred = infer(&tool.name, &tool.description, &tool.input_schema, &tool.hints);
     let (args, mut notes) = match arguments(&tool.input_schema) {
         Ok(args) => (Some(args), Vec::new()),
         Err(why) => (None, vec![format!("any arguments are accepted: {why}")]),
     };
+    notes.extend(programs::raise(tool, args.is_some(), &mut inferred));
     rendering.warnings.extend(notes.iter().map(|note| format!("`{}`: {note}", comment(&tool.name))));
     let example = args.as_ref().and_then(|args| {
         let arguments = sample::arguments(&ArgsSchema::compile(args).ok()?, &inferred.effects)?;

@@ -121,8 +121,15 @@ fn what_a_bundle_cannot_hold_is_named() {
         tool("get_d", "Get.", json!({})),
     ];
     let rendering = render(&tools, "");
-    let words =
-        ["was left out", "was left out", "holds `null`", "listed twice", "any arguments are accepted"];
+    let words = [
+        "was left out",
+        "was left out",
+        "holds `null`",
+        "nobody knows its arguments",
+        "listed twice",
+        "any arguments are accepted",
+        "nobody knows its arguments",
+    ];
     assert_eq!(rendering.warnings.len(), words.len(), "{:?}", rendering.warnings);
     for (warning, words) in rendering.warnings.iter().zip(words) {
         assert!(warning.contains(words), "{warning}");
@@ -233,4 +240,39 @@ async fn failures_are_named() {
     let error = probe::probe(&command("/no/such/program")).await.unwrap_err().to_string();
     assert!(error.contains("cannot start the server `program`"), "{error}");
     assert!(matches!(probe::probe(&[]).await, Err(InitError::NoCommand)));
+}
+
+/// A name that reads does not make a tool harmless to which a program is handed.
+#[test]
+fn a_tool_that_is_handed_a_program_is_drafted_as_side_effecting() {
+    let of = |name: &str, description: &str| json!({"type": "object", "properties": {name: {"type": "string", "description": description}}});
+    let tools = [
+        tool("list_files", "List files.", of("cmd", "shell command to run")),
+        tool("get_report", "Get a report.", of("script", "")),
+        tool("show_table", "Show a table.", of("query", "SQL to run")),
+        tool(
+            "find_page",
+            "Find a page.",
+            json!({"type": "object", "properties": {"options": of("command", "")}}),
+        ),
+        tool("read_code", "Read.", of("code", "")),
+        tool("get_c", "Get.", json!({"$ref": "https://example.com/schema.json"})),
+        tool("find_city", "Find a city.", of("postal_code", "")),
+        tool("search", "Search.", of("query", "words")),
+    ];
+    let rendering = render(&tools, "s");
+    let bundle = bundle(&rendering);
+    for acts in ["list_files", "get_report", "show_table", "find_page", "read_code", "get_c"] {
+        let tool = bundle.registry.get(acts).unwrap();
+        assert!(tool.side_effecting, "{acts}: {tool:?}");
+        assert!(
+            rendering.warnings.iter().any(|warning| warning.contains(acts)),
+            "{acts}: {:?}",
+            rendering.warnings
+        );
+    }
+    for reads in ["find_city", "search"] {
+        assert!(!bundle.registry.get(reads).unwrap().side_effecting, "{reads}");
+    }
+    assert_eq!(bundle.registry.get("list_files").unwrap().effects[0].effect, "shell");
 }

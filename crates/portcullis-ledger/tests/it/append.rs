@@ -377,3 +377,53 @@ fn who_writes_for_long_has_room_in_the_log_and_nothing_else_changes() {
     let integrity = ledger.read(Reader::integrity_check).unwrap();
     assert_eq!((integrity.events, integrity.problems), (301, Vec::new()));
 }
+
+/// No link covers what events are found by, so it is held against them.
+#[test]
+fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
+    let changes = [
+        ("UPDATE runs SET principal = 'mallory'", "indexed as the principal"),
+        ("UPDATE runs SET session_key = 'other'", "another session"),
+        ("UPDATE events SET kind = 'input' WHERE kind = 'verdict'", "indexed as another one"),
+        ("UPDATE events SET action = zeroblob(16) WHERE kind = 'verdict'", "indexed as another one"),
+        ("UPDATE segments SET state = 'abandoned'", "indexed as abandoned"),
+        ("UPDATE approvals SET state = 'granted'", "indexed as granted"),
+        ("UPDATE approvals SET digest = zeroblob(32)", "another action or principal"),
+        ("UPDATE approvals SET principal = 'mallory'", "another action or principal"),
+        ("DELETE FROM approvals", "missing in the index"),
+        ("DELETE FROM payloads", "neither there nor erased"),
+    ];
+    for (change, expected) in changes {
+        let folder = tempfile::tempdir().unwrap();
+        {
+            let ledger = open(folder.path());
+            let mut run = Run::start(&ledger);
+            let action = run.act();
+            let approval = ApprovalId::from_bytes(fresh());
+            let tool = "write_file".to_owned();
+            run.chain(EventBody::ApprovalRequested { approval, action, digest: digest(), tool });
+            run.close();
+            let row = ApprovalRow {
+                approval,
+                run: run.head.run,
+                action,
+                digest: digest(),
+                principal: "alice".to_owned(),
+                state: ApprovalState::Pending,
+                scope: None,
+                requested: Timestamp::from_micros(5),
+                decided: None,
+                decided_by: None,
+                detail: "{}".to_owned(),
+            };
+            let mut append = run.take();
+            append.approvals.push(row);
+            ledger.append_blocking(append).unwrap();
+            assert_eq!(ledger.read(Reader::integrity_check).unwrap().problems, Vec::<String>::new());
+        }
+        let database = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();
+        assert!(database.execute(change, []).unwrap() > 0, "{change}");
+        let problems = Reader::open(folder.path()).unwrap().integrity_check().unwrap().problems;
+        assert!(problems.iter().any(|problem| problem.contains(expected)), "{change}: {problems:?}");
+    }
+}

@@ -3,18 +3,20 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use portcullis_core::event::Event;
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{Event, Mode};
 use portcullis_core::id::Digest;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::time::Timestamp;
+use portcullis_core::verdict::Verdict;
 use portcullis_gateway::client::{Client, ClientError};
 use portcullis_gateway::daemon::mark;
 use portcullis_gateway::home::Home;
 use portcullis_gateway::home_bundle;
-use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
+use portcullis_ledger::log::{LogError, LogPlaces, LogReader, check_standing};
 use portcullis_ledger::{LedgerError, Reader, RunFilter};
 use portcullis_session::configuration;
 use portcullis_session::credentials::{CredentialError, read_token};
@@ -33,6 +35,10 @@ const CLOCK_MIN: i64 = 1_704_067_200_000_000;
 const CLOCK_SLACK: i64 = 5_000_000;
 /// The latest runs whose last events are held against the clock.
 const RUNS_LOOKED_AT: usize = 20;
+/// Permission bits with which others may write.
+const WRITABLE: u32 = 0o022;
+/// How deep the folder of a bundle is looked into.
+const DEPTH_MAX: usize = 4;
 /// Problems of the store that are shown.
 const PROBLEMS_SHOWN_MAX: usize = 10;
 
@@ -132,8 +138,6 @@ fn show(out: &mut Out, check: &Check, global: &Global) -> Result<(), Failure> {
 }
 
 fn folder(home: &Home) -> Check {
-    /// Others may write.
-    const WRITABLE: u32 = 0o022;
     /// Others may look.
     const OPEN: u32 = 0o077;
     let path = home.path();
@@ -207,6 +211,15 @@ fn bundle(args: &Args, home: Option<&Home>) -> (Check, Option<Digest>) {
                     configuration::digest(bundle.digest())
                 ),
             );
+            let check = match weaknesses(&bundle, chosen.as_deref()) {
+                weak if weak.is_empty() => check,
+                weak => Check {
+                    result: Health::Warn,
+                    detail: format!("{}\n{}", check.detail, weak.join("\n")),
+                    ..check
+                }
+                .remedy("change it unless it is meant; docs/bundle.md says what each setting does"),
+            };
             (check, Some(bundle.digest()))
         }
         Err(failure) => {
@@ -214,6 +227,34 @@ fn bundle(args: &Args, home: Option<&Home>) -> (Check, Option<Digest>) {
             (Check::new("bundle", Health::Fail, failure.message()).remedy(remedy), None)
         }
     }
+}
+
+/// Settings under which less is held than most expect, and whether others can change them.
+fn weaknesses(bundle: &Bundle, folder: Option<&Path>) -> Vec<String> {
+    let mut weak = Vec::new();
+    if bundle.mode == Mode::Observe {
+        weak.push("mode = \"observe\": verdicts are recorded and nothing is stopped".to_owned());
+    }
+    if bundle.unknown_tools == Verdict::Allow {
+        weak.push("unknown_tools = \"allow\": tools that the bundle does not list are not held".to_owned());
+    }
+    if bundle.trust_hints {
+        weak.push("trust_hints = true: a server's own word that a tool only reads is believed".to_owned());
+    }
+    if let Some(writable) = folder.and_then(|folder| writable_by_others(folder, DEPTH_MAX)) {
+        weak.push(format!("others can write to {}", writable.display()));
+    }
+    weak
+}
+
+/// The first file or folder of a bundle that others than its owner can write to.
+fn writable_by_others(path: &Path, depth: usize) -> Option<PathBuf> {
+    let meta = fs::metadata(path).ok()?;
+    if meta.permissions().mode() & WRITABLE != 0 {
+        return Some(path.to_owned());
+    }
+    let below = depth.checked_sub(1)?;
+    fs::read_dir(path).ok()?.filter_map(Result::ok).find_map(|entry| writable_by_others(&entry.path(), below))
 }
 
 /// The daemon, and whether the bundle that was looked at is the one in force.
@@ -296,6 +337,15 @@ fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
     }
     if !folder.exists() {
         return (vec![Check::new("store", Health::Ok, "empty; the first run makes it")], None);
+    }
+    if let Err(error) = fs::OpenOptions::new().append(true).open(folder.join("ledger.db")) {
+        let detail = format!("cannot write `{}`: {error}", folder.join("ledger.db").display());
+        let remedy = "give this user the right to write it (chmod 600); nothing is decided while it cannot be recorded";
+        return (vec![Check::new("store", Health::Fail, detail).remedy(remedy)], None);
+    }
+    if let Err(error @ LogError::LedgerBehind { .. }) = check_standing(&LogPlaces::beside(&folder)) {
+        // The message says what to do.
+        return (vec![Check::new("store", Health::Fail, error)], None);
     }
     match look_into(&folder, &home.store_mark()) {
         Ok(found) => found,
@@ -385,6 +435,22 @@ fn clock(now: Timestamp, last: Option<Timestamp>) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bundle_under_which_little_is_held_is_warned_of() {
+        let load = |text: &str| {
+            let policy = "[[policy]]\nname = 'p'\nallowed_types = []\nmax_steps = 1\nmax_side_effects = 1\n";
+            let files = [("portcullis.toml", text), ("policies/p.toml", policy)];
+            let files = files.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec())).into();
+            Bundle::load(&files).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let strict = load("version = 1\n");
+        assert_eq!(weaknesses(&strict, Some(folder.path())), Vec::<String>::new());
+        let loose = "version = 1\nmode = 'observe'\nunknown_tools = 'allow'\ntrust_hints = true\n";
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(weaknesses(&load(loose), Some(folder.path())).len(), 4);
+    }
 
     #[test]
     fn a_clock_is_held_against_the_calendar_and_the_record() {

@@ -1,0 +1,212 @@
+//! Columns that events are found by, held against the events: no link covers them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use portcullis_core::event::{ApprovalDecision, ClosedState, Event, EventBody, GrantScope};
+use portcullis_core::id::{ActionId, ApprovalId, Commitment, Digest, RunId};
+use rusqlite::{Connection, params};
+
+use super::PROBLEMS_MAX;
+use crate::approvals::ApprovalState;
+use crate::error::LedgerError;
+use crate::read::Reader;
+use crate::schema::event_key;
+
+/// What the events of a run say that its indexes must say too.
+#[derive(Default)]
+struct Said {
+    principal: Option<String>,
+    session: Option<String>,
+    approvals: BTreeMap<ApprovalId, Approval>,
+    /// How each segment that has ended did, by its number in the store.
+    ended: BTreeMap<i64, ClosedState>,
+    segments: BTreeSet<i64>,
+    commitments: BTreeSet<[u8; 32]>,
+}
+
+struct Approval {
+    action: ActionId,
+    digest: Digest,
+    state: ApprovalState,
+    once: bool,
+}
+
+impl Reader {
+    /// Names the rows that say something else than the events of the run, and payloads that are neither there nor erased.
+    pub(super) fn check_index(
+        &self,
+        number: i64,
+        run: RunId,
+        problems: &mut Vec<String>,
+    ) -> Result<(), LedgerError> {
+        let erasures = self.has_erasures()?;
+        let found = self.query(|connection| {
+            let mut found = Vec::new();
+            let said = read_events(connection, number, &mut found)?;
+            run_row(connection, number, &said, &mut found)?;
+            segment_rows(connection, number, &said, &mut found)?;
+            approval_rows(connection, number, &said, &mut found)?;
+            payload_rows(connection, number, &said, erasures, &mut found)?;
+            Ok(found)
+        })?;
+        let room = PROBLEMS_MAX.saturating_sub(problems.len());
+        problems.extend(found.into_iter().take(room).map(|problem| format!("run {run}: {problem}")));
+        Ok(())
+    }
+}
+
+fn read_events(connection: &Connection, number: i64, found: &mut Vec<String>) -> rusqlite::Result<Said> {
+    let mut said = Said::default();
+    let mut statement = connection.prepare_cached(
+        "SELECT segment, kind, action, t, line FROM events WHERE key BETWEEN ?1 AND ?2 ORDER BY key",
+    )?;
+    let mut rows = statement.query(params![event_key(number, 0), event_key(number, u64::MAX)])?;
+    while let Some(row) = rows.next()? {
+        // What cannot be read is for whoever checks the links to name.
+        let Ok(event) = Event::from_line(row.get_ref(4)?.as_blob()?) else { continue };
+        let (kind, action, t): (String, Option<Vec<u8>>, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
+        let indexed = event.body.action().map(|action| action.as_bytes().to_vec());
+        if kind != event.body.kind() || action != indexed || t != event.t.as_micros() {
+            found.push(format!("event {} is indexed as another one: `{kind}`", event.seq));
+        }
+        said.take(row.get(0)?, &event);
+    }
+    Ok(said)
+}
+
+impl Said {
+    fn take(&mut self, segment: i64, event: &Event) {
+        self.segments.insert(segment);
+        self.commitments.extend(event.payloads.values().map(|payload| *payload.commitment.as_bytes()));
+        match &event.body {
+            EventBody::RunOpened(opened) => {
+                self.principal.get_or_insert_with(|| opened.principal.id.clone());
+                self.session.clone_from(&opened.session);
+            }
+            EventBody::RunClosed { state, .. } => drop(self.ended.insert(segment, *state)),
+            EventBody::ApprovalRequested { approval, action, digest, .. } => {
+                let asked =
+                    Approval { action: *action, digest: *digest, state: ApprovalState::Pending, once: false };
+                self.approvals.insert(*approval, asked);
+            }
+            EventBody::ApprovalDecided { approval, decision, scope, .. } => {
+                if let Some(asked) = self.approvals.get_mut(approval) {
+                    asked.once = *scope == Some(GrantScope::Once);
+                    asked.state = match decision {
+                        ApprovalDecision::Granted => ApprovalState::Granted,
+                        ApprovalDecision::Refused => ApprovalState::Refused,
+                        ApprovalDecision::Expired => ApprovalState::Expired,
+                    };
+                }
+            }
+            EventBody::GrantClaimed { approval, .. } => {
+                // A grant with a wider scope is not used up.
+                if let Some(asked) = self.approvals.get_mut(approval).filter(|asked| asked.once) {
+                    asked.state = ApprovalState::Claimed;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn run_row(
+    connection: &Connection,
+    number: i64,
+    said: &Said,
+    found: &mut Vec<String>,
+) -> rusqlite::Result<()> {
+    let Some(principal) = &said.principal else { return Ok(()) };
+    let (indexed, session): (String, Option<String>) = connection
+        .prepare_cached("SELECT principal, session_key FROM runs WHERE number = ?1")?
+        .query_row([number], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if indexed != *principal {
+        found.push(format!("it is indexed as the principal `{indexed}`'s, and its events say `{principal}`"));
+    }
+    if session != said.session {
+        found.push("it is indexed under another session than its events say".to_owned());
+    }
+    Ok(())
+}
+
+fn segment_rows(
+    connection: &Connection,
+    number: i64,
+    said: &Said,
+    found: &mut Vec<String>,
+) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("SELECT number, state FROM segments WHERE run = ?1")?;
+    let mut rows = statement.query([number])?;
+    while let Some(row) = rows.next()? {
+        let (segment, state): (i64, String) = (row.get(0)?, row.get(1)?);
+        let expected = match said.ended.get(&segment) {
+            Some(ClosedState::Closed) => "closed",
+            Some(ClosedState::Abandoned) => "abandoned",
+            None => "open",
+        };
+        if said.segments.contains(&segment) && state != expected {
+            found.push(format!("a segment is indexed as {state}, and its events say {expected}"));
+        }
+    }
+    Ok(())
+}
+
+fn approval_rows(
+    connection: &Connection,
+    number: i64,
+    said: &Said,
+    found: &mut Vec<String>,
+) -> rusqlite::Result<()> {
+    let mut statement = connection
+        .prepare_cached("SELECT approval, action, digest, principal, state FROM approvals WHERE run = ?1")?;
+    let mut rows = statement.query([number])?;
+    let mut indexed = BTreeSet::new();
+    while let Some(row) = rows.next()? {
+        let approval = ApprovalId::from_bytes(row.get(0)?);
+        indexed.insert(approval);
+        let Some(asked) = said.approvals.get(&approval) else {
+            found.push(format!("approval {approval} is indexed, and no event asks for it"));
+            continue;
+        };
+        let (action, digest): (Vec<u8>, Vec<u8>) = (row.get(1)?, row.get(2)?);
+        let (principal, state): (String, String) = (row.get(3)?, row.get(4)?);
+        let of = said.principal.as_ref().is_none_or(|of| *of == principal);
+        if action != asked.action.as_bytes() || digest != asked.digest.as_bytes() || !of {
+            found.push(format!("approval {approval} is indexed as one of another action or principal"));
+        }
+        if state != asked.state.as_str() {
+            let expected = asked.state.as_str();
+            found.push(format!("approval {approval} is indexed as {state}, and the events say {expected}"));
+        }
+    }
+    let missing = said.approvals.keys().filter(|approval| !indexed.contains(*approval));
+    found.extend(missing.map(|approval| format!("approval {approval} is missing in the index")));
+    Ok(())
+}
+
+fn payload_rows(
+    connection: &Connection,
+    number: i64,
+    said: &Said,
+    erasures: bool,
+    found: &mut Vec<String>,
+) -> rusqlite::Result<()> {
+    let mut known: BTreeSet<[u8; 32]> = BTreeSet::new();
+    let mut take = |sql: &str| -> rusqlite::Result<()> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query([number])?;
+        while let Some(row) = rows.next()? {
+            known.insert(row.get(0)?);
+        }
+        Ok(())
+    };
+    take("SELECT commitment FROM payloads WHERE run = ?1 AND salt <> zeroblob(32)")?;
+    if erasures {
+        take("SELECT commitment FROM erasures WHERE run = ?1")?;
+    }
+    for commitment in said.commitments.difference(&known) {
+        let commitment = Commitment::from_bytes(*commitment);
+        found.push(format!("payload {commitment} is neither there nor erased"));
+    }
+    Ok(())
+}
