@@ -80,12 +80,20 @@ impl Answers<'_> {
         }
     }
 
-    /// A text within the answers: JSON, or a value that can be told by its looks.
+    /// A text within the answers, and what it is an encoding of.
     fn text(&mut self, text: &str, pointer: &str, depth: usize) {
+        if text.len() > ARGUMENTS_BYTES_MAX {
+            return self.stop("a text in the answers is longer than is read", pointer);
+        }
+        self.plain(text, pointer, depth);
+        for decoded in decoded(text) {
+            self.plain(&decoded, pointer, depth + 1);
+        }
+    }
+
+    /// A text as it stands: JSON, or a value that can be told by its looks.
+    fn plain(&mut self, text: &str, pointer: &str, depth: usize) {
         if text.trim_start().starts_with(['{', '[']) {
-            if text.len() > ARGUMENTS_BYTES_MAX {
-                return self.stop("a text in the answers is longer than is read", pointer);
-            }
             if serde_json::from_str::<IgnoredAny>(text).is_ok() {
                 return match serde_json::from_str::<Unique>(text).and_then(|_| serde_json::from_str(text)) {
                     Ok(value) => self.value(&value, pointer, depth + 1),
@@ -114,6 +122,49 @@ impl Answers<'_> {
             Sink::new(self.effects, pointer).unknown("arguments", why, 0..0);
         }
     }
+}
+
+/// What a text says in base64, in either alphabet, or in the form of a query; nothing where it is neither.
+fn decoded(text: &str) -> Vec<String> {
+    let text = text.trim();
+    let mut found = Vec::new();
+    if let Some(inner) = base64(text) {
+        found.push(inner);
+    }
+    if text.contains(['%', '=', '&']) && !text.contains(char::is_whitespace) {
+        let pairs: Map<String, Value> = url::form_urlencoded::parse(text.as_bytes())
+            .map(|(name, value)| (name.into_owned(), Value::String(value.into_owned())))
+            .collect();
+        found.push(Value::Object(pairs).to_string());
+    }
+    found
+}
+
+/// Text that stands in base64, with or without padding.
+fn base64(text: &str) -> Option<String> {
+    let digits = text.trim_end_matches('=');
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);
+    let (mut buffer, mut bits) = (0_u32, 0_u32);
+    for digit in digits.bytes() {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        buffer = (buffer << 6 | u32::from(value)) & 0xff_ffff;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push(u8::try_from(buffer >> bits & 0xff).unwrap_or_default());
+        }
+    }
+    // A word is base64 by chance; what it says is then no text.
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| text.len() >= 8 && !text.contains(|c: char| c.is_control() && !c.is_whitespace()))
 }
 
 /// JSON in which no object has a key twice.

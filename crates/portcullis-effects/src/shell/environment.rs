@@ -54,7 +54,9 @@ const PROGRAMS: [&str; 24] = [
 ];
 
 /// Variables that hold a command.
-const COMMANDS: [&str; 49] = [
+const COMMANDS: [&str; 51] = [
+    "KUBECTL_EXTERNAL_DIFF",
+    "CLOUDSDK_PYTHON",
     "PROMPT_COMMAND",
     "PAGER",
     "GIT_PAGER",
@@ -107,7 +109,9 @@ const COMMANDS: [&str; 49] = [
 ];
 
 /// Places from which programs take code, or settings that can name programs.
-const SOURCES: [&str; 41] = [
+const SOURCES: [&str; 43] = [
+    "RIPGREP_CONFIG_PATH",
+    "HELM_PLUGINS",
     "HOME",
     "XDG_CONFIG_HOME",
     "XDG_CONFIG_DIRS",
@@ -221,6 +225,38 @@ const NPM_HARMLESS: [&str; 18] = [
     "node_version",
 ];
 
+/// Shells that programs may be told to start.
+const SHELLS: [&str; 8] = [
+    "/bin/sh",
+    "/bin/bash",
+    "/bin/zsh",
+    "/usr/bin/bash",
+    "/usr/bin/zsh",
+    "/usr/bin/fish",
+    "/bin/dash",
+    "/usr/bin/sh",
+];
+
+/// Variables that only say how much programs tell, in what shape, or for which machine they build.
+const HARMLESS: &str = "LANG LANGUAGE TZ TERM COLORTERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE \
+    GREP_COLORS LS_COLORS JQ_COLORS BLOCK_SIZE POSIXLY_CORRECT CI DEBUG VERBOSE QUIET V NODE_ENV RAILS_ENV RACK_ENV \
+    FLASK_ENV APP_ENV ENVIRONMENT LOG_LEVEL LOGLEVEL PORT HOST USER LOGNAME RUST_LOG RUST_BACKTRACE RUST_LIB_BACKTRACE \
+    RUST_MIN_STACK RUST_TEST_THREADS PROPTEST_CASES PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE PYTHONIOENCODING \
+    PYTHONUTF8 PYTHONHASHSEED PYTHONFAULTHANDLER CARGO_TERM_COLOR CARGO_INCREMENTAL CARGO_NET_OFFLINE \
+    CARGO_BUILD_JOBS GIT_TERMINAL_PROMPT GIT_OPTIONAL_LOCKS GIT_LITERAL_PATHSPECS GIT_MERGE_AUTOEDIT \
+    DEBIAN_FRONTEND GOOS GOARCH GOARM CGO_ENABLED GOMAXPROCS OMP_NUM_THREADS SOURCE_DATE_EPOCH DOCKER_BUILDKIT \
+    BUILDKIT_PROGRESS AWS_REGION AWS_DEFAULT_REGION AWS_DEFAULT_OUTPUT PGUSER PGDATABASE PGPORT PGPASSWORD BLESS \
+    UV_OFFLINE PIP_NO_INPUT PIP_DISABLE_PIP_VERSION_CHECK NEXT_TELEMETRY_DISABLED DO_NOT_TRACK CUDA_VISIBLE_DEVICES";
+
+/// Whether a variable is known to change nothing that programs touch. Programs take none with small letters, but those
+/// that are told apart by [`influence`].
+pub(super) fn is_harmless(name: &str) -> bool {
+    let begins = |starts: &[&str]| starts.iter().any(|start| name.starts_with(start));
+    !name.contains(|letter: char| letter.is_ascii_uppercase())
+        || begins(&["LC_", "GIT_AUTHOR_", "GIT_COMMITTER_", "HOMEBREW_NO_"])
+        || HARMLESS.split_ascii_whitespace().any(|known| known == name)
+}
+
 /// What a variable does to programs that run with it.
 pub(super) fn influence(name: &str, value: Option<&str>) -> Influence {
     if name == "IFS" {
@@ -257,6 +293,11 @@ pub(super) fn influence(name: &str, value: Option<&str>) -> Influence {
     by_value(name, value)
 }
 
+/// Whether some value of a variable is known to matter, so that any other is known not to.
+pub(super) fn has_influence(name: &str) -> bool {
+    influence(name, None) != Influence::None
+}
+
 /// Variables of which only some values matter.
 fn by_value(name: &str, value: Option<&str>) -> Influence {
     let holds = |marks: &[&str]| value.is_none_or(|text| marks.iter().any(|mark| text.contains(mark)));
@@ -272,6 +313,7 @@ fn by_value(name: &str, value: Option<&str>) -> Influence {
         "MAKEFLAGS" | "GNUMAKEFLAGS" | "MFLAGS" => {
             (holds(&["=", "eval", "-f", "-C", "-I", "-E", "file"]), false)
         }
+        "SHELL" => (value.is_none_or(|shell| !SHELLS.contains(&shell)), false),
         "PYTHONWARNINGS" => (holds(&["."]), false),
         "PS0" | "PS1" | "PS2" | "PS3" => (false, holds(&["$(", "`"])),
         // A service is an entry of a file, with the machine that it means.

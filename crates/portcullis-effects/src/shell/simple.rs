@@ -70,7 +70,7 @@ impl Interpreter<'_, '_> {
         let keeps = words.first().and_then(Word::literal).is_none_or(|name| SPECIAL.contains(&name));
         let searches = self.state.assigns("PATH");
         for (name, value) in assigned {
-            self.influence(&name, &value, &range);
+            self.exported(&name, &value, &range);
             self.state.assign(&name, value);
         }
         let failure = self.command_words(&words, range, input);
@@ -82,6 +82,18 @@ impl Interpreter<'_, '_> {
         }
         (self.state.tampered, self.state.splits_elsewhere) = (tampered, splits);
         failure
+    }
+
+    /// The same of a variable that programs surely get: what they make of one that nobody knows is presumed.
+    pub(super) fn exported(&mut self, name: &str, value: &Value, range: &Range<usize>) {
+        let text = if let Value::Text(text) = value { Some(text.as_str()) } else { None };
+        if environment::influence(name, text) == Influence::None
+            && !environment::has_influence(name)
+            && !environment::is_harmless(name)
+        {
+            self.sink.presume();
+        }
+        self.influence(name, value, range);
     }
 
     /// What giving a variable a value does to programs that run later.

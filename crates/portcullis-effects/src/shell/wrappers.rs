@@ -135,9 +135,9 @@ fn output(shell: &mut Interpreter<'_, '_>, program: &str, file: &Word) {
 fn set_variable(shell: &mut Interpreter<'_, '_>, word: &Word) {
     match assignment::split(&word.shape) {
         Some(found) if word.value.is_some() => {
-            shell.influence(found.name, &Value::Text(found.value.to_owned()), &word.range);
+            shell.exported(found.name, &Value::Text(found.value.to_owned()), &word.range);
         }
-        Some(found) => shell.influence(found.name, &Value::Unknown, &word.range),
+        Some(found) => shell.exported(found.name, &Value::Unknown, &word.range),
         // Without a value the variable is taken away.
         None if word.value.is_some() => {}
         None => shell.unknown("shell", "a variable is set that is not known", word.range.clone()),
@@ -284,7 +284,7 @@ fn environment_of(shell: &mut Interpreter<'_, '_>, words: &[Word]) {
             None if word.gaps == Gaps::Any => Value::Unknown,
             None => Value::Shape(found.value.to_owned(), word.gaps),
         };
-        shell.influence(found.name, &value, &word.range);
+        shell.exported(found.name, &value, &word.range);
         shell.state.assign(found.name, value);
     }
 }

@@ -422,3 +422,20 @@ fn tools_that_take_folders_as_a_whole_reach_what_lies_below() {
     assert!(!recursive("copy_file", json!({"path": "/home/u", "recursive": false})));
     assert!(!recursive("read_file", json!({"path": "/home/u/x"})));
 }
+
+#[test]
+fn answers_are_read_in_base64_and_as_a_query() {
+    let bundle = bundle("read_file", "");
+    // `{"path":"/home/u/.netrc"}` with padding and without.
+    for state in [
+        "eyJwYXRoIjoiL2hvbWUvdS8ubmV0cmMifQ==",
+        "eyJwYXRoIjoiL2hvbWUvdS8ubmV0cmMifQ",
+        "path=%2Fhome%2Fu%2F.netrc&x=1",
+        "path=/home/u/.netrc",
+    ] {
+        let found = continued(&bundle, "read_file", &json!({"path": "a"}), &json!({"requestState": state}));
+        assert!(found.iter().any(|effect| effect.contains("/home/u/.netrc")), "{state}: {found:?}");
+    }
+    let plain = continued(&bundle, "read_file", &json!({"path": "a"}), &json!({"requestState": "step-2"}));
+    assert!(plain.iter().all(|effect| !effect.contains("unknown")), "{plain:?}");
+}

@@ -254,3 +254,26 @@ fn a_long_path_is_read_whole_or_held() {
         (&format!("cat {dots}README.md"), "read path /home/u/project/README.md (inside)"),
     ]);
 }
+
+#[test]
+fn settings_and_variables_that_nobody_knows_are_not_seen() {
+    each_does(&[("git -c submodule.x.update='!id' submodule update", "execute command id")]);
+    for command in [
+        "git -c gc.recentObjectsHook=/tmp/x status",
+        "git -c frob.nicate=x status",
+        "KUBECTL_EXTERNAL_DIFF=/tmp/x ls",
+        "RIPGREP_CONFIG_PATH=/tmp/x rg y",
+        "CLOUDSDK_PYTHON=/tmp/x ls",
+        "SHELL=/tmp/x ls",
+        "HELM_PLUGINS=/tmp/x ls",
+        "FROBNICATE=/tmp/x ls",
+        "env FROBNICATE=/tmp/x ls",
+        "clang -Xclang -load -Xclang x.so a.c",
+        "prettier --plugin ./x.js a.js",
+        "eslint -c /tmp/x.js src",
+        "mysql --defaults-file=/tmp/x",
+        "docker --config /tmp/x ps",
+    ] {
+        assert!(!is_seen(command), "{command}");
+    }
+}

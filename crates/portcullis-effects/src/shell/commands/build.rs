@@ -33,7 +33,7 @@ const OUTPUT: Opt = does(
     "-o --output --output-file --outfile --out --outDir --outdir --out-dir --outFile -outputFile --dist-dir",
     WRITE,
 );
-const CONFIG: Opt = does("-c --config --config-file --rcfile --project", READ);
+const CONFIG: Opt = does("-c --config --config-file --rcfile --project", SETTINGS);
 
 pub(super) const SPECS: &[Spec] = &[
     works("make gmake").by(make).options(&[
@@ -83,14 +83,18 @@ pub(super) const SPECS: &[Spec] = &[
     checks("eslint biome oxlint stylelint tslint standard xo markdownlint markdownlint-cli2 htmlhint jshint").options(&[
         fixes("--fix --write --apply --apply-unsafe"),
         OUTPUT,
-        does("-c --config --ignore-path", READ),
+        does("-c --config", SETTINGS),
+        does("--ignore-path", READ),
+        does("--parser --plugin -f --format", DOUBT),
         does("--rulesdir --resolve-plugins-relative-to", EXECUTE),
-        values("--ext -f --format --max-warnings --rule --parser --plugin --env --cache-location --cache-strategy"),
+        values("--ext --max-warnings --rule --env --cache-location --cache-strategy"),
     ]),
     checks("prettier").options(&[
         fixes("--write -w"),
-        does("--config --ignore-path", READ),
-        values("--parser --tab-width --print-width --plugin --log-level --end-of-line --prose-wrap --trailing-comma"),
+        does("--config", SETTINGS),
+        does("--plugin", DOUBT),
+        does("--ignore-path", READ),
+        values("--parser --tab-width --print-width --log-level --end-of-line --prose-wrap --trailing-comma"),
     ]),
     spec("ruff").lenient().subcommands(&[
         checks("check linter").options(&[
@@ -126,8 +130,9 @@ pub(super) const SPECS: &[Spec] = &[
     spec("gcc g++ cc c++ clang clang++ tcc zcc").each(READ).by(compile).lenient().single_dash().options(&[
         does("-o -MF -dumpdir", WRITE),
         does("-include -imacros -isysroot", READ),
+        does("-Xlinker -Xclang -Xassembler -Xpreprocessor", DOUBT),
         does("-wrapper -fplugin -B -specs", EXECUTE),
-        values("-x -D -U -I -L -l -isystem -iquote -idirafter -T -u -z -arch -target -Xlinker -Xclang -MT -MQ -framework"),
+        values("-x -D -U -I -L -l -isystem -iquote -idirafter -T -u -z -arch -target -MT -MQ -framework"),
     ]),
     spec("rustc rustdoc").each(READ).by(compile).lenient().options(&[
         does("-o --out-dir", WRITE),

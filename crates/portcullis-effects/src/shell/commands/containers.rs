@@ -75,7 +75,8 @@ const PRUNED: &[(Act, &str)] = &[(named(Delete), "*")];
 pub(super) const SPECS: &[Spec] = &[
     spec("docker podman nerdctl").subcommands(DOCKER).options(&[
         does("-H --host --url", Act::Place(Send)),
-        does("--config --tlscacert --tlscert --tlskey --identity", READ),
+        does("--config", SETTINGS),
+        does("--tlscacert --tlscert --tlskey --identity", READ),
         values("-c --context --connection -l --log-level -n --namespace -a --address --root --runroot --storage-driver"),
         flags("-D --debug --tls --tlsverify -v --version --remote"),
         HELP,

@@ -23,7 +23,8 @@ pub(super) const SPECS: &[Spec] = &[
     ]),
     spec("mysql mariadb mycli").by(mysql).lenient().options(&[
         does("-h --host", Act::Host(Send)),
-        does("--defaults-file --defaults-extra-file --ssl-ca --ssl-cert --ssl-key", READ),
+        does("--defaults-file --defaults-extra-file", SETTINGS),
+        does("--ssl-ca --ssl-cert --ssl-key", READ),
         does("--tee", WRITE),
         does("--pager", Act::Script),
         does("--init-command", Act::Sql),

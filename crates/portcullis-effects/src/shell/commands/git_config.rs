@@ -41,6 +41,53 @@ const COMMANDS: &[(&str, &str)] = &[
     ("remote", "uploadpack"),
     ("remote", "receivepack"),
     ("guitool", "cmd"),
+    ("gc", "recentobjectshook"),
+    ("imap", "tunnel"),
+    ("hook", "command"),
+    ("instaweb", "httpd"),
+];
+
+/// Sections in which no key names code, a file or a machine.
+const HARMLESS_SECTIONS: [&str; 9] =
+    ["color", "advice", "column", "status", "user", "author", "committer", "versionsort", "index"];
+
+/// The same of single keys, by their first and last part.
+const HARMLESS: &[(&str, &str)] = &[
+    ("blame", "date coloring showemail showroot blankboundary"),
+    ("branch", "autosetupmerge autosetuprebase sort description"),
+    ("checkout", "defaultremote guess workers"),
+    ("clean", "requireforce"),
+    ("commit", "gpgsign verbose cleanup status"),
+    (
+        "core",
+        "abbrev autocrlf bigfilethreshold checkstat commentchar compression eol filemode ignorecase longpaths \
+         precomposeunicode preloadindex quotepath safecrlf symlinks trustctime untrackedcache whitespace",
+    ),
+    (
+        "diff",
+        "algorithm colormoved colormovedws context indentheuristic interhunkcontext mnemonicprefix noprefix \
+         relative renamelimit renames statgraphwidth statnamewidth submodule wordregex wserrorhighlight",
+    ),
+    ("feature", "experimental manyfiles"),
+    ("fetch", "fsckobjects parallel prune prunetags writecommitgraph"),
+    ("format", "pretty signoff numbered"),
+    ("gc", "auto autodetach autopacklimit"),
+    ("gpg", "format"),
+    ("grep", "column extendedregexp fullname linenumber patterntype threads"),
+    ("http", "lowspeedlimit lowspeedtime postbuffer version"),
+    ("init", "defaultbranch defaultobjectformat"),
+    ("log", "abbrevcommit date decorate diffmerges follow mailmap showroot showsignature"),
+    ("maintenance", "auto strategy"),
+    ("merge", "conflictstyle directoryrenames ff log renamelimit renames stat"),
+    ("pack", "threads windowmemory compression depth window"),
+    ("pull", "ff rebase octopus"),
+    ("push", "autosetupremote default followtags gpgsign"),
+    ("rebase", "autosquash autostash stat updaterefs missingcommitscheck"),
+    ("rerere", "autoupdate enabled"),
+    ("stash", "showpatch showstat showincludeuntracked"),
+    ("submodule", "recurse fetchjobs"),
+    ("tag", "forcesignannotated gpgsign sort"),
+    ("transfer", "fsckobjects"),
 ];
 
 /// The same of `KEY=VALUE`.
@@ -102,8 +149,23 @@ pub(super) fn setting(key: &str, value: &Word, shell: &mut Interpreter<'_, '_>) 
         ("pager", _) if !harmless && !matches!(text, "no" | "yes") => shell.script(value),
         _ if !harmless && COMMANDS.contains(&(first, last)) => shell.script(value),
         _ if value.value.is_none() && COMMANDS.contains(&(first, last)) => shell.script(value),
-        _ => {}
+        ("submodule", "update") => match words::strip(value, "!") {
+            Some(command) => shell.script(&command),
+            None if matches!(text, "none" | "checkout" | "rebase" | "merge") => {}
+            None => shell.sink.presume(),
+        },
+        ("pager", _) => {}
+        _ if COMMANDS.contains(&(first, last)) || is_harmless(first, last) => {}
+        _ => shell.sink.presume(),
     }
+}
+
+/// Whether a key changes only how much is shown, or how what git does anyway is done.
+fn is_harmless(first: &str, last: &str) -> bool {
+    let lists = |(section, keys): &(&str, &str)| {
+        *section == first && keys.split_ascii_whitespace().any(|key| key == last)
+    };
+    HARMLESS_SECTIONS.contains(&first) || HARMLESS.iter().any(lists)
 }
 
 /// `git config [get|set|…] KEY VALUE`.

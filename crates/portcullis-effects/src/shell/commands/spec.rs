@@ -290,6 +290,11 @@ pub(super) const WRITES_HERE: &[(Act, &str)] = &[(WRITE, ".")];
 /// What the project in the working directory says is run, and changes it: its build, its tests, its scripts.
 pub(super) const WORKS_HERE: &[(Act, &str)] = &[(WRITE, "."), (EXECUTE, ".")];
 
+/// The value may name code or commands that are not seen in the text.
+pub(super) const DOUBT: Act = Act::By(|_, shell| shell.sink.presume());
+/// Settings are read that may name code or commands.
+pub(super) const SETTINGS: Act = Act::All(&[READ, DOUBT]);
+
 /// A setting is changed.
 pub(super) const fn setting(prefix: &'static str) -> Act {
     Act::Named(Verb::Configure, ResourceKind::Setting, prefix)
