@@ -93,13 +93,11 @@ impl Answers<'_> {
 
     /// A text as it stands: JSON, or a value that can be told by its looks.
     fn plain(&mut self, text: &str, pointer: &str, depth: usize) {
-        if text.trim_start().starts_with(['{', '[']) {
-            if serde_json::from_str::<IgnoredAny>(text).is_ok() {
-                return match serde_json::from_str::<Unique>(text).and_then(|_| serde_json::from_str(text)) {
-                    Ok(value) => self.value(&value, pointer, depth + 1),
-                    Err(_) => self.stop("JSON in the answers can be read in two ways", pointer),
-                };
-            }
+        if text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok() {
+            return match serde_json::from_str::<Unique>(text).and_then(|_| serde_json::from_str(text)) {
+                Ok(value) => self.value(&value, pointer, depth + 1),
+                Err(_) => self.stop("JSON in the answers can be read in two ways", pointer),
+            };
         }
         if looks_like_text(text.trim()).is_some() {
             // Under a name of its own, which says nothing.
