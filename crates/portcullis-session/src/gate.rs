@@ -187,6 +187,11 @@ impl Gate {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The live run of that id, for whoever only looks: looking does not keep it from being idle.
+    pub fn look_at(&self, id: RunId) -> Option<Arc<Run>> {
+        self.lock().by_id.get(&id).map(|entry| Arc::clone(&entry.run))
+    }
+
     /// The live run of that id.
     pub fn run(&self, id: RunId) -> Result<Arc<Run>, SessionError> {
         let mut runs = self.lock();

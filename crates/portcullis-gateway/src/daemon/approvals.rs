@@ -176,7 +176,7 @@ async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::
     let mut expires_at = None;
     let mut head = None;
     let mut policy = self::detail(&row, "policy").unwrap_or_default();
-    let live = shared.gate.run(row.run).ok();
+    let live = shared.gate.look_at(row.run);
     if let Some(run) = &live {
         head = Some(run.head().await);
         let ttl_s = run

@@ -67,6 +67,7 @@ impl Gate {
     pub async fn reload(&self, settled: bool) -> Vec<(RunId, SessionError)> {
         // No run is opened meanwhile, so none can miss the change.
         let _opening = self.opening.lock().await;
+        let mut failed = Vec::new();
         for changed in self.bundles.changed(settled) {
             let lacks = |entry: &&Entry| {
                 entry.source == changed.source && changed.bundle.policy(&entry.policy).is_none()
@@ -74,14 +75,14 @@ impl Gate {
             let lacking: Vec<RunId> =
                 self.lock().by_id.values().filter(lacks).map(|entry| entry.run.id()).collect();
             self.bundles.accept(changed);
-            // Nothing governs them any more. One that cannot be closed now denies whatever it is asked.
             for run in lacking {
-                let _ = self.close(run, ClosedState::Closed).await;
+                if let Err(error) = self.close(run, ClosedState::Closed).await {
+                    failed.push((run, error));
+                }
             }
         }
         let governed: Vec<(Arc<Run>, Source)> =
             self.lock().by_id.values().map(|entry| (Arc::clone(&entry.run), entry.source.clone())).collect();
-        let mut failed = Vec::new();
         for (run, source) in governed {
             let Ok((_, bundle)) = self.bundles.get(source.as_deref()) else { continue };
             if run.with_state(|_, current| current.digest() != bundle.digest()).await {
