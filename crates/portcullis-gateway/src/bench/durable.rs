@@ -174,14 +174,13 @@ async fn drive(client: Client, number: usize, way: Way, until: Instant) -> Resul
             ..ProposeAction::default()
         };
         let begin = Instant::now();
-        let answer = client.propose(run, &proposal).await?;
+        let proposed = client.propose(run, &proposal).await?;
         recorder.add(begin.elapsed());
         asked += 1;
-        if !answer.permit {
-            return Err(BenchError::NotAllowed(answer.verdict.to_string()));
-        }
+        let verdict = proposed.judged().verdict;
+        let permit = proposed.permit().ok_or_else(|| BenchError::NotAllowed(verdict.to_string()))?;
         if way == Way::Calls {
-            report(&client, run, answer.action).await?;
+            report(&client, run, permit.action()).await?;
         }
     }
     Ok(recorder)

@@ -4,6 +4,7 @@
 //! run open and takes it up again in a new segment when the daemon dies.
 
 mod error;
+mod permit;
 mod pool;
 mod run;
 #[cfg(test)]
@@ -27,6 +28,7 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 pub use error::ClientError;
+pub use permit::{Judged, Permit, Proposed, Stopped};
 pub(crate) use pool::own_user;
 pub use run::{RESUMES_IN_A_ROW_MAX, Run};
 pub use start::{StartOptions, ensure_daemon};
@@ -92,9 +94,11 @@ impl Client {
     }
 
     /// Proposes an action; waits for the decision as long as `wait_ms` or the bundle says.
-    pub async fn propose(&self, run: RunId, action: &ProposeAction) -> Result<ActionAnswer, ClientError> {
+    pub async fn propose(&self, run: RunId, action: &ProposeAction) -> Result<Proposed, ClientError> {
         let wait = Duration::from_millis(u64::from(action.wait_ms.unwrap_or(WAIT_MS_MAX)));
-        self.post_within(&format!("/v1/runs/{run}/actions"), action, wait).await
+        let request = format!("/v1/runs/{run}/actions");
+        let answer: ActionAnswer = self.post_within(&request, action, wait).await?;
+        Proposed::of(answer).map_err(|why| ClientError::Answer { request, why: why.to_owned() })
     }
 
     /// Reports what became of an action; what the tool answered is judged.

@@ -17,10 +17,10 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::{Client, ClientError, Connection, Incoming, StartOptions, ensure_daemon, next_frame};
+use super::{Client, ClientError, Connection, Incoming, Proposed, StartOptions, ensure_daemon, next_frame};
 use crate::api::{
-    ActionAnswer, HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ReportOutcome,
-    ReportTold, ReportTools, ToolsAnswer,
+    HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ReportOutcome, ReportTold,
+    ReportTools, ToolsAnswer,
 };
 use crate::home::Home;
 
@@ -105,7 +105,7 @@ impl Run {
     ///
     /// # Errors
     /// [`ClientError`]; the action must not happen then.
-    pub async fn propose(&self, action: &ProposeAction) -> Result<ActionAnswer, ClientError> {
+    pub async fn propose(&self, action: &ProposeAction) -> Result<Proposed, ClientError> {
         self.persistently(|| self.shared.client.propose(self.shared.run, action)).await
     }
 

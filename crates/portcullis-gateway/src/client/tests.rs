@@ -59,7 +59,7 @@ async fn requests_run_side_by_side_and_connections_are_kept() {
         begin.elapsed()
     };
     let (answer, quick) = tokio::join!(held, others);
-    assert!(answer.permit && quick < Duration::from_millis(250), "{quick:?}");
+    assert!(answer.is_permitted() && quick < Duration::from_millis(250), "{quick:?}");
     assert!(begin.elapsed() >= Duration::from_millis(300));
 }
 
@@ -176,13 +176,13 @@ async fn a_run_goes_on_when_the_daemon_dies() {
     let options = script(dir.path(), "exit 0");
     let run = Run::open(&home, options, open()).await.unwrap();
     let proposal = proposal();
-    assert_eq!(run.propose(&proposal).await.unwrap().seq, 7);
+    assert_eq!(run.propose(&proposal).await.unwrap().judged().seq, 7);
     drop(first);
     let (answered, second) = tokio::join!(run.propose(&proposal), async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         StandIn::start(&home, answer)
     });
-    assert!(answered.unwrap().permit);
+    assert!(answered.unwrap().is_permitted());
     let opened = second.asked("/v1/runs");
     assert_eq!(opened.len(), 1, "one shim takes the run up once: {opened:?}");
     assert_eq!((&opened[0]["resume"], &opened[0]["session"]), (&json!(RUN), &json!("s")));
@@ -203,7 +203,7 @@ async fn a_run_that_answers_in_between_survives_any_number_of_deaths() {
             drop(daemon);
             StandIn::start(&home, answer)
         };
-        assert!(run.propose(&proposal).await.unwrap().permit);
+        assert!(run.propose(&proposal).await.unwrap().is_permitted());
     }
     drop(daemon);
 }

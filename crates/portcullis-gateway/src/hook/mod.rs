@@ -37,10 +37,9 @@ use serde_json::{Value, json};
 pub use install::{InstallError, Installed, Settings, install};
 
 use crate::api::{
-    ActionAnswer, OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role,
-    code,
+    OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role, code,
 };
-use crate::client::{Client, ClientError, StartOptions, ensure_daemon};
+use crate::client::{Client, ClientError, Judged, Permit, Proposed, StartOptions, Stopped, ensure_daemon};
 use crate::home::Home;
 use crate::sentence::sentence;
 
@@ -284,8 +283,8 @@ async fn judge(
         ask: options.ask && shows_prompts(input.permission_mode.as_deref()),
         ..ProposeAction::default()
     };
-    let answer = client.propose(run, &proposal).await?;
-    Ok(Answered::with(match decide(&answer, call, options.defer) {
+    let proposed = client.propose(run, &proposal).await?;
+    Ok(Answered::with(match decide(proposed, call, options.defer) {
         Some(decision) => hook::decision(&decision),
         None => NO_OPINION.to_owned(),
     }))
@@ -298,31 +297,32 @@ fn shows_prompts(mode: Option<&str>) -> bool {
 
 /// From the gate's answer to the client's words; none leaves the call to the client. `allow` takes the client's own
 /// prompt away, so it is said only of what was seen: a build or a script may do anything, and is the client's to ask for.
-fn decide(answer: &ActionAnswer, call: &HookCall, defer: bool) -> Option<Decision> {
-    match (answer.permit, answer.enforced) {
+fn decide(proposed: Proposed, call: &HookCall, defer: bool) -> Option<Decision> {
+    match proposed {
         // Observe mode watches: the client asks as it would without the gate.
-        (true, Enforced::LetPass) => None,
-        // Only with an answer are the arguments replaced.
-        (true, _) if answer.arguments.is_some() && answer.seen => {
-            Some(Decision::Allow(answer.arguments.clone()))
+        Proposed::Permitted(permit) if permit.is_let_pass() => None,
+        // Arguments are replaced only where there is an answer.
+        Proposed::Permitted(permit) if permit.edited_arguments().is_some() => Some(match permit.is_seen() {
+            true => allow(permit),
+            false => Decision::Ask(replaced(call), permit.into_edited_arguments()),
+        }),
+        Proposed::Permitted(permit) => (permit.is_seen() && !defer).then(|| allow(permit)),
+        Proposed::Stopped(stopped) if stopped.judged.enforced == Enforced::Asked => {
+            Some(Decision::Ask(reason(&stopped.judged, call), None))
         }
-        (true, _) if answer.arguments.is_some() => {
-            Some(Decision::Ask(replaced(call), answer.arguments.clone()))
-        }
-        (true, _) if defer || !answer.seen => None,
-        (true, _) => Some(Decision::Allow(None)),
-        (false, Enforced::Asked) => Some(Decision::Ask(reason(answer, call), None)),
-        (false, _) => Some(Decision::Deny(told(answer, call))),
+        Proposed::Stopped(stopped) => Some(Decision::Deny(told(stopped, call))),
     }
 }
 
+/// The only *allow*: it uses up the permit.
+fn allow(permit: Permit) -> Decision {
+    Decision::Allow(permit.into_edited_arguments())
+}
+
 /// The denial as the agent reads it, with what it stands against.
-fn told(answer: &ActionAnswer, call: &HookCall) -> String {
-    let Some(denial) = &answer.denial else {
-        return format!("Portcullis: the call of `{}` was not permitted.", call.tool);
-    };
-    let mut denial = denial.clone();
-    if let Some(finding) = headline(answer) {
+fn told(stopped: Stopped, call: &HookCall) -> String {
+    let Stopped { judged, mut denial } = stopped;
+    if let Some(finding) = headline(&judged) {
         denial.message = with_effects(denial.message, finding, &call.arguments);
     }
     sentence(&denial)
@@ -334,8 +334,8 @@ fn replaced(call: &HookCall) -> String {
 }
 
 /// Why the user is asked.
-fn reason(answer: &ActionAnswer, call: &HookCall) -> String {
-    match headline(answer) {
+fn reason(judged: &Judged, call: &HookCall) -> String {
+    match headline(judged) {
         Some(finding) => {
             let message = with_effects(finding.message.clone(), finding, &call.arguments);
             format!("Portcullis ({}): {message}", finding.rule)
@@ -344,8 +344,8 @@ fn reason(answer: &ActionAnswer, call: &HookCall) -> String {
     }
 }
 
-fn headline(answer: &ActionAnswer) -> Option<&Finding> {
-    answer.findings.iter().find(|finding| finding.effective() == answer.verdict)
+fn headline(judged: &Judged) -> Option<&Finding> {
+    judged.findings.iter().find(|finding| finding.effective() == judged.verdict)
 }
 
 /// Names what a finding stands against, and quotes the stretch of the arguments that says so. The record has the

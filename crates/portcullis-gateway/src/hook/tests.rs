@@ -4,6 +4,7 @@ use portcullis_core::id::ActionId;
 use portcullis_core::verdict::Verdict;
 
 use super::*;
+use crate::api::ActionAnswer;
 use crate::client::stand_in;
 
 fn options(project: Option<&str>, home: Option<&str>) -> HookOptions {
@@ -63,6 +64,11 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
     let finding = Finding::new("access/outside-delete", Verdict::Review, "deletes outside the project")
         .against(["path /etc/x".to_owned()])
         .at(Span { pointer: "/arguments/command".into(), start: 0, end: 9 });
+    let denial = json!({
+        "class": "denied", "verdict": "deny", "rule": "access/outside-delete", "target": "Bash",
+        "message": "deletes outside the project", "retry": {"when": "never", "left": 0},
+        "run": stand_in::RUN, "action": "01".repeat(16),
+    });
     ActionAnswer {
         action: ActionId::from_bytes([1; 16]),
         step: 1,
@@ -70,7 +76,7 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
         enforced,
         permit,
         arguments: None,
-        denial: None,
+        denial: (!permit).then(|| serde_json::from_value(denial).unwrap()),
         approval: None,
         seen: true,
         findings: vec![finding],
@@ -81,13 +87,14 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
 #[test]
 fn answers_become_decisions() {
     let call = HookCall { tool: "Bash".into(), arguments: json!({"command": "rm /etc/x"}), id: None };
-    let decided = |enforced, permit, defer| decide(&judged(enforced, permit), &call, defer);
+    let decide = |answer, defer| super::decide(Proposed::scripted(answer), &call, defer);
+    let decided = |enforced, permit, defer| decide(judged(enforced, permit), defer);
     assert_eq!(decided(Enforced::Executed, true, false), Some(Decision::Allow(None)));
     assert_eq!(decided(Enforced::Executed, true, true), None);
     assert_eq!(decided(Enforced::LetPass, true, false), None, "observing changes nothing");
     let mut replaced = judged(Enforced::Replaced, true);
     replaced.arguments = Some(json!({"command": "true"}));
-    assert_eq!(decide(&replaced, &call, true), Some(Decision::Allow(Some(json!({"command": "true"})))));
+    assert_eq!(decide(replaced, true), Some(Decision::Allow(Some(json!({"command": "true"})))));
     let Some(Decision::Ask(why, None)) = decided(Enforced::Asked, false, false) else { panic!() };
     assert_eq!(
         why,
@@ -100,16 +107,17 @@ fn answers_become_decisions() {
 #[test]
 fn what_the_gate_did_not_see_is_left_to_the_client() {
     let call = HookCall { tool: "Bash".into(), arguments: json!({"command": "make"}), id: None };
+    let decide = |answer, defer| super::decide(Proposed::scripted(answer), &call, defer);
     let unseen = ActionAnswer { seen: false, ..judged(Enforced::Executed, true) };
-    assert_eq!(decide(&unseen, &call, false), None);
+    assert_eq!(decide(unseen.clone(), false), None);
     let held = ActionAnswer { seen: false, ..judged(Enforced::Held, false) };
-    assert!(matches!(decide(&held, &call, false), Some(Decision::Deny(_))));
+    assert!(matches!(decide(held, false), Some(Decision::Deny(_))));
     let replaced = ActionAnswer {
         arguments: Some(json!({"command": "make x"})),
         enforced: Enforced::Replaced,
         ..unseen.clone()
     };
-    let Some(Decision::Ask(_, Some(arguments))) = decide(&replaced, &call, true) else { panic!() };
+    let Some(Decision::Ask(_, Some(arguments))) = decide(replaced, true) else { panic!() };
     assert_eq!(arguments, json!({"command": "make x"}));
     // A daemon of an earlier release says nothing about it.
     let mut answer = serde_json::to_value(unseen).unwrap();

@@ -11,7 +11,7 @@ use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
 use portcullis_wire::FieldError;
 use portcullis_wire::framing::LineSplitter;
-use portcullis_wire::jsonrpc::{INTERNAL_ERROR, INVALID_REQUEST, Id, Message, error_response, peek};
+use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, Message, error_response, peek};
 use portcullis_wire::mcp::excise::{Piece, Replacement, replace_in_message};
 use portcullis_wire::mcp::result::{
     RESULT_TEXT_BYTES_MAX, ResultKind, Told, asked, error_text, is_standard_error, read_tool_result, told,
@@ -126,11 +126,10 @@ async fn said(gate: &Gate, line: &[u8]) -> Option<Option<Vec<u8>>> {
         Heard::Changed(line) => Some(Some(line)),
         Heard::Withheld(why) => {
             tracing::warn!("a message of the server is withheld: {why}");
-            if let Some(id) = id {
-                let answer = error_response(Some(id), INVALID_REQUEST, &why, None);
-                if gate.to_server.line(&answer).await.is_err() {
-                    tracing::debug!("the server does not hear that its request is withheld");
-                }
+            if let Some(id) = id
+                && gate.to_server.refuse(id, &why).await.is_err()
+            {
+                tracing::debug!("the server does not hear that its request is withheld");
             }
             None
         }

@@ -15,6 +15,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
 use tokio::task::JoinSet;
 
 use super::calls::{Calls, Open};
+use super::to_server::ToServer;
 use crate::api::{
     ObservationAnswer, ReportOutcome, ReportTold, ReportTools, ReportedTool, ToolsAnswer, UnreadableTool,
 };
@@ -73,7 +74,7 @@ pub(super) struct Gate {
     pub(super) run: Run,
     pub(super) calls: Calls,
     pub(super) to_client: LineWriter,
-    pub(super) to_server: LineWriter,
+    pub(super) to_server: ToServer,
     command: String,
     server: Mutex<Server>,
     tasks: Mutex<JoinSet<()>>,
@@ -91,7 +92,7 @@ impl Gate {
             run,
             calls: Calls::default(),
             to_client,
-            to_server,
+            to_server: ToServer::new(to_server),
             command,
             server: Mutex::new(Server { name: server, version: None }),
             tasks: Mutex::new(JoinSet::new()),

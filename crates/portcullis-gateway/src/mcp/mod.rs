@@ -22,6 +22,7 @@ mod session_key;
 mod stdin;
 #[cfg(test)]
 mod tests;
+mod to_server;
 mod upstream;
 
 use std::ffi::OsString;

@@ -10,13 +10,13 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portcullis_core::denial::Denial;
 use portcullis_core::event::OutcomeStatus;
-use portcullis_core::id::ActionId;
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, MESSAGE_BYTES_MAX, Message, error_response, peek,
 };
-use portcullis_wire::mcp::call::{parse_tool_call, replace_arguments};
+use portcullis_wire::mcp::call::parse_tool_call;
 use portcullis_wire::mcp::task::task_id;
 use portcullis_wire::mcp::{
     self, CANCELLED, TASKS_CANCEL, TASKS_GET, TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
@@ -32,7 +32,9 @@ use super::SERVER_ENDS_MAX;
 use super::answers;
 use super::calls::{Call, Cancelled, Open};
 use super::gate::{Gate, is_blank, shown};
-use crate::api::{ActionAnswer, ProposeAction};
+use super::to_server::{NoCall, PermittedCall};
+use crate::api::ProposeAction;
+use crate::client::{Permit, Proposed};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -100,8 +102,12 @@ async fn pass_lines(gate: &Arc<Gate>, mut input: impl AsyncRead + Unpin) -> Gone
     }
 }
 
-async fn forward(gate: &Gate, line: &[u8]) -> Result<(), Gone> {
-    gate.to_server.line(line).await.map_err(|_| Gone::Server)
+/// Passes on a line that calls no tool.
+async fn pass(gate: &Gate, line: Option<NoCall<'_>>) -> Result<(), Gone> {
+    match line {
+        Some(line) => gate.to_server.pass(line).await.map_err(|_| Gone::Server),
+        None => refuse(gate, None, INTERNAL_ERROR, "the message calls a tool and was not judged").await,
+    }
 }
 
 async fn answer(gate: &Gate, line: &[u8]) -> Result<(), Gone> {
@@ -116,32 +122,36 @@ async fn refuse(gate: &Gate, id: Option<&RawValue>, code: i64, why: &str) -> Res
 
 async fn message(gate: &Arc<Gate>, line: &[u8]) -> Result<(), Gone> {
     if is_blank(line) {
-        return forward(gate, line).await;
+        return pass(gate, NoCall::blank(line)).await;
     }
-    match peek(line) {
-        Err(error) => refuse(gate, None, error.code(), &error.to_string()).await,
-        Ok(Message::Request { id, id_raw, method, params }) => {
+    let message = match peek(line) {
+        Ok(message) => message,
+        Err(error) => return refuse(gate, None, error.code(), &error.to_string()).await,
+    };
+    let no_call = NoCall::of(line, &message);
+    match message {
+        Message::Request { id, id_raw, method, params } => {
             if method == TOOLS_CALL {
                 return tool_call(gate, line, id, id_raw, params).await;
             }
             match admit(gate, &id, id_raw, &method, params) {
-                Ok(()) => forward(gate, line).await,
+                Ok(()) => pass(gate, no_call).await,
                 Err((code, why)) => refuse(gate, echo(&id, id_raw), code, &why).await,
             }
         }
-        Ok(Message::Notification { method, .. }) if method == TOOLS_CALL => {
+        Message::Notification { method, .. } if method == TOOLS_CALL => {
             tracing::warn!("a `{TOOLS_CALL}` without an id was dropped: it could not be answered");
             Ok(())
         }
-        Ok(Message::Notification { method, params }) => {
+        Message::Notification { method, params } => {
             if method == CANCELLED && cancelled(gate, params) == Cancelled::Stopped {
                 // The server has never heard of that call.
                 return Ok(());
             }
-            forward(gate, line).await
+            pass(gate, no_call).await
         }
-        Ok(Message::Response { .. }) => forward(gate, line).await,
-        Ok(Message::Batch(elements)) => batch(gate, line, &elements).await,
+        Message::Response { .. } => pass(gate, no_call).await,
+        Message::Batch(elements) => batch(gate, no_call, &elements).await,
     }
 }
 
@@ -254,8 +264,8 @@ async fn tool_call(
         };
         let done = match judged {
             None => Ok(()),
-            Some(Ok(judged)) if judged.permit => execute(&shared, &id, &call, judged, line).await,
-            Some(Ok(judged)) => stop(&shared, &id, &call, &judged).await,
+            Some(Ok(Proposed::Permitted(permit))) => execute(&shared, &id, &call, permit, line).await,
+            Some(Ok(Proposed::Stopped(stopped))) => stop(&shared, &id, &call, &stopped.denial).await,
             Some(Err(error)) => {
                 let why = format!("the call was not executed, because the gate could not judge it: {error}");
                 fail(&shared, &id, &call, &why).await
@@ -270,24 +280,21 @@ async fn tool_call(
 }
 
 /// There is a permit: forwards the call, once.
-async fn execute(gate: &Gate, id: &Id, call: &Call, judged: ActionAnswer, line: Vec<u8>) -> Result<(), Gone> {
-    let action: ActionId = judged.action;
-    let line = match &judged.arguments {
-        None => line,
-        Some(arguments) => match replace_arguments(&line, arguments) {
-            Ok(line) => line,
-            Err(error) => {
-                gate.report(action, OutcomeStatus::NotExecuted).await;
-                let why = format!("the call was not executed, because it could not be edited: {error}");
-                return fail(gate, id, call, &why).await;
-            }
-        },
+async fn execute(gate: &Gate, id: &Id, call: &Call, permit: Permit, line: Vec<u8>) -> Result<(), Gone> {
+    let action = permit.action();
+    let permitted = match PermittedCall::new(permit, line) {
+        Ok(permitted) => permitted,
+        Err(error) => {
+            gate.report(action, OutcomeStatus::NotExecuted).await;
+            let why = format!("the call was not executed, because it could not be edited: {error}");
+            return fail(gate, id, call, &why).await;
+        }
     };
-    if !gate.calls.execute(id, action) {
+    if !gate.calls.execute(id, permitted.action()) {
         gate.report(action, OutcomeStatus::NotExecuted).await;
         return Ok(());
     }
-    if forward(gate, &line).await.is_ok() {
+    if gate.to_server.call(permitted).await.is_ok() {
         return Ok(());
     }
     // Half a line may have reached it.
@@ -301,12 +308,8 @@ async fn execute(gate: &Gate, id: &Id, call: &Call, judged: ActionAnswer, line: 
 }
 
 /// There is no permit: answers with the denial.
-async fn stop(gate: &Gate, id: &Id, call: &Call, judged: &ActionAnswer) -> Result<(), Gone> {
-    match &judged.denial {
-        Some(denial) if gate.calls.refused(id) => answer(gate, &answers::denied(call, denial)).await,
-        Some(_) => Ok(()),
-        None => fail(gate, id, call, "the call was not executed: there is no permit for it").await,
-    }
+async fn stop(gate: &Gate, id: &Id, call: &Call, denial: &Denial) -> Result<(), Gone> {
+    if gate.calls.refused(id) { answer(gate, &answers::denied(call, denial)).await } else { Ok(()) }
 }
 
 async fn fail(gate: &Gate, id: &Id, call: &Call, why: &str) -> Result<(), Gone> {
@@ -346,7 +349,7 @@ fn cancelled(gate: &Arc<Gate>, params: Option<&RawValue>) -> Cancelled {
 }
 
 /// Several messages in one line. Calls must come one by one, so that each is judged and forwarded by itself.
-async fn batch(gate: &Arc<Gate>, line: &[u8], elements: &[&RawValue]) -> Result<(), Gone> {
+async fn batch(gate: &Arc<Gate>, line: Option<NoCall<'_>>, elements: &[&RawValue]) -> Result<(), Gone> {
     let mut requests = Vec::new();
     let mut notes = Vec::new();
     let mut has_call = false;
@@ -389,7 +392,7 @@ async fn batch(gate: &Arc<Gate>, line: &[u8], elements: &[&RawValue]) -> Result<
             cancelled(gate, params);
         }
     }
-    forward(gate, line).await
+    pass(gate, line).await
 }
 
 async fn refuse_all<'r>(

@@ -25,7 +25,7 @@ async fn a_grant_covers_what_was_looked_at_and_nothing_after() {
     let (agent, approver) = (daemon.agent(), daemon.approver());
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     let held = agent.propose(run, &mail(1, 0)).await.unwrap();
-    let id = held.approval.unwrap().to_string();
+    let id = held.judged().approval.unwrap().to_string();
 
     let unseen = approver.grant(&id, &GrantApproval::default()).await.unwrap_err();
     assert_eq!(unseen.code(), Some("not_shown"));
@@ -37,14 +37,14 @@ async fn a_grant_covers_what_was_looked_at_and_nothing_after() {
     approver.input(run, &said).await.unwrap();
     let changed = approver.grant(&id, &GrantApproval::of(&shown)).await.unwrap_err();
     assert_eq!(changed.code(), Some("changed"));
-    assert!(!agent.propose(run, &mail(1, 0)).await.unwrap().permit);
+    assert!(!agent.propose(run, &mail(1, 0)).await.unwrap().is_permitted());
 
     grant(&approver, &id).await;
     let note = Some("not before noon".to_owned());
-    assert!(agent.propose(run, &mail(1, 0)).await.unwrap().permit);
-    let other = agent.propose(run, &mail(2, 0)).await.unwrap().approval.unwrap().to_string();
+    assert!(agent.propose(run, &mail(1, 0)).await.unwrap().is_permitted());
+    let other = agent.propose(run, &mail(2, 0)).await.unwrap().judged().approval.unwrap().to_string();
     approver.refuse(&other, &RefuseApproval { note }).await.unwrap();
-    let refused = agent.propose(run, &mail(2, 0)).await.unwrap().denial.unwrap();
+    let refused = agent.propose(run, &mail(2, 0)).await.unwrap().denial().cloned().unwrap();
     assert!(refused.message.ends_with(": not before noon"), "the agent is told why: {}", refused.message);
     let after = approver.approval(&other).await.unwrap();
     assert_eq!(after.note.as_deref(), Some("not before noon"));
@@ -63,7 +63,7 @@ async fn a_call_is_shown_with_the_answers_and_the_directory_that_go_along() {
         ..mail(1, 0)
     };
     let held = agent.propose(run, &proposal).await.unwrap();
-    let shown = approver.approval(&held.approval.unwrap().to_string()).await.unwrap();
+    let shown = approver.approval(&held.judged().approval.unwrap().to_string()).await.unwrap();
     assert_eq!((shown.continuation, shown.directory.as_deref()), (Some(answers), Some("/srv/work")));
 }
 
@@ -77,12 +77,12 @@ async fn a_flood_of_held_calls_is_denied_and_hides_nobody_elses() {
     let (agent, approver) = (daemon.agent(), daemon.approver());
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     for number in 0..100 {
-        assert_eq!(agent.propose(run, &mail(number, 0)).await.unwrap().enforced, Enforced::Held);
+        assert_eq!(agent.propose(run, &mail(number, 0)).await.unwrap().judged().enforced, Enforced::Held);
     }
-    let over = agent.propose(run, &mail(100, 0)).await.unwrap().denial.unwrap();
+    let over = agent.propose(run, &mail(100, 0)).await.unwrap().denial().cloned().unwrap();
     assert!(over.message.contains("100 calls of this run wait for a person"), "{}", over.message);
     let again = agent.propose(run, &mail(3, 0)).await.unwrap();
-    assert_eq!(again.enforced, Enforced::Held, "what waits already goes on waiting");
+    assert_eq!(again.judged().enforced, Enforced::Held, "what waits already goes on waiting");
     assert_eq!(approver.approvals(ApprovalFilter::Pending).await.unwrap().len(), 100);
 }
 
@@ -92,10 +92,10 @@ async fn a_held_call_executes_once_after_a_grant_and_agents_cannot_grant() {
     let (agent, approver) = (daemon.agent(), daemon.approver());
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     let held = agent.propose(run, &mail(1, 0)).await.unwrap();
-    assert_eq!((held.enforced, held.permit), (Enforced::Held, false));
-    let denial = held.denial.unwrap();
-    assert_eq!((denial.class, denial.approval), (DenialClass::ApprovalPending, held.approval));
-    let id = held.approval.unwrap().to_string();
+    assert_eq!((held.judged().enforced, held.is_permitted()), (Enforced::Held, false));
+    let denial = held.denial().cloned().unwrap();
+    assert_eq!((denial.class, denial.approval), (DenialClass::ApprovalPending, held.judged().approval));
+    let id = held.judged().approval.unwrap().to_string();
 
     let refused = agent.grant(&id, &GrantApproval::default()).await.unwrap_err();
     assert_eq!(refused.code(), Some("forbidden"));
@@ -113,19 +113,22 @@ async fn a_held_call_executes_once_after_a_grant_and_agents_cannot_grant() {
     assert!(!waiting.is_finished());
     grant(&approver, id.get(..8).unwrap()).await;
     let granted = waiting.await.unwrap();
-    assert_eq!((granted.permit, granted.action, granted.step), (true, held.action, held.step));
-    agent.outcome(run, &done(&granted)).await.unwrap();
+    assert_eq!(
+        (granted.is_permitted(), granted.judged().action, granted.judged().step),
+        (true, held.judged().action, held.judged().step)
+    );
+    agent.outcome(run, &done(granted.judged())).await.unwrap();
 
     // The grant is used up: the same call is held again, under a new approval.
     let again = agent.propose(run, &mail(1, 0)).await.unwrap();
-    assert_eq!(again.enforced, Enforced::Held);
-    assert_ne!(again.approval, held.approval);
+    assert_eq!(again.judged().enforced, Enforced::Held);
+    assert_ne!(again.judged().approval, held.judged().approval);
     let shown = approver.approval(&id).await.unwrap();
     let decided = approver.grant(&id, &GrantApproval::of(&shown)).await.unwrap_err();
     assert_eq!(decided.code(), Some("conflict"));
-    approver.refuse(&again.approval.unwrap().to_string(), &RefuseApproval::default()).await.unwrap();
+    approver.refuse(&again.judged().approval.unwrap().to_string(), &RefuseApproval::default()).await.unwrap();
     let no = agent.propose(run, &mail(1, 0)).await.unwrap();
-    assert_eq!(no.denial.unwrap().class, DenialClass::ApprovalRefused);
+    assert_eq!(no.denial().cloned().unwrap().class, DenialClass::ApprovalRefused);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,10 +137,10 @@ async fn what_waits_when_a_run_is_closed_lapses() {
     let (agent, approver) = (daemon.agent(), daemon.approver());
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     let held = agent.propose(run, &mail(1, 0)).await.unwrap();
-    assert!(held.seq > 0);
+    assert!(held.judged().seq > 0);
     agent.close(run).await.unwrap();
     assert!(approver.approvals(ApprovalFilter::Pending).await.unwrap().is_empty());
-    let lapsed = approver.approval(&held.approval.unwrap().to_string()).await.unwrap();
+    let lapsed = approver.approval(&held.judged().approval.unwrap().to_string()).await.unwrap();
     assert_eq!(lapsed.state, ApprovalPhase::Expired);
     let mut export = Vec::new();
     agent.export(&run.to_string(), &mut export).await.unwrap();
@@ -155,18 +158,18 @@ async fn a_grant_for_a_tool_covers_its_calls_up_to_the_limit() {
     let (agent, approver) = (daemon.agent(), daemon.approver());
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     let held = agent.propose(run, &mail(1, 0)).await.unwrap();
-    let id = held.approval.unwrap().to_string();
+    let id = held.judged().approval.unwrap().to_string();
     let shown = approver.approval(&id).await.unwrap();
     let grant =
         GrantApproval { scope: Scope::Tool, note: Some("this batch".into()), ..GrantApproval::of(&shown) };
     approver.grant(&id, &grant).await.unwrap();
     for number in 1..=2 {
         let answer = agent.propose(run, &mail(number, 0)).await.unwrap();
-        assert!(answer.permit, "{answer:?}");
-        agent.outcome(run, &done(&answer)).await.unwrap();
+        assert!(answer.is_permitted(), "{answer:?}");
+        agent.outcome(run, &done(answer.judged())).await.unwrap();
     }
     let over = agent.propose(run, &mail(3, 0)).await.unwrap();
-    assert_eq!(over.denial.unwrap().rule, "runtime-policy/side-effect-limit");
+    assert_eq!(over.denial().cloned().unwrap().rule, "runtime-policy/side-effect-limit");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -190,5 +193,5 @@ async fn a_caller_that_goes_away_while_waiting_executes_nothing() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     let info = approver.run(&run.to_string()).await.unwrap();
     assert_eq!(info.side_effects, 0, "nothing executes without a live caller");
-    assert!(agent.propose(run, &mail(1, 0)).await.unwrap().permit, "the retry claims the grant");
+    assert!(agent.propose(run, &mail(1, 0)).await.unwrap().is_permitted(), "the retry claims the grant");
 }

@@ -8,9 +8,9 @@ use portcullis_core::event::{Control, Enforced, Event, EventBody, OutcomeStatus}
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::verdict::Verdict;
 use portcullis_gateway::api::{
-    ActionAnswer, ControlRun, OpenRun, ProposeAction, ReportInput, ReportOutcome, Role, RunPhase,
+    ControlRun, OpenRun, ProposeAction, ReportInput, ReportOutcome, Role, RunPhase,
 };
-use portcullis_gateway::client::Client;
+use portcullis_gateway::client::{Client, Judged};
 use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
 use portcullis_gateway::home::Home;
 use portcullis_ledger::log::{LogPlaces, LogReader, verifier_key};
@@ -171,7 +171,7 @@ pub(crate) fn mail(number: u32, wait_ms: u32) -> ProposeAction {
     )
 }
 
-pub(crate) fn done(answer: &ActionAnswer) -> ReportOutcome {
+pub(crate) fn done(answer: &Judged) -> ReportOutcome {
     ReportOutcome::of(answer.action, OutcomeStatus::Ok, Some("done".into()))
 }
 
@@ -186,13 +186,16 @@ async fn a_run_from_open_to_close() {
         .propose(opened.run, &call("retrieve_compliance_documents", json!({"query": "x"}), 0))
         .await
         .unwrap();
-    assert_eq!((allowed.permit, allowed.verdict, allowed.step), (true, Verdict::Allow, 1));
-    agent.outcome(opened.run, &done(&allowed)).await.unwrap();
-    let again = agent.outcome(opened.run, &done(&allowed)).await.unwrap_err();
+    assert_eq!(
+        (allowed.is_permitted(), allowed.judged().verdict, allowed.judged().step),
+        (true, Verdict::Allow, 1)
+    );
+    agent.outcome(opened.run, &done(allowed.judged())).await.unwrap();
+    let again = agent.outcome(opened.run, &done(allowed.judged())).await.unwrap_err();
     assert_eq!(again.code(), Some("not_executing"));
     let denied = agent.propose(opened.run, &mail(1, 0)).await.unwrap();
-    let denial = denied.denial.unwrap();
-    assert!(!denied.permit);
+    let denial = denied.denial().cloned().unwrap();
+    assert!(!denied.is_permitted());
     assert_eq!((denial.class, denial.rule.as_str()), (DenialClass::Denied, "runtime-policy/tool-type"));
     assert_eq!(denial.retry, Retry::Never { left: 2 });
     agent.close(opened.run).await.unwrap();
@@ -369,10 +372,10 @@ async fn a_person_halts_and_resumes() {
     approver.control(&run.to_string(), &halt).await.unwrap();
     let search = call("retrieve_compliance_documents", json!({"query": "x"}), 0);
     let halted = agent.propose(run, &search).await.unwrap();
-    assert_eq!(halted.denial.unwrap().class, DenialClass::Halted);
+    assert_eq!(halted.denial().cloned().unwrap().class, DenialClass::Halted);
     let resume = ControlRun { control: Control::Resume, note: None };
     approver.control(&run.to_string(), &resume).await.unwrap();
-    assert!(agent.propose(run, &search).await.unwrap().permit);
+    assert!(agent.propose(run, &search).await.unwrap().is_permitted());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -386,7 +389,7 @@ async fn an_agent_cannot_lift_a_halt_by_closing_and_continuing() {
     assert_eq!(agent.open_run(&again).await.unwrap().run, run);
     let search = call("retrieve_compliance_documents", json!({"query": "x"}), 0);
     let halted = agent.propose(run, &search).await.unwrap();
-    assert_eq!(halted.denial.unwrap().class, DenialClass::Halted);
+    assert_eq!(halted.denial().cloned().unwrap().class, DenialClass::Halted);
     agent.close(run).await.unwrap();
     let other = OpenRun { resume: Some(run), ..open("Strict Compliance Policy", None) };
     assert_eq!(agent.open_run(&other).await.unwrap_err().code(), Some("bundle_mismatch"));
@@ -420,7 +423,10 @@ async fn what_a_surface_cannot_keep_back_is_recorded_as_let_pass() {
         assert_eq!(recorded, enforced, "{reach:?}");
         // The run is stopped, whoever has read it.
         let search = call("retrieve_compliance_documents", json!({"query": "x"}), 0);
-        assert_eq!(agent.propose(run, &search).await.unwrap().denial.unwrap().class, DenialClass::Halted);
+        assert_eq!(
+            agent.propose(run, &search).await.unwrap().denial().cloned().unwrap().class,
+            DenialClass::Halted
+        );
     }
 }
 
@@ -434,11 +440,15 @@ async fn bundles_reload_while_running_and_a_broken_one_is_refused() {
     let broken = approver.reload().await.unwrap_err().to_string();
     assert!(broken.contains("SEND_EMIAL") && broken.contains("SEND_EMAIL"), "{broken}");
     assert!(agent.health().await.unwrap().reload_error.is_some());
-    assert_eq!(agent.propose(run, &mail(1, 0)).await.unwrap().enforced, Enforced::Held, "the old one stays");
+    assert_eq!(
+        agent.propose(run, &mail(1, 0)).await.unwrap().judged().enforced,
+        Enforced::Held,
+        "the old one stays"
+    );
     std::fs::write(&path, POLICY.replace(", 'SEND_EMAIL'", "")).unwrap();
     assert!(approver.reload().await.unwrap().changed);
     let denied = agent.propose(run, &mail(2, 0)).await.unwrap();
-    assert_eq!(denied.denial.unwrap().rule, "runtime-policy/tool-type");
+    assert_eq!(denied.denial().cloned().unwrap().rule, "runtime-policy/tool-type");
     assert_eq!(agent.health().await.unwrap().reload_error, None);
     // What governs a run is taken away: the run ends, and does not keep the old bundle in force.
     std::fs::remove_file(&path).unwrap();

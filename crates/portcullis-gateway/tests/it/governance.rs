@@ -20,7 +20,7 @@ async fn approvers_get_the_pack_and_each_file_and_agents_do_not() {
     let answer =
         agent.propose(run, &call("perform_calculation", json!({"expression": "6*7"}), 0)).await.unwrap();
     agent
-        .outcome(run, &ReportOutcome::of(answer.action, OutcomeStatus::Ok, Some("42".into())))
+        .outcome(run, &ReportOutcome::of(answer.judged().action, OutcomeStatus::Ok, Some("42".into())))
         .await
         .unwrap();
     let reply = ReportOutput { text: "42".into(), documents: None, reach: Reach::Replace };

@@ -22,10 +22,10 @@ async fn replies_are_held_against_the_documents_that_the_run_retrieved() {
     let asked = agent.input(run, &said("How are external reports anonymized?")).await.unwrap();
     let retrieve = call("retrieve_compliance_documents", json!({"query": "external report"}), 0);
     let answer = agent.propose(run, &retrieve).await.unwrap();
-    assert!(answer.permit);
+    assert!(answer.is_permitted());
     let content =
         json!({"documents": [{"id": "doc_001", "snippet": "External reports are anonymized first."}]});
-    let outcome = ReportOutcome::of(answer.action, OutcomeStatus::Ok, Some(content.to_string()));
+    let outcome = ReportOutcome::of(answer.judged().action, OutcomeStatus::Ok, Some(content.to_string()));
     let seen = agent.outcome(run, &outcome).await.unwrap();
 
     let good = agent.output(run, &reply("They are anonymized first [DOC:doc_001].", None)).await.unwrap();

@@ -13,7 +13,7 @@ use portcullis_core::principal::CredentialKind;
 use portcullis_gateway::api::{
     OpenRun, ProposeAction, ReportTold, ReportTools, ReportedTool, UnreadableTool,
 };
-use portcullis_gateway::client::{Client, Run, StartOptions};
+use portcullis_gateway::client::{Client, Proposed, Run, StartOptions};
 use portcullis_gateway::home::Home;
 use portcullis_session::engine::Reach;
 use serde_json::{Value, json};
@@ -104,8 +104,8 @@ fn a_held_call_is_listed_shown_granted_and_recorded() {
     let runtime = runtime();
     let run = runtime.block_on(open(&state));
     let held = runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap();
-    assert!(!held.permit);
-    let approval = held.approval.unwrap().to_string();
+    let Proposed::Stopped(held) = held else { panic!() };
+    let approval = held.judged.approval.unwrap().to_string();
 
     let listed = state.run(&["approvals", "list"]);
     assert_eq!(listed.code, 0, "{}", listed.stderr);
@@ -134,7 +134,7 @@ fn a_held_call_is_listed_shown_granted_and_recorded() {
 
     // The strict policy permits no side effects, whatever a person grants.
     let retried = runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap();
-    assert!(!retried.permit);
+    assert!(!retried.is_permitted());
     let id = run.id().to_string();
     let events = state.run(&["runs", "events", &id]);
     for text in ["review registry/unknown-tool", "granted by approver:local-approver: checked", "withheld"] {
@@ -147,7 +147,7 @@ fn a_held_call_is_listed_shown_granted_and_recorded() {
     assert!(state.run(&["runs", "resume", &id]).stdout.starts_with("running  "));
     // What a server says beside results is part of the record, and judged again with it.
     let of_server = ProposeAction { server: Some("vault --mcp".into()), ..proposal("read_keys") };
-    assert!(!runtime.block_on(run.propose(&of_server)).unwrap().permit);
+    assert!(!runtime.block_on(run.propose(&of_server)).unwrap().is_permitted());
     let told = ReportTold { server: "vault --mcp".into(), content: "half way".into(), reach: Reach::Replace };
     assert!(runtime.block_on(run.told(&told)).unwrap().enforced.proceeds());
     runtime.block_on(run.close()).unwrap();
@@ -198,7 +198,8 @@ fn a_tool_that_changed_between_two_listings_is_hidden_held_shown_and_accepted() 
     assert_eq!(runtime.block_on(second.tools(&poisoned)).unwrap().disabled, ["rotate_keys"]);
     let rules = |run: &Run| {
         let answer = runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap();
-        let rules: Vec<String> = answer.findings.iter().map(|finding| finding.rule.to_string()).collect();
+        let rules: Vec<String> =
+            answer.judged().findings.iter().map(|finding| finding.rule.to_string()).collect();
         rules
     };
     assert!(rules(&second).contains(&"registry/changed-tool".to_owned()));
@@ -227,7 +228,7 @@ fn a_tool_that_changed_between_two_listings_is_hidden_held_shown_and_accepted() 
         assert!(runtime.block_on(later.tools(&honest)).unwrap().disabled.is_empty());
         let of_vault = ProposeAction { server: server.clone(), ..proposal("rotate_keys") };
         let answer = runtime.block_on(later.propose(&of_vault)).unwrap();
-        assert!(answer.findings.iter().any(|finding| finding.rule == "registry/changed-tool"));
+        assert!(answer.judged().findings.iter().any(|finding| finding.rule == "registry/changed-tool"));
     }
 
     let [change] = state.run(&["tools", "changed", "--json"]).json().try_into().unwrap();
@@ -390,8 +391,8 @@ fn the_gates_own_tokens_are_not_read_through_it() {
         wait_ms: Some(0),
         ..ProposeAction::default()
     };
-    let rules = |answer: &portcullis_gateway::api::ActionAnswer| {
-        answer.findings.iter().map(|finding| finding.rule.to_string()).collect::<Vec<_>>()
+    let rules = |answer: &Proposed| {
+        answer.judged().findings.iter().map(|finding| finding.rule.to_string()).collect::<Vec<_>>()
     };
     let run = runtime.block_on(open(&state));
     let swept =
@@ -400,10 +401,10 @@ fn the_gates_own_tokens_are_not_read_through_it() {
     let key = state.home().join("keys/log.key");
     let named = runtime.block_on(run.propose(&of("read_file", key.to_str().unwrap()))).unwrap();
     assert!(rules(&named).contains(&"effects/own-state".to_owned()), "{named:?}");
-    assert_eq!(named.verdict.as_str(), "halt");
+    assert_eq!(named.judged().verdict.as_str(), "halt");
     let run = runtime.block_on(open(&state));
     let named = runtime.block_on(run.propose(&of("read_file", token.to_str().unwrap()))).unwrap();
-    assert_eq!(named.verdict.as_str(), "halt");
+    assert_eq!(named.judged().verdict.as_str(), "halt");
 }
 
 #[test]

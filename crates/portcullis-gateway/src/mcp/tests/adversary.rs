@@ -1,5 +1,6 @@
 //! Clients and servers that try to say one thing to the gate and another to the other side.
 
+use super::to_server::NoCall;
 use super::*;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"end","method":"ping"}"#;
@@ -210,5 +211,5 @@ async fn a_server_that_does_not_read_cannot_keep_the_gate() {
     let said = format!("{}\n", r#"{"jsonrpc":"2.0","method":"n","params":[1,2,3]}"#).repeat(10);
     let gone = timeout(2 * SERVER_ENDS_MAX, upstream::pump(&gate, said.as_bytes())).await;
     assert_eq!(gone, Ok(Gone::Client));
-    assert!(gate.to_server.line(b"{}").await.is_err(), "nothing follows half a line");
+    assert!(gate.to_server.pass(NoCall::blank(b"").unwrap()).await.is_err(), "nothing follows half a line");
 }

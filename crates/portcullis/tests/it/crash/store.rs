@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::principal::CredentialKind;
-use portcullis_gateway::api::{ActionAnswer, OpenRun, ProposeAction, ReportOutcome};
-use portcullis_gateway::client::{ClientError, Run, StartOptions};
+use portcullis_gateway::api::{OpenRun, ProposeAction, ReportOutcome};
+use portcullis_gateway::client::{ClientError, Judged, Run, StartOptions};
 use portcullis_gateway::home::Home;
 use portcullis_ledger::{Ledger, OpenOptions, Reader};
 use serde_json::json;
@@ -72,7 +72,7 @@ fn a_full_disk_denies_and_loses_nothing() {
     }
 }
 
-type Acknowledged = Vec<(ActionAnswer, Option<u64>)>;
+type Acknowledged = Vec<(Judged, Option<u64>)>;
 
 /// Calls until the disk is full, looks at what the agent is told, frees some of it, and calls again.
 async fn fill(home: &Home, bundle: &Path, ballast: &Path) -> (portcullis_core::id::RunId, Acknowledged) {
@@ -125,9 +125,8 @@ async fn call(run: &Run, number: usize, acknowledged: &mut Acknowledged) -> Resu
         arguments: json!({"number": number, "text": "x".repeat(1_000)}),
         ..ProposeAction::default()
     };
-    let answer = run.propose(&proposal).await?;
-    assert!(answer.permit, "{answer:?}");
-    acknowledged.push((answer, None));
+    let permit = run.propose(&proposal).await?.permit().expect("nothing forbids it");
+    acknowledged.push((permit.judged().clone(), None));
     let (answer, reported) = acknowledged.last_mut().unwrap();
     let outcome = ReportOutcome::of(answer.action, OutcomeStatus::Ok, Some("noted".into()));
     *reported = Some(run.outcome(&outcome).await?.seq);

@@ -71,19 +71,21 @@ async fn write(folder: &Path, home: &Home, start: &StartOptions) {
                 continue;
             }
         };
-        answers.write(&format!("verdict {} {} {} {number}", answer.action, answer.seq, answer.permit));
-        if answer.permit {
-            effects.write(&format!("{} {number}", answer.action));
-            let outcome = ReportOutcome::of(answer.action, OutcomeStatus::Ok, Some("noted".into()));
+        let (action, seq) = (answer.judged().action, answer.judged().seq);
+        let permit = answer.permit();
+        answers.write(&format!("verdict {action} {seq} {} {number}", permit.is_some()));
+        if permit.is_some() {
+            effects.write(&format!("{action} {number}"));
+            let outcome = ReportOutcome::of(action, OutcomeStatus::Ok, Some("noted".into()));
             loop {
                 match run.outcome(&outcome).await {
                     Ok(reported) => {
-                        answers.write(&format!("outcome {} {}", answer.action, reported.seq));
+                        answers.write(&format!("outcome {action} {}", reported.seq));
                         break;
                     }
                     // It was recorded the first time, and the answer was lost with the daemon.
                     Err(error) if error.code().is_some() && !error.calls_for_resuming() => {
-                        trouble.write(&format!("outcome {}: {error}", answer.action));
+                        trouble.write(&format!("outcome {action}: {error}"));
                         break;
                     }
                     Err(error) => {
