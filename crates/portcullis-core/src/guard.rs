@@ -68,6 +68,11 @@ impl<'a> Context<'a> {
         Self { effects: Some(effects), ..self }
     }
 
+    /// The same with these effects, unless it has some already.
+    pub(crate) fn or_effects(self, effects: &'a LazyEffects<'a>) -> Self {
+        Self { effects: self.effects.or(Some(effects)), ..self }
+    }
+
     /// What the pending action would touch. Read when the first guard asks; a pipeline without a reader says
     /// *nothing*.
     pub fn effects(&self) -> &'a [Effect] {

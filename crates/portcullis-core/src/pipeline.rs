@@ -103,22 +103,34 @@ impl Pipeline {
         self.memory.as_ref().map(|memory| memory.begin())
     }
 
-    fn effects<'a>(&'a self, context: &Context<'a>, pending: &Pending<'a>) -> LazyEffects<'a> {
-        match (&self.effects, pending.subject.action()) {
-            (Some(reader), Some(action)) => {
-                LazyEffects::of(reader.as_ref(), context.bundle, context.run, action)
-            }
-            _ => LazyEffects::none(),
+    /// The effects of an action, to be [put into the context](Context::with_effects) of every decision on it, so that
+    /// they are read once.
+    pub fn effects<'a>(
+        &'a self,
+        bundle: &'a Bundle,
+        run: &'a RunState,
+        action: &'a Action,
+    ) -> LazyEffects<'a> {
+        match &self.effects {
+            Some(reader) => LazyEffects::of(reader.as_ref(), bundle, run, action),
+            None => LazyEffects::none(),
+        }
+    }
+
+    /// The effects for a context that has none yet.
+    fn missing_effects<'a>(&'a self, context: &Context<'a>, pending: &Pending<'a>) -> LazyEffects<'a> {
+        match pending.subject.action() {
+            Some(action) => self.effects(context.bundle, context.run, action),
+            None => LazyEffects::none(),
         }
     }
 
     /// Whether an action can be judged by its text alone: its tool is one that the bundle describes, with what its
     /// arguments hold, and all that they say is [seen](crate::effect::Effect::is_seen).
-    pub fn sees(&self, bundle: &Bundle, run: &RunState, action: &Action) -> bool {
+    pub fn sees(&self, bundle: &Bundle, action: &Action, effects: &LazyEffects<'_>) -> bool {
         let tool = action.tool.as_deref().and_then(|name| bundle.registry.get(name));
         let described = tool.is_some_and(|tool| !tool.inferred && !tool.effects.is_empty());
-        let reader = self.effects.as_deref().filter(|_| described);
-        reader.is_some_and(|reader| reader.read(bundle, run, action).are_seen())
+        described && self.effects.is_some() && effects.get().are_seen()
     }
 
     /// The guards in declared order.
@@ -128,8 +140,8 @@ impl Pipeline {
 
     /// Phase one: what must be known before [`Self::decide`], without repetitions.
     pub fn needs(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
-        let effects = self.effects(context, pending);
-        let context = &context.with_effects(&effects);
+        let effects = self.missing_effects(context, pending);
+        let context = &context.or_effects(&effects);
         let hook = pending.subject.hook();
         let mut requests = Vec::new();
         for guard in self.guards.iter().filter(|guard| guard.meta().hooks.contains(&hook)) {
@@ -146,8 +158,8 @@ impl Pipeline {
 
     /// Phase two: the verdict. Never fails; whatever goes wrong in a guard is a denial.
     pub fn decide(&self, context: &Context<'_>, pending: &Pending<'_>, facts: &Facts) -> Decision {
-        let effects = self.effects(context, pending);
-        let context = &context.with_effects(&effects);
+        let effects = self.missing_effects(context, pending);
+        let context = &context.or_effects(&effects);
         let hook = pending.subject.hook();
         let mut findings = Vec::new();
         for guard in self.guards.iter().filter(|guard| guard.meta().hooks.contains(&hook)) {

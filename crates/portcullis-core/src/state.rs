@@ -134,7 +134,6 @@ pub struct RunState {
     denials: Recent<Digest, u32>,
     /// What servers say of their tools.
     listed: ListedTools,
-    verdicts: [u64; Verdict::ALL.len()],
     usage: Usage,
 }
 
@@ -262,11 +261,6 @@ impl RunState {
     /// The actions that were let through and have no outcome yet.
     pub fn executing_actions(&self) -> Vec<ActionId> {
         self.actions.iter().filter(|(_, action)| action.executing).map(|(id, _)| *id).collect()
-    }
-
-    /// How often each verdict was given to an action, in order of [`Verdict::ALL`].
-    pub fn verdict_counts(&self) -> [u64; Verdict::ALL.len()] {
-        self.verdicts
     }
 
     /// Whether a person refused anything in this run.
@@ -464,9 +458,6 @@ impl RunState {
 
     fn apply_verdict(&mut self, record: &VerdictRecord, seq: u64) {
         let Some(id) = record.action else { return self.apply_stop(record) };
-        if let Some(count) = self.verdicts.get_mut(record.verdict as usize) {
-            *count += 1;
-        }
         if let Some(action) = self.actions.get_mut(&id) {
             action.last_event = seq;
             let digest = action.digest;

@@ -201,23 +201,6 @@ impl Reader {
         approvals::starting_with(&self.store, &self.connection, prefix, principal)
     }
 
-    /// The newest run of a principal's client session that was not closed: open, or abandoned by its writer.
-    pub fn unfinished_run(
-        &self,
-        principal: &str,
-        session_key: &str,
-    ) -> Result<Option<RunSummary>, LedgerError> {
-        self.query(|connection| {
-            connection
-                .prepare_cached(&format!(
-                    "{SUMMARY} WHERE r.session_key = ?1 AND r.principal = ?2 AND s.state IN ('open', 'abandoned')
-                     ORDER BY r.number DESC LIMIT 1"
-                ))?
-                .query_row([session_key, principal], summary)
-                .optional()
-        })
-    }
-
     /// The newest run of a principal's client session, however it stands.
     pub fn latest_run(&self, principal: &str, session_key: &str) -> Result<Option<RunId>, LedgerError> {
         self.query(|connection| {

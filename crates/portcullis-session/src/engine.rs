@@ -17,6 +17,7 @@ use std::sync::Arc;
 use portcullis_core::action::{Action, Grant, Pending, Subject};
 use portcullis_core::bundle::{Bundle, PolicyRef};
 use portcullis_core::denial::Denial;
+use portcullis_core::effect::LazyEffects;
 use portcullis_core::event::{Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
@@ -116,6 +117,18 @@ struct Standing {
     ask: bool,
 }
 
+/// What is read in an action: each once, for every decision on it, when somebody first asks.
+struct Read<'a> {
+    effects: LazyEffects<'a>,
+    reading: LazyReading<'a>,
+}
+
+impl Read<'_> {
+    fn in_context<'a>(&'a self, context: Context<'a>) -> Context<'a> {
+        context.with_effects(&self.effects).with_reading(&self.reading)
+    }
+}
+
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Engine {
@@ -200,6 +213,13 @@ impl Engine {
         match &self.memory {
             Some(memory) => LazyReading::of(memory.as_ref(), &self.bundle, pending),
             None => LazyReading::none(),
+        }
+    }
+
+    fn read<'a>(&'a self, pending: Pending<'a>, action: &'a Action) -> Read<'a> {
+        Read {
+            effects: self.pipeline.effects(&self.bundle, &self.state, action),
+            reading: self.reading(pending),
         }
     }
 
@@ -306,10 +326,9 @@ impl Engine {
         sources: &dyn Sources,
     ) -> Judgement {
         let Standing { step, cause, bound_to, call, ask } = standing;
-        let reading = self.reading(pending(batch, &action));
-        let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant, &reading, sources);
+        let read = self.read(pending(batch, &action), &action);
+        let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant, &read, sources);
         let decision = if ask { decision } else { self.unless_too_many_wait(decision) };
-        batch.keep_reading(cause, reading.into_reading());
         let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
         let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
         let mut verdict = cause;
@@ -319,6 +338,8 @@ impl Engine {
         }
         let enforced = self.enforced(&decision);
         let enforced = if ask && enforced == Enforced::Held { Enforced::Asked } else { enforced };
+        let seen = enforced.proceeds() && self.sees(&action, used.as_ref(), &read.effects);
+        batch.keep_reading(cause, read.reading.into_reading());
         if enforced == Enforced::Held {
             return self.ask(batch, action, step, decision, verdict, bound_to);
         }
@@ -336,7 +357,6 @@ impl Engine {
             batch.push(Actor::agent(self.principal()), Some(enforcement), body);
         }
         let denial = (!enforced.proceeds()).then(|| explain(&self.state, self.run, &action, &decision));
-        let seen = enforced.proceeds() && self.sees(&action, used.as_ref());
         Judgement {
             action,
             step,
@@ -351,9 +371,9 @@ impl Engine {
     }
 
     /// See [`Judgement::seen`].
-    fn sees(&self, action: &Action, grant: Option<&Grant>) -> bool {
+    fn sees(&self, action: &Action, grant: Option<&Grant>, effects: &LazyEffects<'_>) -> bool {
         let granted = grant.is_some_and(|grant| grant.scope == GrantScope::Once);
-        self.state.place().is_some() && (granted || self.pipeline.sees(&self.bundle, &self.state, action))
+        self.state.place().is_some() && (granted || self.pipeline.sees(&self.bundle, action, effects))
     }
 
     /// Decides with the grant at hand or, where the action would be held without one, with the first grant for
@@ -363,14 +383,14 @@ impl Engine {
         batch: &BatchBuilder<'_>,
         action: &Action,
         grant: Option<Grant>,
-        reading: &LazyReading<'_>,
+        read: &Read<'_>,
         sources: &dyn Sources,
     ) -> (Facts, Decision, Option<Grant>) {
-        let (facts, decision) = self.decide(batch, action, grant.as_ref(), reading, sources);
+        let (facts, decision) = self.decide(batch, action, grant.as_ref(), read, sources);
         if decision.verdict == Verdict::Review && grant.is_none() {
             let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
             for grant in self.state.effect_grants(action.server.as_deref(), batch.at(), ttl) {
-                let (facts, decision) = self.decide(batch, action, Some(&grant), reading, sources);
+                let (facts, decision) = self.decide(batch, action, Some(&grant), read, sources);
                 if decision.verdict.permits() {
                     return (facts, decision, Some(grant));
                 }
@@ -384,10 +404,10 @@ impl Engine {
         batch: &BatchBuilder<'_>,
         action: &Action,
         grant: Option<&Grant>,
-        reading: &LazyReading<'_>,
+        read: &Read<'_>,
         sources: &dyn Sources,
     ) -> (Facts, Decision) {
-        let Some(context) = self.context().map(|context| context.with_reading(reading)) else {
+        let Some(context) = self.context().map(|context| read.in_context(context)) else {
             let message = format!("the bundle has no runtime policy `{}` any more", self.state.policy());
             return (Facts::none(), denied(reserved::LIMIT, message));
         };

@@ -391,11 +391,6 @@ impl Lexicon {
         spelt.or(self.stem_classes(stem)).is(Classes::GRAVE) && !spelt.is(Classes::EVERYDAY)
     }
 
-    /// The stems of a class that holds in all forms of its words.
-    pub fn stems_of(&self, class: Classes) -> impl Iterator<Item = u64> {
-        self.stems.iter().filter(move |(_, known)| known.classes.is(class)).map(|(stem, _)| *stem)
-    }
-
     /// Whether a word that ends in *s* is the base of a verb and not a form of one: *access*, *focus*.
     pub fn is_base(&self, word: &Word) -> bool {
         self.words.get(&word.hash).is_some_and(|spelt| spelt.base)

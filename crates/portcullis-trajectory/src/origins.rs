@@ -79,12 +79,6 @@ impl Origins {
         Provenance::ALL.into_iter().find(|provenance| known.seen & provenance.bit() != 0)
     }
 
-    /// Whether a value stands in the text of somebody, besides where else it was seen.
-    pub fn is_told(&self, hash: u64) -> bool {
-        let told = Provenance::Others.bit() | Provenance::Named.bit();
-        self.known.get(&hash).is_some_and(|known| known.seen & told != 0)
-    }
-
     /// Whether the user or the operator named it.
     pub fn is_trusted(&self, value: &Value) -> bool {
         self.is_trusted_hash(value.hash)

@@ -148,7 +148,6 @@ pub struct Request {
     wanted: Verbs,
     forbidden: Verbs,
     stems: HashSet<u64>,
-    kinds: Vec<Kind>,
     handings: Vec<Handing>,
     /// Somebody said something.
     said: bool,
@@ -178,9 +177,6 @@ pub fn read(lexicon: &Lexicon, text: &str) -> Said {
     let named = values(text);
     let mut request = Request { said: !text.trim().is_empty(), ..Request::default() };
     for value in &named {
-        if !request.kinds.contains(&value.kind) {
-            request.kinds.push(value.kind);
-        }
         request.names_people |= value.kind == Kind::Mail;
     }
     let all = words(text);
@@ -308,8 +304,6 @@ impl Request {
         self.forbidden.add(more.forbidden);
         let room = STEMS_MAX.saturating_sub(self.stems.len());
         self.stems.extend(more.stems.into_iter().take(room));
-        self.kinds
-            .extend(more.kinds.into_iter().filter(|kind| !self.kinds.contains(kind)).collect::<Vec<_>>());
         let room = HANDINGS_MAX.saturating_sub(self.handings.len());
         self.handings.extend(more.handings.into_iter().take(room));
         self.said |= more.said;
@@ -332,11 +326,6 @@ impl Request {
     /// Whether all words of an argument are its own.
     pub fn says_all(&self, argument: &Argument) -> bool {
         !argument.stems.is_empty() && argument.stems.iter().all(|stem| self.says(*stem))
-    }
-
-    /// Whether it names a value of this kind.
-    pub fn names_a(&self, kind: Kind) -> bool {
-        self.kinds.contains(&kind)
     }
 
     /// Whether it names somebody.

@@ -462,9 +462,4 @@ impl Trajectory {
         self.origins.forget();
         self.passages.forget();
     }
-
-    /// Whether anything was seen, or named, that a call could be weighed against.
-    pub fn has_seen(&self) -> bool {
-        !self.origins.is_empty() || !self.passages.is_empty()
-    }
 }

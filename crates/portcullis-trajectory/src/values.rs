@@ -85,12 +85,7 @@ const fn separates(letter: char) -> bool {
         )
 }
 
-/// The normal form of a URL or domain: without scheme, `www.` and a last slash, in lower case.
-pub fn normal_url(text: &str) -> String {
-    without_scheme(&text.to_lowercase()).to_owned()
-}
-
-/// [`normal_url`] of a text in lower case.
+/// A URL or domain in lower case, without scheme, `www.` and a last slash.
 fn without_scheme(lower: &str) -> &str {
     let rest = lower.split_once("://").map_or(lower, |(_, rest)| rest);
     rest.strip_prefix("www.").unwrap_or(rest).trim_end_matches('/')

@@ -21,12 +21,6 @@ use crate::fields::{self, FieldError};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-/// The revision of November 2024.
-pub const V_2024_11_05: &str = "2024-11-05";
-/// The revision of March 2025, the only one with batches.
-pub const V_2025_03_26: &str = "2025-03-26";
-/// The revision of June 2025.
-pub const V_2025_06_18: &str = "2025-06-18";
 /// The revision of November 2025, the last that opens with [`INITIALIZE`].
 pub const V_2025_11_25: &str = "2025-11-25";
 /// The stateless revision of July 2026.
@@ -42,12 +36,8 @@ pub const DISCOVER: &str = "server/discover";
 pub const TOOLS_LIST: &str = "tools/list";
 /// Calls a tool.
 pub const TOOLS_CALL: &str = "tools/call";
-/// The list of tools has changed.
-pub const TOOLS_LIST_CHANGED: &str = "notifications/tools/list_changed";
 /// The sender no longer waits for a request.
 pub const CANCELLED: &str = "notifications/cancelled";
-/// How far a request has come.
-pub const PROGRESS: &str = "notifications/progress";
 /// Asks for the state of a task that a call created.
 pub const TASKS_GET: &str = "tasks/get";
 /// Asks for the result of a task (up to [`V_2025_11_25`]; later it comes with [`TASKS_GET`]).
@@ -56,12 +46,6 @@ pub const TASKS_RESULT: &str = "tasks/result";
 pub const TASKS_UPDATE: &str = "tasks/update";
 /// Cancels a task.
 pub const TASKS_CANCEL: &str = "tasks/cancel";
-/// Lists resources, templates of them, and prompts, a page at a time.
-pub const RESOURCES_LIST: &str = "resources/list";
-/// See [`RESOURCES_LIST`].
-pub const RESOURCE_TEMPLATES_LIST: &str = "resources/templates/list";
-/// See [`RESOURCES_LIST`].
-pub const PROMPTS_LIST: &str = "prompts/list";
 /// Is anybody there.
 pub const PING: &str = "ping";
 

@@ -36,11 +36,6 @@ pub struct AuthoritySettings {
 }
 
 impl AuthoritySettings {
-    /// Whether this address, account or name is the user's own.
-    pub fn is_identity(&self, party: &str) -> bool {
-        self.identities.contains(&normal_party(party))
-    }
-
     /// Whether the bundle names this address, account or name: an identity, a recipient, or an address at one of
     /// the domains.
     pub fn names_party(&self, party: &str) -> bool {

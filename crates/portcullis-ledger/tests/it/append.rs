@@ -62,11 +62,8 @@ fn a_run_is_written_read_exported_and_verified() {
     assert_eq!((summary.events, summary.segments, summary.state), (22, 1, SegmentState::Open));
     assert_eq!(ledger.read(|reader| reader.head(id)).unwrap(), Some(open_head));
     assert_eq!(verified(&store, id).status, Status::Incomplete);
-    assert_eq!(ledger.read(|r| r.unfinished_run("alice", "session-1")).unwrap().unwrap().run, id);
-    assert_eq!(ledger.read(|r| r.unfinished_run("bob", "session-1")).unwrap(), None);
     run.close();
     run.commit(&ledger).unwrap();
-    assert_eq!(ledger.read(|r| r.unfinished_run("alice", "session-1")).unwrap(), None);
     let report = verified(&store, id);
     assert_eq!(report.status, Status::Valid, "{report}");
     assert_eq!((report.events, report.payloads.verified, report.payloads.withheld), (23, 6, 0));

@@ -79,8 +79,9 @@ impl Engine {
                     self.expire(batch, id, approval.action);
                     return None;
                 }
-                let reading = self.reading(pending(batch, &held));
-                let decision = self.decide(batch, &held, None, &reading, sources).1;
+                let read = self.read(pending(batch, &held), &held);
+                let decision = self.decide(batch, &held, None, &read, sources).1;
+                drop(read);
                 Some(self.held(held, open.step, decision, id))
             }
             ApprovalState::Granted { .. } => {
