@@ -152,6 +152,7 @@ impl From<SessionError> for Failure {
             SessionError::NotLogged(_) => (StatusCode::SERVICE_UNAVAILABLE, "not_logged"),
             SessionError::OutOfStep(_) => (StatusCode::INTERNAL_SERVER_ERROR, "out_of_step"),
             SessionError::TooManyAttached { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_attached"),
+            SessionError::TooManyBundles { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_bundles"),
             SessionError::NameTooLong { .. } => (StatusCode::BAD_REQUEST, "bad_request"),
             SessionError::TooManyRuns { .. } | SessionError::TooManyOfPrincipal { .. } => {
                 (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs")

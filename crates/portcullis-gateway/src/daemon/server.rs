@@ -10,7 +10,7 @@ use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standi
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
-use portcullis_session::gate::{Gate, IDLE};
+use portcullis_session::gate::{Gate, IDLE, NotReloaded};
 use portcullis_sim::developer_bundle;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -209,10 +209,12 @@ async fn keep_house(gate: &Arc<Gate>) {
             _ = interrupt.recv() => return,
             _ = sweep.tick() => gate.close_idle(IDLE).await,
             _ = reload.tick() => {
-                for (run, error) in gate.reload(true).await {
+                for NotReloaded { run, error, .. } in gate.reload(true).await {
                     warn!(%run, %error, "a run could not take the new bundle and goes on under the old one");
                 }
-                let refusals = gate.bundles().refusals();
+                let bundles = gate.bundles();
+                let refusals: Vec<String> =
+                    bundles.refusal().into_iter().chain(bundles.refusals_of_others()).collect();
                 if refusals != complained {
                     for refusal in &refusals {
                         warn!("the bundle in force stays: {refusal}");

@@ -3,6 +3,7 @@
 
 mod bundle_dir;
 mod erased;
+mod named_bundles;
 mod principals;
 mod reach;
 mod redact;
