@@ -75,8 +75,10 @@ pub const REPLIES_AT_ONCE: usize = 8;
 pub const PACKS_AT_ONCE: usize = 2;
 /// Long bodies that are read at once, in bytes together.
 pub const BODIES_BYTES_MAX: usize = 96 << 20;
-/// Exports that are read at once.
+/// Exports that all agents together read at once; approvers have room for as many of their own.
 pub const EXPORTS_AT_ONCE: usize = 8;
+/// Exports that one agent reads at once.
+pub const EXPORTS_OF_AGENT: usize = 2;
 /// Longest folder of a place or a proposal, in bytes.
 pub const FOLDER_BYTES_MAX: usize = 4096;
 /// Seconds between two newlines on an attached connection.

@@ -272,8 +272,13 @@ pub(super) async fn export(
         );
         return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "run_too_long", message));
     }
-    let room = Arc::clone(&shared.exports).try_acquire_owned().map_err(|_| {
-        let message = format!("{} exports are being read, which is the limit", api::EXPORTS_AT_ONCE);
+    let room = shared.exports.take(&caller.0).ok_or_else(|| {
+        let message = format!(
+            "too many exports are being read: an agent reads {} at once, all agents {}, and approvers as many; read \
+             those to their end, or close their connections",
+            api::EXPORTS_OF_AGENT,
+            api::EXPORTS_AT_ONCE
+        );
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
     })?;
     let ledger = Arc::clone(shared.gate.ledger());

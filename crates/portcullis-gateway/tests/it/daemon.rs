@@ -338,7 +338,7 @@ fn events(lines: &[u8]) -> Vec<Event> {
     lines.map(|line| Event::from_line(line).unwrap()).collect()
 }
 
-fn token(home: &Home, kind: CredentialKind) -> String {
+pub(crate) fn token(home: &Home, kind: CredentialKind) -> String {
     std::fs::read_to_string(home.token(kind)).unwrap().trim().to_owned()
 }
 
