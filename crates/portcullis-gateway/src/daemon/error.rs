@@ -173,7 +173,9 @@ impl From<LedgerError> for Failure {
             LedgerError::Refused(Refusal::PayloadTooLong { .. }) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long")
             }
-            LedgerError::Gone { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_gone"),
+            LedgerError::Gone { .. } | LedgerError::Cut { .. } => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "store_gone")
+            }
             LedgerError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "disk_full"),
             LedgerError::QueueFull { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "not_durable"),
