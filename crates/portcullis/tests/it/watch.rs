@@ -13,6 +13,9 @@ fn serve(state: &State) -> Child {
     assert!(log.any(|line| line.unwrap().contains("serving")));
     // What it says further is read, or it would wait.
     std::thread::spawn(move || log.count());
+    // It answers before it is ended: by then it listens for signals too.
+    assert_eq!(state.run(&["approvals", "list"]).code, 0);
+    std::thread::sleep(std::time::Duration::from_millis(300));
     daemon
 }
 
