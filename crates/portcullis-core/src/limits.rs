@@ -28,6 +28,8 @@ pub const APPROVALS_MAX: usize = 1_024;
 pub const APPROVALS_PENDING_MAX: usize = 100;
 /// Refused calls that a run remembers; what a person refused is never asked again before so many others were.
 pub const REFUSALS_REMEMBERED_MAX: usize = 16_384;
+/// Longest note of an approver, in bytes.
+pub const NOTE_BYTES_MAX: usize = 16 << 10;
 /// Characters of an approver's note that the agent is told.
 pub const NOTE_TOLD_CHARS_MAX: usize = 500;
 /// Grants for effects that are tried on an action that would be held: the latest.

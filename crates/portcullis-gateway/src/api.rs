@@ -36,10 +36,12 @@
 //! strictly: an unknown field is an error. Responses are read leniently: a newer daemon may say more.
 
 mod contracts;
+mod standing;
 mod texts;
 mod tools;
 
 pub use contracts::{CheckReply, RepairReply};
+pub use standing::{Health, OTHERS_MAX, Reloaded};
 pub use texts::{
     ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role, TextAnswer, TextEdit,
 };
@@ -73,8 +75,10 @@ pub const REPLIES_AT_ONCE: usize = 8;
 pub const PACKS_AT_ONCE: usize = 2;
 /// Long bodies that are read at once, in bytes together.
 pub const BODIES_BYTES_MAX: usize = 96 << 20;
-/// Exports that are read at once.
+/// Exports that all agents together read at once; approvers have room for as many of their own.
 pub const EXPORTS_AT_ONCE: usize = 8;
+/// Exports that one agent reads at once.
+pub const EXPORTS_OF_AGENT: usize = 2;
 /// Longest folder of a place or a proposal, in bytes.
 pub const FOLDER_BYTES_MAX: usize = 4096;
 /// Seconds between two newlines on an attached connection.
@@ -506,52 +510,6 @@ pub struct RefuseApproval {
     /// A note for the record.
     #[serde(default)]
     pub note: Option<String>,
-}
-
-/// The bundle was read again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reloaded {
-    /// Digest of the bundle in force.
-    pub bundle: Digest,
-    /// Whether it is another than before.
-    pub changed: bool,
-}
-
-/// How the daemon is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Health {
-    /// `ok`.
-    pub status: String,
-    /// Version of the program.
-    pub version: String,
-    /// Its process.
-    pub pid: u32,
-    /// The state folder.
-    pub home: String,
-    /// Digest of its bundle.
-    pub bundle: Digest,
-    /// The folder of its bundle; none for the shipped one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bundle_folder: Option<String>,
-    /// Digest of all that judges: bundle, what is compiled in, and engine.
-    #[serde(default)]
-    pub configuration: Option<Digest>,
-    /// Runs that are live.
-    pub runs_live: u64,
-    /// `ok`, or what is wrong with the store.
-    pub store: String,
-    /// `ok`, or why the transparency log signs nothing new: what it waits for and since when, why it is frozen, or what
-    /// its last round failed on.
-    #[serde(default = "ok")]
-    pub log: String,
-    /// Why the last reload was refused; the bundle before it is in force.
-    #[serde(default)]
-    pub reload_error: Option<String>,
-}
-
-/// What is not said is well.
-fn ok() -> String {
-    "ok".to_owned()
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@
 //! coding agent's hook, none of which knows the operator's choice. So the choice is kept in the state folder, and stands
 //! until another is made or the file is deleted.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::home::Home;
+use crate::state_file;
 
 /// Longest path in the file, in bytes: `PATH_MAX` of Linux.
 const PATH_BYTES_MAX: u64 = 4_096;
@@ -18,7 +19,10 @@ const PATH_BYTES_MAX: u64 = 4_096;
 #[derive(Debug, thiserror::Error)]
 pub enum HomeBundleError {
     /// The file cannot be read or written.
-    #[error("cannot use `{}`, which says which bundle this state folder is served with: {source}", path.display())]
+    #[error(
+        "cannot use `{}`, which says which bundle this state folder is served with: {source}; name the bundle again with \
+         `portcullis serve --bundle DIR`, or remove it to serve the shipped one", path.display()
+    )]
     Io {
         /// The file.
         path: PathBuf,
@@ -27,10 +31,21 @@ pub enum HomeBundleError {
     },
     /// The file says something else.
     #[error(
-        "`{}` is to hold one line with the absolute path of a bundle; name the bundle again with `portcullis serve --bundle \
-         DIR`, or delete the file to serve the shipped one", .0.display()
+        "`{}` is to hold one line with the absolute path of a bundle, but {why}; name the bundle again with `portcullis \
+         serve --bundle DIR`, or delete the file to serve the shipped one", path.display()
     )]
-    Malformed(PathBuf),
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What it is instead.
+        why: String,
+    },
+}
+
+impl HomeBundleError {
+    fn malformed(path: PathBuf) -> Self {
+        Self::Malformed { path, why: "it holds something else".to_owned() }
+    }
 }
 
 /// The folder of the bundle that was chosen for a state folder; none where none was, so that the shipped one is served.
@@ -40,17 +55,18 @@ pub enum HomeBundleError {
 pub fn chosen(home: &Home) -> Result<Option<PathBuf>, HomeBundleError> {
     let path = home.bundle();
     let failed = |source| HomeBundleError::Io { path: path.clone(), source };
-    let file = match File::open(&path) {
-        Ok(file) => file,
+    let text = match state_file::read(&path, PATH_BYTES_MAX + 1) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(HomeBundleError::Malformed { path, why: error.to_string() });
+        }
         Err(error) => return Err(failed(error)),
     };
-    let mut text = String::new();
-    file.take(PATH_BYTES_MAX + 2).read_to_string(&mut text).map_err(failed)?;
     let folder = text.strip_suffix('\n').unwrap_or(&text);
     let whole = folder.len() as u64 <= PATH_BYTES_MAX && !folder.contains('\n');
     if !whole || !folder.starts_with('/') {
-        return Err(HomeBundleError::Malformed(path));
+        return Err(HomeBundleError::malformed(path));
     }
     Ok(Some(PathBuf::from(folder)))
 }
@@ -62,18 +78,18 @@ pub fn chosen(home: &Home) -> Result<Option<PathBuf>, HomeBundleError> {
 pub(crate) fn choose(home: &Home, folder: &Path) -> Result<(), HomeBundleError> {
     let path = home.bundle();
     let Some(text) = folder.to_str().filter(|text| !text.contains('\n')) else {
-        return Err(HomeBundleError::Malformed(path));
+        return Err(HomeBundleError::malformed(path));
     };
     let failed = |source| HomeBundleError::Io { path: path.clone(), source };
     // Put into place as a whole: whoever reads it meanwhile reads the old or the new one.
     let aside = path.with_extension("tmp");
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&aside)
-        .map_err(failed)?;
+    // What lies there may be anything, and is not opened.
+    match fs::remove_file(&aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let mut file =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&aside).map_err(failed)?;
     file.write_all(format!("{text}\n").as_bytes()).and_then(|()| file.sync_all()).map_err(failed)?;
     fs::rename(&aside, &path).map_err(failed)
 }
@@ -97,7 +113,19 @@ mod tests {
         assert_eq!(chosen(&home).unwrap(), Some(PathBuf::from("/srv/bundle")));
         for text in ["", "bundle\n", "/a\n/b\n", &format!("/{}\n", "x".repeat(5_000))] {
             fs::write(home.bundle(), text).unwrap();
-            assert!(matches!(chosen(&home), Err(HomeBundleError::Malformed(_))), "{text:?}");
+            assert!(matches!(chosen(&home), Err(HomeBundleError::Malformed { .. })), "{text:?}");
         }
+        // Neither is waited for, nor read to an end that never comes.
+        for make in ["mkfifo", "ln -sf /dev/zero"] {
+            fs::remove_file(home.bundle()).unwrap();
+            let mut words = make.split(' ').map(std::ffi::OsStr::new).collect::<Vec<_>>();
+            let path = home.bundle();
+            words.push(path.as_os_str());
+            assert!(std::process::Command::new(words[0]).args(&words[1..]).status().unwrap().success());
+            let refused = chosen(&home).unwrap_err().to_string();
+            assert!(refused.contains("bundle.path") && refused.contains("serve --bundle"), "{refused}");
+        }
+        choose(&home, Path::new("/srv/bundle")).unwrap();
+        assert_eq!(chosen(&home).unwrap(), Some(PathBuf::from("/srv/bundle")));
     }
 }

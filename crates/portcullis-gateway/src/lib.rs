@@ -18,4 +18,5 @@ mod kept;
 pub mod mcp;
 pub mod monitor;
 mod sentence;
+mod state_file;
 pub mod witness;

@@ -38,6 +38,15 @@ pub enum LedgerError {
         /// The database.
         path: PathBuf,
     },
+    /// The write-ahead log was cut while it was in use, and with it what was recorded last.
+    #[error(
+        "the write-ahead log of `{}` was cut off while it was in use, and what was recorded last is not there any more; nothing is recorded and nothing goes ahead: stop the daemon, restore a copy, start it again",
+        path.display()
+    )]
+    Cut {
+        /// The database.
+        path: PathBuf,
+    },
     /// The index of approvals and the run's own events say different things.
     #[error(
         "the index of approvals and run {run} disagree about approval {approval}, so nothing can be decided from it; keep the store and run `portcullis fsck`"

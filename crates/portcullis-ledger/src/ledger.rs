@@ -188,7 +188,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::Gone`]: nothing is stored any more.
     pub fn check_present(&self) -> Result<(), LedgerError> {
-        self.presence.check()
+        self.presence.check().map(drop)
     }
 
     /// What recovery found when the store was opened.

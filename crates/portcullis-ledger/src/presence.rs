@@ -29,17 +29,18 @@ impl Presence {
         Ok(Self { database: database.to_owned(), files })
     }
 
-    /// Two system calls.
+    /// Two system calls. Gives the length of the write-ahead log, in bytes.
     ///
     /// # Errors
     /// [`LedgerError::Gone`] where a file was removed or replaced.
-    pub(crate) fn check(&self) -> Result<(), LedgerError> {
-        let same = |(path, dev, ino): &(PathBuf, u64, u64)| {
-            fs::metadata(path).is_ok_and(|meta| (meta.dev(), meta.ino()) == (*dev, *ino))
-        };
-        match self.files.iter().all(same) {
-            true => Ok(()),
-            false => Err(LedgerError::Gone { path: self.database.clone() }),
+    pub(crate) fn check(&self) -> Result<u64, LedgerError> {
+        let mut length = 0;
+        for (path, dev, ino) in &self.files {
+            match fs::metadata(path) {
+                Ok(meta) if (meta.dev(), meta.ino()) == (*dev, *ino) => length = meta.len(),
+                _ => return Err(LedgerError::Gone { path: self.database.clone() }),
+            }
         }
+        Ok(length)
     }
 }

@@ -140,6 +140,8 @@ pub(crate) struct Writer {
     counters: Arc<Counters>,
     /// Looked at by every commit, once the files are known.
     presence: Option<Presence>,
+    /// Length of the write-ahead log after the last commit, in bytes.
+    log_bytes: u64,
 }
 
 /// The segments that this process writes, as of the last commit, and what the transaction under way changes.
@@ -148,6 +150,9 @@ struct Books {
     owned: HashMap<SegmentId, Owned>,
     /// None for a segment that ends.
     staged: HashMap<SegmentId, Option<Owned>>,
+    /// Key and link of the event that was stored last.
+    last: Option<(i64, [u8; 32])>,
+    last_staged: Option<(i64, [u8; 32])>,
 }
 
 impl Books {
@@ -156,6 +161,7 @@ impl Books {
     }
 
     fn settle(&mut self, committed: bool) {
+        self.last = self.last_staged.take().filter(|_| committed).or(self.last);
         for (segment, owned) in self.staged.drain() {
             match owned {
                 _ if !committed => {}
@@ -182,7 +188,7 @@ impl Writer {
         counters: Arc<Counters>,
     ) -> Writer {
         let (books, has_room, presence) = (Books::default(), false, None);
-        Writer { store, origin, id, connection, books, has_room, counters, presence }
+        Writer { store, origin, id, connection, books, has_room, counters, presence, log_bytes: 0 }
     }
 
     /// Has every commit look whether the files of the store are still these.
@@ -267,7 +273,11 @@ impl Writer {
     fn transact(&mut self, requests: &[Request]) -> Result<Vec<Result<Done, LedgerError>>, LedgerError> {
         let pen = Pen { store: &self.store, origin: &self.origin, id: &self.id };
         let result = (|| {
-            self.presence.as_ref().map_or(Ok(()), Presence::check)?;
+            let log_bytes = self.presence.as_ref().map_or(Ok(0), Presence::check)?;
+            if log_bytes < self.log_bytes {
+                check_last(pen.store, self.books.last)?;
+                self.log_bytes = log_bytes;
+            }
             let transaction = self
                 .connection
                 .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -287,12 +297,28 @@ impl Writer {
             }
             transaction.commit().map_err(|error| pen.store.error(&error))?;
             // Only now: what was removed in the meantime is not evidence.
-            self.presence.as_ref().map_or(Ok(()), Presence::check)?;
+            self.log_bytes = self.presence.as_ref().map_or(Ok(0), Presence::check)?;
             Ok(results)
         })();
         self.books.settle(result.is_ok());
         self.counters.transactions.fetch_add(1, Ordering::Relaxed);
         result
+    }
+}
+
+/// Looks for the event that was stored last where the write-ahead log has become shorter. Whoever erases copies all of it
+/// into the database first; where somebody cut it, the event is gone, though this connection still has its page in memory.
+/// So another connection looks, which reads the files.
+fn check_last(store: &Store, last: Option<(i64, [u8; 32])>) -> Result<(), LedgerError> {
+    let Some((key, link)) = last else { return Ok(()) };
+    let found = store.open_reader().and_then(|connection| {
+        connection
+            .query_row("SELECT link FROM events WHERE key = ?1", [key], |row| row.get::<_, [u8; 32]>(0))
+            .map_err(|error| store.error(&error))
+    });
+    match found {
+        Ok(found) if found == link => Ok(()),
+        _ => Err(LedgerError::Cut { path: store.database.clone() }),
     }
 }
 
@@ -350,6 +376,7 @@ fn write_append(
         rusqlite::Result::Ok(())
     })()
     .map_err(sqlite)?;
+    books.last_staged = append.events.last().map(|event| (event_key(owned.run, event.seq()), event.link.0));
     let closes = append.events.last().and_then(|event| event.closes);
     if let Some(state) = closes {
         end_segment(transaction, owned.segment, state).map_err(sqlite)?;

@@ -2,9 +2,13 @@
 //!
 //! A reload is atomic: the new files become a bundle as a whole, or the old one stays in force and the mistake
 //! is reported. Bundles that ship in the program are loaded at first use, as those in folders are.
+//!
+//! Folders besides the default one are named by whoever opens runs. Such a bundle is kept while a live run uses it; of
+//! the others, those that were used last are kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use portcullis_core::bundle::Bundle;
@@ -14,6 +18,8 @@ use crate::bundle_dir::{self, BundleError};
 
 /// Bundles that may be in use at once.
 const BUNDLES_MAX: usize = 256;
+/// Bundles that are kept though no live run uses them: all folders that are kept are read every second.
+const IDLE_MAX: usize = 16;
 
 /// Where a bundle comes from: a folder, the name of one that ships in the binary, or the one that ships as the
 /// default.
@@ -26,6 +32,8 @@ pub struct Bundles {
     /// The files of those that ship.
     shipped: BTreeMap<Source, BTreeMap<String, Vec<u8>>>,
     loaded: Mutex<BTreeMap<Source, Loaded>>,
+    /// Counts the uses of bundles, which puts them in order.
+    uses: AtomicU64,
 }
 
 #[derive(Debug, Clone)]
@@ -37,12 +45,8 @@ struct Loaded {
     seen: Option<Digest>,
     /// Part of the program, so that it never changes.
     ships: bool,
-}
-
-impl Loaded {
-    fn of(bundle: Arc<Bundle>, ships: bool) -> Self {
-        Self { bundle, refused: None, seen: None, ships }
-    }
+    /// The number of its last use.
+    used: u64,
 }
 
 /// A bundle that changed on disk.
@@ -58,7 +62,7 @@ impl Bundles {
     /// Starts with the default bundle: the folder, or what `shipped` holds.
     pub fn new(default: Source, shipped: &BTreeMap<String, Vec<u8>>) -> Result<Self, BundleError> {
         let shipped = [(None, shipped.clone())].into();
-        let bundles = Self { default, shipped, loaded: Mutex::new(BTreeMap::new()) };
+        let bundles = Self { default, shipped, loaded: Mutex::default(), uses: AtomicU64::new(0) };
         bundles.get(None)?;
         Ok(bundles)
     }
@@ -75,10 +79,33 @@ impl Bundles {
         self.shipped.contains_key(&Some(PathBuf::from(name)))
     }
 
+    /// The folder, or the default one where none is named.
+    pub fn source(&self, folder: Option<&Path>) -> Source {
+        folder.map(Path::to_owned).or_else(|| self.default.clone())
+    }
+
+    /// Whether it is the default bundle: the one that the operator chose.
+    pub fn is_default(&self, source: &Source) -> bool {
+        *source == self.default
+    }
+
     /// The bundle in `folder`, or the default one. Loads it at first use.
     pub fn get(&self, folder: Option<&Path>) -> Result<(Source, Arc<Bundle>), BundleError> {
-        let source = folder.map(Path::to_owned).or_else(|| self.default.clone());
-        if let Some(known) = self.lock().get(&source) {
+        // What nobody can name as unused stays.
+        self.get_for_run(folder, || self.lock().keys().cloned().collect())
+    }
+
+    /// The same for a run that is about to be opened. A bundle that is loaded takes the place of the idle one whose
+    /// last use is longest ago, where there are too many; `in_use` gives those that live runs use.
+    pub fn get_for_run(
+        &self,
+        folder: Option<&Path>,
+        in_use: impl FnOnce() -> BTreeSet<Source>,
+    ) -> Result<(Source, Arc<Bundle>), BundleError> {
+        let source = self.source(folder);
+        let used = self.uses.fetch_add(1, Ordering::Relaxed);
+        if let Some(known) = self.lock().get_mut(&source) {
+            known.used = used;
             return Ok((source, Arc::clone(&known.bundle)));
         }
         let shipped = self.shipped.get(&source);
@@ -87,14 +114,37 @@ impl Bundles {
             Some(files) => bundle_dir::load_files(&folder, files.clone())?,
             None => bundle_dir::load(&folder)?,
         };
-        let bundle = Arc::new(bundle);
+        let (bundle, ships) = (Arc::new(bundle), shipped.is_some());
+        let in_use = in_use();
         let mut loaded = self.lock();
-        if loaded.len() >= BUNDLES_MAX {
-            let why = format!("{BUNDLES_MAX} bundles are in use, which is the limit");
+        self.evict(&mut loaded, &in_use);
+        // The operator's and those of the program always have room.
+        if loaded.len() >= BUNDLES_MAX && !ships && !self.is_default(&source) {
+            let why = format!(
+                "{BUNDLES_MAX} bundles are in use by live runs, which is the limit; close some of the runs"
+            );
             return Err(BundleError::Io { path: folder, source: std::io::Error::other(why) });
         }
-        loaded.insert(source.clone(), Loaded::of(Arc::clone(&bundle), shipped.is_some()));
+        loaded.insert(
+            source.clone(),
+            Loaded { bundle: Arc::clone(&bundle), refused: None, seen: None, ships, used },
+        );
         Ok((source, bundle))
+    }
+
+    /// Makes room for one more among those that no live run uses.
+    fn evict(&self, loaded: &mut BTreeMap<Source, Loaded>, in_use: &BTreeSet<Source>) {
+        let mut idle: Vec<(u64, Source)> = loaded
+            .iter()
+            .filter(|(source, known)| !known.ships && !self.is_default(source) && !in_use.contains(*source))
+            .map(|(source, known)| (known.used, source.clone()))
+            .collect();
+        idle.sort_unstable();
+        let surplus = (idle.len() + 1).saturating_sub(IDLE_MAX);
+        let missing = (loaded.len() + 1).saturating_sub(BUNDLES_MAX);
+        for (_, source) in idle.into_iter().take(surplus.max(missing)) {
+            loaded.remove(&source);
+        }
     }
 
     /// Reads all folders again. Gives the bundles that changed; what no longer loads is remembered as refused.
@@ -138,7 +188,9 @@ impl Bundles {
 
     /// Puts a changed bundle in force for new runs.
     pub fn accept(&self, changed: Changed) {
-        self.lock().insert(changed.source, Loaded::of(changed.bundle, false));
+        if let Some(entry) = self.lock().get_mut(&changed.source) {
+            *entry = Loaded { bundle: changed.bundle, refused: None, seen: None, ..entry.clone() };
+        }
     }
 
     /// Remembers why a change is not in force.
@@ -164,9 +216,16 @@ impl Bundles {
         read.find(|files| Bundle::digest_of(files) == digest)
     }
 
-    /// Why changes are not in force, if any are not.
-    pub fn refusals(&self) -> Vec<String> {
-        self.lock().values().filter_map(|loaded| loaded.refused.clone()).collect()
+    /// Why the latest change of the default bundle is not in force.
+    pub fn refusal(&self) -> Option<String> {
+        self.lock().get(&self.default).and_then(|loaded| loaded.refused.clone())
+    }
+
+    /// Why changes of bundles that runs named are not in force.
+    pub fn refusals_of_others(&self) -> Vec<String> {
+        let loaded = self.lock();
+        let others = loaded.iter().filter(|(source, _)| !self.is_default(source));
+        others.filter_map(|(_, loaded)| loaded.refused.clone()).collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Source, Loaded>> {

@@ -122,8 +122,16 @@ impl Credentials {
 /// The token in `path`. Refuses a file that others can read.
 pub fn read_token(path: &Path) -> Result<String, CredentialError> {
     let failed = |source| CredentialError::Io { path: path.to_owned(), source };
-    let file = fs::File::open(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
+    // A pipe in its place would be waited for.
+    let opened = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let file = opened.map_err(failed)?;
+    let meta = file.metadata().map_err(failed)?;
+    if !meta.is_file() {
+        return Err(failed(io::Error::other(
+            "it is not a regular file; remove it, and start the daemon again",
+        )));
+    }
+    let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(CredentialError::Exposed { path: path.to_owned(), mode });
     }

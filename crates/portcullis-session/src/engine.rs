@@ -10,6 +10,7 @@ mod record;
 mod server;
 mod size;
 mod texts;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use self::approvals::{Answer, AnswerError};
 pub use self::key::UNNAMED_CALL;
 use self::server::server_name;
 pub use self::texts::{Reach, TextJudgement, VERIFICATION};
+use self::words::Words;
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
@@ -141,6 +143,8 @@ pub struct Engine {
     key: Option<Digest>,
     /// Calls that may wait for a person at once; none in rehearsals, where nobody is asked.
     waiting_max: Option<usize>,
+    /// What was said with calls that wait.
+    words: Words,
 }
 
 impl Engine {
@@ -148,7 +152,8 @@ impl Engine {
     /// [`Self::recall`].
     pub fn new(run: RunId, bundle: Arc<Bundle>, pipeline: Arc<Pipeline>) -> Self {
         let memory = pipeline.begin_memory();
-        Self { run, bundle, pipeline, state: RunState::new(), memory, key: None, waiting_max: None }
+        let (state, words) = (RunState::new(), Words::default());
+        Self { run, bundle, pipeline, state, memory, key: None, waiting_max: None, words }
     }
 
     /// Lets at most so many calls wait for a person at once.
@@ -161,6 +166,7 @@ impl Engine {
     /// Takes a stored event of the run into account, with those of its texts that are still there.
     pub fn recall(&mut self, event: &Event, texts: &Texts) {
         self.state.apply(event);
+        self.words.learn(event, texts, &self.state);
         self.learn_key(event, texts);
         if let Some(memory) = &mut self.memory {
             memory.record(&self.bundle, event, texts, None);
@@ -192,6 +198,7 @@ impl Engine {
         for event in events {
             self.state.apply(event);
             let Said { texts, reading } = said.remove(&event.seq).unwrap_or_default();
+            self.words.learn(event, &texts, &self.state);
             self.learn_key(event, &texts);
             if let Some(memory) = &mut self.memory {
                 memory.record(&self.bundle, event, &texts, reading);
@@ -309,6 +316,7 @@ impl Engine {
         let cause = batch.push_with(actor, None, EventBody::Proposed(proposed), payloads);
         let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
         let grant = self.state.grant_for(&action, bound_to, batch.at(), ttl);
+        let grant = grant.filter(|grant| self.covers_words(grant, &action));
         self.judge(batch, action, Standing { step, cause, bound_to, call: None, ask }, grant, sources)
     }
 

@@ -98,6 +98,16 @@ pub enum SessionError {
         /// The limit.
         limit: usize,
     },
+    /// A limit on the bundles of one principal.
+    #[error(
+        "live runs of `{principal}` use {limit} bundles that were named for them, which is the limit; close some, or wait until idle ones are closed"
+    )]
+    TooManyBundles {
+        /// The principal.
+        principal: String,
+        /// The limit.
+        limit: usize,
+    },
     /// A limit on the surfaces of one principal.
     #[error("{limit} surfaces are attached to runs of `{principal}`, which is the limit; end some")]
     TooManyAttached {

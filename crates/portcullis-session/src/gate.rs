@@ -36,6 +36,7 @@ use crate::permit::Permit;
 use crate::principals::Principals;
 use crate::run::Run;
 
+pub use self::all_runs::NotReloaded;
 pub use self::attachment::Attachment;
 pub use self::requests::SESSION_BYTES_MAX;
 use self::requests::{check_bound, check_names};
@@ -44,6 +45,8 @@ use self::requests::{check_bound, check_names};
 pub const RUNS_LIVE_MAX: usize = 10_000;
 /// Runs of one principal that may be live at once: who opens them without end leaves room for others.
 pub const RUNS_OF_PRINCIPAL_MAX: usize = 1_000;
+/// Bundles besides the default one that the live runs of one principal may use at once.
+pub const BUNDLES_OF_PRINCIPAL_MAX: usize = 64;
 /// Surfaces that may be attached to the runs of one principal at once: each keeps a connection.
 pub const ATTACHED_OF_PRINCIPAL_MAX: usize = 160;
 /// A run that nothing is attached to and nobody used for this long is closed as abandoned.
@@ -206,7 +209,8 @@ impl Gate {
         check_bound(&request)?;
         // Held from the look at the bundle on, so that no reload falls between that and the run's registration.
         let _opening = self.opening.lock().await;
-        let (source, bundle) = self.bundles.get(request.bundle.as_deref())?;
+        self.check_share_of_bundles(&request)?;
+        let (source, bundle) = self.bundles.get_for_run(request.bundle.as_deref(), || self.sources())?;
         let request = self.with_latest(request, &bundle)?;
         let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
         let live = |id: &RunId| self.lock().by_id.get(id).map(|entry| Arc::clone(&entry.run));

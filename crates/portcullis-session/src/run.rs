@@ -15,7 +15,7 @@ use portcullis_core::event::{
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::Label;
-use portcullis_core::limits::GRANTED_RESOURCES_MAX;
+use portcullis_core::limits::{GRANTED_RESOURCES_MAX, NOTE_BYTES_MAX};
 use portcullis_core::principal::Principal;
 use portcullis_core::state::{Phase, RunState};
 use portcullis_core::usage::Used;
@@ -161,6 +161,7 @@ impl Run {
 
     /// A person answers an approval request.
     pub async fn answer(&self, approval: ApprovalId, answer: Answer) -> Result<u64, SessionError> {
+        check_note(answer.note.as_deref())?;
         self.write(|engine, env| Ok(engine.answer(env, approval, answer)?)).await
     }
 
@@ -265,6 +266,7 @@ impl Run {
         approver: &str,
         note: Option<String>,
     ) -> Result<u64, SessionError> {
+        check_note(note.as_deref())?;
         self.write(|engine, env| Ok(engine.control(env, control, approver, note))).await
     }
 
@@ -524,4 +526,14 @@ pub fn held_for(findings: &[Finding]) -> Option<Vec<GrantedEffects>> {
     let effects: Vec<GrantedEffects> = held.map(GrantedEffects::of).collect::<Option<_>>()?;
     let resources: usize = effects.iter().map(|granted| granted.resources.len()).sum();
     (resources <= GRANTED_RESOURCES_MAX && !effects.is_empty()).then_some(effects)
+}
+
+/// Refuses a note that no event should hold.
+fn check_note(note: Option<&str>) -> Result<(), SessionError> {
+    match note {
+        Some(note) if note.len() > NOTE_BYTES_MAX => {
+            Err(SessionError::NameTooLong { what: "note", limit: NOTE_BYTES_MAX })
+        }
+        _ => Ok(()),
+    }
 }

@@ -31,7 +31,15 @@ impl Daemon {
     where
         F: Future<Output = Result<T, ClientError>>,
     {
-        self.runtime.block_on(request(&self.client)).map_err(|error| told(&error))
+        self.try_ask(request).map_err(|error| told(&error))
+    }
+
+    /// One request, for whoever tells failures apart.
+    pub(crate) fn try_ask<'a, T, F>(&'a self, request: impl FnOnce(&'a Client) -> F) -> Result<T, ClientError>
+    where
+        F: Future<Output = Result<T, ClientError>>,
+    {
+        self.runtime.block_on(request(&self.client))
     }
 }
 

@@ -152,6 +152,7 @@ impl From<SessionError> for Failure {
             SessionError::NotLogged(_) => (StatusCode::SERVICE_UNAVAILABLE, "not_logged"),
             SessionError::OutOfStep(_) => (StatusCode::INTERNAL_SERVER_ERROR, "out_of_step"),
             SessionError::TooManyAttached { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_attached"),
+            SessionError::TooManyBundles { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_bundles"),
             SessionError::NameTooLong { .. } => (StatusCode::BAD_REQUEST, "bad_request"),
             SessionError::TooManyRuns { .. } | SessionError::TooManyOfPrincipal { .. } => {
                 (StatusCode::SERVICE_UNAVAILABLE, "too_many_runs")
@@ -172,7 +173,9 @@ impl From<LedgerError> for Failure {
             LedgerError::Refused(Refusal::PayloadTooLong { .. }) => {
                 (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long")
             }
-            LedgerError::Gone { .. } => (StatusCode::INTERNAL_SERVER_ERROR, "store_gone"),
+            LedgerError::Gone { .. } | LedgerError::Cut { .. } => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "store_gone")
+            }
             LedgerError::DiskFull { .. } => (StatusCode::INSUFFICIENT_STORAGE, "disk_full"),
             LedgerError::QueueFull { .. } => (StatusCode::SERVICE_UNAVAILABLE, "busy"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "not_durable"),

@@ -32,6 +32,8 @@ impl Hold {
             .truncate(false)
             .write(true)
             .mode(PRIVATE)
+            // A pipe in its place would be waited for.
+            .custom_flags(libc::O_NONBLOCK)
             .open(home.lock())
             .map_err(|error| failed(&home.lock(), error))?;
         // Whoever may open it may hold it, and keep the daemon from starting.
@@ -49,17 +51,22 @@ impl Hold {
     pub(super) fn listen(&self) -> Result<UnixListener, DaemonError> {
         let path = self.home.socket();
         let failed = |source| DaemonError::Io { path: path.clone(), source };
-        match fs::remove_file(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
-        }
+        remove(&path).map_err(failed)?;
         let listener = UnixListener::bind(&path).map_err(failed)?;
         fs::set_permissions(&path, fs::Permissions::from_mode(PRIVATE)).map_err(failed)?;
         let pid = self.home.pid();
-        fs::write(&pid, format!("{}\n", std::process::id()))
-            .map_err(|source| DaemonError::Io { path: pid, source })?;
+        let failed = |source| DaemonError::Io { path: pid.clone(), source };
+        remove(&pid).map_err(failed)?;
+        fs::write(&pid, format!("{}\n", std::process::id())).map_err(failed)?;
         Ok(listener)
+    }
+}
+
+/// Removes what a dead daemon left, or what was put in its place.
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 

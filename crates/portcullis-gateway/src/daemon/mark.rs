@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 
 use portcullis_ledger::log::{LogError, put};
 
+use crate::state_file;
+
+/// Longest mark, in bytes: a name and a newline, with room to spare.
+const ORIGIN_BYTES_MAX: u64 = 1 << 10;
+
 /// Why the mark and the store do not agree.
 #[derive(Debug, thiserror::Error)]
 pub enum MarkError {
@@ -19,6 +24,19 @@ pub enum MarkError {
         origin: String,
         /// Its folder.
         folder: PathBuf,
+        /// The mark.
+        mark: PathBuf,
+    },
+    /// There was a store, and its database is cut off.
+    #[error(
+        "the store `{origin}` is cut off: `{}` is empty; restore a copy of it, or, to begin a new record, remove `{}` and \
+         `{}`", database.display(), database.display(), mark.display()
+    )]
+    Cut {
+        /// Its name.
+        origin: String,
+        /// Its database.
+        database: PathBuf,
         /// The mark.
         mark: PathBuf,
     },
@@ -37,7 +55,10 @@ pub enum MarkError {
         mark: PathBuf,
     },
     /// The mark cannot be read.
-    #[error("cannot read `{}`: {source}", path.display())]
+    #[error(
+        "cannot read `{}`, which says which store is kept here: {source}; put it back from a backup, or, to go on with \
+         the store that is there, remove it", path.display()
+    )]
     Unreadable {
         /// The mark.
         path: PathBuf,
@@ -51,23 +72,25 @@ pub enum MarkError {
 
 /// The name in the mark; none where there is no mark yet.
 fn marked(mark: &Path) -> Result<Option<String>, MarkError> {
-    match fs::read_to_string(mark) {
+    match state_file::read(mark, ORIGIN_BYTES_MAX) {
         Ok(origin) => Ok(Some(origin.trim_end().to_owned())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(MarkError::Unreadable { path: mark.to_owned(), source }),
     }
 }
 
-/// Refuses a store that is gone. To be asked before a store is opened, which would make a new one.
+/// Refuses a store that is gone or empty. To be asked before a store is opened, which would make a new one.
 ///
 /// # Errors
-/// The mark names a store, and there is none.
+/// The mark names a store, and there is none, or nothing is left in its database.
 pub fn check_there(mark: &Path, folder: &Path) -> Result<(), MarkError> {
-    match marked(mark)? {
-        Some(origin) if !folder.join("ledger.db").exists() => {
-            Err(MarkError::Gone { origin, folder: folder.to_owned(), mark: mark.to_owned() })
-        }
-        _ => Ok(()),
+    let Some(origin) = marked(mark)? else { return Ok(()) };
+    let (database, mark) = (folder.join("ledger.db"), mark.to_owned());
+    match fs::metadata(&database) {
+        // A store has a page from the moment that it is made, before it is marked.
+        Ok(meta) if meta.len() == 0 => Err(MarkError::Cut { origin, database, mark }),
+        Ok(_) => Ok(()),
+        Err(_) => Err(MarkError::Gone { origin, folder: folder.to_owned(), mark }),
     }
 }
 

@@ -16,6 +16,7 @@ pub mod mark;
 mod queries;
 mod routes;
 mod server;
+mod shares;
 mod streamed;
 mod tools;
 
@@ -73,7 +74,7 @@ struct Shared {
     /// Room for long bodies that are being read, in KiB.
     bodies: Arc<tokio::sync::Semaphore>,
     /// Room for exports that are being read.
-    exports: Arc<tokio::sync::Semaphore>,
+    exports: Arc<shares::Shares>,
     /// What is evidence for which controls, in packs.
     controls: Arc<Controls>,
     /// Why the log does not go on; none where it does, or where it waits.

@@ -76,7 +76,7 @@ pub(super) fn prefix(text: &str) -> Result<String, Failure> {
 
 pub(super) async fn health(
     State(shared): State<Shared>,
-    _caller: Caller,
+    caller: Caller,
 ) -> Result<Json<api::Health>, Failure> {
     let store = match read(&shared, |reader| reader.origin()).await {
         Ok(_) => match shared.gate.ledger().check_present() {
@@ -104,7 +104,14 @@ pub(super) async fn health(
         runs_live: shared.gate.live() as u64,
         store,
         log,
-        reload_error: shared.gate.bundles().refusals().into_iter().next(),
+        reload_error: shared.gate.bundles().refusal(),
+        reload_errors_of_others: match caller.0.kind {
+            CredentialKind::Approver => {
+                let others = shared.gate.bundles().refusals_of_others();
+                others.into_iter().take(api::OTHERS_MAX).collect()
+            }
+            CredentialKind::Agent => Vec::new(),
+        },
     }))
 }
 
@@ -265,8 +272,13 @@ pub(super) async fn export(
         );
         return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "run_too_long", message));
     }
-    let room = Arc::clone(&shared.exports).try_acquire_owned().map_err(|_| {
-        let message = format!("{} exports are being read, which is the limit", api::EXPORTS_AT_ONCE);
+    let room = shared.exports.take(&caller.0).ok_or_else(|| {
+        let message = format!(
+            "too many exports are being read: an agent reads {} at once, all agents {}, and approvers as many; read \
+             those to their end, or close their connections",
+            api::EXPORTS_OF_AGENT,
+            api::EXPORTS_AT_ONCE
+        );
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
     })?;
     let ledger = Arc::clone(shared.gate.ledger());

@@ -23,7 +23,7 @@ use portcullis_core::verdict::Verdict;
 use portcullis_proof::export::PAYLOAD_BYTES_MAX;
 use portcullis_session::engine::{Judgement, Proposal, TextJudgement};
 use portcullis_session::error::SessionError;
-use portcullis_session::gate::{Attachment, OpenRun as GateOpenRun};
+use portcullis_session::gate::{Attachment, NotReloaded, OpenRun as GateOpenRun};
 use portcullis_session::permit::Permit;
 use portcullis_session::run::Run;
 use serde::de::DeserializeOwned;
@@ -482,13 +482,20 @@ async fn reload(State(shared): State<Shared>, Approver(_): Approver) -> Result<J
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
     };
     let before = digest(&shared).map_err(internal)?;
-    if let Some((run, error)) = shared.gate.reload(false).await.into_iter().next() {
-        let message = format!("run {run} could not take the new bundle: {error}");
+    // What others named for their runs is theirs to mend: it does not decide what becomes of the operator's request.
+    let (own, others): (Vec<_>, Vec<_>) =
+        shared.gate.reload(false).await.into_iter().partition(|failed| failed.of_default);
+    let told = |NotReloaded { run, error, .. }: NotReloaded| {
+        format!("run {run} could not take the new bundle: {error}")
+    };
+    if let Some(message) = own.into_iter().next().map(told) {
         return Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "not_durable", message));
     }
-    if let Some(refusal) = shared.gate.bundles().refusals().into_iter().next() {
+    if let Some(refusal) = shared.gate.bundles().refusal() {
         return Err(Failure::new(StatusCode::UNPROCESSABLE_ENTITY, api::code::BUNDLE_INVALID, refusal));
     }
     let after = digest(&shared).map_err(internal)?;
-    Ok(Json(api::Reloaded { bundle: after, changed: before != after }))
+    let refusals = shared.gate.bundles().refusals_of_others();
+    let others = refusals.into_iter().chain(others.into_iter().map(told)).take(api::OTHERS_MAX).collect();
+    Ok(Json(api::Reloaded { bundle: after, changed: before != after, others }))
 }

@@ -10,7 +10,7 @@ use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standi
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
-use portcullis_session::gate::{Gate, IDLE};
+use portcullis_session::gate::{Gate, IDLE, NotReloaded};
 use portcullis_sim::developer_bundle;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,17 +22,21 @@ use super::connections;
 use super::error::DaemonError;
 use super::listen::Hold;
 use super::listings::Listings;
+use super::shares::Shares;
 use super::{DaemonOptions, Shared, mark, routes};
 use crate::api;
 use crate::cosign;
 use crate::home::Home;
 use crate::home_bundle;
+use crate::state_file;
 
 /// How often the bundles' folders are looked at.
 const RELOAD_EVERY: Duration = Duration::from_secs(1);
 /// How often, and after which pause, a daemon that is just starting is looked at: for five seconds together.
 const SETTLES_AFTER: u32 = 100;
 const SETTLE: Duration = Duration::from_millis(50);
+/// Longest file with the id of a process, in bytes.
+const PID_BYTES_MAX: u64 = 64;
 /// How often runs that nobody uses are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
@@ -79,7 +83,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         listings: Arc::new(Listings::at(options.home.listings())),
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
         bodies: Arc::new(Semaphore::new(api::BODIES_BYTES_MAX >> 10)),
-        exports: Arc::new(Semaphore::new(api::EXPORTS_AT_ONCE)),
+        exports: Shares::new(api::EXPORTS_OF_AGENT, api::EXPORTS_AT_ONCE),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
         log_failure,
     };
@@ -155,7 +159,7 @@ async fn other_bundle(home: &Home, given: Option<&Path>) -> Option<DaemonError> 
         }
         tokio::time::sleep(SETTLE).await;
     }
-    let process = std::fs::read_to_string(home.pid()).unwrap_or_default();
+    let process = state_file::read(&home.pid(), PID_BYTES_MAX).unwrap_or_default();
     let process = process.trim().to_owned();
     let process = if process.bytes().all(|b| b.is_ascii_digit()) && !process.is_empty() {
         process
@@ -209,10 +213,12 @@ async fn keep_house(gate: &Arc<Gate>) {
             _ = interrupt.recv() => return,
             _ = sweep.tick() => gate.close_idle(IDLE).await,
             _ = reload.tick() => {
-                for (run, error) in gate.reload(true).await {
+                for NotReloaded { run, error, .. } in gate.reload(true).await {
                     warn!(%run, %error, "a run could not take the new bundle and goes on under the old one");
                 }
-                let refusals = gate.bundles().refusals();
+                let bundles = gate.bundles();
+                let refusals: Vec<String> =
+                    bundles.refusal().into_iter().chain(bundles.refusals_of_others()).collect();
                 if refusals != complained {
                     for refusal in &refusals {
                         warn!("the bundle in force stays: {refusal}");

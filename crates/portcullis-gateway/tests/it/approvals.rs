@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use portcullis_core::denial::DenialClass;
-use portcullis_core::event::Enforced;
+use portcullis_core::event::{Control, Enforced};
 use portcullis_gateway::api::{
-    ApprovalFilter, ApprovalPhase, GrantApproval, ProposeAction, RefuseApproval, ReportInput, Role, Scope,
+    ApprovalFilter, ApprovalPhase, ControlRun, GrantApproval, ProposeAction, RefuseApproval, ReportInput,
+    Role, Scope,
 };
 use portcullis_gateway::client::Client;
 use portcullis_session::engine::Reach;
@@ -194,4 +195,27 @@ async fn a_caller_that_goes_away_while_waiting_executes_nothing() {
     let info = approver.run(&run.to_string()).await.unwrap();
     assert_eq!(info.side_effects, 0, "nothing executes without a live caller");
     assert!(agent.propose(run, &mail(1, 0)).await.unwrap().is_permitted(), "the retry claims the grant");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_that_no_event_should_hold_is_refused_with_its_limit() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let id = agent.propose(run, &mail(1, 0)).await.unwrap().approval.unwrap().to_string();
+    let note = Some("x".repeat(2 << 20));
+    let shown = approver.approval(&id).await.unwrap();
+    let granted = GrantApproval { note: note.clone(), ..GrantApproval::of(&shown) };
+    let control = ControlRun { control: Control::Halt, note: note.clone() };
+    for refused in [
+        approver.grant(&id, &granted).await.map(drop),
+        approver.refuse(&id, &RefuseApproval { note }).await.map(drop),
+        approver.control(&run.to_string(), &control).await.map(drop),
+    ] {
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), Some("bad_request"), "{refused}");
+        assert!(refused.to_string().contains("`note` may have 16384 bytes"), "{refused}");
+    }
+    let note = Some("x".repeat(16 << 10));
+    approver.refuse(&id, &RefuseApproval { note }).await.unwrap();
 }

@@ -341,7 +341,7 @@ fn events(lines: &[u8]) -> Vec<Event> {
     lines.map(|line| Event::from_line(line).unwrap()).collect()
 }
 
-fn token(home: &Home, kind: CredentialKind) -> String {
+pub(crate) fn token(home: &Home, kind: CredentialKind) -> String {
     std::fs::read_to_string(home.token(kind)).unwrap().trim().to_owned()
 }
 
@@ -428,6 +428,27 @@ async fn what_a_surface_cannot_keep_back_is_recorded_as_let_pass() {
             DenialClass::Halted
         );
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_that_an_agent_named_does_not_speak_for_the_operators() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    // Its name comes before that of the operator's.
+    let named = daemon.bundle().with_file_name("a");
+    for (path, bytes) in default_bundle::files() {
+        std::fs::create_dir_all(named.join(&path).parent().unwrap()).unwrap();
+        std::fs::write(named.join(path), bytes).unwrap();
+    }
+    let request =
+        OpenRun { surface: "http".into(), bundle: Some(named.display().to_string()), ..OpenRun::default() };
+    agent.open_run(&request).await.unwrap();
+    std::fs::write(named.join("portcullis.toml"), "broken").unwrap();
+    let reloaded = approver.reload().await.unwrap();
+    assert!(reloaded.others[0].contains(named.to_str().unwrap()), "{:?}", reloaded.others);
+    let health = approver.health().await.unwrap();
+    assert_eq!((health.reload_error, health.reload_errors_of_others.len()), (None, 1));
+    assert!(agent.health().await.unwrap().reload_errors_of_others.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]

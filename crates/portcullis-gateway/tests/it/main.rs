@@ -10,5 +10,6 @@ mod log;
 mod lying;
 mod monitor;
 mod replies;
+mod resources;
 mod resumed;
 mod witness;

@@ -18,6 +18,7 @@ struct Said {
     principal: Option<String>,
     session: Option<String>,
     approvals: BTreeMap<ApprovalId, Approval>,
+    proposed: BTreeMap<ActionId, u64>,
     /// How each segment that has ended did, by its number in the store.
     ended: BTreeMap<i64, ClosedState>,
     segments: BTreeSet<i64>,
@@ -29,6 +30,13 @@ struct Approval {
     digest: Digest,
     state: ApprovalState,
     once: bool,
+    tool: String,
+    /// How far the answer reaches, without the resources of one for effects: those may be erased.
+    scope: Option<GrantScope>,
+    decided_by: Option<String>,
+    note: Option<String>,
+    /// Number of the proposal.
+    proposed: Option<u64>,
 }
 
 impl Reader {
@@ -84,13 +92,26 @@ impl Said {
                 self.session.clone_from(&opened.session);
             }
             EventBody::RunClosed { state, .. } => drop(self.ended.insert(segment, *state)),
-            EventBody::ApprovalRequested { approval, action, digest, .. } => {
-                let asked =
-                    Approval { action: *action, digest: *digest, state: ApprovalState::Pending, once: false };
+            EventBody::Proposed(proposed) => drop(self.proposed.insert(proposed.action, event.seq)),
+            EventBody::ApprovalRequested { approval, action, digest, tool } => {
+                let asked = Approval {
+                    action: *action,
+                    digest: *digest,
+                    state: ApprovalState::Pending,
+                    once: false,
+                    tool: tool.clone(),
+                    scope: None,
+                    decided_by: None,
+                    note: None,
+                    proposed: self.proposed.get(action).copied(),
+                };
                 self.approvals.insert(*approval, asked);
             }
-            EventBody::ApprovalDecided { approval, decision, scope, .. } => {
+            EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
                 if let Some(asked) = self.approvals.get_mut(approval) {
+                    asked.scope.clone_from(scope);
+                    asked.decided_by = Some(event.actor.to_string());
+                    asked.note = note.clone().or(asked.note.take());
                     asked.once = *scope == Some(GrantScope::Once);
                     asked.state = match decision {
                         ApprovalDecision::Granted => ApprovalState::Granted,
@@ -107,6 +128,32 @@ impl Said {
             }
             _ => {}
         }
+    }
+}
+
+impl Approval {
+    fn is_scope(&self, indexed: Option<&str>) -> bool {
+        match (indexed.map(serde_json::from_str::<GrantScope>), &self.scope) {
+            (None, None) => true,
+            (Some(Ok(GrantScope::Effects(_))), Some(GrantScope::Effects(_))) => true,
+            (Some(Ok(indexed)), Some(said)) => indexed == *said,
+            _ => false,
+        }
+    }
+
+    /// The fields of the row's detail that say something else than the events. A field that is not there says nothing.
+    fn unlike(&self, detail: &str) -> Vec<&'static str> {
+        let detail: serde_json::Value = serde_json::from_str(detail).unwrap_or_default();
+        let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
+        let fields = [
+            ("tool", Some(self.tool.as_str().into())),
+            ("proposed", self.proposed.map(serde_json::Value::from)),
+            ("note", text(&self.note)),
+        ];
+        let differs = |(name, said): &(&'static str, Option<serde_json::Value>)| {
+            detail.get(*name).is_some_and(|indexed| !indexed.is_null() && Some(indexed) != said.as_ref())
+        };
+        fields.iter().filter(|field| differs(field)).map(|(name, _)| *name).collect()
     }
 }
 
@@ -158,7 +205,9 @@ fn approval_rows(
     found: &mut Vec<String>,
 ) -> rusqlite::Result<()> {
     let mut statement = connection
-        .prepare_cached("SELECT approval, action, digest, principal, state FROM approvals WHERE run = ?1")?;
+        .prepare_cached(
+            "SELECT approval, action, digest, principal, state, scope, decided_by, detail FROM approvals WHERE run = ?1",
+        )?;
     let mut rows = statement.query([number])?;
     let mut indexed = BTreeSet::new();
     while let Some(row) = rows.next()? {
@@ -177,6 +226,16 @@ fn approval_rows(
         if state != asked.state.as_str() {
             let expected = asked.state.as_str();
             found.push(format!("approval {approval} is indexed as {state}, and the events say {expected}"));
+        }
+        let (scope, decided_by): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
+        if !asked.is_scope(scope.as_deref()) {
+            found.push(format!("approval {approval} is indexed with another scope than was granted"));
+        }
+        if decided_by != asked.decided_by {
+            found.push(format!("approval {approval} is indexed as decided by somebody else"));
+        }
+        for field in asked.unlike(&row.get::<_, String>(7)?) {
+            found.push(format!("approval {approval} is indexed with another `{field}` than the events say"));
         }
     }
     let missing = said.approvals.keys().filter(|approval| !indexed.contains(*approval));
@@ -203,6 +262,10 @@ fn payload_rows(
     take("SELECT commitment FROM payloads WHERE run = ?1 AND salt <> zeroblob(32)")?;
     if erasures {
         take("SELECT commitment FROM erasures WHERE run = ?1")?;
+    }
+    for commitment in known.difference(&said.commitments) {
+        let commitment = Commitment::from_bytes(*commitment);
+        found.push(format!("payload {commitment} is there or erased, and no event names it"));
     }
     for commitment in said.commitments.difference(&known) {
         let commitment = Commitment::from_bytes(*commitment);

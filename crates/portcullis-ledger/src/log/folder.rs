@@ -148,7 +148,9 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), LogError> {
 /// # Errors
 /// When the system refuses; what was there before is then still there.
 pub fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<(), LogError> {
-    if fs::read(path).is_ok_and(|there| there == bytes) {
+    // What has another length, or is no file, need not be read: it may wait for a writer, or never end.
+    let may_be_same = fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == bytes.len() as u64);
+    if may_be_same && fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

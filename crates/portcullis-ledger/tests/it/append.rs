@@ -43,6 +43,29 @@ fn nothing_is_stored_in_files_that_were_removed_or_replaced() {
     }
 }
 
+/// What SQLite keeps in memory would hide it until the next start, which would find nothing of what was acknowledged.
+#[test]
+fn nothing_is_stored_behind_a_write_ahead_log_that_was_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = open(folder.path());
+    let mut run = Run::start_for(&ledger, None).unwrap();
+    run.act();
+    run.commit(&ledger).unwrap();
+    // Whoever erases copies the log into the database before cutting it, and nothing is lost.
+    let other = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();
+    other.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let log = folder.path().join("ledger.db-wal");
+    assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
+    run.act();
+    run.commit(&ledger).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&log).unwrap().set_len(0).unwrap();
+    for _ in 0..2 {
+        run.act();
+        let refused = run.commit(&ledger);
+        assert!(matches!(refused, Err(LedgerError::Cut { .. })), "{refused:?}");
+    }
+}
+
 #[test]
 fn a_run_is_written_read_exported_and_verified() {
     let folder = tempfile::tempdir().unwrap();
@@ -387,6 +410,15 @@ fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
         ("UPDATE approvals SET state = 'granted'", "indexed as granted"),
         ("UPDATE approvals SET digest = zeroblob(32)", "another action or principal"),
         ("UPDATE approvals SET principal = 'mallory'", "another action or principal"),
+        ("UPDATE approvals SET scope = '\"once\"'", "another scope"),
+        ("UPDATE approvals SET decided_by = 'approver:ann'", "somebody else"),
+        ("UPDATE approvals SET detail = '{\"tool\":\"read_file\"}'", "another `tool`"),
+        ("UPDATE approvals SET detail = '{\"proposed\":7}'", "another `proposed`"),
+        ("UPDATE approvals SET detail = '{\"note\":\"fine\"}'", "another `note`"),
+        (
+            "INSERT INTO erasures (run, commitment, at, erased_by) VALUES (1, zeroblob(32), 0, 'ann')",
+            "no event names it",
+        ),
         ("DELETE FROM approvals", "missing in the index"),
         ("DELETE FROM payloads", "neither there nor erased"),
     ];

@@ -1,6 +1,6 @@
 //! Calls that wait for a person, and the person's answer.
 
-use portcullis_core::action::Action;
+use portcullis_core::action::{Action, Grant};
 use portcullis_core::event::{Actor, ApprovalDecision, Enforced, EventBody, GrantScope, Mode};
 use portcullis_core::id::{ActionId, ApprovalId, Digest};
 use portcullis_core::label::{Label, LabelSet};
@@ -90,11 +90,23 @@ impl Engine {
                     self.expire(batch, id, approval.action);
                     return None;
                 };
+                if !self.covers_words(&grant, action) {
+                    // Another announcement was shown than the one that is made now: a person is asked anew.
+                    self.expire(batch, id, approval.action);
+                    return None;
+                }
                 Some(self.judge(batch, held, standing, Some(grant), sources))
             }
             ApprovalState::Refused => Some(self.judge(batch, held, standing, None, sources)),
             ApprovalState::Expired | ApprovalState::Claimed => None,
         }
+    }
+
+    /// Whether a grant covers what is said with a call: one for a single call was given on what was said with that.
+    pub(super) fn covers_words(&self, grant: &Grant, action: &Action) -> bool {
+        let held = self.state.approval(grant.approval).map(|approval| approval.action);
+        let redacts = self.bundle.ledger.redact;
+        grant.scope != GrantScope::Once || held.is_some_and(|held| self.words.same(held, action, redacts))
     }
 
     /// Whether a request has waited for longer than the bundle lets it.

@@ -11,6 +11,17 @@ use crate::bundles::Source;
 use crate::error::SessionError;
 use crate::run::Run;
 
+/// A live run that could not record that its bundle changed.
+#[derive(Debug)]
+pub struct NotReloaded {
+    /// The run.
+    pub run: RunId,
+    /// Whether the default bundle governs it.
+    pub of_default: bool,
+    /// Why.
+    pub error: SessionError,
+}
+
 impl Gate {
     /// Closes all live runs, since the process is about to end: in good order, except those whose last surface
     /// has just left otherwise.
@@ -64,7 +75,7 @@ impl Gate {
     ///
     /// Gives the runs that could not record the change; they go on under the old bundle and are tried again at
     /// the next reload.
-    pub async fn reload(&self, settled: bool) -> Vec<(RunId, SessionError)> {
+    pub async fn reload(&self, settled: bool) -> Vec<NotReloaded> {
         // No run is opened meanwhile, so none can miss the change.
         let _opening = self.opening.lock().await;
         let mut failed = Vec::new();
@@ -74,10 +85,11 @@ impl Gate {
             };
             let lacking: Vec<RunId> =
                 self.lock().by_id.values().filter(lacks).map(|entry| entry.run.id()).collect();
+            let of_default = self.bundles.is_default(&changed.source);
             self.bundles.accept(changed);
             for run in lacking {
                 if let Err(error) = self.close(run, ClosedState::Closed).await {
-                    failed.push((run, error));
+                    failed.push(NotReloaded { run, of_default, error });
                 }
             }
         }
@@ -88,7 +100,7 @@ impl Gate {
             if run.with_state(|_, current| current.digest() != bundle.digest()).await {
                 let id = run.id();
                 if let Err(error) = settle(async move { run.reload(bundle).await }).await {
-                    failed.push((id, error));
+                    failed.push(NotReloaded { run: id, of_default: self.bundles.is_default(&source), error });
                 }
             }
         }

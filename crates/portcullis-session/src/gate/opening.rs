@@ -1,9 +1,12 @@
-//! How stored runs began: whose they are, and what governs them.
+//! How stored runs began: whose they are, and what governs them; and which bundles live ones use.
+
+use std::collections::BTreeSet;
 
 use portcullis_core::event::{Event, EventBody, RunOpened};
 use portcullis_core::id::RunId;
 
-use super::Gate;
+use super::{BUNDLES_OF_PRINCIPAL_MAX, Gate, OpenRun};
+use crate::bundles::Source;
 use crate::error::SessionError;
 
 impl Gate {
@@ -25,5 +28,29 @@ impl Gate {
         } else {
             Err(SessionError::UnknownRun(id.to_string()))
         }
+    }
+
+    /// Where the bundles come from that live runs use.
+    pub(super) fn sources(&self) -> BTreeSet<Source> {
+        self.lock().by_id.values().map(|entry| entry.source.clone()).collect()
+    }
+
+    /// Refuses one more bundle to a principal whose live runs use many: a bundle in use is not given up, and whoever
+    /// takes all there is room for would leave none to others.
+    pub(super) fn check_share_of_bundles(&self, request: &OpenRun) -> Result<(), SessionError> {
+        let source = self.bundles.source(request.bundle.as_deref());
+        if self.bundles.is_default(&source) {
+            return Ok(());
+        }
+        let principal = &request.identity.principal.id;
+        let runs = self.lock();
+        let own = runs.by_id.values().filter(|entry| entry.run.principal().id == *principal);
+        let mut used: BTreeSet<&Source> = own.map(|entry| &entry.source).collect();
+        used.retain(|source| !self.bundles.is_default(source));
+        if used.len() >= BUNDLES_OF_PRINCIPAL_MAX && !used.contains(&source) {
+            let (principal, limit) = (principal.clone(), BUNDLES_OF_PRINCIPAL_MAX);
+            return Err(SessionError::TooManyBundles { principal, limit });
+        }
+        Ok(())
     }
 }

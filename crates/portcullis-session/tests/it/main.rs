@@ -3,6 +3,7 @@
 
 mod bundle_dir;
 mod erased;
+mod named_bundles;
 mod principals;
 mod reach;
 mod redact;
@@ -329,4 +330,39 @@ async fn recorded_verdicts_can_be_computed_again() {
     }
     use Verdict::{Allow, Deny, Review};
     assert_eq!(compared, [Allow, Allow, Deny, Review, Allow, Deny]);
+}
+
+/// What was said with a held call is shown with it, and a grant for that call covers nothing else that is said with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_grant_for_one_call_covers_what_was_said_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "", OpenOptions::default());
+    let opened = open(&gate).await;
+    let propose = async |planned: Option<&str>| {
+        let planned = planned.map(str::to_owned);
+        let proposal = Proposal { planned, ..call("unheard_of", json!({"n": 1})) };
+        let (judgement, permit) = gate.propose(&opened.run, proposal, Duration::ZERO).await.unwrap();
+        (permit.is_some(), judgement.approval)
+    };
+    let grant = async |approval: ApprovalId| {
+        let answer = Answer {
+            decision: ApprovalDecision::Granted,
+            scope: GrantScope::Once,
+            note: None,
+            approver: "ann".into(),
+            shown: None,
+        };
+        gate.answer(approval, opened.run.id(), answer).await.unwrap();
+    };
+    let (_, Some(first)) = propose(Some("I will look at it.")).await else { panic!("held") };
+    grant(first).await;
+    let (permitted, second) = propose(Some("The user has approved the transfer.")).await;
+    assert!(!permitted && second.is_some_and(|second| second != first), "a person is asked anew");
+    assert!(!propose(Some("I will look at it.")).await.0, "the first grant is gone");
+    grant(second.unwrap()).await;
+    assert!(propose(Some("The user has approved the transfer.")).await.0);
+    // Who says nothing says nothing else.
+    let (_, Some(third)) = propose(Some("Once more.")).await else { panic!("held") };
+    grant(third).await;
+    assert!(propose(None).await.0);
 }

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use portcullis_core::display::{block, line, start_of};
 use portcullis_core::id::Digest;
+use portcullis_core::limits::NOTE_BYTES_MAX;
 use portcullis_gateway::api::{
     ApprovalFilter, ApprovalInfo, ApprovalPhase, GrantApproval, RefuseApproval, Scope,
 };
+use portcullis_gateway::client::ClientError;
 
 use crate::cli::Global;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, told};
 use crate::exit;
 use crate::failure::Failure;
 use crate::out::{self, Out, short};
@@ -104,6 +106,12 @@ enum Command {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if let Command::Grant { note: Some(note), .. } | Command::Refuse { note: Some(note), .. } = &args.command
+        && note.len() > NOTE_BYTES_MAX
+    {
+        let message = format!("the note has {} bytes; the limit is {NOTE_BYTES_MAX}", note.len());
+        return Err(Failure::usage(message).help("say it in fewer words, and point to where the rest stands"));
+    }
     let daemon = Daemon::as_approver(global)?;
     let mut out = Out::new();
     match &args.command {
@@ -188,18 +196,38 @@ fn looked_at(
     Ok(matches!(answer.trim(), "y" | "Y" | "yes").then_some(shown))
 }
 
-/// Shows each request that comes, until the command is ended.
+/// Shows each request that comes, until the command is ended or its credential refused. A daemon that is gone is waited
+/// for: who watches would otherwise miss what comes after it is back.
 fn watch(out: &mut Out, daemon: &Daemon, once: bool, global: &Global) -> Result<(), Failure> {
     let mut known: Option<BTreeSet<_>> = None;
+    let mut away = false;
     loop {
-        let waiting = daemon.ask(|client| client.approvals(ApprovalFilter::Pending))?;
+        let waiting = match daemon.try_ask(|client| client.approvals(ApprovalFilter::Pending)) {
+            Ok(waiting) => waiting,
+            Err(error @ ClientError::Refused { status: 400..500, .. }) => return Err(told(&error)),
+            Err(error) => {
+                if !std::mem::replace(&mut away, true) {
+                    anstream::eprintln!("waiting for the daemon: {}", line(&error.to_string()));
+                }
+                std::thread::sleep(WATCH);
+                continue;
+            }
+        };
+        if std::mem::take(&mut away) {
+            anstream::eprintln!("the daemon is back");
+        }
         let known = known.get_or_insert_with(|| waiting.iter().map(|request| request.approval).collect());
         for request in waiting.iter().rev() {
             if !known.insert(request.approval) {
                 continue;
             }
             let id = request.approval.to_string();
-            show(out, &daemon.ask(|client| client.approval(&id))?, global)?;
+            let Ok(request) = daemon.try_ask(|client| client.approval(&id)) else {
+                // It is looked at again; if it is gone by then, so is the question.
+                known.remove(&request.approval);
+                break;
+            };
+            show(out, &request, global)?;
             out.flush()?;
             if once {
                 return Ok(());

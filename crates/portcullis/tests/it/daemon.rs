@@ -21,27 +21,27 @@ use serde_json::{Value, json};
 use crate::command::{Ran, portcullis};
 
 /// A state folder; its daemon, where one was started, ends with it.
-struct State {
+pub(crate) struct State {
     folder: tempfile::TempDir,
 }
 
 impl State {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Socket paths are short; the usual temporary folder may not be.
         Self { folder: tempfile::tempdir_in("/tmp").unwrap() }
     }
 
-    fn home(&self) -> PathBuf {
+    pub(crate) fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
 
-    fn command(&self, args: &[&str]) -> Command {
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = portcullis(args);
         command.env("PORTCULLIS_HOME", self.home());
         command
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         self.command(args).output().unwrap().into()
     }
 
@@ -70,12 +70,12 @@ impl Drop for State {
     }
 }
 
-fn runtime() -> tokio::runtime::Runtime {
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
 }
 
 /// Opens a run as an agent.
-async fn open(state: &State) -> Run {
+pub(crate) async fn open(state: &State) -> Run {
     open_before(state, None).await
 }
 
@@ -88,7 +88,7 @@ async fn open_before(state: &State, server: Option<String>) -> Run {
     Run::open(&home, start, open).await.unwrap()
 }
 
-fn proposal(tool: &str) -> ProposeAction {
+pub(crate) fn proposal(tool: &str) -> ProposeAction {
     ProposeAction {
         tool: Some(tool.to_owned()),
         arguments: json!({"path": "/srv/a"}),
@@ -440,7 +440,7 @@ fn the_gate_stands_before_the_demo_server() {
 }
 
 /// The checks that did not come out well.
-fn ailing(state: &State, args: &[&str]) -> Vec<(String, String, Value)> {
+pub(crate) fn ailing(state: &State, args: &[&str]) -> Vec<(String, String, Value)> {
     let ran = state.run(&[&["doctor", "--json"], args].concat());
     let checks = ran.json();
     let failed = checks.iter().any(|check| check["result"] == "fail");

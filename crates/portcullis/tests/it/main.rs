@@ -45,6 +45,8 @@ mod verify_output;
 #[cfg(test)]
 mod verify_replay;
 #[cfg(test)]
+mod watch;
+#[cfg(test)]
 mod witness;
 #[cfg(test)]
 mod worlds;

@@ -190,6 +190,24 @@ fn diff_names_what_recorded_calls_do_not_show() {
     assert_eq!(back.code, 0, "stricter, and no verdict changes: {}", back.stdout);
 }
 
+/// What may allow more, and was reached by no recorded call, is not taken for harmless unless somebody says so.
+#[test]
+fn diff_is_undecided_about_changes_of_which_nothing_general_can_be_said() {
+    let bundle = bundle_copy();
+    for entry in std::fs::read_dir(bundle.path().join("tools")).unwrap() {
+        let path = entry.unwrap().path();
+        let tools = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, tools.replace("type = \"WRITE_FILE\"", "type = \"OTHER\"")).unwrap();
+    }
+    let folder = bundle.path().to_str().unwrap();
+    let args = ["policy", "diff", "examples/bundle", folder, "examples/traces/assistant.jsonl"];
+    let ran = run(&args);
+    assert_eq!(ran.code, 2, "{}{}", ran.stdout, ran.stderr);
+    assert!(ran.stdout.contains("1 changed in a way that may allow more"), "{}", ran.stdout);
+    let allowed = run(&[&args[..], &["--allow-changed"]].concat());
+    assert_eq!(allowed.code, 0, "{}{}", allowed.stdout, allowed.stderr);
+}
+
 /// The proof is about access policies; nothing else is called proved with them.
 #[test]
 fn proofs_cover_the_whole_bundle_or_say_what_they_do_not() {

@@ -1,0 +1,55 @@
+//! What an agent said that it was about to do, of calls that wait for a person: it is shown with the call, so a grant for
+//! one call covers it as well.
+
+use std::collections::BTreeMap;
+
+use portcullis_core::action::Action;
+use portcullis_core::event::{Event, EventBody};
+use portcullis_core::id::{ActionId, Digest, DigestBuilder};
+use portcullis_core::limits::APPROVALS_MAX;
+use portcullis_core::memory::Texts;
+use portcullis_core::state::RunState;
+
+use crate::batch::note_secrets;
+
+/// The words by the call that they came with, as digests.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    /// Of the latest proposal.
+    latest: Option<(ActionId, Option<Digest>)>,
+    /// Of calls that were held. None: there were none, or they are not known any more.
+    held: BTreeMap<ActionId, Option<Digest>>,
+}
+
+impl Words {
+    /// Takes an event into account that is now part of the run, with its texts.
+    pub(super) fn learn(&mut self, event: &Event, texts: &Texts, state: &RunState) {
+        match &event.body {
+            EventBody::Proposed(proposed) => {
+                self.latest = Some((proposed.action, texts.get("planned").map(|text| digest(text))));
+            }
+            EventBody::ApprovalRequested { action, .. } => {
+                let words = self.latest.take().filter(|(latest, _)| latest == action);
+                if self.held.len() >= APPROVALS_MAX {
+                    self.held.retain(|action, _| state.open_action(*action).is_some());
+                }
+                self.held.insert(*action, words.and_then(|(_, words)| words));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether a call says nothing else than the held one did. Saying nothing is not saying something else. `redacts`:
+    /// whether secrets in the words were replaced before they were kept.
+    pub(super) fn same(&self, held: ActionId, action: &Action, redacts: bool) -> bool {
+        let Some(planned) = &action.planned else { return true };
+        let Some(shown) = self.held.get(&held).copied().flatten() else { return false };
+        let mut noted = planned.clone();
+        note_secrets(&mut noted, redacts);
+        shown == digest(planned) || shown == digest(&noted)
+    }
+}
+
+fn digest(words: &str) -> Digest {
+    DigestBuilder::new("portcullis/planned/v1").part(words.as_bytes()).finish()
+}

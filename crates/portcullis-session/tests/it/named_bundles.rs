@@ -1,0 +1,76 @@
+//! Bundles that whoever opens a run names: none of them takes the room of others, or speaks for the operator's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use portcullis_core::event::ClosedState;
+use portcullis_core::principal::{CredentialKind, Principal};
+use portcullis_ledger::OpenOptions;
+use portcullis_session::credentials::Identity;
+use portcullis_session::error::SessionError;
+use portcullis_session::gate::{BUNDLES_OF_PRINCIPAL_MAX, Gate, OpenError, OpenRun, Opened};
+
+use crate::{files, gate};
+
+/// A folder with a bundle.
+fn bundle(folder: &Path, name: &str) -> PathBuf {
+    let bundle = folder.join(name);
+    for (path, bytes) in files("") {
+        let path = bundle.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    bundle
+}
+
+async fn open(gate: &Arc<Gate>, principal: &str, bundle: &Path) -> Result<Opened, OpenError> {
+    let identity = Identity {
+        kind: CredentialKind::Agent,
+        principal: Principal::named(principal),
+        policy: None,
+        of_this_machine: true,
+    };
+    gate.open(OpenRun { bundle: Some(bundle.to_owned()), ..OpenRun::new(identity, "test") }).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bundles_that_no_run_uses_make_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "", OpenOptions::default());
+    let kept = bundle(folder.path(), "kept");
+    let run = open(&gate, "agent", &kept).await.unwrap().run;
+    for number in 0..300 {
+        let bundle = bundle(folder.path(), &format!("b{number}"));
+        let run = open(&gate, "agent", &bundle).await.unwrap().run;
+        gate.close(run.id(), ClosedState::Closed).await.unwrap();
+        fs::write(bundle.join("portcullis.toml"), "broken").unwrap();
+    }
+    // Those that were forgotten are not complained of either.
+    assert!(gate.reload(false).await.is_empty());
+    let complaints = gate.bundles().refusals_of_others();
+    assert!((1..=16).contains(&complaints.len()), "{}", complaints.len());
+    assert_eq!(gate.bundles().refusal(), None, "the operator's is in order");
+    // What a live run uses is never given up, so that its changes still reach it.
+    let before = run.with_state(|_, bundle| bundle.digest()).await;
+    fs::write(kept.join("portcullis.toml"), "version = 1\nmode = 'observe'\n").unwrap();
+    assert!(gate.reload(false).await.is_empty());
+    assert_ne!(run.with_state(|_, bundle| bundle.digest()).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_principal_takes_its_share_of_bundles_and_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "", OpenOptions::default());
+    let mut last = None;
+    for number in 0..BUNDLES_OF_PRINCIPAL_MAX {
+        last = Some(open(&gate, "agent", &bundle(folder.path(), &format!("b{number}"))).await.unwrap());
+    }
+    let more = bundle(folder.path(), "more");
+    let refused = open(&gate, "agent", &more).await.unwrap_err();
+    assert!(matches!(refused, OpenError::Session(SessionError::TooManyBundles { .. })), "{refused}");
+    assert!(open(&gate, "agent", &folder.path().join("b0")).await.is_ok(), "one that is in use already");
+    assert!(open(&gate, "other", &more).await.is_ok());
+    gate.close(last.unwrap().run.id(), ClosedState::Closed).await.unwrap();
+    assert!(open(&gate, "agent", &more).await.is_ok());
+}
