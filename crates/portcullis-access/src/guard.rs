@@ -9,30 +9,30 @@ use portcullis_core::verdict::Verdict;
 use crate::Access;
 
 /// ## What it does
-/// Asks the access policies of the bundle about the call and about every single thing that it would touch: may this
+/// Evaluates the access policies of the bundle for the call and for every single thing that it would touch: may this
 /// principal read this column, delete this path, send to this recipient?
 ///
 /// ## Why it matters
-/// An agent acts with somebody's authority. What that somebody may not do, the agent must not do for them, however
-/// it spells the command.
+/// An agent acts with somebody's authority. What that person may not do, the agent must not do for them, however it
+/// spells the command.
 ///
 /// ## Fires on
-/// A resource to which a `forbid` policy applies; a resource that no `permit` policy applies to, where the bundle's
+/// A resource to which a `forbid` policy applies; a resource to which no `permit` policy applies, if the bundle's
 /// default is *review* or *deny*; a `permit` that carries another decision. The finding names the rule, the policies
-/// that determined it, and all resources that it stands against. A policy that cannot be evaluated, a run without a
+/// that determined it, and all resources that it concerns. A policy that cannot be evaluated, a run without a
 /// principal, and an attribute of another type than declared are denials with rules of their own.
 ///
 /// ## Does not cover
-/// What the effect reader cannot see: where a symbolic link leads, what a script does that the command runs. Amounts
-/// and counts over a run are the business of runtime policies.
+/// What the effect reader cannot see: where a symbolic link leads, or what a script does that the command runs. Amounts
+/// and counts over a run are for runtime policies.
 ///
 /// ## Configuration
 /// `access/*.cedar`, and `[access]` in `portcullis.toml`: `default` (*allow*, *review* or *deny*), `attributes` of
 /// principals with their types, `role_aliases`. `@decision`, `@reason`, `@rule` and `@id` on policies.
 ///
 /// ## False positives
-/// A path or column that is read from text it does not really stand in. Write the policy about the narrower resource,
-/// or let `@decision("review")` ask a person.
+/// A path or column that is read from text that does not really name it. Write the policy for the narrower resource, or
+/// let `@decision("review")` ask a person.
 ///
 /// ## References
 /// OWASP ASI02, ASI03, LLM06.

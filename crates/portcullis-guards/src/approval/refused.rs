@@ -11,7 +11,7 @@ use portcullis_core::verdict::Verdict;
 /// Denies an action that an approver refused in this run, with the approver's note.
 ///
 /// ## Why it matters
-/// Without it an agent could ask until somebody tires: approval fatigue.
+/// Without it, an agent could repeat a request until an approver gives in: approval fatigue.
 ///
 /// ## Fires on
 /// An action bound to the same digest (tool, arguments, bundle, principal) as a refused approval.

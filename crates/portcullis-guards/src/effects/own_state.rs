@@ -13,35 +13,35 @@ const FINDINGS_MAX: usize = 8;
 const SWEEP: &str = "effects/own-state/sweep";
 
 /// ## What it does
-/// Ends the run at a call that names the gate's own tokens or keys, or changes its store. Holds a call that goes through
-/// everything below a folder in which the tokens and keys lie.
+/// Ends the run at a call that names the gate's own tokens or keys, or changes its store. Holds a call that goes
+/// through everything below a folder that contains the tokens and keys.
 ///
 /// ## Why it matters
-/// Whoever reads the approver's token decides for the person. Any file server that is wrapped by the gate runs as the
+/// Whoever reads the approver's token can decide in the person's place. Any file server that the gate wraps runs as the
 /// same user and can read it.
 ///
 /// ## Fires on
 /// Effects on `agent.token` and `approver.token` in a folder `credentials`, on `approver.token` anywhere, and on the
-/// folders `credentials` and `keys` of a folder `portcullis`, whatever is done to them (`halt`). In the state folder of the
-/// daemon that records the run, wherever it lies: the same of its `credentials` and `keys`, and every write, deletion and
-/// change of permissions (`halt`).
+/// folders `credentials` and `keys` of a folder `portcullis`, whatever is done to them (`halt`). In the state folder of
+/// the daemon that records the run, wherever it is: any effect on its `credentials` and `keys`, and every write,
+/// deletion and change of permissions (`halt`).
 ///
-/// Searches and copies with everything below, where that folder or one above it is their root (`review`, rule
-/// `effects/own-state/sweep`): `grep -r TEXT ~`, a tool `search_files` on `/home/ann`. A tool whose schema has an argument
-/// for what to leave out (`excludePatterns`) passes where the state folder is left out by it.
+/// Recursive searches and copies whose root is that folder or one above it (`review`, rule `effects/own-state/sweep`):
+/// `grep -r TEXT ~`, a tool `search_files` on `/home/ann`. A tool whose schema has an argument for exclusions
+/// (`excludePatterns`) passes if that argument excludes the state folder.
 ///
 /// ## Does not cover
-/// Programs that read the files by themselves, symbolic links, and an approver's token that was put elsewhere under a
-/// name of its own (`PORTCULLIS_APPROVER_TOKEN_FILE`): put its place into `secrets` of `[effects]`. Sweeps of runs that
-/// were not recorded by a daemon: only it knows where its state folder lies. Sweeps from a relative folder where the run
-/// has no working directory. Exclusions on a command line are not read, so that such a call is held with them, too.
+/// Programs that read the files by themselves, symbolic links, and an approver's token that is stored elsewhere under
+/// another name (`PORTCULLIS_APPROVER_TOKEN_FILE`): add its path to `secrets` of `[effects]`. Sweeps in runs that no
+/// daemon recorded: only the daemon knows where its state folder is. Sweeps from a relative folder if the run has no
+/// working directory. Exclusions on a command line are not read, so such a call is held even with them.
 ///
 /// ## Configuration
 /// None: no bundle grants the gate's own tokens.
 ///
 /// ## False positives
-/// Files of other programs that are called `approver.token`, or `credentials/agent.token`. Searches through the whole home
-/// folder: name a folder below it, leave the state folder out where the tool can, or move the state folder (`--home`).
+/// Files of other programs that are called `approver.token`, or `credentials/agent.token`. Searches through the whole
+/// home folder: name a folder below it, exclude the state folder if the tool can, or move the state folder (`--home`).
 ///
 /// ## References
 /// OWASP ASI03, ASI10.

@@ -12,16 +12,16 @@ use portcullis_core::verdict::Verdict;
 const FINDINGS_MAX: usize = 8;
 
 /// ## What it does
-/// Gives a call whose arguments hold SQL, a command line or code that cannot be read the verdict that the bundle
-/// chose.
+/// Gives the verdict that the bundle chose to a call whose arguments hold SQL, a command line or code that cannot be
+/// read.
 ///
 /// ## Why it matters
-/// Policies about effects say nothing of effects that nobody could read. What a parser does not understand is
-/// where a way round would hide.
+/// Policies about effects say nothing about effects that could not be read. Text that a parser does not understand is
+/// where a bypass would hide.
 ///
 /// ## Fires on
 /// Text that does not parse, that is nested deeper or longer than the parsers go, and constructs whose effect is
-/// decided only when they run: a program name out of a variable, `eval` of an output, an unknown wrapper.
+/// decided only when they run: a program name from a variable, `eval` of an output, an unknown wrapper.
 ///
 /// ## Does not cover
 /// Programs that are not known by name: they are read as *execute command NAME* with `known` false, on which access
@@ -33,7 +33,7 @@ const FINDINGS_MAX: usize = 8;
 ///
 /// ## False positives
 /// SQL of a dialect that the bundle does not name (`dialect`). Arguments that were taken for SQL, a command or code
-/// by their name and are none: declare the tool's `effects`.
+/// because of their name but are none: declare the tool's `effects`.
 ///
 /// ## References
 /// OWASP ASI02, ASI05, LLM06.

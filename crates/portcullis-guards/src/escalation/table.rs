@@ -10,11 +10,11 @@ use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::{RunMemory, RunReading};
 
 /// ## What it does
-/// Reads the signals of the run (violations, drift, uncertainty, uncovered tool risk) and gives the level of the first row
-/// of the escalation table that holds.
+/// Reads the signals of the run (violations, drift, uncertainty, uncovered tool risk) and gives the level of the first
+/// row of the escalation table that matches.
 ///
 /// ## Why it matters
-/// One place says what the signals mean together; the row that decided stands in the record.
+/// One place says what the signals mean together; the record names the row that decided.
 ///
 /// ## Fires on
 /// The seed's eight rows, top down, boundaries inclusive: 1 a violation, 2 drift from 0.8: HARD_STOP (`halt`); 3 drift from
@@ -22,23 +22,24 @@ use portcullis_trajectory::memory::{RunMemory, RunReading};
 /// 6 uncertainty from 0.4: CLARIFY (`clarify`); 7 drift from 0.3: WARN (`warn`); 8 otherwise: NONE. The rule names the row:
 /// `escalation/table/row-4`.
 ///
-/// Drift and uncertainty are scores: unless `scores = "stop"`, a row on them alone gives CLARIFY at most, which are rows 2, 3
-/// and 4 of these, and where a stricter row below holds as well, that one decides.
+/// Drift and uncertainty are scores: unless `scores = "stop"`, a row on them alone gives CLARIFY at most. This applies
+/// to rows 2, 3 and 4; if a stricter row below them also matches, that row decides.
 ///
-/// *Uncertainty* is 1 - the confidence that a surface may report. *Tool risk* is the risk that the request does not cover:
-/// the operator's figure for the tool where no word of the user's request names the tool or anything in its arguments,
-/// else 0. A figure that was inferred is a guess and counts for nothing, and without a request nothing can be compared. A
-/// row whose signal is not there is inactive, and the finding says so.
+/// *Uncertainty* is 1 - the confidence that a surface may report. *Tool risk* is the risk that the request does not
+/// cover: the operator's figure for the tool if no word of the user's request names the tool or anything in its
+/// arguments, otherwise 0. An inferred figure is a guess and is ignored, and without a request nothing can be compared.
+/// A row whose signal is missing is inactive, and the finding says so.
 ///
 /// ## Does not cover
-/// What no monitor saw.
+/// Anything that no monitor saw.
 ///
 /// ## Configuration
-/// `[escalation]`: rows, `adaptive`, `sensitivity`; `[monitors] scores`. Adaptive thresholds are made from the base each time.
+/// `[escalation]`: rows, `adaptive`, `sensitivity`; `[monitors] scores`. Adaptive thresholds are computed from the base
+/// each time.
 ///
 /// ## False positives
-/// Those of the signals. A person's resume takes drift back to 0. Of 4,373 ordinary prompts and 822 READMEs, mails, recipes
-/// and notes none is stopped, whether it is the first or second input of a run or ten of a kind are said in one.
+/// Those of the signals. A person's resume resets drift to 0. Of 4,373 ordinary prompts and 822 READMEs, mails, recipes
+/// and notes, none is stopped, whether it is the first or second input of a run or ten of a kind are said in one run.
 ///
 /// ## References
 /// Seed 001, escalation policy. OWASP ASI09, ASI10.

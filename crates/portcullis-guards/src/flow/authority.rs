@@ -11,30 +11,30 @@ use portcullis_trajectory::memory::{RunMemory, RunReading};
 use portcullis_trajectory::table::Weight;
 
 /// ## What it does
-/// Asks of each call that changes something, or takes something out: who may want this, to this target, with this
+/// Asks about each call that changes something or takes something out: who may want this, to this target, with this
 /// content? Authority comes from the user's words, from the bundle, from fields that a tool itself returned, and from
-/// sources that the user handed the matter on to. What others wrote has none.
+/// sources to which the user handed the matter on. Text that others wrote has none.
 ///
 /// ## Why it matters
-/// Whoever can write a mail, a page or a ticket that an agent reads can tell it what to do. Nothing in the call itself
-/// shows that it was not the user's wish.
+/// Anybody who can write a mail, a page or a ticket that an agent reads can tell it what to do. Nothing in the call
+/// itself shows that the user did not want it.
 ///
 /// ## Fires on
-/// The rows of the table of authority (`docs/authority.md`), by consequence, whether the user wants it, who is behind the
-/// target, what leaves, and whether others' text explains the call: *review*, and *deny* where there is a second kind of
-/// evidence.
+/// The rows of the table of authority (`docs/authority.md`), by consequence, whether the user wants the call, who is
+/// behind the target, what leaves, and whether others' text explains the call: *review*, or *deny* if there is a second
+/// kind of evidence.
 ///
 /// ## Does not cover
-/// The same kind of action on another thing than the user meant, where nothing that was read explains it.
+/// The same kind of action on something other than what the user meant, if nothing that was read explains it.
 ///
 /// ## Configuration
-/// `[authority]` names who and what the user may be trusted to mean; `[flow] strict = true` takes whatever others wrote to
-/// explain what the user did not ask for.
+/// `[authority]` names the people and things that you vouch for; `[flow] strict = true` assumes that any text written
+/// by others explains what the user did not ask for.
 ///
 /// ## False positives
-/// Of 1,996 ordinary runs in nine public sets none is denied by it and 100 are first held by it (5.0 %): 52 by
-/// `grave-explained`, most of them schedules, services and deletions that only a task file asks for, 15 by
-/// `secret-leaves`, where the work needs the credential. Of small cases that nobody had seen it held a call of one
+/// Of 1,996 ordinary runs in nine public sets, it denies none and is the first to hold 100 (5.0 %): 52 by
+/// `grave-explained`, most of them schedules, services and deletions that only a task file asks for, and 15 by
+/// `secret-leaves`, where the work needs the credential. Of small cases that nobody had seen, it held a call in one
 /// ordinary run in five, mostly for a tool whose name or arguments look graver than what it does. The review shows the
 /// sentence. See `docs/false-alarms.md`.
 ///

@@ -10,29 +10,30 @@ use portcullis_trajectory::flow::FlowReading;
 use portcullis_trajectory::memory::RunReading;
 
 /// ## What it does
-/// Looks in a tool's result for stretches that pose and order: text that addresses an agent, speaks as the user or the
-/// system, or hides, and that tells its reader to do something. It replaces them by a short note before the agent reads
-/// them. Everything else of the result stays as it came; the record has it whole.
+/// Looks in a tool's result for stretches that both pose and order: text that addresses an agent, speaks as the user or
+/// the system, or hides, and that tells its reader to do something. It replaces them with a short note before the agent
+/// reads them. The rest of the result stays unchanged; the record has all of it.
 ///
 /// ## Why it matters
-/// What the agent never reads it cannot obey, and the task goes on without the page.
+/// The agent cannot obey what it never reads, and the task continues without the planted text.
 ///
 /// ## Fires on
-/// Two kinds of evidence on one stretch: it poses or hides, and the model of orders agrees that it gives an order. With a
-/// tag around it: *modify*.
+/// Two kinds of evidence on one stretch: it poses or hides, and the model of orders agrees that it gives an order. With
+/// a tag around it: *modify*.
 ///
 /// ## Does not cover
-/// Requests in plain text, however they are worded: honest mail is full of them. What follows from them is weighed when the
-/// call is made, see `flow/authority`. What the user said to follow is left alone. What stands beyond the limits of reading
-/// (4,096 sentences, 4 MiB of a result).
+/// Requests in plain text, however they are worded: honest mail is full of them. Their consequences are weighed when
+/// the call is made, see `flow/authority`. A source that the user said to follow is left alone. Text beyond the limits
+/// of reading (4,096 sentences, 4 MiB of a result).
 ///
 /// ## Configuration
-/// `excise = false` of a tool leaves its results as they came; in the bundle for a developer's machine the client's own tools
-/// have it, which read files full of comments to edit them. The model of orders has a card, `docs/models/order.md`.
+/// `excise = false` of a tool leaves its results unchanged; in the bundle for a developer's machine, the client's own
+/// tools have it, because they read files full of comments in order to edit them. The model of orders has a card,
+/// `docs/models/order.md`.
 ///
 /// ## False positives
-/// Of 822 READMEs, mails, recipes and notes something is cut out of 62 (0.4 % of the characters, mean of five kinds), 57 of
-/// them READMEs, mostly of software for agents. The note says that something was left out, and the record has it.
+/// Of 822 READMEs, mails, recipes and notes, something is cut out of 62 (0.4 % of the characters, mean of five kinds),
+/// 57 of them READMEs, mostly of software for agents. The note says that something was left out, and the record has it.
 ///
 /// ## References
 /// OWASP ASI01, LLM01.

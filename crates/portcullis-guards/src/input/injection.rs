@@ -12,18 +12,18 @@ use portcullis_trajectory::flow::{FlowReading, Overrides};
 use portcullis_trajectory::memory::RunReading;
 
 /// ## What it does
-/// Reads each input of the user with the override head of the detector, a small linear model. Disguised spellings, hidden
-/// text and one level of encoding are seen through.
+/// Reads each input of the user with the override head of the detector, a small linear model. It sees through disguised
+/// spellings, hidden text and one level of encoding.
 ///
 /// ## Why it matters
 /// A user pastes what others wrote: a web page, a ticket, a prompt from a forum.
 ///
 /// ## Fires on
-/// A phrase that changes who is speaking or which rules hold, or a sentence that the model flags where something of the text
-/// was hidden or encoded: *warn*. With `scores = "stop"` the phrase needs a flagged sentence as well, and what is hidden or
-/// encoded is a *pause*, until somebody resumes the run.
+/// A phrase that changes who is speaking or which rules hold, or a sentence that the model flags if part of the text
+/// was hidden or encoded: *warn*. With `scores = "stop"`, the phrase needs a flagged sentence as well, and hidden or
+/// encoded text is a *pause*, until somebody resumes the run.
 ///
-/// The more sentences a text has, the more one of them has to score.
+/// The more sentences a text has, the higher one of them must score.
 ///
 /// ## Does not cover
 /// What tools return, see `flow/planted-order`. Languages other than English.
@@ -32,8 +32,9 @@ use portcullis_trajectory::memory::RunReading;
 /// `[monitors] scores` of `portcullis.toml`. The threshold is that of the model, see its card in `docs/models/override.md`.
 ///
 /// ## False positives
-/// Of 4,373 ordinary prompts from 18 public sets 18 are warned about (0.4 %), most of them long instructions for assistants,
-/// of 822 READMEs, mails, recipes and notes 12 (1.5 %). Of Tensor Trust's attacks 137 of 266 and 159 of 385 are.
+/// Of 4,373 ordinary prompts from 18 public sets, it warns about 18 (0.4 %), most of them long instructions for
+/// assistants; of 822 READMEs, mails, recipes and notes, about 12 (1.5 %). Of Tensor Trust's attacks, it warns about
+/// 137 of 266 and 159 of 385.
 ///
 /// ## References
 /// Seed 001, injection detector. OWASP LLM01.

@@ -8,18 +8,18 @@ use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::RunReading;
 
 /// ## What it does
-/// Notes a result that is odd: of another size, full of words of failure, or an address to the assistant.
+/// Notes an unusual result: one of unusual size, full of words of failure, or addressed to the assistant.
 ///
 /// ## Why it matters
-/// It tells a person where to look, and the record where something began.
+/// It shows a person where to look, and marks in the record where something began.
 ///
 /// ## Fires on
-/// A result 16 times larger than any of this tool before, from its sixth result on; three different words of failure in
-/// its first 512 bytes; text that speaks to an assistant and tells it what to do, together with secrecy, credentials or
-/// the assistant's rules (`warn`).
+/// A result 16 times larger than any earlier one of this tool, from its sixth result on; three different words of
+/// failure in its first 512 bytes; text that speaks to an assistant and tells it what to do, together with secrecy,
+/// credentials or the assistant's rules (`warn`).
 ///
 /// ## Does not cover
-/// Content that is wrong and looks right.
+/// Content that is wrong but looks right.
 ///
 /// ## Configuration
 /// `monitors.toml`, pattern `ai-order`.

@@ -9,15 +9,15 @@ use portcullis_trajectory::memory::RunReading;
 use portcullis_trajectory::monitors::Claim;
 
 /// ## What it does
-/// Notes a result that says of itself that the call failed, and a reply that says that something was done although the
-/// latest call failed or was never executed.
+/// Notes a result that says that the call failed, and a reply that claims that something was done although the latest
+/// call failed or was never executed.
 ///
 /// ## Why it matters
-/// An agent that reports a success it did not have misleads whoever relies on it.
+/// An agent that reports a success that did not happen misleads everybody who relies on it.
 ///
 /// ## Fires on
-/// A result that begins with a word of failure (`warn`, rule `outcome/verifier/failed`). A reply with a usual phrase of
-/// success and none of failure after a call that ended in an error, timed out or was not executed (`warn`, rule
+/// A result that begins with a word of failure (`warn`, rule `outcome/verifier/failed`). A reply with a common phrase
+/// of success and none of failure, after a call that ended in an error, timed out or was not executed (`warn`, rule
 /// `outcome/verifier/claim`).
 ///
 /// ## Does not cover
@@ -27,7 +27,7 @@ use portcullis_trajectory::monitors::Claim;
 /// None.
 ///
 /// ## False positives
-/// A reply about another success than that of the latest call.
+/// A reply about a success other than that of the latest call.
 ///
 /// ## References
 /// Seed 001, outcome verifier: it never stops anything. OWASP ASI09.

@@ -10,33 +10,34 @@ use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::RunReading;
 
 /// ## What it does
-/// Runs six checks on every reply: whether it cites a document as `[DOC:id]`, whether each cited id is that of a document
-/// that the run has retrieved, whether more than half of the key terms of the prompt stand in the cited documents, whether
-/// a high-risk instruction is refused or escalated, and whether quotations and numbers stand in what is cited. All answers,
-/// PASS and N/A included, are recorded as evidence that the reply caused.
+/// Runs six checks on every reply: whether it cites a document as `[DOC:id]`, whether each cited id is that of a
+/// document that the run has retrieved, whether more than half of the key terms of the prompt occur in the cited
+/// documents, whether a high-risk instruction is refused or escalated, and whether quotations and numbers occur in what
+/// is cited. All answers, including PASS and N/A, are recorded as evidence caused by the reply.
 ///
 /// ## Why it matters
-/// Policies keep an agent from doing harm; they say nothing of what it tells people. An answer without a source, or with
-/// one that nobody retrieved, looks like any other.
+/// Policies keep an agent from doing harm; they say nothing about what it tells people. An answer without a source, or
+/// with one that nobody retrieved, looks like any other.
 ///
 /// ## Fires on
-/// A check that fails: *review* where the policy has `escalate_on_verification_fail`, else *warn*. The rule is
+/// A check that fails: *review* if the policy has `escalate_on_verification_fail`, otherwise *warn*. The rule is
 /// `output/verification/` and the name of the check: `citation-presence`, `citation-match`, `fact-consistency`,
 /// `refusal-policy`, `quotation-grounding`, `number-grounding`. A reply under review is withheld.
 ///
 /// ## Does not cover
-/// Whether a cited document says what the reply claims: that takes a reader. Paraphrases, conclusions, and computed numbers
-/// that no tool returned. A refusal in words that are not among the usual ones, or in a language other than English. What was asked
-/// before the last reply.
+/// Whether a cited document says what the reply claims: that takes a reader. Paraphrases, conclusions, and computed
+/// numbers that no tool returned. A refusal in unusual words, or in a language other than English. Requests made before
+/// the last reply.
 ///
 /// ## Configuration
 /// `[verification]` of `portcullis.toml`; without it nothing is verified. `sources` names the tools whose results are
-/// documents, `citations` when a reply has to cite, `high_risk` the instructions to refuse, `given_documents` whether those
-/// count that come with the reply. `escalate_on_verification_fail` of the policy decides about the verdict.
+/// documents, `citations` says when a reply has to cite, `high_risk` lists the instructions to refuse, and
+/// `given_documents` says whether documents submitted with the reply count. `escalate_on_verification_fail` of the
+/// policy decides the verdict.
 ///
 /// ## False positives
-/// A prompt in other words than those of the documents. A question about a high-risk instruction, which is taken for one. A
-/// number that the reply computes itself.
+/// A prompt in words other than those of the documents. A question about a high-risk instruction, which is taken for
+/// one. A number that the reply computes itself.
 ///
 /// ## References
 /// Seed 000, verification harness. OWASP ASI09, LLM09.

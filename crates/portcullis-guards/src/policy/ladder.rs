@@ -11,25 +11,25 @@ use portcullis_core::verdict::Verdict;
 use serde_json::Value;
 
 /// ## What it does
-/// Holds each step of a run against the runtime policy. In this order, the first that matches decides:
+/// Checks each step of a run against the runtime policy. The first of these rules that matches decides:
 /// 1. `runtime-policy/tool-type`: the type of the tool is not allowed: deny;
-/// 2. `runtime-policy/step-limit`: the step is beyond `max_steps`: deny;
-/// 3. `runtime-policy/restricted-keyword`: a restricted keyword stands in the planned action, or in any key or
-///    value of the arguments: deny;
-/// 4. `runtime-policy/approval`: the tool has side effects and the policy wants them approved: review;
+/// 2. `runtime-policy/step-limit`: the step's number exceeds `max_steps`: deny;
+/// 3. `runtime-policy/restricted-keyword`: a restricted keyword occurs in the planned action, or in any key or value of
+///    the arguments: deny;
+/// 4. `runtime-policy/approval`: the tool has side effects and the policy requires approval for them: review;
 /// 5. `runtime-policy/side-effect-limit`: as many side effects as `max_side_effects` permits have executed:
 ///    deny;
-/// 6. otherwise nothing stands against it.
+/// 6. otherwise there is no objection.
 ///
 /// ## Why it matters
-/// It bounds what a run can do at worst, whatever the agent was talked into.
+/// It bounds the worst that a run can do, whatever the agent was talked into.
 ///
 /// ## Fires on
-/// See above. A limit of N permits exactly N side effects; only actions that executed, or are executing, count.
-/// With a grant, step 5 is checked before step 4 is answered by it, so approvals do not lift the limit.
+/// See above. A limit of N permits exactly N side effects; only actions that executed, or are executing, count. With a
+/// grant, rule 5 is checked before the grant satisfies rule 4, so approvals do not lift the limit.
 ///
-/// Keywords match as parts of words, regardless of case, after NFKC normalisation, without zero-width
-/// characters, with odd white space evened out.
+/// Keywords match as parts of words, regardless of case, after NFKC normalisation, removal of zero-width characters and
+/// normalisation of unusual white space.
 ///
 /// ## Does not cover
 /// What the arguments mean: a keyword can be paraphrased.
@@ -38,7 +38,7 @@ use serde_json::Value;
 /// The `[[policy]]` tables of the bundle.
 ///
 /// ## False positives
-/// Keywords inside innocent words: `wire` hits `wireless`.
+/// Keywords inside innocent words: `wire` matches `wireless`.
 ///
 /// ## References
 /// Seed 000 §3-4. OWASP ASI02, LLM06, LLM10.

@@ -8,15 +8,15 @@ use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful
 use portcullis_core::verdict::Verdict;
 
 /// ## What it does
-/// Denies a call whose arguments do not fit the schema of the tool, naming the place as a JSON pointer.
+/// Denies a call whose arguments do not match the schema of the tool, and names the place as a JSON pointer.
 ///
 /// ## Why it matters
-/// Policies speak of arguments. An argument nobody declared is one that no policy was written for.
+/// Policies refer to arguments. No policy was written for an argument that nobody declared.
 ///
 /// ## Fires on
-/// A missing required argument, a wrong type, an argument beyond those of a bare property map, any other
-/// violation of a full JSON Schema. Where the tool is marked `inferred` the schema is the server's own and nobody has
-/// looked at it, so this is a warning: the server refuses what it cannot use.
+/// A missing required argument, a wrong type, an argument beyond those of a bare property map, any other violation of a
+/// full JSON Schema. If the tool is marked `inferred`, the schema is the server's own and nobody has reviewed it, so
+/// this is only a warning: the server refuses what it cannot use.
 ///
 /// ## Does not cover
 /// The meaning of well-formed arguments.

@@ -7,29 +7,29 @@ use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
 use portcullis_core::verdict::Verdict;
 
 /// ## What it does
-/// Holds calls of a tool of which its server says something else than what stands accepted, until a person accepts the
-/// change: title, description, schemas, annotations, metadata, all of the entry in its list. An entry that cannot be
+/// Holds calls of a tool whose description by its server differs from the accepted one, until a person accepts the
+/// change. The whole list entry counts: title, description, schemas, annotations, metadata. An entry that cannot be
 /// read with certainty counts as changed.
 ///
 /// ## Why it matters
-/// A server that was harmless when it was set up can describe its tools anew at any time: to lead the agent by the
-/// description, or to ask for arguments that it had no business with ("rug pull").
+/// A server that was harmless when it was set up can change the descriptions of its tools at any time: to steer the
+/// agent, or to request arguments that are none of its business ("rug pull").
 ///
 /// ## Fires on
 /// Every call of such a tool, from the listing that showed the change on, in that run and in later ones. The gate also
-/// leaves the tool out of lists that the agent sees, since the new description is the attack. What a server lists first,
-/// under the command by which it was started, stands accepted. Servers are told apart: what one lists says nothing of
-/// another's tool of the same name.
+/// leaves the tool out of lists that the agent sees, since the new description is the attack. The first listing of a
+/// server, under the command that started it, counts as accepted. Servers are distinguished: what one lists says
+/// nothing about another's tool of the same name.
 ///
 /// ## Does not cover
-/// A tool that does something else under the same description. A first description that is already malicious.
+/// A tool that changes its behaviour under the same description. A first description that is already malicious.
 ///
 /// ## Configuration
 /// None. `portcullis tools changed` shows the difference, `portcullis tools accept` accepts it and needs the
 /// approver's credential.
 ///
 /// ## False positives
-/// Every update of a server that rewords its tools: once each, to be read and accepted.
+/// Every update of a server that rewords its tools: each is to be read and accepted once.
 ///
 /// ## References
 /// OWASP ASI04, MCP tool poisoning and rug pulls.

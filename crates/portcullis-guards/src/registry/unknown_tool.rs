@@ -7,10 +7,10 @@ use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
 use portcullis_core::verdict::Verdict;
 
 /// ## What it does
-/// Gives a call of a tool that the registry does not know the verdict that the bundle chose.
+/// Gives the verdict that the bundle chose to a call of a tool that the registry does not know.
 ///
 /// ## Why it matters
-/// What nobody classified, nobody decided on. A server can offer a new tool at any time.
+/// Nobody has decided about a tool that nobody has classified, and a server can offer a new tool at any time.
 ///
 /// ## Fires on
 /// A tool name or id that is not in the registry.
@@ -19,12 +19,12 @@ use portcullis_core::verdict::Verdict;
 /// Tools whose description or schema changed under the same name: `registry/changed-tool` does.
 ///
 /// ## Configuration
-/// `unknown_tools = "review"` (the default), `"deny"` or `"allow"` in `portcullis.toml`. Whatever is chosen,
-/// an unknown tool counts as side-effecting, because nobody knows better. With `trust_hints = true` a tool that
-/// its server calls read-only passes, and does not count; servers can lie, so it is off by default.
+/// `unknown_tools = "review"` (the default), `"deny"` or `"allow"` in `portcullis.toml`. Whatever is chosen, an unknown
+/// tool counts as side-effecting, because nothing better is known. With `trust_hints = true`, a tool that its server
+/// calls read-only passes and does not count; servers can lie, so this is off by default.
 ///
 /// ## False positives
-/// Every first use of a new tool; `portcullis init` drafts the entry that ends it.
+/// Every first use of a new tool; `portcullis init` drafts the entry that prevents it.
 ///
 /// ## References
 /// OWASP ASI02, ASI04.

@@ -12,35 +12,35 @@ const MICROS: u64 = 1_000_000;
 
 /// ## What it does
 /// Denies a call once the run has used up the bytes or the cost that its runtime policy permits, and an action once all
-/// runs of its principal together have used up what the policy permits them in an hour or a day.
+/// runs of its principal together have used up what the policy permits in an hour or a day.
 ///
 /// ## Why it matters
 /// An agent that goes astray is expensive before it is harmful, and a slow leak is many small calls.
 ///
 /// ## Fires on
-/// A call in a run whose arguments and results together have reached `max_bytes` (`run/budget/bytes`), or whose own cost
-/// would take the run beyond `max_cost` (`run/budget/cost`).
+/// A call in a run whose arguments and results together have reached `max_bytes` (`run/budget/bytes`), or whose own
+/// cost would take the run over `max_cost` (`run/budget/cost`).
 ///
-/// An action of a principal whose runs have taken `max_steps` since the window began (`run/budget/principal-steps`), one
-/// with side effects after `max_side_effects` (`run/budget/principal-side-effects`), a call after `max_bytes`
-/// (`run/budget/principal-bytes`), or one whose own cost would go beyond `max_cost` (`run/budget/principal-cost`). What
-/// was used up is a fact: the gate counts it over all runs that it holds and those that its store has of the window, and
-/// records it with the verdict. Where it cannot be counted, the action is denied (`gate/fact-missing`).
+/// An action of a principal whose runs have taken `max_steps` since the window began (`run/budget/principal-steps`),
+/// one with side effects after `max_side_effects` (`run/budget/principal-side-effects`), a call after `max_bytes`
+/// (`run/budget/principal-bytes`), or one whose own cost would exceed `max_cost` (`run/budget/principal-cost`). Usage
+/// is a fact: the gate counts it over all runs that it holds and the runs of the window in its store, and records it
+/// with the verdict. If it cannot be counted, the action is denied (`gate/fact-missing`).
 ///
 /// ## Does not cover
-/// Steps and side effects of one run, which are limits of the runtime policy's ladder. What the agent's own model costs:
-/// the gate sees calls. Runs of a principal in front of another store.
+/// Steps and side effects of one run, which are limits of the runtime policy's ladder. The cost of the agent's own
+/// model: the gate sees only calls. Runs of a principal that another store records.
 ///
 /// ## Configuration
-/// `max_bytes` and `max_cost` of a runtime policy; `cost` of a tool, in the unit that `max_cost` has, with at most six
-/// decimals. None of them means no limit, and a call that costs nothing. `[policy.principal]` with `per` (`hour` or
-/// `day`, in UTC) and at least one of `max_steps`, `max_side_effects`, `max_bytes`, `max_cost`. Runs under other policies
-/// count as well; the limits are those of the run that acts. What was permitted counts, even where it did not happen
-/// then.
+/// `max_bytes` and `max_cost` of a runtime policy; `cost` of a tool, in the unit of `max_cost`, with at most six
+/// decimals. If they are left out, there is no limit, and a call costs nothing. `[policy.principal]` with `per` (`hour`
+/// or `day`, in UTC) and at least one of `max_steps`, `max_side_effects`, `max_bytes`, `max_cost`. Runs under other
+/// policies count as well; the limits are those of the acting run. Whatever was permitted counts, even if it did not
+/// happen in the end.
 ///
 /// ## False positives
-/// Large results that were asked for: raise `max_bytes`. A busy morning that leaves nothing for the afternoon: take the
-/// hour as window.
+/// Large results that were requested: raise `max_bytes`. A busy morning that leaves nothing for the afternoon: use the
+/// hour as the window.
 ///
 /// ## References
 /// OWASP ASI08, LLM10.

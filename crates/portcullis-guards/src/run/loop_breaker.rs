@@ -12,18 +12,18 @@ use portcullis_core::verdict::Verdict;
 pub const DENIALS_BEFORE_BREAK: u32 = 3;
 
 /// ## What it does
-/// Answers the third identical retry of a denied action, and every one after it, with a denial that says so. Denies a
-/// call that is like many of the latest ones, and pauses a run in which most of the latest calls were denied.
+/// Answers the third identical retry of a denied action, and every later one, with a denial that says so. Denies a call
+/// that resembles many of the latest ones, and pauses a run in which most of the latest calls were denied.
 ///
 /// ## Why it matters
-/// An agent that is told "no" without being told that asking again is pointless will ask again, at the cost of
-/// tokens, time and the reader's patience. One that gets nowhere tries the same with small changes, and one that was
-/// talked into something looks for the door that is not locked.
+/// An agent that gets a "no" without learning that retries are pointless will retry, at the cost of tokens, time and
+/// the reader's patience. An agent that gets nowhere tries the same with small changes, and one that was talked into
+/// something looks for an unlocked door.
 ///
 /// ## Fires on
-/// An action with the same tool and the same arguments as one that was denied three times in a row. Spelling
-/// does not matter: keys in another order and other white space are the same action (`run/loop-breaker`). A call with
-/// the same tool and the same words in its arguments, but for case and punctuation, as ten of the latest 32
+/// An action with the same tool and the same arguments as one that was denied three times in a row. Spelling does not
+/// matter: keys in another order and other white space are the same action (`run/loop-breaker`). A call with the same
+/// tool and the same words in its arguments, ignoring case and punctuation, as ten of the latest 32
 /// (`run/loop-breaker/alike`). A call after twelve of the latest 20 were denied, counted from the user's latest input
 /// (`run/loop-breaker/denials`): the run pauses until the user or a person speaks.
 ///
@@ -31,13 +31,13 @@ pub const DENIALS_BEFORE_BREAK: u32 = 3;
 /// Variants in other words. Calls that wait for an approver: waiting is not a retry storm.
 ///
 /// ## Configuration
-/// `[loops]` in `portcullis.toml`: `alike` and `denials`, 0 for any number. A reload of the bundle clears the counts of
-/// identical denials.
+/// `[loops]` in `portcullis.toml`: `alike` and `denials`, 0 turns the limit off. A reload of the bundle clears the
+/// counts of identical denials.
 ///
 /// ## False positives
-/// An action that became allowed meanwhile because the run changed is still answered with the denial; a
-/// different spelling of the arguments' values, or a reload, clears it. An agent that polls with the same arguments is
-/// denied after ten calls: raise `alike`, or give it a tool that waits.
+/// An action that has become allowed meanwhile because the run changed is still answered with the denial; a different
+/// spelling of the arguments' values, or a reload, clears it. An agent that polls with the same arguments is denied
+/// after ten calls: raise `alike`, or give it a tool that waits.
 ///
 /// ## References
 /// OWASP ASI08, LLM10.

@@ -11,7 +11,7 @@ use portcullis_core::verdict::Verdict;
 /// Repeats the stop while a run is clarifying, paused, halted or closed.
 ///
 /// ## Why it matters
-/// A stop that only withheld the one action that caused it would be a suggestion.
+/// A stop that withheld only the action that caused it would be a mere suggestion.
 ///
 /// ## Fires on
 /// Every action proposed while a question is open (`clarify`), while the run is paused (`pause`), or after it
@@ -21,8 +21,8 @@ use portcullis_core::verdict::Verdict;
 /// Actions that were let through before the stop and are still executing.
 ///
 /// ## Configuration
-/// None. A user input ends clarifying, and pausing unless a person paused the run; a person's resume
-/// ends all but closing. Closing and continuing a run in a new segment lifts none of them.
+/// None. A user input ends clarifying, and ends a pause unless a person paused the run; a person's resume ends every
+/// stop except closing. Closing a run and continuing it in a new segment lifts none of them.
 ///
 /// ## False positives
 /// None known.

@@ -15,27 +15,27 @@ const NOTED: f64 = 0.3;
 /// Adds up how far each input and call moves from the stated goal towards something risky, and notes it.
 ///
 /// ## Why it matters
-/// Harm that is asked for in small steps looks harmless at each of them. The total does not.
+/// Harm that is requested in small steps looks harmless at each of them. The total does not.
 ///
 /// ## Fires on
 /// An input or call that adds to drift while the total is at least 0.3 (`warn`). The step has two parts: 0.6 times the
 /// rise over the goal (a third for each malicious match, 1 at most), and 0.4 times the escalation (a quarter for each
-/// malicious match and sensitive cue, 1 at most). The total stays within 0 and 1, and both stand in the message. What the
-/// total means is said by `escalation/table`.
+/// malicious match and sensitive cue, 1 at most). The total stays between 0 and 1, and the message has both step and
+/// total. `escalation/table` says what the total means.
 ///
-/// Unless `scores = "stop"`, a step is 0.3 at most, so that it takes several, a pattern counts once until a person resumes the
-/// run, and of inputs the user's own words are read, as by `input/intent`. Of calls strings of more than 600 bytes are taken for documents that are passed on, and not read,
-/// unless the tool executes them.
+/// Unless `scores = "stop"`, a step is 0.3 at most, so that several are needed; a pattern counts once until a person
+/// resumes the run; and of inputs, only the user's own words are read, as by `input/intent`. In calls, strings of more
+/// than 600 bytes are taken for documents that are passed on, and are not read unless the tool executes them.
 ///
 /// ## Does not cover
-/// A change of subject without anything risky in it. A turn in which nothing is matched takes 0.1 off the total, and a
-/// person's resume takes all of it.
+/// A change of subject that contains nothing risky. A turn without a match lowers the total by 0.1, and a person's
+/// resume resets it.
 ///
 /// ## Configuration
 /// `[monitors] scores` of `portcullis.toml`; `monitors.toml`: concepts and patterns.
 ///
 /// ## False positives
-/// It never stops anything by itself. Of 4,373 ordinary prompts, said after the operator stated a goal, it notes 27.
+/// It never stops anything by itself. Of 4,373 ordinary prompts, given after the operator stated a goal, it notes 27.
 ///
 /// ## References
 /// Seed 001, drift monitor. OWASP ASI01, ASI10.

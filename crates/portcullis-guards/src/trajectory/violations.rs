@@ -8,10 +8,10 @@ use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::{RunMemory, RunReading};
 
 /// ## What it does
-/// Ends the run at a call that would do what no request makes right.
+/// Ends the run at a call whose effect no request could justify.
 ///
 /// ## Why it matters
-/// What a call does is harder to paraphrase than what is said about it.
+/// The effect of a call is harder to paraphrase than words about it.
 ///
 /// ## Fires on
 /// Patterns of `monitors.toml` with `violation = true` (`halt`, rule `trajectory/violations/NAME`). Shipped: a whole system
@@ -19,10 +19,10 @@ use portcullis_trajectory::memory::{RunMemory, RunReading};
 /// credentials are read for others after talk of secrecy; a call with effects follows an order that a result gave to the
 /// assistant together with a request for secrecy or credentials.
 ///
-/// What a call does is judged, whatever scores may do. Some patterns ask besides what was said before: unless
-/// `scores = "stop"`, that is what the user said in words of their own. Pasted documents, learned scores and what tools
-/// returned count for nothing, and a document that the call passes on (a string of more than 600 bytes, for a tool that does
-/// not execute it) is not read.
+/// The effect of a call is judged, whatever scores may do. Some patterns also depend on what was said before: unless
+/// `scores = "stop"`, only the user's own words count. Pasted documents, learned scores and what tools returned count
+/// for nothing, and a document that the call passes on (a string of more than 600 bytes, for a tool that does not
+/// execute it) is not read.
 ///
 /// ## Does not cover
 /// Effects that the arguments do not show; `effects/unread` holds those that cannot be read.
@@ -31,10 +31,10 @@ use portcullis_trajectory::memory::{RunMemory, RunReading};
 /// `monitors.toml`. Which paths hold credentials: `secrets` in `[effects]`.
 ///
 /// ## False positives
-/// Of 4,373 ordinary prompts none leads to one by a call that reads or that writes a README. Some do when the next call
-/// writes a log or a policy, for what the prompt says of hiding or switching off.
-/// Tools that reinstall machines, or manage the gate's own bundle, do this for a living: replace the pattern in their
-/// bundle by one that is no violation.
+/// Of 4,373 ordinary prompts, none leads to a violation by a call that reads or that writes a README. Some do if the
+/// next call writes a log or a policy, because of what the prompt says about hiding or switching off. Tools that
+/// reinstall machines, or manage the gate's own bundle, do this as their job: in their bundle, replace the pattern by
+/// one that is not a violation.
 ///
 /// ## References
 /// Seed 001, violation monitor. OWASP ASI02, ASI10.
