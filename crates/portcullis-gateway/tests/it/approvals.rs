@@ -202,7 +202,7 @@ async fn a_note_that_no_event_should_hold_is_refused_with_its_limit() {
     let daemon = Daemon::start().await;
     let (agent, approver) = (daemon.agent(), daemon.approver());
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
-    let id = agent.propose(run, &mail(1, 0)).await.unwrap().approval.unwrap().to_string();
+    let id = agent.propose(run, &mail(1, 0)).await.unwrap().judged().approval.unwrap().to_string();
     let note = Some("x".repeat(2 << 20));
     let shown = approver.approval(&id).await.unwrap();
     let granted = GrantApproval { note: note.clone(), ..GrantApproval::of(&shown) };
