@@ -101,8 +101,6 @@ fn definitions(code: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Files;
-
     fn check(files: &[(&str, &str)]) -> Vec<String> {
         super::check(&files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect())
     }
