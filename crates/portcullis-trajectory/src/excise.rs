@@ -234,6 +234,57 @@ mod tests {
     }
 
     #[test]
+    fn words_that_orders_are_made_of_are_known_and_chance_neighbours_are_not() {
+        use crate::flow::is_word;
+        for word in [
+            "ignore",
+            "previous",
+            "instructions",
+            "assistant",
+            "send",
+            "password",
+            "please",
+            "transfer",
+            "delete",
+            "forward",
+            "system",
+            "user",
+            "execute",
+            "disregard",
+            "override",
+            "email",
+            "ｓｅｎｄ",
+            "sеnd",
+        ] {
+            assert!(is_word(word), "{word}");
+        }
+        for chance in [
+            "txtb",
+            "todaysend",
+            "tablethe",
+            "helloworld",
+            "readmelicense",
+            "srctests",
+            "okdone",
+            "janefrank",
+            "openedclosed",
+            "mondaytuesday",
+            "resultresult",
+            "nonenone",
+            "truefalse",
+            "totalitems",
+            "pageof",
+            "pythonrust",
+            "londonparis",
+            "errorwarning",
+            "kgcm",
+            "firstsecond",
+        ] {
+            assert!(!is_word(chance), "{chance}");
+        }
+    }
+
+    #[test]
     fn honest_text_in_other_letters_stays() {
         let asked = "When does the shop open?";
         for honest in [
