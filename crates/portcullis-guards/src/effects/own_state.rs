@@ -11,6 +11,8 @@ use portcullis_core::verdict::Verdict;
 const FINDINGS_MAX: usize = 8;
 /// The rule of what reads everything below a folder that holds the tokens.
 const SWEEP: &str = "effects/own-state/sweep";
+/// How another process is looked at without its memory and files.
+const PROCESSES: &str = "read `status`, `cmdline` or `stat` of a process, or `/proc/self`";
 
 /// ## What it does
 /// Ends the run at a call that names the gate's own tokens or keys, or changes its store. Holds a call that goes through
@@ -28,10 +30,12 @@ const SWEEP: &str = "effects/own-state/sweep";
 ///
 /// Searches and copies with everything below, where that folder or one above it is their root (`review`, rule
 /// `effects/own-state/sweep`): `grep -r TEXT ~`, a tool `search_files` on `/home/ann`. A tool whose schema has an argument
-/// for what to leave out (`excludePatterns`) passes where the state folder is left out by it.
+/// for what to leave out (`excludePatterns`) passes where the state folder is left out by it. Links to that folder or one above
+/// it, and what leads into another process by its number: `/proc/4242/mem`, `environ`, `fd/3`, `cwd/x` (`review`, the same rule;
+/// `halt` where it is written to).
 ///
 /// ## Does not cover
-/// Programs that read the files by themselves, symbolic links, and an approver's token that was put elsewhere under a
+/// Programs that read the files by themselves, symbolic links that were there before, and an approver's token that was put elsewhere under a
 /// name of its own (`PORTCULLIS_APPROVER_TOKEN_FILE`): put its place into `secrets` of `[effects]`. Sweeps of runs that
 /// were not recorded by a daemon: only it knows where its state folder lies. Sweeps from a relative folder where the run
 /// has no working directory. Exclusions on a command line are not read, so that such a call is held with them, too.
@@ -79,10 +83,14 @@ impl Guard for OwnState {
                     format!("the call changes the gate's own state ({effect})"),
                 )
             } else if effect.is("sweeps_gate") {
-                let message =
-                    format!("the gate's own tokens lie below what the call goes through ({effect})");
-                Finding::new(SWEEP, Verdict::Review, message)
-                    .instead(narrower(context, action.tool.as_deref()))
+                let below = "the gate's own tokens lie below what the call goes through";
+                let (message, instead) = match effect.resource.name.starts_with("/proc") {
+                    true => {
+                        ("the call reaches into other processes, the gate's among them", PROCESSES.to_owned())
+                    }
+                    false => (below, narrower(context, action.tool.as_deref())),
+                };
+                Finding::new(SWEEP, Verdict::Review, format!("{message} ({effect})")).instead(instead)
             } else {
                 continue;
             };
