@@ -16,6 +16,7 @@ pub mod normalise;
 mod places;
 mod sentences;
 pub mod train;
+pub mod undisguise;
 pub mod views;
 
 pub use detector::{Detector, DetectorError, Hit, Kind};

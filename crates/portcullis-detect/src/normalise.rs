@@ -255,13 +255,13 @@ impl Writer {
 }
 
 /// The letter that a character of the tag block stands for.
-fn tag_letter(character: char) -> Option<char> {
+pub(crate) fn tag_letter(character: char) -> Option<char> {
     let code = u32::from(character).checked_sub(0xe_0000)?;
     char::from_u32(code).filter(|letter| (' '..='~').contains(letter))
 }
 
 /// Characters that take no room and change nothing that a reader sees: joiners, marks of direction, selectors.
-fn has_no_width(character: char) -> bool {
+pub(crate) fn has_no_width(character: char) -> bool {
     matches!(
         character,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -281,7 +281,7 @@ fn is_mark(character: char) -> bool {
 }
 
 /// The Latin letter that a lower-case letter of another script, or a small capital, is taken for.
-fn lookalike(character: char) -> Option<char> {
+pub(crate) fn lookalike(character: char) -> Option<char> {
     const PAIRS: &[(&str, char)] = &[
         ("аαɑᴀ", 'a'),
         ("вʙƅ", 'b'),

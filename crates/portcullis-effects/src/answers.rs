@@ -19,6 +19,9 @@ use crate::limits::{ANSWERS_MAX, ARGUMENTS_BYTES_MAX, LEAVES_MAX, NESTING_MAX};
 use crate::reader::read_answer;
 use crate::{Sink, Surroundings};
 
+/// How often a text may be encoded within itself.
+const DECODINGS_MAX: usize = 3;
+
 /// Adds the effects of what `action` carries beside its arguments.
 pub(crate) fn read(
     tool: Option<&Tool>,
@@ -86,8 +89,17 @@ impl Answers<'_> {
             return self.stop("a text in the answers is longer than is read", pointer);
         }
         self.plain(text, pointer, depth);
-        for decoded in decoded(text) {
-            self.plain(&decoded, pointer, depth + 1);
+        let mut inner = vec![text.to_owned()];
+        for level in 1..=DECODINGS_MAX {
+            let found: Vec<String> = inner.iter().flat_map(|text| decoded(text)).collect();
+            for text in &found {
+                self.plain(text, pointer, depth + level);
+            }
+            // JSON is taken apart by now, with what is encoded in it.
+            inner = found.into_iter().filter(|text| !text.starts_with(['{', '['])).collect();
+        }
+        if inner.iter().any(|text| decoded(text).iter().any(|text| text.starts_with(['{', '[']))) {
+            self.stop("a text in the answers is encoded more often than is read", pointer);
         }
     }
 

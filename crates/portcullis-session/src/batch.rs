@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef};
 use portcullis_core::memory::{Reading, Texts};
 use portcullis_core::time::Timestamp;
@@ -10,6 +12,7 @@ use portcullis_ledger::{Refusal, StoredPayload};
 use portcullis_trajectory::redact::{Redacted, redact, redact_own};
 
 use crate::env::Env;
+use crate::mapped::without_mapped;
 
 /// The parameter of a payload's media type that says how many secrets were replaced by notes before it was stored.
 pub const REDACTED: &str = "redacted";
@@ -44,16 +47,16 @@ pub(crate) struct BatchBuilder<'e> {
     env: &'e mut dyn Env,
     at: Timestamp,
     seq: u64,
-    /// Whether secrets are kept from the store; the gate's own always are.
-    redacts: bool,
+    /// Says whether secrets are kept from the store; the gate's own, and those that it maps, always are.
+    bundle: Arc<Bundle>,
     batch: Batch,
 }
 
 impl<'e> BatchBuilder<'e> {
     /// A batch for a run whose last event is number `seq`. All its events carry the same time.
-    pub(crate) fn new(env: &'e mut dyn Env, seq: u64, redacts: bool) -> Self {
+    pub(crate) fn new(env: &'e mut dyn Env, seq: u64, bundle: Arc<Bundle>) -> Self {
         let at = env.now();
-        Self { env, at, seq, redacts, batch: Batch::default() }
+        Self { env, at, seq, bundle, batch: Batch::default() }
     }
 
     pub(crate) fn at(&self) -> Timestamp {
@@ -97,8 +100,8 @@ impl<'e> BatchBuilder<'e> {
             payloads: BTreeMap::new(),
             body,
         };
-        let redacts = self.redacts;
-        event.each_text(&mut |text| note_secrets(text, redacts));
+        let bundle = &self.bundle;
+        event.each_text(&mut |text| note_secrets(text, bundle));
         for (name, media_type, bytes) in payloads.into_iter().flatten() {
             // The memory of the run sees what was there, the store what may be kept.
             let (stored, media_type) = match String::from_utf8(bytes) {
@@ -134,7 +137,7 @@ impl<'e> BatchBuilder<'e> {
 
     /// A text as it is stored, with its media type, which says how many secrets it has lost.
     fn stored(&self, text: &str, media_type: &str) -> (Vec<u8>, String) {
-        let redacted = redacted(text, self.redacts);
+        let redacted = redacted(text, &self.bundle);
         let media_type = match redacted.secrets {
             0 => media_type.to_owned(),
             secrets => format!("{media_type}; {REDACTED}={secrets}"),
@@ -152,14 +155,22 @@ impl<'e> BatchBuilder<'e> {
     }
 }
 
-/// A text as it may be stored, by a bundle that keeps secrets from the store or does not.
-fn redacted(text: &str, redacts: bool) -> Redacted<'_> {
-    if redacts { redact(text) } else { redact_own(text) }
+/// A text as it may be stored by a bundle.
+fn redacted<'t>(text: &'t str, bundle: &Bundle) -> Redacted<'t> {
+    let redacted = if bundle.ledger.redact { redact(text) } else { redact_own(text) };
+    without_mapped(redacted, &bundle.credentials)
 }
 
 /// Puts a note in place of each secret in a text of an event.
-pub(crate) fn note_secrets(text: &mut String, redacts: bool) {
-    if let Cow::Owned(noted) = redacted(text, redacts).text {
+pub(crate) fn note_secrets(text: &mut String, bundle: &Bundle) {
+    if let Cow::Owned(noted) = redacted(text, bundle).text {
+        *text = noted;
+    }
+}
+
+/// The same by form alone, whatever the bundle says.
+pub(crate) fn note_known_secrets(text: &mut String) {
+    if let Cow::Owned(noted) = redact(text).text {
         *text = noted;
     }
 }

@@ -212,7 +212,7 @@ impl Engine {
     }
 
     fn builder<'e>(&self, env: &'e mut dyn Env) -> BatchBuilder<'e> {
-        BatchBuilder::new(env, self.state.seq(), self.bundle.ledger.redact)
+        BatchBuilder::new(env, self.state.seq(), Arc::clone(&self.bundle))
     }
 
     /// What is read in something pending, once for all who ask.

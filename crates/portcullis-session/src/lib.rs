@@ -16,6 +16,7 @@ pub mod env;
 pub mod error;
 pub mod facts;
 pub mod gate;
+mod mapped;
 pub mod permit;
 pub mod policy;
 mod principals;

@@ -11,12 +11,14 @@ use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::ActionId;
 use portcullis_core::label::Label;
 use portcullis_core::memory::Texts;
+use portcullis_detect::normalise::normalise;
 use portcullis_detect::{Detector, Head, Hit};
 use serde_json::Value as Json;
 
 use crate::excise;
 use crate::judge::{self, Reason, Settings};
 use crate::lexicon::{BUILT_IN, LANGUAGES, Lexicon, WORDNET};
+use crate::posing;
 use crate::request::Said;
 use crate::seen::Seen;
 use crate::toolset::Toolset;
@@ -77,6 +79,13 @@ pub fn built_in() -> Arc<Lexicon> {
             .and_then(|lexicon| lexicon.with_languages(LANGUAGES));
         Arc::new(whole.unwrap_or_default())
     }))
+}
+
+/// Whether letters are a word that matters to who reads orders: one of the lexicon, or one that a text poses with. However
+/// it is spelt.
+pub fn is_word(letters: &str) -> bool {
+    let plain = normalise(letters).text;
+    built_in().knows(&plain) || posing::is_hint(&plain)
 }
 
 /// What one run has seen, and the calls whose results are awaited.

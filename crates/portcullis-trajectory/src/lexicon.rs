@@ -255,6 +255,11 @@ impl Lexicon {
         Ok(self)
     }
 
+    /// Whether a word is known, in lower case.
+    pub fn knows(&self, word: &str) -> bool {
+        self.words.contains_key(&hash(word.as_bytes())) || self.stems.contains_key(&stem_hash(word))
+    }
+
     /// Whether it is a word of another language.
     pub fn is_translated(&self, stem: u64) -> bool {
         self.stem(stem).translated

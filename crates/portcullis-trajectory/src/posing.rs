@@ -82,43 +82,50 @@ fn speaks_for_user(lexicon: &Lexicon, own: &[Word]) -> bool {
     })
 }
 
+/// Words of which a marker has at least one, unless it is a sign.
+const HINTS: [&str; 33] = [
+    "ignore",
+    "ignoring",
+    "disregard",
+    "forget",
+    "override",
+    "bypass",
+    "system",
+    "admin",
+    "administrator",
+    "developer",
+    "instruction",
+    "instructions",
+    "instruction",
+    "prompt",
+    "rules",
+    "user",
+    "tell",
+    "mention",
+    "inform",
+    "reveal",
+    "pretend",
+    "roleplay",
+    "unrestricted",
+    "end",
+    "assistant",
+    "human",
+    "context",
+    "previous",
+    "prior",
+    "directive",
+    "restrictions",
+    "owner",
+    "anyone",
+];
+
+/// Whether a word in lower case is one that markers have.
+pub(crate) fn is_hint(word: &str) -> bool {
+    HINTS.contains(&word)
+}
+
 /// Whether a marker can stand in a text at all: most have none of these.
 fn hints(text: &str, own: &[Word]) -> bool {
-    const HINTS: [&str; 33] = [
-        "ignore",
-        "ignoring",
-        "disregard",
-        "forget",
-        "override",
-        "bypass",
-        "system",
-        "admin",
-        "administrator",
-        "developer",
-        "instruction",
-        "instructions",
-        "instruction",
-        "prompt",
-        "rules",
-        "user",
-        "tell",
-        "mention",
-        "inform",
-        "reveal",
-        "pretend",
-        "roleplay",
-        "unrestricted",
-        "end",
-        "assistant",
-        "human",
-        "context",
-        "previous",
-        "prior",
-        "directive",
-        "restrictions",
-        "owner",
-        "anyone",
-    ];
     text.contains("<|")
         || text.contains("[/")
         || text.contains("[INST")

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use portcullis_core::infer::words_of;
 use portcullis_detect::hidden::{Hiding, hidden};
+use portcullis_detect::undisguise::{Undisguised, undisguised as with_plain_letters};
 use portcullis_detect::views::{RUN_BYTES, views};
 use portcullis_detect::{Leaf, leaves, sentences};
 
@@ -22,8 +23,10 @@ use crate::secrets;
 use crate::values::{Kind, Value, normal_hash, values};
 use crate::words::{Shape, Word, hash, stem_hash, words};
 
-/// Most passages taken from one text.
+/// Most passages kept of one text. Behind them, those are kept that give themselves away.
 pub const PASSAGES_MAX: usize = 4_096;
+/// Most sentences read of one text; what follows them is not shown to the agent.
+pub const SENTENCES_MAX: usize = 65_536;
 /// Most words, values and numbers of a passage.
 pub const KEYS_MAX: usize = 96;
 /// Shorter leaves are no text, in bytes.
@@ -117,6 +120,8 @@ pub struct Seen {
     pub secrets: Vec<u64>,
     /// Something was left out for its length.
     pub cut: bool,
+    /// The end of the raw text, from where on nobody read it.
+    pub unread: Option<Range<usize>>,
     /// Length in bytes.
     pub length: usize,
 }
@@ -141,7 +146,8 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
     let count = u32::try_from(leaves.records()).unwrap_or(u32::MAX);
     let records =
         (0..count).map(|record| Record { parent: leaves.parent(record), words: Vec::new() }).collect();
-    let mut seen = Seen { cut: leaves.unread().is_some(), length: text.len(), records, ..Seen::default() };
+    let unread = leaves.unread();
+    let mut seen = Seen { cut: unread.is_some(), unread, length: text.len(), records, ..Seen::default() };
     let status = source == Source::Action && text.len() <= STATUS_BYTES_MAX && !text.trim().contains('\n');
     for (number, leaf) in leaves.iter().enumerate() {
         let private = is_private(lexicon, leaf);
@@ -157,12 +163,16 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
             private,
         };
         let found = values(&leaf.text);
+        let plain = with_plain_letters(leaf);
         let trimmed = leaf.text.trim();
         // What stands around a link in a field was written by somebody: `fix: curl https://… | sh`.
         let told = found.iter().any(|value| value.link && value.range.len() + FIELD_MARGIN < trimmed.len());
         let voice = match () {
             () if status && leaf.field.is_none() => Voice::Own,
             () if told => Voice::Carried,
+            () if plain.as_ref().is_some_and(|plain| voice(lexicon, &plain.leaf) == Voice::Carried) => {
+                Voice::Carried
+            }
             () => voice(lexicon, leaf),
         };
         for value in &found {
@@ -189,15 +199,21 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
         seen.secrets.extend(secrets::in_leaf(lexicon, leaf));
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let reader = Reader { lexicon, leaf, number, values: &found };
+        // Numbers of its own, so that no passage spans both readings.
+        let again = Disguised {
+            plain,
+            number: number.saturating_add(u32::try_from(leaves.len()).unwrap_or(u32::MAX)),
+        };
         if voice == Voice::Own {
             reader.describe(&mut seen);
             if leaf.text.split_ascii_whitespace().any(|token| token.len() >= RUN_BYTES) {
                 reader.decoded(&mut seen);
             }
             // Of what an action answers only what poses is somebody else's.
-            if status && leaf.prose {
+            if status && (leaf.prose || again.plain.is_some()) {
                 let before = seen.sentences.len();
                 reader.sentences(&mut seen);
+                reader.sentences_in_plain_letters(&again, &mut seen);
                 let posing =
                     seen.sentences.split_off(before).into_iter().filter(|own| own.posing > Posing::No);
                 let posing: Vec<Sentence> = posing.collect();
@@ -205,14 +221,40 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
             }
         } else if trimmed.len() >= TEXT_BYTES_MIN {
             reader.sentences(&mut seen);
+            reader.sentences_in_plain_letters(&again, &mut seen);
             // A subject says which record is meant, whoever wrote it.
             if leaf.field.is_some() && trimmed.len() <= FIELD_BYTES_MAX {
                 reader.describe(&mut seen);
             }
         }
     }
+    seen.keep_what_matters();
     tie_addresses(&mut seen);
     seen
+}
+
+impl Seen {
+    /// Of more than [`PASSAGES_MAX`] sentences, those behind them that do not give themselves away are left out.
+    fn keep_what_matters(&mut self) {
+        let all = self.sentences.len();
+        let mut number = 0;
+        self.sentences.retain(|sentence| {
+            number += 1;
+            number <= PASSAGES_MAX || sentence.posing > Posing::No
+        });
+        self.cut |= self.sentences.len() < all;
+    }
+
+    /// Whether no more sentences are read; then nothing is from `raw` on.
+    fn is_full(&mut self, raw: impl FnOnce() -> usize) -> bool {
+        let full = self.sentences.len() >= SENTENCES_MAX;
+        if full {
+            let start = self.unread.as_ref().map_or(self.length, |unread| unread.start);
+            self.unread = Some(start.min(raw())..self.length);
+            self.cut = true;
+        }
+        full
+    }
 }
 
 /// Most addresses of a record that its texts are taken to speak of: *send it to this address*.
@@ -279,6 +321,12 @@ fn is_cell(text: &str, range: &Range<usize>) -> bool {
     before.trim_end().ends_with('|') && after.trim_start().starts_with('|')
 }
 
+/// A leaf whose letters were disguised, and the number under which it is read again.
+struct Disguised<'a> {
+    plain: Option<Undisguised<'a>>,
+    number: u32,
+}
+
 struct Reader<'a> {
     lexicon: &'a Lexicon,
     leaf: &'a Leaf<'a>,
@@ -303,25 +351,39 @@ impl Reader<'_> {
 
     fn sentences(&self, seen: &mut Seen) {
         let begin = seen.sentences.len();
-        self.plain_sentences(seen);
+        self.plain_sentences(&[], seen);
         self.decoded(seen);
         spread(seen.sentences.get_mut(begin..).unwrap_or_default());
     }
 
-    fn plain_sentences(&self, seen: &mut Seen) {
+    /// The sentences with disguised letters, as a model reads them.
+    fn sentences_in_plain_letters(&self, again: &Disguised<'_>, seen: &mut Seen) {
+        let Some(Undisguised { leaf, smuggled }) = &again.plain else { return };
+        let begin = seen.sentences.len();
+        let values = values(&leaf.text);
+        let reader = Reader { lexicon: self.lexicon, leaf, number: again.number, values: &values };
+        reader.plain_sentences(smuggled, seen);
+        let mut read = seen.sentences.split_off(begin);
+        spread(&mut read);
+        read.retain(|sentence| sentence.posing > Posing::No || sentence.asks);
+        seen.sentences.extend(read);
+    }
+
+    /// The sentences of the leaf; what is `smuggled` is hidden as well.
+    fn plain_sentences(&self, smuggled: &[Range<usize>], seen: &mut Seen) {
         let text = &self.leaf.text;
         let concealed = hidden(text);
         let mut sorted: Vec<&Value> = self.values.iter().collect();
         sorted.sort_by_key(|value| value.range.start);
         for range in sentences(text) {
-            if seen.sentences.len() >= PASSAGES_MAX {
-                seen.cut = true;
+            if seen.is_full(|| self.leaf.places.raw(range.clone()).start) {
                 return;
             }
-            let is_hidden = concealed.iter().any(|stretch| {
-                let meets = stretch.range.start < range.end && range.start < stretch.range.end;
-                meets && !matches!(stretch.hiding, Hiding::Attribute | Hiding::LinkTitle)
-            });
+            let is_hidden =
+                concealed.iter().any(|stretch| {
+                    let meets = stretch.range.start < range.end && range.start < stretch.range.end;
+                    meets && !matches!(stretch.hiding, Hiding::Attribute | Hiding::LinkTitle)
+                }) || smuggled.iter().any(|letters| letters.start < range.end && range.start < letters.end);
             let own = text.get(range.clone()).unwrap_or_default();
             let near = between(&sorted, &range);
             let raw = self.leaf.places.raw(range.clone());
@@ -354,8 +416,7 @@ impl Reader<'_> {
     /// What is encoded says what it says to who decodes it, in whatever field it stands.
     fn decoded(&self, seen: &mut Seen) {
         for view in views(&self.leaf.text) {
-            if seen.sentences.len() >= PASSAGES_MAX {
-                seen.cut = true;
+            if seen.is_full(|| self.leaf.places.raw(view.range.clone()).start) {
                 return;
             }
             let found = values(&view.text);

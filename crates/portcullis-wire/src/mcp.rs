@@ -12,6 +12,7 @@ pub mod call;
 mod encoded;
 pub mod excise;
 pub mod hello;
+mod joined;
 pub mod list;
 pub mod result;
 pub mod task;

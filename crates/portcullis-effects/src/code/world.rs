@@ -386,7 +386,13 @@ impl Interpreter<'_, '_> {
             }
             "unlink" | "rmdir" => self.path_effect(Verb::Delete, &itself, &range, &[]),
             "chmod" | "lchmod" => self.path_effect(Verb::Configure, &itself, &range, &[]),
-            "symlink_to" | "hardlink_to" | "link_to" => self.path_effect(Verb::Write, &itself, &range, &[]),
+            "symlink_to" | "hardlink_to" | "link_to" => {
+                // By its new name, what is linked can be read and written.
+                let linked = target.unwrap_or_else(Value::unknown);
+                self.path_effect(Verb::Read, &linked, &range, &[]);
+                self.path_effect(Verb::Write, &linked, &range, &[]);
+                self.path_effect(Verb::Write, &itself, &range, &[]);
+            }
             "rename" | "replace" | "move" | "move_into" => {
                 self.path_effect(Verb::Delete, &itself, &range, &[]);
                 self.path_effect(Verb::Write, &target.unwrap_or_else(Value::unknown), &range, &[]);

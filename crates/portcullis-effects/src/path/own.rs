@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use portcullis_core::effect::{Effect, Effects, ResourceKind, Verb};
+use portcullis_core::effect::{Effect, Effects, Resource, ResourceKind, Verb};
 use portcullis_core::tool::Tool;
 use serde_json::{Map, Value};
 
@@ -23,6 +23,9 @@ const SECRETS: [&[&str]; 5] = [
 ];
 /// Where the state folder is unless it was put elsewhere.
 const STATE: [&str; 3] = [".local", "state", "portcullis"];
+/// What of a process shows its memory, its environment, or files by another name.
+const OF_A_PROCESS: [&str; 2] = ["mem", "environ"];
+const FOLDERS_OF_A_PROCESS: [&str; 4] = ["fd", "map_files", "cwd", "root"];
 /// Longest state folder that is looked at, in components.
 const FOLDER_PARTS_MAX: usize = 64;
 
@@ -90,7 +93,41 @@ pub(crate) fn mark(effects: Effects, folder: &str, tool: Option<&Tool>, argument
     let runs =
         |effect: &Effect| matches!(effect.resource.kind, ResourceKind::Command | ResourceKind::Unknown);
     let tool = tool.filter(|_| !effects.iter().any(runs));
-    effects.map(|effect| state.mark(effect, tool, arguments))
+    // What is read and written as one is linked: the other name leads to everything below.
+    let is_linked = |read: &Effect| {
+        let written = |other: &&Effect| other.verb == Verb::Write && other.resource == read.resource;
+        read.verb == Verb::Read && effects.iter().any(|other| written(&other))
+    };
+    let linked: Vec<Resource> =
+        effects.iter().filter(|read| is_linked(read)).map(|read| read.resource.clone()).collect();
+    effects.map(|effect| {
+        let linked = effect.verb == Verb::Read && linked.contains(&effect.resource);
+        state.mark(effect, linked, tool, arguments)
+    })
+}
+
+/// Whether a path leads into another process than the one that asks: to its memory or environment, or through its links.
+fn is_of_a_process(components: &[Component], deep: bool) -> bool {
+    let names: Vec<&str> = components.iter().map(Component::text).collect();
+    // A number, a pattern, or a variable; `self` is who asks, and `sys` no process.
+    let is_process = |name: &str| {
+        !name.is_empty()
+            && !name.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_'))
+    };
+    match names.as_slice() {
+        ["proc"] => deep,
+        ["proc", process, rest @ ..] if is_process(process) => match (rest, components.get(2)) {
+            ([], _) | (_, None) => deep,
+            ([_], Some(what)) if OF_A_PROCESS.iter().any(|name| what.may_be(&Secret::new(name), false)) => {
+                true
+            }
+            (rest, Some(what)) => {
+                (deep || rest.len() > 1)
+                    && FOLDERS_OF_A_PROCESS.iter().any(|name| what.may_be(&Secret::new(name), false))
+            }
+        },
+        _ => false,
+    }
 }
 
 /// Where the gate keeps its state.
@@ -110,23 +147,27 @@ impl StateFolder {
                 head.is_empty()
                     || effect.resource.is("glob")
                     || head.eq_ignore_ascii_case(first)
+                    || head == "proc"
                     || !head.is_ascii()
             })
     }
 
-    fn mark(&self, effect: Effect, tool: Option<&Tool>, arguments: &Value) -> Effect {
+    fn mark(&self, effect: Effect, linked: bool, tool: Option<&Tool>, arguments: &Value) -> Effect {
         if !self.touches(&effect) {
             return effect;
         }
         let names: Vec<String> =
             effect.resource.name.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         let components = taken_apart(&names);
-        let deep = effect.is("recursive") || components.iter().any(|component| component.text() == "**");
+        let deep =
+            linked || effect.is("recursive") || components.iter().any(|component| component.text() == "**");
         let sweeps = deep
             && effect.verb != Verb::Execute
             && self.lies_below(&components)
             && !self.left_out(components.len(), tool, arguments);
+        let process = is_of_a_process(&components, deep);
         let (own, secret) = self.holds(&components);
+        let own = own || process && effect.verb != Verb::Read && effect.verb != Verb::Execute;
         let mut effect = effect;
         if own {
             effect.resource = effect.resource.with("gate", true);
@@ -134,7 +175,7 @@ impl StateFolder {
         if secret {
             effect.resource = effect.resource.with("secret", true);
         }
-        if sweeps { effect.with("sweeps_gate", true) } else { effect }
+        if sweeps || process { effect.with("sweeps_gate", true) } else { effect }
     }
 
     /// Whether a path lies in the state folder, and whether among its tokens and keys.

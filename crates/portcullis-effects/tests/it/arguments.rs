@@ -439,3 +439,35 @@ fn answers_are_read_in_base64_and_as_a_query() {
     let plain = continued(&bundle, "read_file", &json!({"path": "a"}), &json!({"requestState": "step-2"}));
     assert!(plain.iter().all(|effect| !effect.contains("unknown")), "{plain:?}");
 }
+
+#[test]
+fn answers_are_read_in_base64_of_base64() {
+    use base64::Engine as _;
+    let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    let bundle = bundle("read_file", "");
+    let call =
+        |state: &str| continued(&bundle, "read_file", &json!({"path": "a"}), &json!({"requestState": state}));
+    let path = r#"{"path":"/home/u/.netrc"}"#;
+    for state in [
+        encode(&encode(path)),
+        encode(&encode(&encode(path))),
+        encode(&json!({"state": encode(&json!({"inner": encode(path)}).to_string())}).to_string()),
+        encode(&encode(&json!({"state": encode(path)}).to_string())),
+    ] {
+        let found = call(&state);
+        assert!(found.iter().any(|effect| effect.contains("/home/u/.netrc")), "{state}: {found:?}");
+    }
+    let deeper = call(&encode(&encode(&encode(&encode(path)))));
+    assert!(deeper.iter().any(|effect| effect.contains("unknown")), "{deeper:?}");
+    for opaque in [
+        "step-2",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+        "c3RlcC0yLW9mLTM=",
+        "WXpOU2JHTkRNSGhNVjFWMA==",
+        "9f2b41c07d3e9f2b41c07d3e9f2b41c07d3e9f2b",
+        "550e8400-e29b-41d4-a716-446655440000",
+    ] {
+        let found = call(opaque);
+        assert!(found.iter().all(|effect| !effect.contains("unknown")), "{opaque}: {found:?}");
+    }
+}

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
+use portcullis_trajectory::flow::is_word;
 use portcullis_wire::FieldError;
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, Id, Message, error_response, peek};
@@ -154,8 +155,8 @@ pub(super) enum Heard {
 /// Has the text of a message judged that answers no call, and records it.
 pub(super) async fn overheard(gate: &Gate, line: &[u8], told: Result<Told, FieldError>) -> Heard {
     let withheld = |why: &str| Heard::Withheld(format!("the gate withholds what the server says: {why}"));
-    let Told { text, pieces, truncated } = match told {
-        Ok(told) => told,
+    let Told { text, pieces, truncated, .. } = match told {
+        Ok(told) => told.with_split_words(is_word),
         Err(error) => return withheld(&format!("it cannot be read with certainty: {error}")),
     };
     if text.is_empty() {
@@ -302,7 +303,7 @@ async fn created(
     seen: Seen,
 ) -> Option<Vec<u8>> {
     let Seen { content, pieces, .. } = &seen;
-    let told = Told { text: content.clone().unwrap_or_default(), pieces: pieces.clone(), truncated: false };
+    let told = Told::whole(content.clone().unwrap_or_default(), pieces.clone());
     let changed = passed_on(gate, line, &call.id_raw, Ok(told)).await;
     if gate.calls.follow_task(task, call.tool.clone(), action) {
         return changed;
@@ -340,11 +341,11 @@ impl Seen {
             (None, Some(Ok(told))) => (OutcomeStatus::Error, told, None),
             (None, None) => return Self::unreadable("it has neither result nor error".to_owned()),
         };
-        Self::said(status, told, task)
+        Self::said(status, told.with_split_words(is_word), task)
     }
 
     fn said(status: OutcomeStatus, told: Told, task: Option<String>) -> Self {
-        let Told { text, pieces, truncated } = told;
+        let Told { text, pieces, truncated, .. } = told;
         let complaint = truncated.then(|| (RESULT_TOO_LONG, too_long()));
         let content = if truncated { text + CUT_MARK } else { text };
         Self { status, content: Some(content), complaint, task, pieces }
@@ -417,8 +418,9 @@ impl Came {
         let mut seen = Seen::of(result, error);
         if !besides.is_empty() && seen.complaint.is_none() {
             let content = seen.content.take().unwrap_or_default();
-            let told = Told { text: content, pieces: std::mem::take(&mut seen.pieces), truncated: false };
-            seen = Seen::said(seen.status, told.followed_by(besides), seen.task);
+            let pieces = std::mem::take(&mut seen.pieces);
+            let told = Told::whole(content, pieces).followed_by(besides.with_split_words(is_word));
+            seen = Seen::said(seen.status, told, seen.task);
         }
         Some(Self { seen, digest })
     }

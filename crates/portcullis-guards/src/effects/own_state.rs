@@ -11,6 +11,8 @@ use portcullis_core::verdict::Verdict;
 const FINDINGS_MAX: usize = 8;
 /// The rule of what reads everything below a folder that holds the tokens.
 const SWEEP: &str = "effects/own-state/sweep";
+/// How another process is looked at without its memory and files.
+const PROCESSES: &str = "read `status`, `cmdline` or `stat` of a process, or `/proc/self`";
 
 /// ## What it does
 /// Ends the run at a call that names the gate's own tokens or keys, or changes its store. Holds a call that goes
@@ -28,13 +30,16 @@ const SWEEP: &str = "effects/own-state/sweep";
 ///
 /// Recursive searches and copies whose root is that folder or one above it (`review`, rule `effects/own-state/sweep`):
 /// `grep -r TEXT ~`, a tool `search_files` on `/home/ann`. A tool whose schema has an argument for exclusions
-/// (`excludePatterns`) passes if that argument excludes the state folder.
+/// (`excludePatterns`) passes if that argument excludes the state folder. Links to that folder or to one above it, and
+/// paths that lead into another process by its number, such as `/proc/4242/mem`, `environ`, `fd/3` or `cwd/x` (`review`,
+/// the same rule; `halt` if they are written to).
 ///
 /// ## Does not cover
-/// Programs that read the files by themselves, symbolic links, and an approver's token that is stored elsewhere under
-/// another name (`PORTCULLIS_APPROVER_TOKEN_FILE`): add its path to `secrets` of `[effects]`. Sweeps in runs that no
-/// daemon recorded: only the daemon knows where its state folder is. Sweeps from a relative folder if the run has no
-/// working directory. Exclusions on a command line are not read, so such a call is held even with them.
+/// Programs that read the files by themselves, symbolic links that existed before, and an approver's token that is
+/// stored elsewhere under another name (`PORTCULLIS_APPROVER_TOKEN_FILE`): add its path to `secrets` of `[effects]`.
+/// Sweeps in runs that no daemon recorded: only the daemon knows where its state folder is. Sweeps from a relative
+/// folder if the run has no working directory. Exclusions on a command line are not read, so such a call is held even
+/// with them.
 ///
 /// ## Configuration
 /// None: no bundle grants the gate's own tokens.
@@ -79,10 +84,14 @@ impl Guard for OwnState {
                     format!("the call changes the gate's own state ({effect})"),
                 )
             } else if effect.is("sweeps_gate") {
-                let message =
-                    format!("the gate's own tokens lie below what the call goes through ({effect})");
-                Finding::new(SWEEP, Verdict::Review, message)
-                    .instead(narrower(context, action.tool.as_deref()))
+                let below = "the gate's own tokens lie below what the call goes through";
+                let (message, instead) = match effect.resource.name.starts_with("/proc") {
+                    true => {
+                        ("the call reaches into other processes, the gate's among them", PROCESSES.to_owned())
+                    }
+                    false => (below, narrower(context, action.tool.as_deref())),
+                };
+                Finding::new(SWEEP, Verdict::Review, format!("{message} ({effect})")).instead(instead)
             } else {
                 continue;
             };

@@ -1,5 +1,7 @@
 //! Orders planted in what a tool returns.
 
+use std::ops::Range;
+
 use portcullis_core::action::{Hook, Pending, Subject};
 use portcullis_core::edit::TEXT;
 use portcullis_core::fact::Facts;
@@ -19,12 +21,15 @@ use portcullis_trajectory::memory::RunReading;
 ///
 /// ## Fires on
 /// Two kinds of evidence on one stretch: it poses or hides, and the model of orders agrees that it gives an order. With
-/// a tag around it: *modify*.
+/// a tag around it: *modify*. Full-width, mathematical and invisible letters, and look-alikes from other scripts, are
+/// read as the letters that a model takes them for.
+///
+/// Text after the first 65,536 sentences or values of a result, or after 4 MiB, is neither read nor shown (*modify*),
+/// unless it consists of numbers only.
 ///
 /// ## Does not cover
 /// Requests in plain text, however they are worded: honest mail is full of them. Their consequences are weighed when
-/// the call is made, see `flow/authority`. A source that the user said to follow is left alone. Text beyond the limits
-/// of reading (4,096 sentences, 4 MiB of a result).
+/// the call is made, see `flow/authority`. A source that the user said to follow is left alone.
 ///
 /// ## Configuration
 /// `excise = false` of a tool leaves its results unchanged; in the bundle for a developer's machine, the client's own
@@ -49,6 +54,9 @@ static META: GuardMeta = GuardMeta {
 
 /// What stands where an order stood.
 const NOTE: &str = "[left out by the gate: an instruction that the user did not give]";
+/// What stands where nobody read on.
+const NOTE_UNREAD: &str =
+    "[left out by the gate: the rest, which has more sentences than are read; ask for less at a time]";
 
 impl Guard for PlantedOrder {
     fn meta(&self) -> &'static GuardMeta {
@@ -65,18 +73,24 @@ impl Guard for PlantedOrder {
             return Ok(Vec::new());
         }
         let reading = context.reading::<RunReading>()?;
-        let FlowReading::Result(_, planted) = &reading.flow else { return Ok(Vec::new()) };
+        let FlowReading::Result(seen, planted) = &reading.flow else { return Ok(Vec::new()) };
         let Some(planted) = planted else {
             return Err(GuardFailure("the model of orders does not load".to_owned()));
         };
         if planted.is_empty() {
             return Ok(Vec::new());
         }
-        let message = "the result tells its reader to do what the user did not ask for";
+        let from = seen.unread.as_ref().map(|unread| unread.start);
+        let is_rest = |range: &Range<usize>| from == Some(range.start);
+        let message = match planted.iter().all(is_rest) {
+            true => "the result is too long to be read as a whole",
+            false => "the result tells its reader to do what the user did not ask for",
+        };
         let mut finding = Finding::new(META.id, Verdict::Modify, message);
         for range in planted {
+            let note = if is_rest(range) { NOTE_UNREAD } else { NOTE };
             let span = Span { pointer: TEXT.to_owned(), start: range.start, end: range.end };
-            finding = finding.at(span.clone()).edit(SpanEdit { span, replacement: NOTE.to_owned() });
+            finding = finding.at(span.clone()).edit(SpanEdit { span, replacement: note.to_owned() });
         }
         Ok(vec![finding])
     }

@@ -53,7 +53,7 @@ impl Engine {
             }
             _ => call.to_owned(),
         };
-        note_secrets(&mut name, self.bundle.ledger.redact);
+        note_secrets(&mut name, &self.bundle);
         name
     }
 }

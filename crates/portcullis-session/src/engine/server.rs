@@ -3,7 +3,7 @@
 use portcullis_core::id::DigestBuilder;
 use portcullis_core::limits::NAME_BYTES_MAX;
 
-use crate::batch::note_secrets;
+use crate::batch::note_known_secrets;
 
 /// Digits of the digest that tells long names apart.
 const DIGEST_DIGITS: usize = 16;
@@ -14,7 +14,7 @@ pub(super) fn server_name(command: &str) -> String {
     let mut name: String =
         command.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     // Whatever the bundle says of the record: a name that changed with it would be another server.
-    note_secrets(&mut name, true);
+    note_known_secrets(&mut name);
     if name.len() > NAME_BYTES_MAX {
         let digest =
             DigestBuilder::new("portcullis/server-name/v1").part(name.as_bytes()).finish().to_string();

@@ -21,12 +21,23 @@ pub struct Piece {
     kind: PieceKind,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum PieceKind {
     /// The decoded value of a JSON string.
     String,
     /// A JSON value, written anew.
     Json,
+    /// Other pieces read once more, one behind the other.
+    Joined(Vec<Part>),
+}
+
+/// A part of a text that stands in another piece as well.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    /// Its first byte, counted from the beginning of the joined text.
+    pub(super) at: usize,
+    /// Where it stands in that other piece, in bytes of the whole text.
+    pub(super) of: Range<usize>,
 }
 
 impl Piece {
@@ -38,14 +49,43 @@ impl Piece {
         Self::new(text, raw, PieceKind::Json)
     }
 
+    pub(super) fn joined(text: Range<usize>, parts: Vec<Part>) -> Self {
+        Self { text, address: 0, bytes: 0, kind: PieceKind::Joined(parts) }
+    }
+
     fn new(text: Range<usize>, raw: &RawValue, kind: PieceKind) -> Self {
         Self { text, address: raw.get().as_ptr().addr(), bytes: raw.get().len(), kind }
     }
 
     /// The piece in a text that another stands before.
     pub(super) fn moved_by(self, bytes: usize) -> Self {
-        let text = self.text.start + bytes..self.text.end + bytes;
-        Self { text, ..self }
+        let moved = |place: Range<usize>| place.start + bytes..place.end + bytes;
+        let kind = match self.kind {
+            PieceKind::Joined(parts) => {
+                PieceKind::Joined(parts.into_iter().map(|part| Part { of: moved(part.of), ..part }).collect())
+            }
+            kind => kind,
+        };
+        Self { text: moved(self.text), kind, ..self }
+    }
+
+    /// A replacement in a joined text, brought back to the pieces that it was joined of; none elsewhere.
+    fn apart<'r>(&self, replacement: Replacement<'r>) -> Option<Vec<Replacement<'r>>> {
+        let PieceKind::Joined(parts) = &self.kind else { return None };
+        if replacement.start < self.text.start || self.text.end < replacement.end {
+            return None;
+        }
+        let (start, end) = (replacement.start - self.text.start, replacement.end - self.text.start);
+        let mut apart: Vec<Replacement<'r>> = Vec::new();
+        for part in parts {
+            let (from, to) = (start.max(part.at), end.min(part.at + part.of.len()));
+            if from < to {
+                let place = |at: usize| part.of.start + (at - part.at);
+                let with = if apart.is_empty() { replacement.with } else { "" };
+                apart.push(Replacement { start: place(from), end: place(to), with });
+            }
+        }
+        Some(apart)
     }
 
     /// Where the JSON value stands in a message that it was read from.
@@ -80,7 +120,8 @@ pub fn replace_in_message(
 ) -> Option<Vec<u8>> {
     let message = str::from_utf8(message).ok()?;
     let mut changes: Vec<(Range<usize>, String)> = Vec::new();
-    let mut left = replacements;
+    let replacements = brought_apart(pieces, replacements);
+    let mut left = replacements.as_slice();
     for piece in pieces {
         let count = left.iter().take_while(|next| next.end <= piece.text.end).count();
         let (here, rest) = left.split_at_checked(count)?;
@@ -91,13 +132,14 @@ pub fn replace_in_message(
         let place = piece.place_in(message)?;
         let original = text.get(piece.text.clone())?;
         let edited = edit(original, piece.text.start, here)?;
-        let json = match piece.kind {
+        let json = match &piece.kind {
             PieceKind::String => Value::String(edited).to_string(),
             PieceKind::Json => {
                 // The edits lie within strings of it, so it must still be JSON of the same shape.
                 serde_json::from_str::<Value>(&edited).ok()?;
                 edited
             }
+            PieceKind::Joined(_) => return None,
         };
         changes.push((place, json));
     }
@@ -114,6 +156,31 @@ pub fn replace_in_message(
     }
     written.push_str(message.get(from..)?);
     Some(written.into_bytes())
+}
+
+/// The replacements in the pieces that stand in the message, in order and apart. What is found in both readings of a
+/// text is replaced once.
+fn brought_apart<'r>(pieces: &[Piece], replacements: &[Replacement<'r>]) -> Vec<Replacement<'r>> {
+    let joined = || pieces.iter().filter(|piece| matches!(piece.kind, PieceKind::Joined(_)));
+    if joined().next().is_none() {
+        return replacements.to_vec();
+    }
+    let mut all: Vec<Replacement<'r>> = replacements
+        .iter()
+        .flat_map(|one| joined().find_map(|piece| piece.apart(*one)).unwrap_or_else(|| vec![*one]))
+        .collect();
+    all.sort_by_key(|one| one.start);
+    let mut apart: Vec<Replacement<'r>> = Vec::new();
+    for one in all {
+        match apart.last_mut() {
+            Some(last) if one.start < last.end => {
+                last.end = last.end.max(one.end);
+                last.with = if last.with.is_empty() { one.with } else { last.with };
+            }
+            _ => apart.push(one),
+        }
+    }
+    apart
 }
 
 /// A piece with replacements applied whose places count from `base`.
@@ -144,7 +211,8 @@ mod tests {
             result: &'a RawValue,
         }
         let response: Response<'_> = serde_json::from_str(&message).unwrap();
-        let read = read_tool_result(response.result).unwrap();
+        let mut read = read_tool_result(response.result).unwrap();
+        read.told = read.told.with_split_words(|word| word == "ignore");
         let replacements: Vec<Replacement<'_>> = stretches
             .iter()
             .map(|stretch| {
@@ -167,6 +235,18 @@ mod tests {
         );
         let two = excise(r#"{"content":[{"type":"text","text":"one two three"}]}"#, &["one", "three"]);
         assert_eq!(two, Some(r#"{"content":[{"type":"text","text":"[\"cut\"] two [\"cut\"]"}]}"#.to_owned()));
+    }
+
+    #[test]
+    fn what_is_found_in_words_joined_over_blocks_is_cut_out_of_each() {
+        let result = r#"{"content":[{"type":"text","text":"Nine. Ign"},{"type":"text","text":"ore","x":1},
+            {"type":"text","text":" it. Tea"}]}"#;
+        let cut = excise(result, &["Ignore it."]).unwrap();
+        assert!(cut.contains(r#""Nine. [\"cut\"]"},"#), "{cut}");
+        assert!(cut.contains(r#""text":"","x":1},"#) && cut.contains(r#""text":" Tea""#), "{cut}");
+        // Found in both readings.
+        let both = excise(result, &["Nine. Ign", "Nine. Ignore it."]).unwrap();
+        assert!(both.contains(r#""text":"[\"cut\"]"},"#) && both.contains(r#""text":" Tea""#), "{both}");
     }
 
     #[test]

@@ -56,9 +56,17 @@ pub struct Told {
     pub pieces: Vec<Piece>,
     /// Text was left out because of the limit: what is in `text` is not all.
     pub truncated: bool,
+    /// Which pieces are texts of content blocks, by their number: clients show them without anything in between.
+    pub(super) blocks: Vec<usize>,
 }
 
 impl Told {
+    /// All the text of a message, and what it was put together from.
+    #[must_use]
+    pub fn whole(text: String, pieces: Vec<Piece>) -> Self {
+        Self { text, pieces, ..Self::default() }
+    }
+
     /// Whether nothing is said.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -70,13 +78,15 @@ impl Told {
     pub fn followed_by(mut self, other: Self) -> Self {
         let place = self.push(&other.text);
         self.truncated |= other.truncated;
+        let before = self.pieces.len();
+        self.blocks.extend(other.blocks.into_iter().map(|block| before + block));
         let moved = other.pieces.into_iter().map(|piece| piece.moved_by(place.start));
         self.pieces.extend(moved);
         self
     }
 
     /// Adds a piece; returns its place.
-    fn push(&mut self, piece: &str) -> Range<usize> {
+    pub(super) fn push(&mut self, piece: &str) -> Range<usize> {
         if piece.is_empty() {
             return self.text.len()..self.text.len();
         }
@@ -172,9 +182,10 @@ impl Told {
         if let Some(resource) = fields::present(resource) {
             self.push_resource(resource)?;
         }
-        for piece in [uri, name, title, description, text] {
+        for piece in [uri, name, title, description] {
             self.push_string(piece)?;
         }
+        self.push_text(text)?;
         self.push_encoded(data, media_type)?;
         self.push_unless_plain(media_type)?;
         self.push_rest(&rest)
@@ -184,10 +195,18 @@ impl Told {
         let ([uri, text, blob, media_type], rest) =
             fields::read_with_rest(resource.get(), &["uri", "text", "blob", "mimeType"])?;
         self.push_string(uri)?;
-        self.push_string(text)?;
+        self.push_text(text)?;
         self.push_encoded(blob, media_type)?;
         self.push_unless_plain(media_type)?;
         self.push_rest(&rest)
+    }
+
+    /// The text of a block.
+    fn push_text(&mut self, text: Option<&RawValue>) -> Result<(), FieldError> {
+        let number = self.pieces.len();
+        self.push_string(text)?;
+        self.blocks.extend((self.pieces.len() > number).then_some(number));
+        Ok(())
     }
 
     /// Bytes in base64: the text in them, and the string itself where it is no base64. What is decoded has no piece that

@@ -18,8 +18,11 @@ pub(super) const PATHS: &[(&str, &[PathArgument])] = &[
     ("os.mkfifo", &[(0, "path", Verb::Write, &[])]),
     ("os.mknod", &[(0, "path", Verb::Write, &[])]),
     ("os.truncate", &[(0, "path", Verb::Delete, &[])]),
-    ("os.symlink", &[(1, "dst", Verb::Write, &[])]),
-    ("os.link", &[(1, "dst", Verb::Write, &[])]),
+    (
+        "os.symlink",
+        &[(0, "src", Verb::Read, &[]), (0, "src", Verb::Write, &[]), (1, "dst", Verb::Write, &[])],
+    ),
+    ("os.link", &[(0, "src", Verb::Read, &[]), (0, "src", Verb::Write, &[]), (1, "dst", Verb::Write, &[])]),
     ("os.listdir", &[(0, "path", Verb::Read, &[])]),
     ("os.scandir", &[(0, "path", Verb::Read, &[])]),
     ("os.walk", &[(0, "top", Verb::Read, &["recursive"])]),
