@@ -1,7 +1,8 @@
 //! Serving connections: how many at once, and for how long one may say nothing.
 //!
 //! Each listener has a number of its own, so that whoever fills the one leaves the other alone: connections over TCP
-//! cannot deafen the socket that the gates use.
+//! cannot deafen the socket that the gates use. A listener that is full ends the connection that has been idle for
+//! longest, so that connections which are only held open keep nobody out.
 
 use std::io;
 use std::sync::Arc;
@@ -15,6 +16,8 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Semaphore, watch};
 use tracing::debug;
+
+use super::idle::{IdleConnections, Noted, Place};
 
 /// What the connections of one listener may take.
 #[derive(Debug, Clone, Copy)]
@@ -43,28 +46,38 @@ pub(super) async fn serve<L>(
     L::Addr: std::fmt::Debug,
 {
     let room = Arc::new(Semaphore::new(limits.at_once));
+    let idle = Arc::new(IdleConnections::default());
     let graceful = GracefulShutdown::new();
     loop {
         let accepted = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            (listener.accept().await.0, place)
+            let stream = listener.accept().await.0;
+            if room.available_permits() == 0 {
+                idle.end_longest();
+            }
+            (stream, Arc::clone(&room).acquire_owned().await)
         };
-        let (stream, place) = tokio::select! {
+        let (stream, permit) = tokio::select! {
             accepted = accepted => accepted,
             // An error means that the sender is gone, which also means stop.
             _ = stopped.wait_for(|stop| *stop) => break,
         };
-        let service = TowerToHyperService::new(router.clone());
+        let place = Place::new(&idle);
+        let service = Noted::new(TowerToHyperService::new(router.clone()), Arc::clone(&place));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.head)
             .serve_connection(TokioIo::new(stream), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
-                debug!("a connection ended: {error}");
+            tokio::select! {
+                ended = connection => {
+                    if let Err(error) = ended {
+                        debug!("a connection ended: {error}");
+                    }
+                }
+                () = place.ended() => debug!("an idle connection was ended to make room"),
             }
-            drop(place);
+            drop(permit);
         });
     }
     graceful.shutdown().await;
@@ -85,6 +98,48 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+
+    #[tokio::test]
+    async fn connections_that_are_only_held_open_make_room_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = watch::channel(false);
+        let release = Arc::new(tokio::sync::Notify::new());
+        let held = Arc::clone(&release);
+        let slow = get(move || async move {
+            held.notified().await;
+            "slow"
+        });
+        let router = Router::new().route("/", get(|| async { "here" })).route("/slow", slow);
+        let limits = Limits { at_once: 3, head: Duration::from_secs(3_600) };
+        let served = tokio::spawn(serve(listener, router, limits, stopped));
+        let ask = async |path: &str| {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            stream
+        };
+        let mut busy = ask("/slow").await;
+        // One request made, then silence: idle again.
+        let mut kept = TcpStream::connect(address).await.unwrap();
+        kept.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+        let mut head = [0; 12];
+        kept.read_exact(&mut head).await.unwrap();
+        let mut idle = Vec::new();
+        for _ in 0..20 {
+            idle.push(TcpStream::connect(address).await.unwrap());
+            let mut answer = String::new();
+            ask("/").await.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.ends_with("here"), "{answer}");
+        }
+        release.notify_one();
+        let mut answer = String::new();
+        busy.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("slow"), "what is being answered is not ended: {answer}");
+        drop((idle, kept));
+        stop.send(true).unwrap();
+        served.await.unwrap();
+    }
 
     #[tokio::test]
     async fn who_says_nothing_makes_room_for_others() {
