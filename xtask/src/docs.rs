@@ -1,13 +1,15 @@
 //! `cargo xtask docs`: the manual's generated pages, and the proof that its commands work.
 //!
 //! Two things rot in a manual: pages that repeat what the code says, and commands that nobody has typed since. So the
-//! pages about guards are written from the guards' own doc comments ([`guards`]), and every block of commands in
+//! pages about guards are written from the guards' own doc comments ([`guards`]), tables of the map from the code
+//! ([`map`]), and every block of commands in
 //! `README.md` and `docs/` is run, its output compared with what the page shows ([`console`]). Links between pages are
 //! followed too, and tests that a page names looked up ([`links`]).
 
 mod console;
 mod guards;
 mod links;
+mod map;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,6 +44,9 @@ pub(crate) fn write() -> Result<()> {
         doing(&format!("write `{path}`"), fs::write(root().join(path), text))?;
     }
     println!("docs: {} pages in {GUARDS}/", pages.len());
+    let page = map(&manual()?)?;
+    doing(&format!("write `{}`", map::PAGE), fs::write(root().join(map::PAGE), page))?;
+    println!("docs: tables in {}", map::PAGE);
     Ok(())
 }
 
@@ -53,6 +58,9 @@ pub(crate) fn check() -> Result<()> {
     let manual = manual()?;
     let crates = sources()?;
     let mut problems = outdated(&manual, &guards::pages(&crates)?);
+    if manual.get(map::PAGE) != Some(&map(&manual)?) {
+        problems.push(format!("{}: its tables differ from the code; run `cargo xtask docs`", map::PAGE));
+    }
     problems.extend(links::check(&manual));
     problems.extend(links::missing_tests(&manual, &crates));
     problems.extend(console::check(&manual)?);
@@ -64,6 +72,15 @@ pub(crate) fn check() -> Result<()> {
     } else {
         Err(Failure::new(format!("{} problems in the manual", problems.len())))
     }
+}
+
+/// `ARCHITECTURE.md` with its tables as the code has them.
+fn map(manual: &Files) -> Result<String> {
+    let page = manual.get(map::PAGE).map(String::as_str).unwrap_or_default();
+    let mut manifests = Files::new();
+    collect("crates", "toml", 0, &mut manifests)?;
+    manifests.retain(|path, _| path.ends_with("/Cargo.toml"));
+    map::page(page, &manifests, &sources()?)
 }
 
 fn is_generated(path: &str) -> bool {
