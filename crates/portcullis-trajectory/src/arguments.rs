@@ -1,15 +1,15 @@
 //! The arguments of a call as values, words and numbers, each with what its name says that it is for.
 
 use portcullis_core::bundle::AuthoritySettings;
-use portcullis_core::infer::words_of;
 use serde_json::Value as Json;
 
+use crate::argument_name::{ArgumentName, ArgumentNames};
 use crate::classes::Classes;
 use crate::lexicon::Lexicon;
 use crate::numbers::numbers;
 use crate::signs::{Leaf, Signs};
 use crate::values::{Kind, Value, normal_hash, values};
-use crate::words::{Shape, WORDS_MAX, Word, each, hash, stem_hash};
+use crate::words::{Shape, WORDS_MAX, Word, each};
 
 /// Most leaves of one call's arguments that are looked at.
 pub const ARGUMENTS_MAX: usize = 64;
@@ -73,8 +73,13 @@ impl Argument {
 }
 
 /// The leaves of a call's arguments, at most [`ARGUMENTS_MAX`]. What is left out is reported by the second value.
-pub fn arguments(lexicon: &Lexicon, authority: &AuthoritySettings, json: &Json) -> (Vec<Argument>, bool) {
-    let mut reader = Reader { lexicon, authority, found: Vec::new() };
+pub(crate) fn arguments(
+    lexicon: &Lexicon,
+    names: &ArgumentNames,
+    authority: &AuthoritySettings,
+    json: &Json,
+) -> (Vec<Argument>, bool) {
+    let mut reader = Reader { lexicon, names, authority, found: Vec::new() };
     let whole = reader.flatten("", json, 0);
     // Beside a `repo`, the `owner` is half of its name.
     if json.get("repo").is_some()
@@ -93,6 +98,7 @@ pub fn arguments(lexicon: &Lexicon, authority: &AuthoritySettings, json: &Json) 
 
 struct Reader<'a> {
     lexicon: &'a Lexicon,
+    names: &'a ArgumentNames,
     authority: &'a AuthoritySettings,
     found: Vec<Argument>,
 }
@@ -136,7 +142,8 @@ impl Reader<'_> {
     fn push(&mut self, name: &str, text: &str, off: bool) -> bool {
         let room = self.found.len() < ARGUMENTS_MAX;
         if room {
-            let mut argument = argument(self.lexicon, name, text, off);
+            let name = self.names.get(self.lexicon, name);
+            let mut argument = argument(self.lexicon, &name, text, off);
             for value in &mut argument.values {
                 value.vouched = is_vouched_for(self.authority, text, value);
             }
@@ -146,14 +153,13 @@ impl Reader<'_> {
     }
 }
 
-fn argument(lexicon: &Lexicon, name: &str, text: &str, off: bool) -> Argument {
-    let named = words_of(name);
-    let key: Vec<(u64, u64)> =
-        named.iter().map(|word| (hash(word.as_bytes()), lexicon.base(stem_hash(word)))).collect();
-    let of = |class: Classes| key.iter().any(|(hash, stem)| lexicon.classes_of(*hash, *stem).is(class));
-    let spoken: Vec<Word> = each(text).take(TEXT_WORDS_MAX.min(WORDS_MAX)).collect();
-    // `email_id` names a mail, `recipient_id` somebody.
-    let target = key.last().is_some_and(|(hash, stem)| lexicon.classes_of(*hash, *stem).is(Classes::TARGET));
+fn argument(lexicon: &Lexicon, name: &ArgumentName, text: &str, off: bool) -> Argument {
+    let of = |class: Classes| name.classes.is(class);
+    let limit = TEXT_WORDS_MAX.min(WORDS_MAX);
+    // English has a word in six bytes or so.
+    let mut spoken: Vec<Word> = Vec::with_capacity((text.len() / 5 + 1).min(limit));
+    spoken.extend(each(text).take(limit));
+    let target = name.last.is(Classes::TARGET);
     let role = match () {
         () if of(Classes::CONTENT) && !target || spoken.len() > TARGET_WORDS_MAX => Role::Content,
         () if target || of(Classes::TARGET) && !of(Classes::CONTENT) && !of(Classes::SOURCE) => Role::Target,
@@ -180,11 +186,8 @@ fn argument(lexicon: &Lexicon, name: &str, text: &str, off: bool) -> Argument {
         !number && !lexicon.classes(word).is(Classes::FUNCTION)
     };
     let stems = spoken.iter().filter(says).map(|word| lexicon.thing(word.stem));
-    let signs = Signs::of(lexicon, &Leaf { name, key: &named, text: trimmed, off, role, values: &found });
-    // A bare `key` names a record, `api_key` is one.
-    let names = matches!(name, "key" | "keys");
-    let keys = key.iter().filter(|(hash, stem)| !names && lexicon.is_grave(*hash, *stem));
-    let mut grave_things: Vec<u64> = keys.map(|(_, stem)| lexicon.thing(*stem)).collect();
+    let signs = Signs::of(lexicon, &Leaf { name, text: trimmed, off, role, values: &found });
+    let mut grave_things = name.grave_things.clone();
     grave_things.extend(&signs.sets);
     Argument {
         role,
@@ -196,7 +199,7 @@ fn argument(lexicon: &Lexicon, name: &str, text: &str, off: bool) -> Argument {
         secretive: spoken
             .iter()
             .any(|word| lexicon.stem_classes(lexicon.base(word.stem)).is(Classes::SECRETIVE)),
-        things: key.iter().map(|(_, stem)| lexicon.thing(*stem)).collect(),
+        things: name.things.clone(),
         grave_things,
         values: found,
         stems: stems.collect(),
@@ -215,20 +218,18 @@ mod tests {
     #[test]
     fn leaves_are_found_and_bounded() {
         let lexicon = Lexicon::parse(BUILT_IN).unwrap();
-        let (found, cut) = arguments(
-            &lexicon,
-            &AuthoritySettings::default(),
-            &json!({"to": ["a@b.com"], "body": "hello there", "n": 5, "x": null}),
-        );
+        let read =
+            |json: &Json| arguments(&lexicon, &ArgumentNames::default(), &AuthoritySettings::default(), json);
+        let (found, cut) = read(&json!({"to": ["a@b.com"], "body": "hello there", "n": 5, "x": null}));
         assert_eq!((found.len(), cut), (3, false));
         assert!(found[0].role == Role::Target && found[0].values[0].kind == Kind::Mail);
         assert_eq!(found[1].role, Role::Content);
         let many: Vec<String> = (0..1_000).map(|n| n.to_string()).collect();
-        assert_eq!(arguments(&lexicon, &AuthoritySettings::default(), &json!(many)).0.len(), ARGUMENTS_MAX);
+        assert_eq!(read(&json!(many)).0.len(), ARGUMENTS_MAX);
         let mut deep = json!("x");
         for _ in 0..50 {
             deep = json!([deep]);
         }
-        assert_eq!(arguments(&lexicon, &AuthoritySettings::default(), &deep), (Vec::new(), true));
+        assert_eq!(read(&deep), (Vec::new(), true));
     }
 }

@@ -155,8 +155,9 @@ impl Flow {
     }
 
     fn new_call(&self, bundle: &Bundle, name: &str, arguments: &Json) -> Call {
-        let kind = self.tools(bundle).kind(&bundle.registry, name);
-        Call::read(self.trajectory.lexicon(), &bundle.authority, kind, arguments)
+        let tools = self.tools(bundle);
+        let kind = tools.kind(&bundle.registry, name);
+        Call::read(self.trajectory.lexicon(), tools.names(), &bundle.authority, kind, arguments)
     }
 
     /// What was planted in a result.

@@ -19,6 +19,7 @@
 //! and an index that is full says *unknown origin* from then on.
 
 mod acts;
+mod argument_name;
 pub mod arguments;
 mod claims;
 mod classes;

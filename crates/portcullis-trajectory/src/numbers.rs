@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::values::next;
 use crate::words::{EMPTY, go_on};
 
 /// Most digits of a number that is looked at; longer ones are accounts and ids, which are values.
@@ -15,8 +16,7 @@ pub fn numbers(text: &str) -> Vec<(u64, Range<usize>)> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
-    while let Some(ahead) = bytes.get(at..).and_then(|rest| rest.iter().position(u8::is_ascii_digit)) {
-        let start = at + ahead;
+    while let Some(start) = next(text, at, |byte| byte.is_ascii_digit()) {
         let end = end_of_number(bytes, start);
         at = end.max(start + 1);
         let joined = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_');

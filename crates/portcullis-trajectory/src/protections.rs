@@ -99,12 +99,6 @@ pub(crate) fn is_off(value: &str) -> bool {
     OFF.iter().any(|off| value.eq_ignore_ascii_case(off))
 }
 
-/// Whether an argument has something approved without anybody: `auto_approve: [shell]`.
-pub(crate) fn are_automatic(key: &[String], value: &str) -> bool {
-    let has = |list: &[&str]| key.iter().any(|word| list.contains(&word.as_str()));
-    has(&["auto", "always"]) && has(&["approve", "allow", "accept"]) && !value.is_empty() && !is_off(value)
-}
-
 fn is_on(value: &str) -> bool {
     ["true", "$true", "on", "yes", "1"].iter().any(|on| value.eq_ignore_ascii_case(on))
 }
@@ -120,6 +114,10 @@ pub(crate) fn disable(key: &[String]) -> bool {
 /// The words of the names of the protections that a text switches off. Linear in the text.
 pub(crate) fn lowered(text: &str) -> Vec<String> {
     let mut found = Vec::new();
+    // Nothing else ties a value to a key, or negates one.
+    if memchr::memchr3(b':', b'=', b'-', text.as_bytes()).is_none() {
+        return found;
+    }
     let mut key: Option<&str> = None;
     // Whether a colon, an equals sign or a flag's dash ties the next token to the key.
     let mut tied = false;

@@ -3,8 +3,12 @@
 //! A tool's name often leaves open what a call does. Its arguments then say it, in words that people and programs use
 //! everywhere: an operation, a role, a switch, a label that is clicked, a path of settings, a statement of SQL.
 
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use portcullis_core::infer::words_of;
 
+use crate::argument_name::ArgumentName;
 use crate::arguments::{Role, WHOLE_BYTES_MAX};
 use crate::classes::Classes;
 use crate::kind::Deed;
@@ -39,51 +43,12 @@ const OPEN_ANYWHERE: [&str; 10] = [
 const POWERFUL: [&str; 9] =
     ["admin", "admins", "administrator", "administrators", "owner", "owners", "root", "superuser", "sudo"];
 
-/// Names of arguments whose value names what is set: `field: iban`.
-const FIELDS: [&str; 21] = [
-    "tag",
-    "what",
-    "feature",
-    "f",
-    "field",
-    "fields",
-    "feld",
-    "campo",
-    "champ",
-    "veld",
-    "pole",
-    "property",
-    "attribute",
-    "setting",
-    "option",
-    "parameter",
-    "param",
-    "column",
-    "cambio",
-    "key",
-    "path",
-];
-
-/// Names of arguments of tools for anything that say which of them is done: `task: purge_mailbox`.
-const TASKS: [&str; 11] =
-    ["tag", "task", "job", "workflow", "playbook", "procedure", "process", "routine", "name", "run", "do"];
-
-/// Names of arguments of which the value switches something on or off.
-const SWITCHES: [&str; 12] = [
-    "state", "status", "value", "mode", "enabled", "active", "on", "power", "action", "command", "cmd", "set",
-];
-
 /// Longest name of a role or a group, in words.
 const ROLE_WORDS_MAX: usize = 5;
 
-/// Names of arguments that say what somebody may do.
-const RIGHTS: [&str; 5] = ["role", "permission", "privilege", "acl", "clearance"];
-
 /// One leaf of the arguments, as it is written.
 pub(crate) struct Leaf<'a> {
-    pub(crate) name: &'a str,
-    /// The words of the name.
-    pub(crate) key: &'a [String],
+    pub(crate) name: &'a ArgumentName,
     /// Without white space around it; empty for `false`.
     pub(crate) text: &'a str,
     /// It is `false`.
@@ -128,38 +93,39 @@ pub struct Signs {
 impl Signs {
     /// Reads an argument. Linear in the text.
     pub(crate) fn of(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Self {
-        let Leaf { name, key, text, off, role, values } = *leaf;
+        let Leaf { name, text, off, role, values } = *leaf;
+        let spaced = text.contains(char::is_whitespace);
         // A text is read for what it sets, a value word by word.
         let words = if text.len() <= WHOLE_BYTES_MAX { words_of(text) } else { Vec::new() };
         let object = role != Role::Content;
-        let said = if object && !text.contains(char::is_whitespace) { words.as_slice() } else { &[] };
+        let said = if object && !spaced { words.as_slice() } else { &[] };
         let addressed = |value: &Value| matches!(value.kind, Kind::File | Kind::Url | Kind::Mail);
         let address = values.iter().any(addressed);
         let stated = statement(lexicon, text);
         let mut sets = stated.as_ref().map(|stated| stated.grave_things.clone()).unwrap_or_default();
-        if FIELDS.contains(&name) && !address {
+        if name.is_field && !address {
             sets.extend(grave_words(lexicon, said));
             sets.extend(disabling_words(lexicon, said));
         }
         let stops = || matches!(operation(lexicon, &words), Some(Deed::Disable | Deed::Delete));
         let entrance =
             |word: &String| lexicon.stem_classes(lexicon.base(stem_hash(word))).is(Classes::ENTRANCE);
-        let control = is_control(text);
+        let control = !spaced && is_control(text);
         Self {
             deed: match &stated {
                 Some(stated) => Some(stated.deed),
                 None => said_deed(lexicon, leaf, &words),
             },
-            task: (TASKS.contains(&name) && !address).then(|| task(lexicon, text, &words)).flatten(),
-            label: is_label(key).then(|| label(lexicon, &words)).flatten(),
+            task: (name.is_task && !address).then(|| task(lexicon, text, &words)).flatten(),
+            label: name.is_label.then(|| label(lexicon, &words)).flatten(),
             states: stated.is_some(),
             sets,
             opens: opens(text) || !address && is_all_powerful(said),
-            public: is_public(key, text),
-            rights: gives_rights(lexicon, leaf, said),
+            public: name.is_audience && is_everybody(text),
+            rights: gives_rights(lexicon, name, said),
             entrance: object && words.iter().take(OPERATION_WORDS_MAX).any(entrance),
             protects: object && protections::are_watching(&words),
-            off: SWITCHES.contains(&name) && (off || protections::is_off(text) || stops()),
+            off: name.is_switch && (off || protections::is_off(text) || stops()),
             lowers: lowers(lexicon, leaf),
             control: object && control || is_written_to_control(text),
             path_words: if control { path_words(lexicon, said) } else { Vec::new() },
@@ -171,15 +137,13 @@ impl Signs {
 fn said_deed(lexicon: &Lexicon, leaf: &Leaf<'_>, words: &[String]) -> Option<Deed> {
     // `unlock: true`
     if leaf.text == "true" {
-        return operation(lexicon, leaf.key);
+        return operation(lexicon, &leaf.name.words);
     }
-    let of = |word: &String| {
-        lexicon.classes_of(hash(word.as_bytes()), lexicon.base(stem_hash(word))).is(Classes::OPERATION)
-    };
     // `value: muted`, `reason: DISCARDED`
-    let named = matches!(leaf.name, "value" | "val" | "v" | "set" | "to" | "reason" | "outcome");
+    let named =
+        matches!(leaf.name.text.as_str(), "value" | "val" | "v" | "set" | "to" | "reason" | "outcome");
     let one = named && !leaf.text.contains(char::is_whitespace);
-    if COMMANDS.contains(&leaf.name) {
+    if leaf.name.is_command {
         let parts = || leaf.text.split(CHAINS).filter(|part| !part.trim().is_empty());
         let deed = parts().filter_map(|part| command_deed(lexicon, part)).max();
         let chained = leaf.text.contains(CHAINS);
@@ -191,13 +155,11 @@ fn said_deed(lexicon: &Lexicon, leaf: &Leaf<'_>, words: &[String]) -> Option<Dee
             return deed;
         }
     }
-    (one || leaf.key.iter().any(of)).then(|| operation(lexicon, words)).flatten()
+    (one || leaf.name.classes.is(Classes::OPERATION)).then(|| operation(lexicon, words)).flatten()
 }
 
 /// What ends a command, or begins another inside of it.
 const CHAINS: [char; 8] = [';', '&', '|', '\n', '`', '(', '<', '>'];
-/// Names of arguments that hold the words of a command: `args: -n catalog delete pvc data-0`.
-const COMMANDS: [&str; 5] = ["args", "argv", "cmd", "line", "argline"];
 /// How many words of a command are searched for its verb.
 const COMMAND_WORDS_MAX: usize = 5;
 
@@ -226,9 +188,19 @@ fn task(lexicon: &Lexicon, text: &str, words: &[String]) -> Option<Deed> {
     text.bytes().all(named).then(|| operation(lexicon, words)).flatten()
 }
 
+/// Finds [`OPEN_ANYWHERE`] and [`PRINCIPAL`] wherever they stand, so that most texts need not be cut up.
+static OPEN_FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    // Only of this kind it skips what cannot match, many bytes at a time.
+    let all = OPEN_ANYWHERE.iter().chain([&PRINCIPAL]);
+    AhoCorasick::builder().match_kind(MatchKind::LeftmostFirst).build(all).ok()
+});
+
 /// Whether a value opens something to everybody, or gives full powers, by itself or in a text.
 fn opens(text: &str) -> bool {
     let whole = OPEN.iter().any(|open| text.eq_ignore_ascii_case(open));
+    if !whole && OPEN_FINDER.as_ref().is_some_and(|finder| !finder.is_match(text)) {
+        return false;
+    }
     let sign = |letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | ',' | '=' | '[' | ']');
     whole || text.split(sign).any(|token| OPEN_ANYWHERE.contains(&token) || token.starts_with(PRINCIPAL))
 }
@@ -239,18 +211,15 @@ fn is_all_powerful(words: &[String]) -> bool {
 }
 
 /// `privacy_setting: public`
-fn is_public(key: &[String], text: &str) -> bool {
-    let shown = |word: &String| ["privacy", "visibility", "audience", "sharing"].contains(&word.as_str());
+fn is_everybody(text: &str) -> bool {
     ["public", "everyone", "anyone", "world"].iter().any(|all| text.eq_ignore_ascii_case(all))
-        && key.iter().any(shown)
 }
 
 /// `role: dispatcher`, `as: editor`
-fn gives_rights(lexicon: &Lexicon, leaf: &Leaf<'_>, value: &[String]) -> bool {
-    let is = |word: &String, names: &str| lexicon.base(stem_hash(word)) == lexicon.base(stem_hash(names));
+fn gives_rights(lexicon: &Lexicon, name: &ArgumentName, value: &[String]) -> bool {
     let role = |word: &String| lexicon.stem_classes(lexicon.base(stem_hash(word))).is(Classes::POWER);
-    leaf.key.iter().any(|word| RIGHTS.iter().any(|right| is(word, right)))
-        || matches!(leaf.name, "as" | "level") && value.len() == 1 && value.iter().any(role)
+    name.is_right
+        || matches!(name.text.as_str(), "as" | "level") && value.len() == 1 && value.iter().any(role)
 }
 
 /// The words by which people speak of a path.
@@ -300,19 +269,28 @@ const UNSPOKEN: [&str; 22] = [
     "etc", "claude", "agents", "agent", "cursor", "codex", "gemini", "vscode", "file", "user",
 ];
 
+/// Finds [`CONTROL`] in letters of any case. None if it cannot be built, which its size rules out.
+static CONTROL_FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder().ascii_case_insensitive(true).kind(Some(AhoCorasickKind::DFA)).build(CONTROL).ok()
+});
+
 /// Whether a path is one of these.
 pub(crate) fn is_control(path: &str) -> bool {
-    let lower = path.to_ascii_lowercase();
-    !path.contains(char::is_whitespace) && CONTROL.iter().any(|name| lower.contains(name))
+    !path.contains(char::is_whitespace)
+        && match CONTROL_FINDER.as_ref() {
+            Some(finder) => finder.is_match(path),
+            None => CONTROL.iter().any(|name| path.to_ascii_lowercase().contains(name)),
+        }
 }
 
 /// The words of the protections that an argument switches off: it is one itself, or its text sets some.
 fn lowers(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Vec<u64> {
-    let Leaf { key, text, off, .. } = *leaf;
-    let locks = off && key.iter().any(|word| matches!(word.as_str(), "lock" | "locked"));
-    let disables = text == "true" && protections::disable(key) || protections::are_automatic(key, text);
-    let own = (off || protections::is_off(text)) && protections::are_protections(key) || locks || disables;
-    let words = if own { key.to_vec() } else { protections::lowered(text) };
+    let Leaf { name, text, off, .. } = *leaf;
+    let locks = off && name.is_lock;
+    let approves = name.is_automatic && !text.is_empty() && !protections::is_off(text);
+    let disables = text == "true" && name.disables || approves;
+    let own = name.is_protection && (off || protections::is_off(text)) || locks || disables;
+    let words = if own { name.words.clone() } else { protections::lowered(text) };
     let named = words.into_iter().filter(|word| {
         let word = std::slice::from_ref(word);
         let said = |word: &String| {
@@ -334,27 +312,6 @@ fn disabling_words(lexicon: &Lexicon, words: &[String]) -> Vec<u64> {
     let stems = words.iter().map(|word| lexicon.base(stem_hash(word)));
     let disables = |stem: &u64| matches!(lexicon.deed(*stem), Some((Deed::Disable, true)));
     stems.filter(disables).map(|stem| lexicon.thing(stem)).collect()
-}
-
-/// Names of arguments that say what stands on the thing that is clicked.
-fn is_label(key: &[String]) -> bool {
-    const NAMES: [&str; 14] = [
-        "element",
-        "label",
-        "button",
-        "text",
-        "title",
-        "name",
-        "description",
-        "control",
-        "path",
-        "menu",
-        "image",
-        "action",
-        "instruction",
-        "form",
-    ];
-    key.last().is_some_and(|last| NAMES.contains(&last.as_str()))
 }
 
 /// What a label speaks of that lets somebody in, or protects.
@@ -435,7 +392,7 @@ mod tests {
     use crate::flow::built_in;
 
     fn signs(json: &serde_json::Value) -> Signs {
-        let (found, _) = arguments(&built_in(), &Default::default(), json);
+        let (found, _) = arguments(&built_in(), &Default::default(), &Default::default(), json);
         found.into_iter().next().unwrap().signs
     }
 

@@ -40,8 +40,7 @@ fn sql(lexicon: &Lexicon, text: &str) -> Option<Statement> {
             .iter()
             .any(|kind| is(second, kind))
     };
-    let rest: Vec<&str> = words.collect();
-    let has = |word: &str| rest.iter().any(|one| is(one, word));
+    let has = |word: &str| words.clone().any(|one| is(one, word));
     let deed = match first {
         _ if is(first, "delete") && is(second, "from") => Deed::Delete,
         _ if is(first, "truncate") => Deed::Delete,
@@ -64,6 +63,7 @@ fn sql(lexicon: &Lexicon, text: &str) -> Option<Statement> {
 
 /// A command of PowerShell, `Verb-Noun` and its parameters.
 fn cmdlet(lexicon: &Lexicon, text: &str) -> Option<Statement> {
+    memchr::memchr(b'-', text.as_bytes())?;
     let command = text.split(['|', ';', '\n']).map(str::trim).find_map(|command| {
         let name = command.split_whitespace().next()?;
         let (verb, noun) = name.split_once('-')?;

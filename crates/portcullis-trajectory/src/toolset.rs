@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use portcullis_core::tool::{Registry, Tool};
 
+use crate::argument_name::ArgumentNames;
 use crate::kind::{CallKind, ToolView};
 use crate::lexicon::Lexicon;
 
@@ -14,13 +15,15 @@ pub struct Toolset {
     kinds: Vec<Arc<CallKind>>,
     /// The same of calls that use the tool's id.
     by_id: Vec<Arc<CallKind>>,
+    names: ArgumentNames,
 }
 
 impl Toolset {
     /// Of a registry: read when it is first asked for, then kept beside it. O(1) but for the first time.
     pub fn of(lexicon: &Arc<Lexicon>, registry: &Registry) -> Arc<Self> {
         let read = |registry: &Registry| {
-            let mut read = Self { lexicon: Arc::clone(lexicon), kinds: Vec::new(), by_id: Vec::new() };
+            let names = ArgumentNames::of_tools(lexicon, registry.iter());
+            let mut read = Self { lexicon: Arc::clone(lexicon), kinds: Vec::new(), by_id: Vec::new(), names };
             for tool in registry.iter() {
                 let kind = Arc::new(CallKind::of(lexicon, &view(tool)));
                 read.by_id.push(match kind.is_named(&tool.id) {
@@ -34,6 +37,11 @@ impl Toolset {
         // By other words tools are of other kinds.
         let kept = registry.derived(read).filter(|kept| Arc::ptr_eq(&kept.lexicon, lexicon));
         kept.unwrap_or_else(|| Arc::new(read(registry)))
+    }
+
+    /// The names of their arguments.
+    pub(crate) fn names(&self) -> &ArgumentNames {
+        &self.names
     }
 
     /// The kind of the calls of the tool with that name.

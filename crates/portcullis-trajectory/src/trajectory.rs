@@ -9,6 +9,7 @@ use std::sync::Arc;
 use portcullis_core::bundle::AuthoritySettings;
 use serde_json::Value as Json;
 
+use crate::argument_name::ArgumentNames;
 use crate::arguments::{self, Argument, Role};
 use crate::kind::{CallKind, Deed};
 use crate::lexicon::{Families, Lexicon};
@@ -39,17 +40,18 @@ pub struct Call {
 impl Call {
     /// Reads the arguments of a call for which no bundle vouches.
     pub fn new(lexicon: &Lexicon, kind: impl Into<Arc<CallKind>>, json: &Json) -> Self {
-        Self::read(lexicon, &AuthoritySettings::default(), kind, json)
+        Self::read(lexicon, &ArgumentNames::default(), &AuthoritySettings::default(), kind, json)
     }
 
     /// Reads the arguments of a call, with whom the bundle vouches for.
-    pub fn read(
+    pub(crate) fn read(
         lexicon: &Lexicon,
+        names: &ArgumentNames,
         authority: &AuthoritySettings,
         kind: impl Into<Arc<CallKind>>,
         json: &Json,
     ) -> Self {
-        let (arguments, cut) = arguments::arguments(lexicon, authority, json);
+        let (arguments, cut) = arguments::arguments(lexicon, names, authority, json);
         Self { kind: kind.into(), arguments, cut }
     }
 

@@ -234,7 +234,7 @@ const BLOCK: usize = 32;
 
 /// Where the next byte of a sort stands.
 #[inline]
-fn next(text: &str, at: usize, is: impl Fn(u8) -> bool) -> Option<usize> {
+pub(crate) fn next(text: &str, at: usize, is: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = text.as_bytes().get(at..)?;
     let (blocks, end) = rest.as_chunks::<BLOCK>();
     // Without a branch for each byte a block costs a few instructions.

@@ -39,6 +39,9 @@ impl AuthoritySettings {
     /// Whether the bundle names this address, account or name: an identity, a recipient, or an address at one of
     /// the domains.
     pub fn names_party(&self, party: &str) -> bool {
+        if self.identities.is_empty() && self.recipients.is_empty() && self.domains.is_empty() {
+            return false;
+        }
         let party = normal_party(party);
         self.identities.contains(&party)
             || self.recipients.contains(&party)
@@ -47,6 +50,9 @@ impl AuthoritySettings {
 
     /// Whether the bundle names this host: one of the hosts, or one of the domains or below it.
     pub fn names_host(&self, host: &str) -> bool {
+        if self.hosts.is_empty() && self.domains.is_empty() {
+            return false;
+        }
         let host = normal_host(host);
         self.hosts.contains(&host) || self.is_in_domain(&host)
     }

@@ -2,6 +2,9 @@
 
 use super::WORDS_MAX;
 
+/// Room for most words of English.
+const WORD_BYTES: usize = 12;
+
 /// What a verb does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
@@ -105,7 +108,7 @@ pub(super) fn is_outward(word: &str) -> bool {
 pub fn words_of(piece: &str) -> Vec<String> {
     let mut letters = piece.chars().peekable();
     let mut words: Vec<String> = Vec::new();
-    let mut word = String::new();
+    let mut word = String::with_capacity(WORD_BYTES);
     let mut before: Option<char> = None;
     while let Some(letter) = letters.next() {
         let starts_word = letter.is_uppercase()
@@ -116,7 +119,7 @@ pub fn words_of(piece: &str) -> Vec<String> {
             });
         before = Some(letter);
         if (starts_word || !letter.is_alphanumeric()) && !word.is_empty() {
-            words.push(std::mem::take(&mut word));
+            words.push(std::mem::replace(&mut word, String::with_capacity(WORD_BYTES)));
         }
         if words.len() >= WORDS_MAX {
             return words;

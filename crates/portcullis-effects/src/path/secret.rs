@@ -212,7 +212,12 @@ fn is_secret_name(name: &Component) -> bool {
     }
     NAMES.binary_search(&name.text()).is_ok()
         || HISTORIES.contains(&name.text())
-        || PATTERNS.iter().any(|pattern| name.may_be(pattern, true))
+        || may_fit_a_pattern(name.text()) && PATTERNS.iter().any(|pattern| name.may_be(pattern, true))
+}
+
+/// Whether a plain name has what every name has that one of [`NAME_PATTERNS`] matches.
+fn may_fit_a_pattern(name: &str) -> bool {
+    name.contains('.') || name.starts_with("id_")
 }
 
 /// A description of secrets, taken apart.
@@ -291,6 +296,14 @@ impl Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_fit_no_pattern_are_known_at_a_glance() {
+        for pattern in NAME_PATTERNS {
+            let fixed = pattern.trim_start_matches('*');
+            assert!(fixed.contains('.') || pattern.starts_with("id_"), "{pattern}");
+        }
+    }
 
     #[test]
     fn no_place_begins_with_a_pattern() {
