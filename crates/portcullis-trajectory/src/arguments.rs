@@ -39,7 +39,7 @@ pub enum Role {
 pub struct Argument {
     /// What it is for.
     pub role: Role,
-    /// Its name speaks of a thing whose change is grave.
+    /// Its name refers to a thing whose change is grave.
     pub grave: bool,
     /// Its name may as well be that of an argument which narrows down what is asked for.
     pub narrows: bool,
@@ -49,7 +49,7 @@ pub struct Argument {
     pub amount: bool,
     /// It holds a file that goes along.
     pub attached: bool,
-    /// A word of it names what is nobody else's business.
+    /// A word of it names something private.
     pub secretive: bool,
     /// The things in its name.
     pub things: Vec<u64>,
@@ -152,7 +152,7 @@ fn argument(lexicon: &Lexicon, name: &str, text: &str, off: bool) -> Argument {
         named.iter().map(|word| (hash(word.as_bytes()), lexicon.base(stem_hash(word)))).collect();
     let of = |class: Classes| key.iter().any(|(hash, stem)| lexicon.classes_of(*hash, *stem).is(class));
     let spoken: Vec<Word> = each(text).take(TEXT_WORDS_MAX.min(WORDS_MAX)).collect();
-    // `email_id` names a mail, `recipient_id` somebody.
+    // `email_id` names a mail, `recipient_id` someone.
     let target = key.last().is_some_and(|(hash, stem)| lexicon.classes_of(*hash, *stem).is(Classes::TARGET));
     let role = match () {
         () if of(Classes::CONTENT) && !target || spoken.len() > TARGET_WORDS_MAX => Role::Content,

@@ -99,7 +99,7 @@ pub(crate) fn is_off(value: &str) -> bool {
     OFF.iter().any(|off| value.eq_ignore_ascii_case(off))
 }
 
-/// Whether an argument has something approved without anybody: `auto_approve: [shell]`.
+/// Whether an argument has something approved without anyone: `auto_approve: [shell]`.
 pub(crate) fn are_automatic(key: &[String], value: &str) -> bool {
     let has = |list: &[&str]| key.iter().any(|word| list.contains(&word.as_str()));
     has(&["auto", "always"]) && has(&["approve", "allow", "accept"]) && !value.is_empty() && !is_off(value)

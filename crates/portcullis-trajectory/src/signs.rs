@@ -18,7 +18,7 @@ use crate::words::{hash, stem_hash};
 const OPEN: [&str; 10] =
     ["0.0.0.0/0", "::/0", "*", "admin", "administrator", "owner", "superuser", "root", "anyone", "everyone"];
 
-/// Beginning of the name of a principal of Amazon's cloud: in a text, somebody is let in.
+/// Beginning of the name of a principal of Amazon's cloud: in a text, someone is let in.
 const PRINCIPAL: &str = "arn:aws:iam::";
 
 /// The same inside a command or a text, where they mean nothing else.
@@ -35,7 +35,8 @@ const OPEN_ANYWHERE: [&str; 10] = [
     "bypassPermissions",
 ];
 
-/// Roles with which somebody may do everything, at the end of a role's or a group's name: `roles/owner`, `domain-admins`.
+/// Roles with which someone may do everything, at the end of a role's or a group's name: `roles/owner`,
+/// `domain-admins`.
 const POWERFUL: [&str; 9] =
     ["admin", "admins", "administrator", "administrators", "owner", "owners", "root", "superuser", "sudo"];
 
@@ -76,7 +77,7 @@ const SWITCHES: [&str; 12] = [
 /// Longest name of a role or a group, in words.
 const ROLE_WORDS_MAX: usize = 5;
 
-/// Names of arguments that say what somebody may do.
+/// Names of arguments that say what someone may do.
 const RIGHTS: [&str; 5] = ["role", "permission", "privilege", "acl", "clearance"];
 
 /// One leaf of the arguments, as it is written.
@@ -99,7 +100,7 @@ pub struct Signs {
     pub deed: Option<Deed>,
     /// What it says is done, where the tool is one for anything: `task: purge_mailbox`.
     pub task: Option<Deed>,
-    /// What a person would read on what is clicked says that this is done.
+    /// The label of the clicked element says that this is done.
     pub label: Option<Deed>,
     /// It is a statement of SQL or a shell's, and `deed` is what that does.
     pub states: bool,
@@ -109,9 +110,9 @@ pub struct Signs {
     pub opens: bool,
     /// It shows something to everybody.
     pub public: bool,
-    /// It says what somebody may do.
+    /// It says what someone may do.
     pub rights: bool,
-    /// It names what lets somebody in where it stands open.
+    /// It names something that lets someone in when it is open.
     pub entrance: bool,
     /// It names a thing that protects, or watches.
     pub protects: bool,
@@ -336,7 +337,7 @@ fn disabling_words(lexicon: &Lexicon, words: &[String]) -> Vec<u64> {
     stems.filter(disables).map(|stem| lexicon.thing(stem)).collect()
 }
 
-/// Names of arguments that say what stands on the thing that is clicked.
+/// Names of arguments that say what is on the thing that is clicked.
 fn is_label(key: &[String]) -> bool {
     const NAMES: [&str; 14] = [
         "element",
@@ -357,7 +358,7 @@ fn is_label(key: &[String]) -> bool {
     key.last().is_some_and(|last| NAMES.contains(&last.as_str()))
 }
 
-/// What a label speaks of that lets somebody in, or protects.
+/// What a label speaks of that lets someone in, or protects.
 const SENSITIVE: [&str; 17] = [
     "key",
     "token",
