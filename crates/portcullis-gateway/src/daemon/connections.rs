@@ -1,7 +1,6 @@
 //! Serving connections: how many at once, and for how long one may say nothing.
 //!
-//! Each listener has a number of its own, so that whoever fills the one leaves the other alone: connections over TCP
-//! cannot deafen the socket that the gates use.
+//! Each listener has its own limit, so that connections over TCP cannot block the socket that the gates use.
 
 use std::io;
 use std::sync::Arc;
