@@ -114,7 +114,7 @@ fn parse(bundle: &Bundle) -> Result<Vec<Policy>, Vec<Diagnostic>> {
 
 fn no_templates(file: &str, source: &str, template: &Template) -> Diagnostic {
     let span = template.loc().map_or(0..0, |loc| loc.start()..loc.end().min(source.len()));
-    Diagnostic::new(file, source, span, "a template has nobody here to fill its slots")
+    Diagnostic::new(file, source, span, "policy templates are not supported")
         .help("name the principal or resource")
 }
 
@@ -152,7 +152,7 @@ fn validate(bundle: &Bundle, schema: &str, policies: &[Policy]) -> Result<(), Ve
         let added = template.try_into().ok().map(|policy| set.add_static(policy));
         if !matches!(added, Some(Ok(()))) {
             let source = bundle.access.files.get(&policy.file).map_or("", String::as_str);
-            let message = format!("the policy `{}` cannot be taken up", policy.id);
+            let message = format!("the policy `{}` cannot be added to the policy set", policy.id);
             mistakes.push(Diagnostic::new(&policy.file, source, policy.span.clone(), message));
         }
         diagnose::literals(bundle, policy, &mut mistakes);

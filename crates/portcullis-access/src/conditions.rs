@@ -134,7 +134,7 @@ pub(crate) struct Catalogue<'a> {
 }
 
 impl Catalogue<'_> {
-    /// What the condition lets through, if it speaks of nothing but which resource it is. `resource.catalogued`
+    /// The resources that the condition lets through, if it only tests which resource it is. `resource.catalogued`
     /// counts as *any*: [`Members::These`] holds for catalogued resources only.
     pub(crate) fn members(&self, condition: &Expr) -> Option<Members> {
         match condition.expr_kind() {
@@ -164,7 +164,7 @@ impl Catalogue<'_> {
         }
     }
 
-    /// The resources that are `container` or lie in it, where the bundle lists them all: a column, or a table with
+    /// The resources that are `container` or be in it, where the bundle lists them all: a column, or a table with
     /// its columns.
     pub(crate) fn within(&self, container: &EntityUID) -> Option<Members> {
         let mut these: HashSet<EntityUID> = [container.clone()].into();

@@ -62,7 +62,7 @@ impl Access {
             return Vec::new();
         }
         let Some(principal) = run.principal() else {
-            let message = "nobody stands behind this run, so no access policy can permit it anything";
+            let message = "the run has no principal, so no access policy can permit the call";
             return vec![Finding::new(rules::NO_PRINCIPAL, Verdict::Deny, message)];
         };
         let subject = match Subject::new(self, bundle, run, action, principal) {
@@ -113,7 +113,7 @@ struct Subject<'a> {
     /// The principal and its roles: what policies can name.
     principals: Vec<EntityUID>,
     entity: Arc<Entity>,
-    /// What conditions about nobody but the principal can ask about.
+    /// What conditions about the principal alone can ask about.
     alone: OnceCell<Option<Entities>>,
     run_value: OnceCell<Value>,
 }
@@ -331,7 +331,7 @@ impl<'a> Subject<'a> {
         candidates
     }
 
-    /// The entities that conditions can ask about: no more than the request's own. None if two of the targets have
+    /// The entities that conditions can ask about: no more than the request's own. `None` if two of the targets have
     /// one name.
     fn entities(
         &self,
@@ -360,7 +360,7 @@ impl<'a> Subject<'a> {
         self.with_constants(all)
     }
 
-    /// The entities that conditions about nobody but the principal can ask about, made once a decision.
+    /// The entities that conditions about the principal alone can ask about, made once per decision.
     fn alone(&self) -> Option<&Entities> {
         self.alone.get_or_init(|| self.with_constants(vec![Arc::clone(&self.entity)])).as_ref()
     }

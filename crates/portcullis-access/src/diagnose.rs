@@ -75,7 +75,7 @@ fn from_cedar(file: &str, source: &str, error: &dyn miette::Diagnostic) -> Diagn
     }
 }
 
-/// Without the name of the policy, which the place tells, and without a full stop.
+/// Without the name of the policy, which the place shows, and without a full stop.
 fn house_style(message: &str) -> String {
     let message = match message.strip_prefix("for policy `") {
         Some(rest) => rest.split_once("`, ").map_or(message, |(_, rest)| rest),
@@ -154,7 +154,7 @@ fn suggest(bundle: &Bundle, error: &ValidationError, diagnostic: Diagnostic) -> 
             let source = bundle.access.files.get(&diagnostic.file).map_or("", String::as_str);
             let access = source.get(diagnostic.span.clone()).and_then(|text| text.rsplit_once('.'));
             match access {
-                Some((of, name)) => diagnostic.help(format!("ask `{of} has {name} && …` first")),
+                Some((of, name)) => diagnostic.help(format!("check `{of} has {name} && …` first")),
                 None => diagnostic,
             }
         }
@@ -202,9 +202,9 @@ fn attribute_names(bundle: &Bundle) -> BTreeSet<String> {
     names
 }
 
-/// Names in a policy that no resource can have: tools and activities that nobody knows, paths and hosts that are not
-/// normalised; and names that are nearly those that the bundle lists. A table or role that is like none of those listed is
-/// a lint: catalogues need not be complete.
+/// Names in a policy that no resource can have: unknown tools and activities, paths and hosts that are not
+/// normalised; and names that are nearly those that the bundle lists. A table or role that is like none of those
+/// listed is a lint: catalogues need not be complete.
 pub(crate) fn literals(bundle: &Bundle, policy: &Policy, found: &mut Vec<Diagnostic>) {
     let Some(source) = bundle.access.files.get(&policy.file) else { return };
     let listed = Listed::of(bundle);
@@ -223,11 +223,11 @@ pub(crate) fn literals(bundle: &Bundle, policy: &Policy, found: &mut Vec<Diagnos
         } else if type_ == schema::type_name(ResourceKind::Path)
             && let Some(problem) = path_problem(name)
         {
-            found.push(at(format!("no path is ever called `{name}`: {problem}")));
+            found.push(at(format!("`{name}` never matches a path: {problem}")));
         } else if (type_ == schema::type_name(ResourceKind::Host) || type_ == "Domain")
             && let Some(problem) = host_problem(name)
         {
-            found.push(at(format!("no host is ever called `{name}`: {problem}")));
+            found.push(at(format!("`{name}` never matches a host: {problem}")));
         } else if let Some((what, known)) = listed.names(&type_)
             && !known.contains(name)
         {
@@ -267,7 +267,7 @@ impl Listed {
         }
     }
 
-    /// What is listed of entities of a type, with the word for one; none where nothing is.
+    /// What is listed of entities of a type, with the word for one, or `None` if nothing is.
     fn names(&self, type_: &str) -> Option<(&'static str, &BTreeSet<String>)> {
         let kind = |kind| type_ == schema::type_name(kind);
         let (what, names) = if type_ == "Role" {
@@ -305,9 +305,9 @@ fn host_problem(host: &str) -> Option<&'static str> {
     } else if host.chars().any(char::is_uppercase) {
         Some("write it in lower case")
     } else if host.ends_with('.') && host.len() > 1 {
-        Some("leave the last dot out")
+        Some("remove the trailing dot")
     } else if host.contains('*') {
-        Some("a name is no pattern; `in Domain::\"example.com\"` means that host and all below")
+        Some("patterns are not supported; `in Domain::\"example.com\"` means that host and its subdomains")
     } else {
         None
     }
@@ -316,7 +316,7 @@ fn host_problem(host: &str) -> Option<&'static str> {
 /// Why a path is not as paths of effects are.
 fn path_problem(path: &str) -> Option<&'static str> {
     if path.len() > 1 && path.ends_with('/') {
-        Some("leave the last `/` out; `in` means the folder and all below")
+        Some("remove the trailing `/`; `in` means the folder and everything below it")
     } else if path.split('/').skip(1).any(|part| matches!(part, "." | "..")) || path.contains("//") {
         Some("write it without `.`, `..` and `//`")
     } else if path.matches('/').count() > LEVELS_MAX {

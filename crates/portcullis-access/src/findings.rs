@@ -1,4 +1,4 @@
-//! What is said of a decision: one finding a policy and verdict, with all resources that it stands against.
+//! The findings of a decision: one per policy and verdict, with all resources that it is about.
 
 use std::collections::BTreeMap;
 
@@ -138,8 +138,9 @@ impl Outcome {
                 Source::Misfit(pointer) => {
                     let at =
                         if pointer.is_empty() { "as a whole".to_owned() } else { format!("at `{pointer}`") };
-                    let message =
-                        format!("the arguments {at} are not what access policies were checked against");
+                    let message = format!(
+                        "the arguments {at} do not match the schema that access policies were checked against"
+                    );
                     Finding::new(rules::ARGUMENTS, verdict, message)
                 }
                 Source::Default => {
@@ -161,9 +162,9 @@ fn by_policy(policy: &Policy, verdict: Verdict, hit: &Hit) -> Finding {
     let message = policy.reason.clone().unwrap_or_else(|| {
         let id = &policy.id;
         let says = match verdict {
-            Verdict::Review => "wants a person's approval for",
+            Verdict::Review => "requires human approval for",
             Verdict::Warn => "warns of",
-            Verdict::Clarify => "wants the user asked before",
+            Verdict::Clarify => "requires a question to the user before",
             Verdict::Pause => "pauses the run before",
             Verdict::Halt => "ends the run at",
             Verdict::Allow | Verdict::Modify | Verdict::Deny => "forbids",

@@ -13,7 +13,7 @@ use crate::Access;
 /// principal read this column, delete this path, send to this recipient?
 ///
 /// ## Why it matters
-/// An agent acts with somebody's authority. What that person may not do, the agent must not do for them, however it
+/// An agent acts with someone's authority. What that person may not do, the agent must not do for them, however it
 /// spells the command.
 ///
 /// ## Fires on
@@ -62,7 +62,7 @@ impl Guard for AccessGuard {
         match context.bundle.compiled::<Access>() {
             Some(access) => Ok(access.decide(context.bundle, context.run, action, context.effects())),
             None if settings.files.is_empty() && settings.default == Verdict::Allow => Ok(Vec::new()),
-            None => Err(GuardFailure("the bundle was loaded without its access policies".to_owned())),
+            None => Err(GuardFailure("the access policies of the bundle were not loaded".to_owned())),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What may stand in access policies and is probably not meant: policies that never decide, that contradict each
-//! other, that reach further than they look; names that nobody has.
+//! What access policies may contain but probably do not intend: policies that never decide, that contradict each
+//! other, that reach further than they seem to; names that do not exist.
 //!
 //! One policy covers another when its scope reaches at least as far and its conditions, taken apart at `&&`, all
-//! stand in the other too. That is a sufficient reason, not a necessary one: what is reported is true, and what is
+//! are in the other too. That is a sufficient reason, not a necessary one: what is reported is true, and what is
 //! not reported may still be; `portcullis policy diff --prove` answers such questions completely.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -106,15 +106,15 @@ impl Lints<'_> {
         let id = &policy.id;
         if policy.forbids {
         } else if self.bundle.access.default == Verdict::Allow && policy.decision == Verdict::Allow {
-            let message = format!("`{id}` never decides: what nothing forbids is allowed anyway");
+            let message = format!("`{id}` has no effect: the bundle allows whatever is not forbidden");
             self.push("useless-permit", policy, message, "set `[access] default`, or remove the policy");
         } else if facts.scope.is_unlimited() && facts.conjuncts.is_empty() {
-            let message = format!("`{id}` lets every principal do everything");
+            let message = format!("`{id}` permits every action for every principal");
             self.push("over-broad", policy, message, "name a principal, an action or a resource");
         }
         if contradictory(&facts.conjuncts) {
             let message = format!("`{id}` never applies: two of its conditions exclude each other");
-            self.push("never-matches", policy, message, "say what is meant with `||`, or remove one");
+            self.push("never-matches", policy, message, "join them with `||`, or remove one");
         }
     }
 
@@ -130,8 +130,10 @@ impl Lints<'_> {
                 && !twin(*other, by)
         });
         if let Some((_, by)) = shadow {
-            let message =
-                format!("`{}` never decides: `{}` applies wherever it does", policy.id, by.policy.id);
+            let message = format!(
+                "`{}` has no effect: `{}` applies to every request that it applies to",
+                policy.id, by.policy.id
+            );
             self.push("shadowed-policy", policy, message, "remove it, or narrow the other one");
         }
         if policy.forbids {
@@ -152,7 +154,7 @@ impl Lints<'_> {
         }
     }
 
-    /// Roles, tables and columns in policies that nobody has.
+    /// Roles, tables and columns in policies that do not exist.
     fn names(&mut self, access: &Access) {
         let roles = roles(self.bundle);
         let tables = &self.bundle.effects.tables;
@@ -179,7 +181,7 @@ impl Lints<'_> {
                 };
                 if !known.contains(&name) {
                     let message =
-                        format!("`{}` names the {what} `{name}`, which the bundle does not know", policy.id);
+                        format!("`{}` names the {what} `{name}`, which the bundle does not list", policy.id);
                     let near = portcullis_core::bundle::nearest(name, &known);
                     let diagnostic = self.at(policy, span, message);
                     let diagnostic = match near {
@@ -224,7 +226,7 @@ impl Lints<'_> {
         for (alias, role) in settings.role_aliases.iter().filter(|(_, role)| !roles.contains(*role)) {
             unused.push((
                 "unused-role",
-                format!("`{alias}` stands for the role `{role}`, which no policy names"),
+                format!("`{alias}` is an alias of the role `{role}`, which no policy names"),
             ));
         }
         for role in given.into_iter().filter(|role| !roles.contains(*role)) {
@@ -233,7 +235,7 @@ impl Lints<'_> {
         }
         self.found.extend(unused.into_iter().map(|(name, message)| {
             let diagnostic = Diagnostic::new("portcullis.toml", "", 0..0, message)
-                .help("remove it, or write the policy that it is for");
+                .help("remove it, or add a policy that uses it");
             Lint { name, diagnostic }
         }));
     }
@@ -251,23 +253,29 @@ impl Lints<'_> {
                 ValidationWarning::InvalidActionApplication(w) => (
                     &w.policy_id,
                     "never-matches",
-                    "never applies: its action is not done to such resources".to_owned(),
+                    "never applies: its action does not apply to such resources".to_owned(),
                 ),
                 ValidationWarning::MixedScriptString(w) => {
-                    (&w.policy_id, "look-alike", "has a text of letters from several scripts".to_owned())
+                    (&w.policy_id, "look-alike", "has a string that mixes several scripts".to_owned())
                 }
-                ValidationWarning::BidiCharsInString(w) => {
-                    (&w.policy_id, "look-alike", "has a text that displays in another order".to_owned())
-                }
-                ValidationWarning::BidiCharsInIdentifier(w) => {
-                    (&w.policy_id, "look-alike", "has a name that displays in another order".to_owned())
-                }
+                ValidationWarning::BidiCharsInString(w) => (
+                    &w.policy_id,
+                    "look-alike",
+                    "has a string with bidirectional control characters".to_owned(),
+                ),
+                ValidationWarning::BidiCharsInIdentifier(w) => (
+                    &w.policy_id,
+                    "look-alike",
+                    "has an identifier with bidirectional control characters".to_owned(),
+                ),
                 ValidationWarning::MixedScriptIdentifier(w) => {
-                    (&w.policy_id, "look-alike", "has a name of letters from several scripts".to_owned())
+                    (&w.policy_id, "look-alike", "has an identifier that mixes several scripts".to_owned())
                 }
-                ValidationWarning::ConfusableIdentifier(w) => {
-                    (&w.policy_id, "look-alike", "has a name that is easily taken for another".to_owned())
-                }
+                ValidationWarning::ConfusableIdentifier(w) => (
+                    &w.policy_id,
+                    "look-alike",
+                    "has an identifier that is easily confused with another".to_owned(),
+                ),
             };
             warned.entry(id.to_string()).or_insert((name, message));
         }

@@ -16,7 +16,7 @@ use crate::policy::Policy;
 /// From which verdict on a request counts as let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Through {
-    /// It passes without anybody being asked.
+    /// It passes without anyone being asked.
     Passes,
     /// It passes, or a person may let it pass.
     MayBeGranted,
@@ -36,7 +36,7 @@ impl Through {
 pub struct Permission {
     /// The policies, none of them annotated.
     pub policies: String,
-    /// For each policy in `policies`, in order, the id in the bundle that it stands for.
+    /// For each policy in `policies`, in order, the id of its policy in the bundle.
     pub ids: Vec<String>,
     /// Policies that compute with whole numbers and could overflow.
     pub may_fail: Vec<String>,

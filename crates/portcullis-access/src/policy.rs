@@ -1,4 +1,4 @@
-//! One policy: what its text says, where it stands, and what becomes of a request to which it applies.
+//! One policy: its text, its place, and its decision for a request to which it applies.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct Policy {
     pub(crate) id: String,
     /// The file within the bundle.
     pub(crate) file: String,
-    /// Where it stands in the file, annotations included.
+    /// Where it is in the file, annotations included.
     pub(crate) span: Range<usize>,
     /// Line and column of its first word, from 1.
     pub(crate) place: (usize, usize),
@@ -39,14 +39,14 @@ pub(crate) struct Policy {
     pub(crate) rule: String,
     /// As Cedar has it.
     pub(crate) template: Arc<Template>,
-    /// What must hold beyond the scope, ready to evaluate; none if nothing.
+    /// What must hold beyond the scope, ready to evaluate, or `None` if nothing.
     pub(crate) condition: Option<Expr>,
     /// Whether the condition looks at the context.
     pub(crate) in_context: bool,
     /// Whether the condition asks nothing about the resource and the action, so that it can be evaluated without
     /// what is known of them.
     pub(crate) about_principal: bool,
-    /// The resources of which the condition holds, where it speaks of nothing else.
+    /// The resources for which the condition holds, if it tests nothing else.
     pub(crate) members: Option<Members>,
 }
 
@@ -200,7 +200,7 @@ fn name(
     Some(name.to_owned())
 }
 
-/// Ids that stand twice in a bundle.
+/// Ids that occur twice in a bundle.
 pub(crate) fn twice(policies: &[Policy], sources: impl Fn(&str) -> String, mistakes: &mut Vec<Diagnostic>) {
     let mut first = std::collections::HashMap::new();
     for policy in policies {

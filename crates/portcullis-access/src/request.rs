@@ -47,7 +47,7 @@ pub(crate) fn principal(
     Ok(entity(uid.clone(), attributes, roles.iter().cloned().collect()))
 }
 
-/// A resource's entity, below all that it lies in.
+/// A resource's entity, below all that it is in.
 pub(crate) fn resource(
     resource: &Resource,
     uid: EntityUID,
@@ -72,7 +72,7 @@ pub(crate) fn risk(tool: &Tool) -> Option<Value> {
     decimal(Decimal { ten_thousandths: ten_thousandths(tool.risk) })
 }
 
-/// What is known of a tool, with its risk where that was made before; the worst, if nobody classified it.
+/// What is known of a tool, with its risk if that was computed before; the worst case if it is not classified.
 fn tool_attributes(name: &str, tool: Option<(&Tool, Option<&Value>)>) -> Vec<(SmolStr, PartialValue)> {
     let made = tool.and_then(|(_, made)| made.cloned());
     let tool = tool.map(|(tool, _)| tool);

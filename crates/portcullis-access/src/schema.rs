@@ -38,7 +38,7 @@ pub(crate) const fn type_name(kind: ResourceKind) -> &'static str {
     }
 }
 
-/// What a resource of a kind can lie in.
+/// What a resource of a kind can be in.
 const fn parents(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::Path => " in [Path]",
@@ -53,7 +53,7 @@ pub(crate) fn resource_attributes(kind: ResourceKind) -> &'static [AttributeMeta
     RESOURCE_ATTRIBUTES.iter().find(|(of, _)| *of == kind).map_or(&[], |(_, attributes)| attributes)
 }
 
-/// The attributes of tools, in calls and in agent code. A tool that nobody classified has the worst of each.
+/// The attributes of tools, in calls and in agent code. An unclassified tool has the worst value of each.
 pub(crate) const TOOL_ATTRIBUTES: &[(&str, &str, &str)] = &[
     ("id", "String", "its machine name"),
     ("known", "Bool", "the registry lists it"),
@@ -79,7 +79,7 @@ pub(crate) fn call_action(tool_id: &str) -> String {
     format!("call:{tool_id}")
 }
 
-/// The shape of arguments, as far as Cedar can express it.
+/// The shape of arguments that Cedar can express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shape {
     Text,
@@ -98,7 +98,7 @@ pub(crate) struct Field {
 }
 
 impl Shape {
-    /// The shape that a JSON Schema describes; none if Cedar has no such type.
+    /// The shape that a JSON Schema describes, or `None` if Cedar has no such type.
     pub(crate) fn of(schema: &Value) -> Option<Self> {
         Self::at_depth(schema, 0)
     }

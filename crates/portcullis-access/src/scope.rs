@@ -74,7 +74,7 @@ impl<'p> Scope<'p> {
         }
     }
 
-    /// Whether one resource lies in another by their names alone.
+    /// Whether one resource is in another by their names alone.
     fn lies_in(&self, inner: &EntityUID, outer: &EntityUID) -> bool {
         let Some(kind @ (ResourceKind::Path | ResourceKind::Column)) = self.types.kind(inner.entity_type())
         else {

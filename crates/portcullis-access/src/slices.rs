@@ -1,7 +1,7 @@
 //! The index of policies: a request is shown only the policies whose scope it fits.
 //!
 //! A scope is exactly what the index looks up (action or its group, principal or role, resource, its type or what
-//! it lies in), so a policy that the index yields has its scope fulfilled and only its condition is left to ask.
+//! it is in), so a policy that the index yields has its scope fulfilled and only its condition is left to ask.
 //! Policies about other actions, principals and resources cost nothing.
 
 use std::collections::{BTreeSet, HashMap};
@@ -18,7 +18,7 @@ use crate::uid::{Types, number};
 /// Position of a policy in the bundle's list.
 pub(crate) type PolicyNumber = usize;
 
-/// What a request must be about for a policy to be looked at.
+/// What a request must be about for a policy to be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum ActionKey {
     /// Policies about any action.
@@ -59,9 +59,9 @@ pub(crate) struct Bucket {
 /// What a bucket's policies look at in resources of one kind.
 #[derive(Debug, Default)]
 struct About {
-    /// Whether any depends on which resource it is, or on what it lies in.
+    /// Whether any depends on which resource it is, or on what it is in.
     names: bool,
-    /// Whether many can be asked about at once; none if no policy is about the kind.
+    /// Whether many can be asked about at once, or `None` if no policy is about the kind.
     cover: Option<Cover>,
 }
 
@@ -149,7 +149,7 @@ impl Bucket {
         self.exactly.keys().chain(self.within.keys()).any(|uid| types.relates(uid.entity_type(), kind))
     }
 
-    /// Whether any policy depends on which resource of the kind it is, or on what that lies in.
+    /// Whether any policy depends on which resource of the kind it is, or on what that is in.
     pub(crate) fn looks_at_names(&self, kind: ResourceKind) -> bool {
         self.about.get(number(kind)).is_some_and(|about| about.names)
     }
@@ -159,7 +159,7 @@ impl Bucket {
         self.anything.iter().chain(self.of_kind.get(&number(kind)).into_iter().flatten()).copied()
     }
 
-    /// The policies about this very resource, or what it lies in.
+    /// The policies about this very resource, or what it is in.
     pub(crate) fn naming<'s>(
         &'s self,
         kind: ResourceKind,
@@ -239,9 +239,9 @@ fn action_key(id: &str, with_group: bool) -> ActionKey {
 pub(crate) enum Whom<'p> {
     /// Anyone.
     Anyone,
-    /// That principal, or whoever has that role.
+    /// That principal, or anyone who has that role.
     Named(&'p EntityUID),
-    /// Nobody: the scope names a type that no principal has.
+    /// No principal: the scope names a type that no principal has.
     Nobody,
 }
 

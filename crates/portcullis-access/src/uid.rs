@@ -1,4 +1,4 @@
-//! Names of entities: which resource, role or domain is which in Cedar, and what lies in what.
+//! Names of entities: the Cedar name of each resource, role and domain, and which contains which.
 
 use std::collections::HashSet;
 
@@ -82,7 +82,7 @@ impl Types {
         }
     }
 
-    /// All that a resource lies in.
+    /// All that a resource is in.
     pub(crate) fn ancestors(&self, resource: &Resource) -> HashSet<EntityUID> {
         match resource.kind {
             ResourceKind::Path => {

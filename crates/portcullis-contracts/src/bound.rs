@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Bound {
     /// Fewest that hold.
     pub at_least: u32,
-    /// Every count that holds is below this one; none means no upper bound.
+    /// Every count that holds is below this one; `None` means no upper bound.
     pub below: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ impl Bound {
         count >= self.at_least as usize && self.below.is_none_or(|below| count < below as usize)
     }
 
-    /// The largest count that holds, if there is an upper bound; none for *less than 0* too.
+    /// The largest count that holds, if there is an upper bound, or `None` for *less than 0* too.
     #[must_use]
     pub fn most(&self) -> Option<u32> {
         self.below.and_then(|below| below.checked_sub(1))

@@ -46,13 +46,11 @@ impl Need {
     #[must_use]
     pub const fn missing(self) -> &'static str {
         match self {
-            Self::Prompt => "it is not known what was asked: with `prompt`, code decides it",
-            Self::Documents => "it is not known which documents there are: with `documents`, code decides it",
-            Self::Names => {
-                "it is not known which names are meant: with a list of them in `names`, code decides it"
-            }
+            Self::Prompt => "the prompt is not known: with `prompt`, this is checked by code",
+            Self::Documents => "the documents are not known: with `documents`, this is checked by code",
+            Self::Names => "the names are not known: with a list of them in `names`, this is checked by code",
             Self::HighRisk => {
-                "the prompt has none of the high-risk instructions that ship: with yours in `high_risk`, code decides it"
+                "the prompt has none of the built-in high-risk instructions: with your own in `high_risk`, this is checked by code"
             }
         }
     }

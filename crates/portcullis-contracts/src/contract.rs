@@ -7,7 +7,7 @@ use crate::family::Family;
 use crate::limits::{MAX_REPLY_BYTES, MAX_SPANS};
 use crate::text::Span;
 
-/// Who decides.
+/// Whether code or a model decides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Checker {
@@ -50,7 +50,7 @@ pub struct Contract {
     pub id: String,
     /// The statement, as it was written.
     pub statement: String,
-    /// Who decides.
+    /// Whether code or a model decides.
     pub checker: Checker,
     /// Which gives way in a conflict.
     #[serde(default)]
@@ -129,7 +129,7 @@ pub fn check<'a>(contract: &Contract, reply: &str, context: impl Into<Context<'a
     match contract.family() {
         Some(family) => check_family(family, reply, context),
         None => Check::not_applicable(
-            "the statement is of no family that is checked exactly: it has to be judged",
+            "the statement is not in a family that is checked exactly, so it must be judged",
         ),
     }
 }
@@ -145,10 +145,8 @@ pub fn check_family<'a>(family: &Family, reply: &str, context: impl Into<Context
         return Check::new(false, "the reply is empty".to_owned(), Vec::new());
     }
     if reply.len() > MAX_REPLY_BYTES {
-        let explanation = format!(
-            "the reply has {} bytes; more than {MAX_REPLY_BYTES} are not read: split it",
-            reply.len()
-        );
+        let explanation =
+            format!("the reply has {} bytes; the limit is {MAX_REPLY_BYTES}: split it", reply.len());
         return Check::new(false, explanation, Vec::new());
     }
     crate::check::family(family, reply, &context)

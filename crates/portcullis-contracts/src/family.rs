@@ -185,7 +185,7 @@ pub enum Family {
         /// Every citation names a known document.
         known: bool,
     },
-    /// What the reply takes over stands in the documents that it cites. At least one of the three is demanded.
+    /// What the reply takes over is in the documents that it cites. At least one of the three is demanded.
     Grounded {
         /// Quotations of three words or more.
         quotations: bool,

@@ -1,4 +1,4 @@
-//! A list of names, and where they stand in a text.
+//! A list of names, and where they are in a text.
 //!
 //! A name is found as whole words, upper and lower case alike, in Unicode's compatibility form (NFKC): `ada lovelace`,
 //! `ADA LOVELACE` and full-width letters are one. Between its words may stand white space, hyphens, apostrophes, marks of

@@ -28,7 +28,7 @@ pub enum Hook {
 pub struct Action {
     /// Names the action within its run.
     pub id: ActionId,
-    /// The tool as the agent named it; none for a thinking step.
+    /// The tool as the agent named it, or `None` for a thinking step.
     pub tool: Option<String>,
     /// What the server of the tool is known by, where the surface knows it. A tool of the same name of another server
     /// is another tool.
@@ -112,7 +112,7 @@ impl Action {
         self
     }
 
-    /// The action with a confidence. What is outside 0 to 1 is cut; what is no number is no confidence at all, which is 0.
+    /// The action with a confidence. Values outside 0 to 1 are clamped; a value that is not a number counts as 0.
     #[must_use]
     pub fn with_confidence(mut self, confidence: Option<f64>) -> Self {
         let cut = |value: f64| if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) };
@@ -120,9 +120,9 @@ impl Action {
         self
     }
 
-    /// The action in a run: digest and likeness are keyed with the run's key. They stand in the record for ever, and
-    /// without a key whoever can guess all arguments could test the guess. The key is a payload of the run, and erased
-    /// with the first other one. Comes after all that the digest covers.
+    /// The action in a run: digest and likeness are keyed with the run's key. They stay in the record forever, and
+    /// without a key anyone who can guess all arguments could test the guess. The key is a payload of the run and is
+    /// erased with the first of its other payloads. Call this after setting everything that the digest covers.
     #[must_use]
     pub fn keyed(mut self, key: Option<&Digest>) -> Self {
         if let Some(key) = key {
@@ -141,7 +141,7 @@ impl Action {
         self.digest
     }
 
-    /// What near-identical calls have in common; none without a tool or arguments. See [`Likeness`].
+    /// What near-identical calls have in common, or `None` without a tool or arguments. See [`Likeness`].
     pub fn likeness(&self) -> Option<Likeness> {
         self.likeness
     }
@@ -172,7 +172,7 @@ pub fn carried<'a>(arguments: &'a Value, continuation: Option<&Value>) -> Cow<'a
 /// Something that waits for a verdict.
 #[derive(Debug, Clone, Copy)]
 pub struct Pending<'a> {
-    /// When it came up: the timestamp of its event. The only time a guard can know.
+    /// The timestamp of its event. This is the only time that a guard can know.
     pub at: Timestamp,
     /// What it is.
     pub subject: Subject<'a>,
@@ -187,7 +187,7 @@ pub enum Subject<'a> {
     Input {
         /// The words.
         text: &'a str,
-        /// Who said them.
+        /// The speaker.
         label: &'a Label,
     },
     /// A tool call or thinking step.
@@ -198,7 +198,7 @@ pub enum Subject<'a> {
         action: Option<ActionId>,
         /// The words, or the JSON text.
         text: &'a str,
-        /// Where they came from.
+        /// Their source.
         label: &'a Label,
     },
     /// The agent's reply.
@@ -243,7 +243,7 @@ impl<'a> Subject<'a> {
 /// A person's yes, as the guards see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
-    /// The approval it came from.
+    /// The approval that it belongs to.
     pub approval: ApprovalId,
     /// How far it reaches.
     pub scope: GrantScope,

@@ -1,6 +1,6 @@
-//! Words of an event that are set aside: they stand in a payload beside the line, not in it.
+//! Words of an event that are set aside: they are in a payload beside the line, not in it.
 //!
-//! A line stands in the chain for ever, and a payload can be erased. So what may quote arguments, results or other
+//! A line is in the chain forever, and a payload can be erased. So what may quote arguments, results or other
 //! texts (the messages of findings, the resources that they name, the resources of a grant) is in a payload of the
 //! same event, under a salted commitment like any other. In the line stay rule, verdict, numbers of events, policies.
 //!
@@ -22,11 +22,11 @@ pub const FINDINGS: &str = "findings";
 pub const SCOPE: &str = "scope";
 /// Name of the payload with the key of a run's digests: see [`Action::keyed`](crate::action::Action::keyed).
 pub const DIGEST_KEY: &str = "digest-key";
-/// What stands in place of words that were erased.
+/// What replaces words that were erased.
 pub const ERASED: &str = "erased";
-/// What stands in place of words that were withheld: the record was handed over without its payloads.
+/// What replaces words that were withheld: the record was handed over without its payloads.
 pub const WITHHELD: &str = "withheld";
-/// How the note begins that stands in place of a secret.
+/// How the note begins that replaces a secret.
 pub const NOTE: &str = "[secret:";
 
 /// The words of a verdict.
@@ -165,7 +165,7 @@ impl Event {
         self.body.may_be_aside().filter(|name| self.payloads.contains_key(*name))
     }
 
-    /// The event as it stands in its line, where that is another than the event itself.
+    /// The event as it appears in its line, where that is another than the event itself.
     pub(crate) fn without_aside(&self) -> Option<Self> {
         self.aside()?;
         let mut line = self.clone();

@@ -1,11 +1,11 @@
-//! Typed denials: what an agent is told when its action does not go ahead, in a form a model can act on.
+//! Typed denials: what an agent receives when its action is not executed, in a form a model can act on.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{ActionId, ApprovalId, RunId};
 use crate::verdict::Verdict;
 
-/// Why an action did not happen and what to do now. The same object on every surface.
+/// Why an action was not executed and what to do next. The object is the same on every surface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Denial {
     /// What kind of "no" it is.
@@ -23,12 +23,12 @@ pub struct Denial {
     pub instead: Option<String>,
     /// Whether and how to try again.
     pub retry: Retry,
-    /// The approval that is waited for.
+    /// The approval that the call is waiting for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<ApprovalId>,
-    /// The run, for whoever looks into it.
+    /// The run, for later inspection.
     pub run: RunId,
-    /// The action; none where an input or a reply is refused.
+    /// The action, or `None` if an input or a reply is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionId>,
 }
@@ -41,7 +41,7 @@ pub enum DenialClass {
     Denied,
     /// A person has not decided yet.
     ApprovalPending,
-    /// A person said no.
+    /// A person refused it.
     ApprovalRefused,
     /// The user is asked something first.
     ClarificationNeeded,

@@ -1,7 +1,7 @@
-//! Text that others wrote, fit to be shown to a person.
+//! Makes text written by others safe to show to a person.
 //!
-//! Whoever decides must see what is there: signs that move the cursor, that reverse the direction of writing or that show
-//! as nothing at all become escapes, and a new line never begins a line of the display itself.
+//! An approver must see the text as it is: characters that move the cursor, reverse the direction of writing or are
+//! invisible become escapes, and a newline never starts a line of the display itself.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -37,7 +37,7 @@ pub fn block(text: &str, indent: usize, width: usize) -> String {
         begin(&mut shown, number == 0);
         let mut used = 0;
         for c in line.chars() {
-            // What is not of ASCII takes up to two columns.
+            // A non-ASCII character takes up to two columns.
             let columns = if c.is_ascii() { 1 } else { 2 };
             if used + columns > width {
                 begin(&mut shown, false);

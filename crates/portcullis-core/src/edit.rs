@@ -13,7 +13,7 @@ pub const TEXT: &str = "/text";
 /// Edits that cannot be applied together, or at all.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EditError {
-    /// Two edits want different things of the same bytes.
+    /// Two edits replace the same bytes differently.
     #[error("two edits overlap at `{pointer}`, byte {at}")]
     Conflict {
         /// Where.

@@ -74,9 +74,9 @@ pub enum ResourceKind {
     Path,
     /// A machine on a network, named by its canonical host name or address.
     Host,
-    /// Somebody who receives a message, named by address.
+    /// Someone who receives a message, named by address.
     Recipient,
-    /// Somebody who receives money.
+    /// Someone who receives money.
     Payee,
     /// A table of a database: `table`, or `database.table`.
     Table,
@@ -158,7 +158,7 @@ impl fmt::Display for ResourceKind {
     }
 }
 
-/// Properties by name. Which there are, and their types, stands in [`RESOURCE_ATTRIBUTES`] and
+/// Properties by name. Which there are, and their types, is in [`RESOURCE_ATTRIBUTES`] and
 /// [`EFFECT_ATTRIBUTES`]: the schema that policies are validated against is made from these tables.
 pub type Attributes = BTreeMap<&'static str, Attribute>;
 
@@ -203,25 +203,25 @@ pub const RESOURCE_ATTRIBUTES: &[(ResourceKind, &[AttributeMeta])] = &[
     (
         ResourceKind::Path,
         &[
-            always("inside", Boolean, "lies in the workspace of the run, the workspace itself included"),
+            always("inside", Boolean, "is the workspace of the run, or inside it"),
             always(
                 "secret",
                 Boolean,
-                "is a place where credentials are kept, by the bundle's `secrets` patterns",
+                "matches the bundle's `secrets` patterns, which mark where credentials are kept",
             ),
             always(
                 "control",
                 Boolean,
-                "runs by itself later, or decides what an agent may do: git hooks, settings of editors and agents",
+                "runs automatically later, or controls what an agent may do: git hooks, settings of editors and agents",
             ),
-            always("gate", Boolean, "belongs to the gate itself: its tokens, its keys, its store"),
-            always("temporary", Boolean, "lies in a folder for temporary files"),
+            always("gate", Boolean, "belongs to the gate itself: its tokens, keys or store"),
+            always("temporary", Boolean, "is in a folder for temporary files"),
             always("device", Boolean, "is a harmless device such as /dev/null"),
-            always("glob", Boolean, "stands for several paths"),
+            always("glob", Boolean, "is a pattern for several paths"),
             always(
                 "resolved",
                 Boolean,
-                "is known completely; false where a variable or an output stands in it",
+                "is fully known; false if it contains a variable or the output of a command",
             ),
         ],
     ),
@@ -233,13 +233,13 @@ pub const RESOURCE_ATTRIBUTES: &[(ResourceKind, &[AttributeMeta])] = &[
             always("metadata", Boolean, "is a cloud metadata service"),
             always("address", Boolean, "is an IP address, however it was written"),
             always("userinfo", Boolean, "the URL carried a name or password"),
-            always("resolved", Boolean, "is known completely; false where a variable stands in it"),
+            always("resolved", Boolean, "is fully known; false if it contains a variable"),
             maybe("scheme", Text, "the scheme of the URL"),
             maybe("port", Integer, "the port, explicit or by scheme"),
             maybe("path", Text, "the path of the URL"),
         ],
     ),
-    (ResourceKind::Recipient, &[maybe("domain", Text, "what stands after the @, canonical")]),
+    (ResourceKind::Recipient, &[maybe("domain", Text, "the part after the @, in canonical form")]),
     (
         ResourceKind::Payee,
         &[maybe("amount", Decimal, "how much"), maybe("currency", Text, "ISO 4217 code, upper case")],
@@ -258,14 +258,14 @@ pub const RESOURCE_ATTRIBUTES: &[(ResourceKind, &[AttributeMeta])] = &[
             always(
                 "known",
                 Boolean,
-                "its effects are understood; the others of the same action are all there are",
+                "its effects are known; the action's other effects are the complete list",
             ),
             always(
                 "by_path",
                 Boolean,
-                "the call names the program or script by its path, and that path is an effect of its own",
+                "the call names the program or script by path, which is a separate effect",
             ),
-            maybe("subcommand", Text, "its first word that says what to do: `push` of `git push`"),
+            maybe("subcommand", Text, "its subcommand: `push` in `git push`"),
         ],
     ),
     (ResourceKind::Package, &[]),
@@ -280,19 +280,19 @@ pub const RESOURCE_ATTRIBUTES: &[(ResourceKind, &[AttributeMeta])] = &[
     (ResourceKind::Environment, &[always("secret", Boolean, "its name is that of a credential")]),
     (ResourceKind::Tool, &[]),
     (ResourceKind::Activity, &[]),
-    (ResourceKind::Unknown, &[maybe("why", Text, "what could not be read")]),
+    (ResourceKind::Unknown, &[maybe("why", Text, "the part that could not be read")]),
 ];
 
 /// Attributes of effects, whatever the resource. Booleans that are not set are false.
 pub const EFFECT_ATTRIBUTES: &[AttributeMeta] = &[
     always("recursive", Boolean, "with everything below"),
-    always("unbounded", Boolean, "a delete or update without a condition that limits it"),
+    always("unbounded", Boolean, "a delete or update without a limiting condition"),
     always("force", Boolean, "with an option that overrides protections"),
     always("privileged", Boolean, "as another user, by sudo and the like"),
     always("remote", Boolean, "on another machine"),
-    always("upload", Boolean, "a file's content leaves with it"),
+    always("upload", Boolean, "the content of a file is sent with it"),
     always("history", Boolean, "rewrites or discards recorded history"),
-    always("sweeps_gate", Boolean, "with everything below, where the gate's own tokens and keys lie below"),
+    always("sweeps_gate", Boolean, "with everything below, including the gate's own tokens and keys"),
 ];
 
 /// A thing that is touched.
@@ -369,7 +369,7 @@ impl Effect {
 
 impl Effect {
     /// Whether it can be judged by its text alone: what is touched is known completely, here, and nothing runs whose own
-    /// effects do not stand in the text. A script, a build, a package or a container may do anything.
+    /// effects are not in the text. A script, a build, a package or a container may do anything.
     pub fn is_seen(&self) -> bool {
         let resource = &self.resource;
         let is_named = match resource.kind {
@@ -393,13 +393,13 @@ impl fmt::Display for Effect {
     }
 }
 
-/// Everything that an action would touch, in the order of the text, without repetitions of the same effect.
-/// At most [`EFFECTS_MAX`]; what is beyond collapses into one effect on [`ResourceKind::Unknown`].
+/// Everything that an action would touch, in the order of the text, without repetitions of the same effect. At most
+/// [`EFFECTS_MAX`]; any further effects collapse into one effect on [`ResourceKind::Unknown`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Effects {
     list: Vec<Effect>,
-    /// A part of the text was taken for harmless that nobody knows.
+    /// An unknown part of the text was assumed to be harmless.
     #[serde(skip)]
     presumed: bool,
 }
@@ -429,7 +429,7 @@ impl Effects {
         }
     }
 
-    /// Notes that a part of the text, such as an option that is not known, was taken for harmless.
+    /// Notes that a part of the text, such as an unknown option, was assumed to be harmless.
     pub const fn presume(&mut self) {
         self.presumed = true;
     }
@@ -452,7 +452,7 @@ impl Effects {
         !self.presumed && self.list.iter().all(Effect::is_seen)
     }
 
-    /// Whether no more are taken: reading further is of no use.
+    /// Whether the limit is reached, so that reading further has no effect.
     pub fn is_full(&self) -> bool {
         self.list.len() >= EFFECTS_MAX
     }
@@ -488,7 +488,7 @@ pub struct LazyEffects<'a> {
 }
 
 impl<'a> LazyEffects<'a> {
-    /// Effects of a subject that has none.
+    /// The effects of a subject without effects.
     pub const fn none() -> Self {
         Self { source: None, read: OnceCell::new() }
     }

@@ -1,12 +1,13 @@
 //! The escalation table: from signals to a level, top down, the first row that holds decides.
 //!
-//! The seed's eight rows are [`Table::seed`]; a bundle may bring others. Every boundary is inclusive. A row holds when
-//! each of its conditions does. A condition on a signal that nobody reports cannot hold, so the row is *inactive*, and
-//! the answer says so: a surface without confidence has no CLARIFY row, and nobody should think that it has one.
+//! The seed's eight rows are [`Table::seed`]; a bundle may bring others. Every boundary is inclusive. A row holds
+//! when each of its conditions does. A condition on a signal that nobody reports cannot hold, so the row is
+//! *inactive*, and the answer says so: a surface without confidence has no CLARIFY row, and the answer must show
+//! that.
 //!
-//! Rows stand in falling order of their levels. With that, raising a signal can only make an earlier row hold, so the
-//! level never falls when a signal rises, and never falls when a threshold is lowered ([`Adaptive`]). A table in another
-//! order is refused.
+//! Rows are sorted from the strictest level to the mildest. Raising a signal can therefore only make an earlier row
+//! hold, so the level never falls when a signal rises, and never falls when a threshold is lowered ([`Adaptive`]). A
+//! table in another order is refused.
 //!
 //! Where scores only advise ([`Scores::Advise`]), a row on drift and uncertainty alone gives CLARIFY at most. Such a row
 //! then stands above stricter ones, so the strictest of the rows that hold decides, which keeps the property above.
@@ -26,8 +27,8 @@ pub struct Signals {
     pub drift: f64,
     /// 1 - confidence, where the surface reports a confidence.
     pub uncertainty: Option<f64>,
-    /// The risk of the tool that the request does not cover, 0 to 1. None where no request is known, or where the
-    /// tool's risk is a guess that nobody has confirmed.
+    /// The risk of the tool that the request does not cover, 0 to 1. `None` if no request is known, or if the tool's
+    /// risk is inferred and not confirmed.
     pub tool_risk: Option<f64>,
 }
 
@@ -60,7 +61,7 @@ impl Signal {
 }
 
 impl Signals {
-    /// The value of a signal; none where nobody reports it.
+    /// The value of a signal, or `None` if it is not reported.
     pub fn get(&self, signal: Signal) -> Option<f64> {
         match signal {
             Signal::Violations => Some(f64::from(self.violations)),
@@ -108,11 +109,11 @@ pub struct Table {
     rows: Vec<Row>,
 }
 
-/// A table whose rows do not stand in falling order of their levels, or that has too many.
+/// A table whose rows are not in falling order of their levels, or that has too many.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
     /// A stricter row below a milder one could only be reached where the milder one does not hold.
-    #[error("row {row} is stricter than the row above it; rows stand in falling order of their levels")]
+    #[error("row {row} is stricter than the row above it; list rows from the highest level to the lowest")]
     Order {
         /// Number of the row, from 1.
         row: usize,
@@ -188,7 +189,7 @@ impl Table {
                 continue;
             }
             let holds = |condition: &Condition| {
-                // A signal that is no number fails closed: it is taken to be as high as can be.
+                // A signal that is not a number fails closed: it counts as the highest value.
                 signals
                     .get(condition.signal)
                     .is_some_and(|value| value.is_nan() || value >= condition.at_least)
@@ -230,7 +231,7 @@ impl Default for Table {
     }
 }
 
-/// What thresholds adapt to. Each is 0 to 1; what is outside is cut.
+/// What thresholds adapt to. Each is 0 to 1; values outside are clamped.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adaptive {
     /// The base sensitivity: thresholds are multiplied by 1.1 - s.

@@ -1,7 +1,7 @@
 //! Events: the recorded facts of a run.
 //!
 //! An event line is one JSON object. The bytes that are hashed are the bytes that are stored, so a line is
-//! written once by [`Event::to_line`] and never re-serialised. Payload text never stands in a line, only a
+//! written once by [`Event::to_line`] and never re-serialised. Payload text is never in a line, only a
 //! salted commitment to it, so that a payload can be erased without breaking the chain. The same holds of words that
 //! may quote such text: see [`crate::aside`]. The format is `specs/run-chain.md`; field names here are part of it.
 
@@ -30,9 +30,9 @@ pub struct Event {
     pub v: u8,
     /// Number of the event in its run, dense from 1, across segments.
     pub seq: u64,
-    /// When it happened, by the clock of whoever wrote it: a claim, not a proof.
+    /// When it happened, by the writer's clock: a claim, not a proof.
     pub t: Timestamp,
-    /// Who did it.
+    /// The actor.
     pub actor: Actor,
     /// Sequence number of the event that led to this one.
     pub cause: Option<u64>,
@@ -79,7 +79,7 @@ pub enum EventError {
     #[error("not an event line: {0}")]
     Unreadable(String),
     /// Written by another version.
-    #[error("event version {0} is not known to this program; use the release that wrote it")]
+    #[error("event version {0} is not supported by this release; use the release that wrote it")]
     Version(u8),
 }
 
@@ -128,7 +128,7 @@ impl Actor {
         &mut self.0
     }
 
-    /// The actor as it stands in the line.
+    /// The actor as it appears in the line.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -191,7 +191,7 @@ pub enum EventBody {
         /// Name of the tool.
         tool: String,
     },
-    /// A person, or the lapse of time, answered.
+    /// A person answered, or the request lapsed.
     ApprovalDecided {
         /// The request.
         approval: ApprovalId,
@@ -222,10 +222,10 @@ pub enum EventBody {
     },
     /// Something the agent will see: a tool's result, or what a server says besides. Payload `content`.
     Observation {
-        /// The action it answers; none for what answers no action.
+        /// The action it answers, or `None` for what answers no action.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         action: Option<ActionId>,
-        /// Where it came from.
+        /// Its source.
         label: Label,
     },
     /// The agent's reply. Payload `text`, and `documents` where some were handed over with it.
@@ -268,7 +268,7 @@ pub enum EventBody {
 }
 
 impl EventBody {
-    /// The kind, as it stands in the line.
+    /// The kind, as it appears in the line.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::RunOpened(_) => "run-opened",
@@ -309,9 +309,9 @@ impl EventBody {
 pub struct RunOpened {
     /// On whose behalf the agent acts.
     pub principal: Principal,
-    /// The way the agent came in: `mcp`, `http`, `simulator`, `trace`, ...
+    /// How the agent connected: `mcp`, `http`, `simulator`, `trace`, ...
     pub surface: String,
-    /// The client session the run belongs to; none means one run per connection, *uncorrelated*.
+    /// The client session the run belongs to; `None` means one run per connection, *uncorrelated*.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// Name of the runtime policy that governs the run.
@@ -368,8 +368,8 @@ pub enum ConfigChange {
     ToolsListed {
         /// The server, as it named itself or was started.
         server: String,
-        /// What the server is known by, whatever it calls itself: the command that started it. None in runs of earlier
-        /// releases, and where the surface does not say.
+        /// What the server is known by, whatever it calls itself: the command that started it. `None` in runs of
+        /// earlier releases, and if the surface does not report it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         origin: Option<String>,
         /// The tools.
@@ -399,8 +399,8 @@ pub struct ListedTool {
     /// The server's `destructiveHint`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// The digest that stands accepted, where this one differs from it: the tool changed. That of an entry that cannot
-    /// be read differs from every other.
+    /// The accepted digest, if this one differs from it: the tool changed. The digest of an unreadable entry differs
+    /// from every other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed_from: Option<Digest>,
 }
@@ -412,7 +412,7 @@ pub struct Proposed {
     pub action: ActionId,
     /// Number of the step in the run, from 1.
     pub step: u32,
-    /// Name of the tool as the agent gave it; none for a thinking step.
+    /// Name of the tool as the agent gave it, or `None` for a thinking step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// What the server of the tool is known by, where the surface knows it: the command that started it.
@@ -428,7 +428,7 @@ pub struct Proposed {
     /// The surface's own id of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// What near-identical calls have in common, keyed like the digest; none for a thinking step.
+    /// What near-identical calls have in common, keyed like the digest, or `None` for a thinking step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likeness: Option<Likeness>,
     /// What the call costs, in millionths of the bundle's unit.
@@ -491,7 +491,7 @@ pub enum Enforced {
     /// It goes ahead although the verdict would have stopped it: in observe mode, or as a text that its surface could
     /// no longer keep back.
     LetPass,
-    /// It is left to the client's own prompt: whoever answers that is not known to the gate, so there is no permit,
+    /// It is left to the client's own prompt: who answers is not known to the gate, so there is no permit,
     /// and whether it goes ahead shows only in its outcome.
     Asked,
 }
@@ -527,7 +527,7 @@ pub enum ApprovalDecision {
     Granted,
     /// No.
     Refused,
-    /// Nobody answered in time, or the grant was not used in time.
+    /// It was not answered in time, or the grant was not used in time.
     Expired,
 }
 
@@ -545,7 +545,7 @@ pub enum OutcomeStatus {
     NotExecuted,
     /// The tool asks for more before it acts.
     InputRequired,
-    /// Nobody knows: the writer died first.
+    /// The outcome is not known: the writer died first.
     Unknown,
 }
 

@@ -15,13 +15,13 @@ pub struct FactRequest {
     pub question: String,
 }
 
-/// What came back. Failures and time-outs are facts too.
+/// The answer. Failures and time-outs are facts too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactAnswer {
     /// The answer.
     Known(Value),
-    /// There is none, and why. The guard that asked denies.
+    /// There is no answer, and why. The guard that asked denies.
     Failed(String),
 }
 

@@ -10,7 +10,7 @@ use crate::verdict::Verdict;
 /// One reason for a verdict. A decision keeps all of them, in the declared order of the guards.
 ///
 /// Messages name tools, rules, policies and places. What may quote an argument (message, resources, places, edits) does
-/// not stand in the event, but in a payload of it, which can be erased: see [`crate::aside`].
+/// are not in the event, but in a payload of it, which can be erased: see [`crate::aside`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The rule that fired, `family/name`, e.g. `runtime-policy/step-limit`.
@@ -22,13 +22,13 @@ pub struct Finding {
     /// What would be allowed instead, if the guard knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead: Option<String>,
-    /// Where the reason stands.
+    /// Where the reason is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spans: Vec<Span>,
     /// Sequence numbers of earlier events that the finding rests on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<u64>,
-    /// What it stands against, as `column lab.labname`. These names may come from the arguments. At most
+    /// The resources that it is about, such as `column lab.labname`. These names may come from the arguments. At most
     /// [`FINDING_RESOURCES_MAX`], each cut at [`NAME_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
@@ -85,7 +85,7 @@ impl Finding {
         self
     }
 
-    /// Adds what it stands against. Repetitions, and what is over the limit, are left out.
+    /// Adds the resources that it is about. Repetitions, and those over the limit, are left out.
     #[must_use]
     pub fn against(mut self, resources: impl IntoIterator<Item = String>) -> Self {
         add(&mut self.resources, resources, FINDING_RESOURCES_MAX);
@@ -147,7 +147,7 @@ pub struct Span {
 pub struct SpanEdit {
     /// What is replaced.
     pub span: Span,
-    /// What stands there afterwards.
+    /// The text that replaces the span.
     pub replacement: String,
 }
 

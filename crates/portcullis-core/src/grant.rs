@@ -28,9 +28,9 @@ pub struct GrantedEffects {
 }
 
 impl GrantedEffects {
-    /// What would have to be granted so that a finding no longer holds a call; none where it does not name all that
-    /// it rests on, or names something that means another thing the next time, or where no policy asked for it: what
-    /// merely nobody permitted may be any kind of effect.
+    /// What would have to be granted so that a finding no longer holds a call, or `None` if it does not name all the
+    /// resources that it is about, if a name may mean something else next time, or if no policy asked for it: an
+    /// effect that merely was not permitted may be of any kind.
     pub fn of(finding: &Finding) -> Option<Self> {
         let certain =
             |resource: &String| resource.len() + char::MAX.len_utf8() <= NAME_BYTES_MAX && is_fixed(resource);
@@ -42,7 +42,8 @@ impl GrantedEffects {
     }
 }
 
-/// Whether a name stands for the same thing every time: not for whatever could not be read, or a variable holds.
+/// Whether a name means the same thing every time. The name of something that could not be read, or that a variable
+/// holds, does not.
 fn is_fixed(resource: &str) -> bool {
     !resource.starts_with(ResourceKind::Unknown.as_str()) && !resource.contains(['$', '`'])
 }

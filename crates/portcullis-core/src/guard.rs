@@ -1,4 +1,4 @@
-//! The [`Guard`] trait: the one thing to implement to have a say.
+//! The [`Guard`] trait, which every guard implements.
 //!
 //! A guard judges one pending action, observation, input or reply in the light of everything that happened
 //! before it in the run. It is a pure function: no clock, no randomness, no I/O, no memory between calls. What
@@ -106,8 +106,8 @@ impl<'a> Context<'a> {
         reading.ok_or_else(|| GuardFailure("nothing was read in what is pending".to_owned()))
     }
 
-    /// Whether a call of the tool counts as a side effect. Nobody classified an unknown tool, so it does, unless
-    /// the bundle trusts hints and the tool's server calls it read-only.
+    /// Whether a call of the tool counts as a side effect. An unknown tool is not classified, so it counts as one,
+    /// unless the bundle trusts hints and the tool's server calls it read-only.
     pub fn is_side_effecting(&self, tool: &str) -> bool {
         match self.bundle.registry.get(tool) {
             Some(tool) => tool.side_effecting,
@@ -136,7 +136,7 @@ pub trait Guard: Send + Sync + std::fmt::Debug {
         Vec::new()
     }
 
-    /// The findings, strictest first where it matters for the headline; none if nothing stands against it.
+    /// The findings, strictest first where the headline depends on it; empty if there is no objection.
     fn decide(
         &self,
         context: &Context<'_>,

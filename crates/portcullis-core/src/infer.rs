@@ -10,7 +10,7 @@
 //! 1. the verb of the name: its first word or the first word after a prefix (`server.`, `mcp__server__`). A
 //!    verb further in (`git_push`) counts where it changes things or the description says it too; where it
 //!    reads, only if the description does, since the unknown word before it may be the real verb;
-//! 2. the first verb of the description: decides where the name has none, supports or raises otherwise;
+//! 2. the first verb of the description: decides if the name has none, supports or raises otherwise;
 //! 3. a changing verb after `and`, `or`, `then`, in the name or the description's first sentence: raises;
 //! 4. the arguments: a shell command, code or SQL makes the tool as dangerous as what can be written in it; a
 //!    password handed to a verb such as *verify* makes it act;

@@ -48,13 +48,13 @@ impl KeywordIndex {
         Ok(Self { automaton, owners: patterns.into_values().collect() })
     }
 
-    /// The first keyword of policy number `policy` in `text`: the one that ends first, then the one that
-    /// stands first in the policy. Linear in the text.
+    /// The first keyword of policy number `policy` in `text`: the one that ends first, then the one that is first in
+    /// the policy. Linear in the text.
     pub fn find(&self, policy: usize, text: &str) -> Option<KeywordMatch> {
         if self.owners.is_empty() {
             return None;
         }
-        // Nearly all texts are plain and hold no keyword of any policy: one cheap pass tells.
+        // Nearly all texts are plain and hold no keyword of any policy: one cheap pass finds out.
         if normalise::is_plain(text) && !self.automaton.is_match(text) {
             return None;
         }

@@ -1,5 +1,5 @@
-//! Labels: where a value came from. A run carries the set of labels of everything its agent has seen, and a
-//! grant holds only while that set is a subset of what the approver was shown.
+//! Labels: the sources of a value. A run carries the set of labels of everything its agent has seen, and a grant
+//! holds only while that set is a subset of what the approver was shown.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,7 +16,7 @@ pub enum Label {
     User,
     /// Said by the operator: system prompt, bundle.
     Operator,
-    /// Returned by the named tool. Not trusted: anybody may have written what a tool returns.
+    /// Returned by the named tool. Not trusted: anyone may have written what a tool returns.
     Tool(String),
     /// Said by the named server outside of the results of its tools: contents of resources, prompts, notifications,
     /// questions of its own. Not trusted either.

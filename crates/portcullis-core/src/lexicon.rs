@@ -217,7 +217,7 @@ fn singular(word: &str) -> Cow<'_, str> {
 /// One of the pieces that a text is cut into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Where it stands.
+    /// Where it is.
     pub range: Range<usize>,
     /// It as a noun or other word.
     pub word: Option<WordId>,
@@ -225,7 +225,7 @@ pub struct Token {
     pub verb: Option<WordId>,
     /// What it does in a request.
     pub class: Class,
-    /// A comma, semicolon or colon stands before it.
+    /// It follows a comma, semicolon or colon.
     pub after_comma: bool,
     /// It begins a sentence.
     pub begins: bool,
@@ -245,8 +245,8 @@ pub struct Lexicon<T> {
 
 const NUMBER_WORD: &str = "#";
 
-/// FNV-1a (Fowler, Noll, Vo): quick for single words. What is kept under it comes from the bundle alone, so nobody who
-/// writes texts can make it slow.
+/// FNV-1a (Fowler, Noll, Vo): quick for single words. Its keys come from the bundle alone, so no text can make it
+/// slow.
 #[derive(Debug, Clone)]
 struct Fnv(u64);
 
@@ -311,7 +311,7 @@ impl<T> Lexicon<T> {
         true
     }
 
-    /// Cuts a text into at most `max` tokens; `None` where it has more.
+    /// Cuts a text into at most `max` tokens; `None` if it has more.
     pub fn tokens(&self, text: &str, max: usize) -> Option<Vec<Token>> {
         let lower = text.to_ascii_lowercase();
         let mut tokens = Vec::with_capacity((lower.len() / 5).min(max));

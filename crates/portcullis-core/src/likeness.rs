@@ -14,14 +14,14 @@ const DEPTH_MAX: usize = 32;
 /// A number that is the same for calls of one tool whose arguments have the same words, whatever their case, white
 /// space and punctuation. Numbers, names and the order of words still tell calls apart.
 ///
-/// FNV-1a, 64 bits (<http://www.isthe.com/chongo/tech/comp/fnv/>): whoever makes two calls collide has only its own
-/// further calls denied. In events it is written as sixteen hexadecimal digits.
+/// FNV-1a, 64 bits (<http://www.isthe.com/chongo/tech/comp/fnv/>): an agent that makes two calls collide only has
+/// more of its own calls denied. In events it is written as sixteen hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Likeness(u64);
 
 impl Likeness {
-    /// The likeness of a call; none without arguments: looking again is how an agent learns that something changed.
-    /// Linear in the arguments.
+    /// The likeness of a call, or `None` without arguments: repeating such a call is how an agent learns that
+    /// something changed. Linear in the arguments.
     pub fn of(tool: &str, arguments: &Value) -> Option<Self> {
         let mut hash = Fnv::new();
         hash.text(tool);
@@ -31,8 +31,8 @@ impl Likeness {
         (hash.words > named).then_some(Self(hash.state))
     }
 
-    /// The likeness under a run's key: the first eight bytes of a SHA-256 over both. Without the key nobody can try out
-    /// whether it is that of a call.
+    /// The likeness under a run's key: the first eight bytes of a SHA-256 over both. Without the key, no one can test
+    /// whether it is the likeness of a guessed call.
     #[must_use]
     pub(crate) fn keyed(self, key: &Digest) -> Self {
         let digest = DigestBuilder::new("portcullis/likeness-in-run/v1")
@@ -110,7 +110,7 @@ impl fmt::Display for Likeness {
 
 /// Not sixteen hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a likeness: sixteen hexadecimal digits are wanted")]
+#[error("not a likeness: expected sixteen hexadecimal digits")]
 pub struct NoLikeness;
 
 impl FromStr for Likeness {

@@ -8,7 +8,7 @@ pub const ARGUMENTS_BYTES_MAX: usize = 4 << 20;
 pub const JSON_DEPTH_MAX: usize = 64;
 /// Longest planned-action text that is judged, in bytes.
 pub const PLANNED_BYTES_MAX: usize = 1 << 20;
-/// Largest event line, in bytes. The same bound stands in the offline verifier.
+/// Largest event line, in bytes. The same bound is in the offline verifier.
 pub const EVENT_BYTES_MAX: usize = 1 << 20;
 /// Findings kept in one decision; the headline and the verdict never depend on those that are dropped.
 pub const FINDINGS_MAX: usize = 256;
@@ -30,7 +30,7 @@ pub const APPROVALS_PENDING_MAX: usize = 100;
 pub const REFUSALS_REMEMBERED_MAX: usize = 16_384;
 /// Longest note of an approver, in bytes.
 pub const NOTE_BYTES_MAX: usize = 16 << 10;
-/// Characters of an approver's note that the agent is told.
+/// Characters of an approver's note that the agent receives.
 pub const NOTE_TOLD_CHARS_MAX: usize = 500;
 /// Grants for effects that are tried on an action that would be held: the latest.
 pub const EFFECT_GRANTS_TRIED_MAX: usize = 16;

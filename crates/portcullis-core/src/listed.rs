@@ -93,7 +93,7 @@ impl<T> ByServer<T> {
         self.tools.get(tool)
     }
 
-    /// False where there is no room.
+    /// False if there is no room.
     fn insert(&mut self, tool: &str, server: &str, said: T) -> bool {
         let known = self.of(tool).is_some_and(|servers| servers.contains_key(server));
         if !known && self.entries >= TOOLS_MAX {

@@ -1,8 +1,8 @@
-//! What guards remember of a run beyond [`RunState`](crate::state::RunState): its words.
+//! What guards remember of a run beyond [`RunState`](crate::state::RunState): its texts.
 //!
 //! `RunState` counts; a [`Memory`] knows what was said. It too is a fold over the events of the run, here together
-//! with the texts that belong to them, so whoever holds the record of a run can build it again. Where a text was
-//! erased the memory is told that there was one, and what came from it is of unknown origin from then on.
+//! with the texts that belong to them, so anyone who holds the record of a run can build it again. If a text was
+//! erased, the memory learns that it existed, and values from it have an unknown origin from then on.
 //!
 //! Reading a text is the expensive part and both judging and remembering need it, so it is done once:
 //! [`Memory::read`] looks at what is pending, guards see the result through [`Context::reading`], and the same result
@@ -19,7 +19,7 @@ use crate::action::Pending;
 use crate::bundle::Bundle;
 use crate::event::Event;
 
-/// What came of reading a pending text. Its type is the business of the memory and the guards that know it.
+/// The result of reading a pending text. Only the memory and the guards that use it know its type.
 pub struct Reading(Box<dyn Any + Send + Sync>);
 
 impl Reading {
@@ -46,7 +46,7 @@ impl fmt::Debug for Reading {
 }
 
 /// The texts of an event by the name of their payload (`text`, `arguments`, `planned`, `content`, ...). A payload
-/// that is named in the event and not here was erased, or is no text.
+/// that is named in the event and not here was erased, or is not a text.
 pub type Texts = BTreeMap<String, String>;
 
 /// What is remembered of one run. Bounded, and O(new text) an event.
@@ -54,8 +54,8 @@ pub trait Memory: Any + Send + Sync + fmt::Debug {
     /// Reads what is pending. Pure; sees everything that was recorded before.
     fn read(&self, bundle: &Bundle, pending: &Pending<'_>) -> Reading;
 
-    /// Takes one more event into account. `reading` is what [`Self::read`] said of this very text, where it was judged
-    /// just before; without it, as when a stored run is taken up again, the text is read here.
+    /// Takes one more event into account. `reading` is the result of [`Self::read`] for this text, if it was judged
+    /// just before; without it, such as when a stored run is resumed, the text is read here.
     fn record(&mut self, bundle: &Bundle, event: &Event, texts: &Texts, reading: Option<Reading>);
 }
 
@@ -94,7 +94,7 @@ impl<'a> LazyReading<'a> {
         Some(self.read.get_or_init(|| memory.read(bundle, pending)))
     }
 
-    /// The reading, for the record; none where no guard asked for it.
+    /// The reading, for the record, or `None` if no guard asked for it.
     pub fn into_reading(self) -> Option<Reading> {
         self.read.into_inner()
     }

@@ -3,7 +3,7 @@
 //! Two views of a text are matched, because a space in an odd place can be meant either way: in the first,
 //! every run of white space is one plain space; in the second, white space other than the plain space is
 //! removed altogether (`wi<U+2009>re`). The second exists only where the text has such characters. Plain ASCII
-//! text, the usual case, is matched as it stands.
+//! text, the usual case, is matched as it is.
 
 use std::borrow::Cow;
 
@@ -56,7 +56,7 @@ impl<'a> Normalised<'a> {
         self.views.iter().flatten().map(|view| &*view.text)
     }
 
-    /// Where a stretch of the view number `view` (in the order of [`Self::texts`]) stands in the original.
+    /// Where a stretch of the view number `view` (in the order of [`Self::texts`]) is in the original.
     pub fn original_span(&self, view: usize, start: usize, end: usize) -> (usize, usize) {
         match self.views.get(view) {
             Some(Some(view)) => view.original(start, end),

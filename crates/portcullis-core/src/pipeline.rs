@@ -54,7 +54,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// The first finding at the deciding rank; none when nothing was found.
+    /// The first finding at the deciding rank, or `None` if nothing was found.
     pub fn headline(&self) -> Option<&Finding> {
         self.findings
             .iter()
@@ -98,7 +98,7 @@ impl Pipeline {
         Self { memory: Some(memory), ..self }
     }
 
-    /// The memory of a run that begins; none where no guard needs one.
+    /// The memory of a run that begins, or `None` if no guard needs one.
     pub fn begin_memory(&self) -> Option<Box<dyn Memory>> {
         self.memory.as_ref().map(|memory| memory.begin())
     }
@@ -156,7 +156,7 @@ impl Pipeline {
         requests
     }
 
-    /// Phase two: the verdict. Never fails; whatever goes wrong in a guard is a denial.
+    /// Phase two: the verdict. Never fails; a failure in a guard is a denial.
     pub fn decide(&self, context: &Context<'_>, pending: &Pending<'_>, facts: &Facts) -> Decision {
         let effects = self.missing_effects(context, pending);
         let context = &context.or_effects(&effects);

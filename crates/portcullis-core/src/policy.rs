@@ -19,11 +19,11 @@ pub struct RuntimePolicy {
     pub max_steps: u32,
     /// Side effects that may execute in one run: a limit of N permits exactly N.
     pub max_side_effects: u32,
-    /// Bytes of arguments sent and of results seen in one run; none for no limit.
+    /// Bytes of arguments sent and of results seen in one run, or `None` for no limit.
     pub max_bytes: Option<u64>,
-    /// Cost of the calls of one run, in millionths of the bundle's unit; none for no limit.
+    /// Cost of the calls of one run, in millionths of the bundle's unit, or `None` for no limit.
     pub max_cost_micros: Option<u64>,
-    /// What all runs of one principal together may use up; none for no limit.
+    /// What all runs of one principal together may use up, or `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<PrincipalBudget>,
     /// Whether every side effect needs a person's approval.
@@ -34,7 +34,7 @@ pub struct RuntimePolicy {
     pub escalate_on_verification_fail: bool,
 }
 
-/// Limits on what all runs of one principal together may use up in each window; none for no limit.
+/// Limits on what all runs of one principal together may use up in each window, or `None` for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrincipalBudget {
     /// The window.
@@ -49,7 +49,7 @@ pub struct PrincipalBudget {
     pub max_cost_micros: Option<u64>,
 }
 
-/// A stretch of time at whose beginning counting starts anew. In UTC, and the same for everybody.
+/// A stretch of time at whose beginning counting starts again. In UTC, and the same for everybody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Window {

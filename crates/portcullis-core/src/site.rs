@@ -1,13 +1,13 @@
-//! Which hosts belong together: a registrable domain, and hosts where strangers publish, which belong to nobody.
+//! Which hosts belong together: those of a registrable domain. Hosts where anyone can publish have no owner.
 //!
-//! The tables are short on purpose. They are not the public suffix list: what they lack is taken for a domain of one
-//! owner, so an entry that matters is added here. Those of hosts are sorted.
+//! The tables are short on purpose. They are not the public suffix list: a suffix that they lack counts as a domain
+//! with one owner, so an entry that matters is added here. Those of hosts are sorted.
 
-/// Names below which anybody registers, under every ending of two letters: `co.uk`, `com.br`, `or.at`. A country that
+/// Names below which anyone registers, under every ending of two letters: `co.uk`, `com.br`, `or.at`. A country that
 /// does not use one of them loses nothing.
 const SECOND_LEVEL: &str = "ac co com edu go gob gouv gov govt gub gv mil ne net nom or org sch";
 
-/// Further names below which anybody registers, by the ending.
+/// Further names below which anyone registers, by the ending.
 const SECOND_LEVEL_OF: &[(&str, &str)] = &[
     ("ar", "int tur"),
     ("au", "asn id"),
@@ -118,8 +118,8 @@ const HOSTING: &[&str] = &[
     "workers.dev",
 ];
 
-/// Hosts where strangers publish: forges, drives, pastes, forms, pages, shorteners, hooks. What stands there belongs to
-/// whoever put it there.
+/// Hosts where anyone can publish: forges, drives, pastes, forms, pages, shorteners, hooks. Their content belongs to
+/// whoever published it.
 const STRANGERS: &[&str] = &[
     "1drv.ms",
     "amazonaws.com",
@@ -271,7 +271,7 @@ pub fn is_shared(host: &str) -> bool {
         .any(|tail| [STRANGERS, HOSTING, MAILBOXES].iter().any(|table| table.binary_search(&tail).is_ok()))
 }
 
-/// Whether the name, in lower case, is an ending below which anybody gets names: one label, or such as `co.uk` and
+/// Whether the name, in lower case, is a public suffix: one label, or such as `co.uk` and
 /// `github.io`.
 pub fn is_public_suffix(name: &str) -> bool {
     let name = name.trim_end_matches('.');

@@ -1,6 +1,6 @@
 //! The state of a run: a fold over its events, O(1) an event.
 //!
-//! [`RunState::apply`] is the only way the state changes, and it sees nothing but the event. Whoever holds the
+//! [`RunState::apply`] is the only way the state changes, and it sees nothing but the event. Anyone who holds the
 //! events of a run, across all its segments, holds its state at every point.
 
 use crate::action::{Action, Grant};
@@ -56,14 +56,14 @@ pub struct Approval {
     pub server: Option<String>,
     /// When it was asked for.
     pub requested_at: Timestamp,
-    /// Where it stands.
+    /// Where it is.
     pub state: ApprovalState,
 }
 
-/// Where an approval stands.
+/// The state of an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalState {
-    /// Nobody decided yet.
+    /// It is not decided yet.
     Pending,
     /// Yes.
     Granted {
@@ -115,20 +115,20 @@ pub struct RunState {
     mode: Mode,
     bundle: Option<Digest>,
     phase: Phase,
-    /// Set while no segment is open. What was in force before is in force again afterwards.
+    /// Set while no segment is open. The phase before it applies again afterwards.
     closed: Option<Phase>,
     steps: u32,
     side_effects: u32,
     labels: LabelSet,
     actions: Recent<ActionId, OpenAction>,
     executing: usize,
-    /// Actions whose outcome was recorded as unknown: who executed them may still report it.
+    /// Actions whose outcome was recorded as unknown: the surface may still report it.
     unresolved: Recent<ActionId, OpenAction>,
     approvals: Recent<ApprovalId, Approval>,
     /// Pending or decided approvals by the digest they are bound to.
     approval_by_digest: Recent<Digest, ApprovalId>,
-    /// What a person refused, with the note, by the digest that the approval was bound to. Apart from the approvals, which
-    /// are forgotten sooner: whoever said no is not asked again.
+    /// What a person refused, with the note, by the digest that the approval was bound to. Kept apart from the
+    /// approvals, which are forgotten sooner: a refused call is not asked about again.
     refusals: Recent<Digest, Option<String>>,
     /// How often each action was denied in a row, by action digest.
     denials: Recent<Digest, u32>,
@@ -218,7 +218,7 @@ impl RunState {
         }
     }
 
-    /// Where everything came from that the agent has seen.
+    /// The sources of everything that the agent has seen.
     pub fn labels(&self) -> &LabelSet {
         &self.labels
     }
@@ -273,7 +273,7 @@ impl RunState {
         self.approvals.get(&id)
     }
 
-    /// The approvals that nobody decided yet, with the actions that wait.
+    /// The undecided approvals, with the actions that wait for them.
     pub fn pending_approvals(&self) -> Vec<(ApprovalId, ActionId)> {
         let pending = self.approvals.iter().filter(|(_, approval)| approval.state == ApprovalState::Pending);
         pending.map(|(id, approval)| (*id, approval.action)).collect()

@@ -40,7 +40,7 @@ pub struct Tool {
     pub excise: bool,
     /// Whether agents may use it at all.
     pub enabled: bool,
-    /// Which arguments hold SQL, paths, addresses and the like.
+    /// Which arguments hold SQL, paths, addresses and similar.
     pub effects: Vec<EffectArgument>,
     /// Whether the classification was inferred rather than written by the operator.
     pub inferred: bool,
@@ -106,7 +106,7 @@ impl ArgsSchema {
         Ok(Self { schema: full, validator: std::sync::Arc::new(validator) })
     }
 
-    /// The arguments that calls may have; none if they may have others than those that the schema names.
+    /// The arguments that calls may have, or `None` if they may have others than those that the schema names.
     pub fn declared_arguments(&self) -> Option<BTreeSet<&str>> {
         references::declared_arguments(&self.schema)
     }
@@ -208,7 +208,7 @@ fn expectation(kind: &ValidationErrorKind) -> String {
         ValidationErrorKind::Minimum { limit } => format!("a number of at least {limit}"),
         ValidationErrorKind::MaxItems { limit } => format!("at most {limit} items"),
         ValidationErrorKind::MinItems { limit } => format!("at least {limit} items"),
-        _ => "what the schema asks for".into(),
+        _ => "a value that matches the schema".into(),
     }
 }
 
@@ -248,8 +248,8 @@ impl Registry {
         self.by_name.get(name).copied()
     }
 
-    /// What somebody made of all tools, kept from the first time on. A registry never changes, so neither does that.
-    /// There is room for [`DERIVED_MAX`] types: whoever comes with one more is told `None`.
+    /// What someone made of all tools, kept from the first time on. A registry never changes, so neither does that.
+    /// There is room for [`DERIVED_MAX`] types: a further one gets `None`.
     pub fn derived<T: Any + Send + Sync>(&self, make: impl Fn(&Self) -> T) -> Option<Arc<T>> {
         self.derived
             .iter()

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Nothing stands against it.
+    /// Nothing objects to it.
     #[default]
     Allow,
     /// It passes, and the finding is recorded.
@@ -73,7 +73,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict's name, as it stands in events and on every surface.
+    /// The verdict's name, as it appears in events and on every surface.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",

@@ -62,7 +62,7 @@ fn add(sink: &mut Sink<'_>, name: &str, range: Range<usize>) {
     sink.add(Effect::new(Verb::Execute, Resource::new(ResourceKind::Activity, name)), range);
 }
 
-/// Where a word stands in a request.
+/// Where a word is in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// What a clause asks for.
@@ -246,7 +246,7 @@ fn mentions(activities: &Activities, tokens: &[Token]) -> Vec<Mention> {
             all.push(Mention { activity: *activity, role: *role, start, end: start + length });
         }
     }
-    // Mentions stand in the order of their first words, so those that could hide one are neighbours of it.
+    // Mentions are in the order of their first words, so those that could hide one are neighbours of it.
     let longest = all.iter().map(|mention| mention.end - mention.start).max().unwrap_or(0);
     let first_at = |token: usize| all.partition_point(|mention| mention.start < token);
     let verb = |role| matches!(role, WordRole::Verb | WordRole::VerbOfAnything);
@@ -347,7 +347,7 @@ fn places(tokens: &[Token], mentions: &[Mention]) -> (Vec<Place>, Vec<usize>) {
     (places, clauses)
 }
 
-/// Whether the word before is *and* or the like.
+/// Whether the word before is *and* or similar.
 fn joins(index: usize, tokens: &[Token]) -> bool {
     let before = index.checked_sub(1).and_then(|before| tokens.get(before));
     before.is_some_and(|before| before.class.is(Class::CONJUNCTION))
@@ -374,7 +374,7 @@ impl Things {
         self.0.get(index).is_some_and(|(thing, _)| *thing)
     }
 
-    /// Whether a name of several words begins there: *watch list* is no request to watch.
+    /// Whether a name of several words begins there: *watch list* is not a request to watch.
     fn begins_a_name(&self, index: usize) -> bool {
         self.0.get(index).is_some_and(|(_, begins)| *begins)
     }

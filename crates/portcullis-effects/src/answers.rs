@@ -2,7 +2,7 @@
 //! (`inputResponses`) and the state that the server gave it (`requestState`).
 //!
 //! Nobody declares what is in them, and the tool gets them as it gets its arguments. Each object in them is therefore
-//! read as if its members were arguments of the call, beside the others; a text that is JSON, by what stands in it.
+//! read as if its members were arguments of the call, beside the others; a text that is JSON, by what is in it.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -103,7 +103,7 @@ impl Answers<'_> {
         }
     }
 
-    /// A text as it stands: JSON, or a value that can be told by its looks.
+    /// A text as it is: JSON, or a value that can be told by its looks.
     fn plain(&mut self, text: &str, pointer: &str, depth: usize) {
         if text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok() {
             return match serde_json::from_str::<Unique>(text).and_then(|_| serde_json::from_str(text)) {
@@ -150,7 +150,7 @@ fn decoded(text: &str) -> Vec<String> {
     found
 }
 
-/// Text that stands in base64, with or without padding.
+/// Text that is in base64, with or without padding.
 fn base64(text: &str) -> Option<String> {
     let digits = text.trim_end_matches('=');
     let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);

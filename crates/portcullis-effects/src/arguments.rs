@@ -81,7 +81,7 @@ pub struct Explained {
     pub argument: String,
     /// What it holds.
     pub holds: Holds,
-    /// What is done to what it names; empty where the text says it.
+    /// What is done to what it names; empty if the text says it.
     pub verbs: Verbs,
     /// Whether the bundle says so; else it was inferred.
     pub declared: bool,

@@ -14,7 +14,7 @@ pub const LEAVES_MAX: usize = 1024;
 pub const ANSWERS_MAX: usize = 64;
 /// Most bytes of one action that are read, all values together.
 pub const ARGUMENTS_BYTES_MAX: usize = 1 << 20;
-/// Most operators, dots, calls and the like that an expression of agent code may hang together by.
+/// Most operators, dots, calls and similar that an expression of agent code may hang together by.
 pub const CODE_CHAIN_MAX: usize = 256;
 /// Deepest nesting of expressions, statements and calls that agent code is followed into.
 pub const CODE_DEPTH_MAX: usize = 160;

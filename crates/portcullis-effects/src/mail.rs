@@ -1,7 +1,7 @@
 //! Mail addresses.
 //!
 //! A list of recipients as mail programs take it: `Ann <ann@a.example>, bob@b.example; team: c@c.example;`.
-//! Whoever could receive the message is found: each line is read, so that `a@b.example\nBcc: x@y.example` has two
+//! Anyone who could receive the message is found: each line is read, so that `a@b.example\nBcc: x@y.example` has two
 //! recipients. Where a piece is not an address by the rules of RFC 5322, every address in it counts, and the
 //! piece itself is *unknown*.
 //!
@@ -43,8 +43,8 @@ pub fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &m
     }
 }
 
-/// Reads a field of a message's header, such as its subject. It is one line: what stands after a line end is read by
-/// mail programs as further fields, or as the message, so every address in it counts.
+/// Reads a field of a message's header, such as its subject. It is one line: mail programs read text after a line end
+/// as further fields, or as the message, so every address in it counts.
 pub(crate) fn read_header(text: &str, sink: &mut Sink<'_>) {
     let end = text.trim_end().find(ends_line);
     let Some((end, rest)) = end.and_then(|end| Some((end, text.get(end..)?))) else { return };
@@ -59,7 +59,7 @@ const fn ends_line(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\0' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The recipients in `text` and where they stand. What is not an address is left out; [`read`] tells of it.
+/// The recipients in `text` and their places. What is not an address is left out; [`read`] reports it.
 pub fn resources(text: &str) -> Vec<(Resource, Range<usize>)> {
     if text.len() > TEXT_BYTES_MAX {
         return Vec::new();
@@ -99,7 +99,7 @@ enum Inside {
     Angle,
 }
 
-/// Splits at commas, semicolons and line ends that stand in no quotes or comments. A line end splits
+/// Splits at commas, semicolons and line ends that are in no quotes or comments. A line end splits
 /// everything: folded lines do not occur in single values, injected ones do.
 fn segments(text: &str) -> Vec<Segment> {
     let mut all = Vec::new();
@@ -240,7 +240,7 @@ fn is_atom(c: char) -> bool {
         || !c.is_ascii() && !c.is_whitespace() && !c.is_control()
 }
 
-/// The recipient of an address; none if the domain is none.
+/// The recipient of an address, or `None` if the domain is none.
 fn recipient(local: &str, domain: &str) -> Option<Resource> {
     if local.is_empty() || local.len() + domain.len() > ADDRESS_BYTES_MAX {
         return None;

@@ -41,7 +41,7 @@ const AMOUNT_BYTES_MAX: usize = 64;
 const PAYEE_BYTES_MAX: usize = 256;
 /// Most payees of one payment.
 const PAYEES_MAX: usize = 64;
-/// What a payment to nobody that the arguments name goes to.
+/// The payee of a payment whose arguments name no payee.
 pub const UNSTATED: &str = "unstated";
 
 /// Reads the payment whose amount is `amount`: a number, a text, or an object that has the amount in it.
@@ -151,7 +151,7 @@ fn currency_code(text: &str) -> Option<String> {
     letters.then(|| text.to_ascii_uppercase()).or_else(|| sign(text).flatten())
 }
 
-/// What a currency's sign stands for: nothing certain if several share it. None if it is no sign.
+/// What a currency's sign stands for: nothing certain if several share it. `None` if it is no sign.
 fn sign(text: &str) -> Option<Option<String>> {
     let code = match text {
         "€" => "EUR",

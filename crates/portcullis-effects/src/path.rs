@@ -60,7 +60,7 @@ pub fn resource(text: &str, surroundings: &Surroundings<'_>) -> Resource {
 }
 
 /// Like [`resource`] for a text of which only a part is known, because a variable or the output of a command
-/// stands in it: not resolved, but `secret` where the known part says so.
+/// is in it: not resolved, but `secret` where the known part says so.
 pub fn unresolved(text: &str, surroundings: &Surroundings<'_>) -> Resource {
     resource_of(text, surroundings, false)
 }
@@ -82,7 +82,7 @@ fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Reso
     // Nearly every path is of letters that nobody reads in two ways.
     let plain = is_plain(text);
     let mut normal = Normal::of(text, surroundings);
-    // What is too long is so after `./` and the like are gone; what is beyond is not looked at.
+    // What is too long is so after `./` and similar are gone; what is beyond is not looked at.
     let whole = known && normal.shorten();
     // The query of a `file:` URL is no part of its path, and still makes its text one that some read otherwise.
     let foreign = !plain && (is_windows(text) || has_foreign_scheme(text));
@@ -325,7 +325,7 @@ fn without_file_scheme(text: &str) -> Option<FileUrl<'_>> {
                 after.find('/').and_then(|at| after.split_at_checked(at)).unwrap_or((after, "/"));
             match host.to_ascii_lowercase().as_str() {
                 "" | "localhost" | "127.0.0.1" | "[::1]" => (path, true),
-                // Another machine's file, or a path that somebody wrote with two slashes.
+                // Another machine's file, or a path that someone wrote with two slashes.
                 _ => (rest, false),
             }
         }
@@ -418,7 +418,7 @@ fn has_variable(text: &str) -> bool {
     dollar || percent || text.contains('`')
 }
 
-/// What a tool makes of the text that decodes, expands `$HOME` or knows Windows; none if that is nothing else.
+/// What a tool makes of the text that decodes, expands `$HOME` or knows Windows, or `None` if that is nothing else.
 fn other_spelling(text: &str, surroundings: &Surroundings<'_>) -> Option<String> {
     let home = surroundings.home.unwrap_or("~");
     let decoded = percent_decoded(text).replace('\\', "/").replace("${HOME}", home).replace("$HOME", home);

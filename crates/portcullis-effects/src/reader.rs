@@ -95,7 +95,7 @@ pub(crate) fn read_answer(
 /// An argument of a call, with what its name says.
 type Named<'a> = (Says, &'a Value);
 
-/// The arguments with what their names say; none if the plan does not know all of them.
+/// The arguments with what their names say, or `None` if the plan does not know all of them.
 fn named<'a>(plan: &Plan, arguments: &'a Map<String, Value>) -> Option<Vec<Named<'a>>> {
     arguments.iter().map(|(name, value)| Some((plan.says(name)?, value))).collect()
 }
@@ -172,12 +172,12 @@ fn searched_folder(
     Some(known.map(|folder| folder.name))
 }
 
-/// Whether an argument says that what lies below the folders is taken too.
+/// Whether an argument says that what is below the folders is taken too.
 fn goes_below(named: &[Named<'_>]) -> bool {
     named.iter().any(|(says, value)| says.recursive && !matches!(value, Value::Null | Value::Bool(false)))
 }
 
-/// Whether an argument says that what lies below the folders is left out.
+/// Whether an argument says that what is below the folders is left out.
 fn stays_there(named: &[Named<'_>]) -> bool {
     named.iter().any(|(says, value)| says.recursive && **value == Value::Bool(false))
 }
@@ -207,7 +207,7 @@ struct Call<'a> {
     surroundings: Surroundings<'a>,
     /// Where patterns of paths start from, where that is not the working directory.
     searched: Option<Option<&'a str>>,
-    /// Whether paths stand for what lies below them too.
+    /// Whether paths stand for what is below them too.
     recursive: bool,
     /// Whether a folder that is left out is the working directory.
     searches: bool,
@@ -273,7 +273,7 @@ impl Call<'_> {
                 }
             }
             (holds, Value::Object(object)) => {
-                // `{"path": …, "content": …}`: the content is no path.
+                // `{"path": …, "content": …}`: the content is not a path.
                 let some_fit = object.keys().any(|name| arguments::fits(holds, name));
                 for (name, member) in object {
                     if self.full {
@@ -395,7 +395,7 @@ impl Call<'_> {
         }
     }
 
-    /// Reads a command line that stands in no single text.
+    /// Reads a command line that is in no single text.
     fn joined_line(&mut self, line: &str, pointer: &str, length: usize) {
         let surroundings = self.surroundings;
         let mut sink = Sink::new(&mut self.effects, pointer);
@@ -405,7 +405,7 @@ impl Call<'_> {
     }
 }
 
-/// Reads a path, with what lies below it where `below` or the path itself (`**`) says so.
+/// Reads a path, with what is below it where `below` or the path itself (`**`) says so.
 fn read_path(verb: Verb, text: &str, below: bool, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
     if (below || text.contains("**")) && !text.contains("://") {
         let effect = Effect::new(verb, path::resource(text, surroundings)).with("recursive", true);

@@ -60,7 +60,7 @@ impl<'e> Sink<'e> {
         self.effects.presume();
     }
 
-    /// Where a range of the text that is being read stands in the text at the pointer.
+    /// Where a range of the text that is being read is in the text at the pointer.
     fn placed(&self, range: Range<usize>) -> Range<usize> {
         self.within.clone().unwrap_or(range.start + self.offset..range.end + self.offset)
     }
@@ -70,7 +70,7 @@ impl<'e> Sink<'e> {
         self.part(0)
     }
 
-    /// A sink for a reader that is given only the part of the text that begins at `start`, as it stands there.
+    /// A sink for a reader that is given only the part of the text that begins at `start`, as it is there.
     pub fn part(&mut self, start: usize) -> Sink<'_> {
         Sink {
             effects: self.effects,
@@ -88,7 +88,7 @@ impl<'e> Sink<'e> {
         self.effects.is_full()
     }
 
-    /// A sink for a text within this one, which stands at `range`; none when texts are embedded deeper than
+    /// A sink for a text within this one, which is at `range`, or `None` if texts are embedded deeper than
     /// [`EMBEDDING_MAX`], which is noted as unknown.
     pub fn nested(&mut self, range: Range<usize>) -> Option<Sink<'_>> {
         if self.depth + 1 > EMBEDDING_MAX {

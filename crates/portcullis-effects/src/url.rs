@@ -3,7 +3,7 @@
 //! What counts is the machine that a request goes to. It is named by its canonical host name or address, however
 //! it was written: `http://0x7f.1/`, `http://127.0.0.1.` and `http://[::ffff:127.0.0.1]/` are one host. Where
 //! programs disagree about the host of a text (backslashes, several `@`, octal numbers, white space within),
-//! `resolved` is false. What a name resolves to is not asked: a name that somebody's name server maps to a
+//! `resolved` is false. What a name resolves to is not asked: a name that someone's name server maps to a
 //! private address is a name.
 
 mod address;
@@ -78,7 +78,7 @@ fn unreadable(text: &str) -> String {
     }
 }
 
-/// The machine that the URL in `text` leads to, with all attributes of hosts; none if it names no machine
+/// The machine that the URL in `text` leads to, with all attributes of hosts, or `None` if it names no machine
 /// (`data:`, `file:`, a relative reference) or cannot be read.
 pub fn resource(text: &str, surroundings: &Surroundings<'_>) -> Option<Resource> {
     let _ = surroundings;
@@ -107,7 +107,7 @@ pub fn resource(text: &str, surroundings: &Surroundings<'_>) -> Option<Resource>
         Some(written) if written.name == canonical.name => written,
         _ => canonical,
     };
-    // What other schemes have in the place of a host may be a bucket or a device.
+    // What other schemes have in place of a host may be a bucket or a device.
     let named = is_web(&scheme) || default_port(&scheme).is_some();
     let private = host.is("private") && (named || host.is("address"));
     let resolved = host.is("resolved") && named && !doubtful && url.is_some();
@@ -131,7 +131,7 @@ pub fn resource(text: &str, surroundings: &Surroundings<'_>) -> Option<Resource>
     Some(host)
 }
 
-/// The machine of that name or address, without scheme and port: what `ping` and `ssh` are given. None if the
+/// The machine of that name or address, without scheme and port: what `ping` and `ssh` are given. `None` if the
 /// text is nothing like a name.
 pub fn host_resource(text: &str) -> Option<Resource> {
     if text.is_empty() || text.len() > HOST_BYTES_MAX {
@@ -223,7 +223,7 @@ fn wrapped(text: &str) -> Option<&str> {
     rest.get(inner.len()..).is_some_and(|rest| rest.starts_with("://")).then_some(rest)
 }
 
-/// The text with a scheme, where people leave it out; none if there is no host in it.
+/// The text with a scheme, where people leave it out, or `None` if there is no host in it.
 fn complete(text: &str) -> Option<Cow<'_, str>> {
     let slashes = |text: &str| text.starts_with(['/', '\\']);
     if text.is_empty() {

@@ -13,8 +13,8 @@ use crate::cosign;
 const WAIT_MAX: Duration = Duration::from_secs(5);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The leaves on a run with their proofs, and proofs from the trees of these sizes. Brings the log up to date where
-/// nobody else has it. Blocks for up to 5 s.
+/// The leaves on a run with their proofs, and proofs from the trees of these sizes. Brings the log up to date if no
+/// other process has it. Blocks for up to 5 s.
 ///
 /// # Errors
 /// When the log cannot be read, or brought up to date.
@@ -37,7 +37,7 @@ fn settle(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogErro
             match log.round() {
                 Ok(_) => ask_witnesses(&mut log),
                 // What was logged before it was frozen, or began to wait, is still proved. What is not there is not in the
-                // export, and the verdict over it says so; whoever makes it can ask what the log waits for.
+                // export, and the verdict over it says so; anyone who makes it can ask what the log waits for.
                 Err(LogError::Frozen { .. } | LogError::Unconfirmed(_)) => Ok(()),
                 Err(error) => Err(error),
             }

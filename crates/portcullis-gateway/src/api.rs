@@ -1,4 +1,4 @@
-//! `/v1`: what daemon and clients say to each other, as types that both sides use.
+//! `/v1`: the messages between daemon and clients, as types that both sides use.
 //!
 //! JSON over HTTP/1.1, on the Unix socket always and on TCP where asked. Every request carries
 //! `Authorization: Bearer TOKEN`; a failure is a status with an [`ErrorBody`].
@@ -69,9 +69,9 @@ pub const REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
 pub const WAIT_MS_MAX: u32 = 50_000;
 /// Longest name of a piece of evidence, in bytes.
 pub const EVIDENCE_NAME_BYTES_MAX: usize = 256;
-/// Replies that are checked or repaired at the same time; more are told to come again.
+/// Replies that are checked or repaired at the same time; further requests are told to try again.
 pub const REPLIES_AT_ONCE: usize = 8;
-/// Governance packs that are made at the same time; more are told to come again.
+/// Governance packs that are created at the same time; further requests are told to try again.
 pub const PACKS_AT_ONCE: usize = 2;
 /// Long bodies that are read at once, in bytes together.
 pub const BODIES_BYTES_MAX: usize = 96 << 20;
@@ -90,7 +90,7 @@ pub const NEXT_HEADER: &str = "x-portcullis-next";
 
 /// Codes of errors that a client acts on. There are others, for people.
 pub mod code {
-    /// No token, or one that nobody knows (401).
+    /// No token, or an unknown one (401).
     pub const UNAUTHORIZED: &str = "unauthorized";
     /// The approver's credential is needed (403).
     pub const FORBIDDEN: &str = "forbidden";
@@ -102,7 +102,7 @@ pub mod code {
     pub const NOT_EXECUTING: &str = "not_executing";
     /// The run is governed by another bundle or policy than the one asked for (409).
     pub const BUNDLE_MISMATCH: &str = "bundle_mismatch";
-    /// What an approval covers is not what was looked at any more: look again (409).
+    /// The approval changed since it was shown: review it again (409).
     pub const CHANGED: &str = "changed";
     /// The bundle has mistakes; the message holds them, one a line (422).
     pub const BUNDLE_INVALID: &str = "bundle_invalid";
@@ -132,7 +132,7 @@ pub struct Empty {}
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OpenRun {
-    /// The way the agent comes in, e.g. `mcp`.
+    /// How the agent connects, such as `mcp`.
     pub surface: String,
     /// The client session the run belongs to; none: a run of its own, uncorrelated.
     #[serde(default)]
@@ -185,7 +185,7 @@ pub struct OpenedRun {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProposeAction {
-    /// The tool as the agent named it; none for a thinking step.
+    /// The tool as the agent named it, or `None` for a thinking step.
     #[serde(default)]
     pub tool: Option<String>,
     /// The command that starts its server, where the surface knows that: a tool of the same name of another server is
@@ -245,13 +245,13 @@ pub struct ActionAnswer {
     /// The arguments to use instead, only where `enforced` is `replaced`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// Why not, where there is no permit.
+    /// Why not, if there is no permit.
     #[serde(default)]
     pub denial: Option<Denial>,
     /// The approval that is waited for, or was.
     #[serde(default)]
     pub approval: Option<ApprovalId>,
-    /// It may happen, and all that it does stands in its text, or a person granted this very call. False where the run
+    /// It may happen, and all that it does is in its text, or a person granted this very call. False where the run
     /// was opened without a place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seen: bool,
@@ -295,7 +295,7 @@ pub struct Runs {
 pub struct RunInfo {
     /// The run.
     pub run: RunId,
-    /// The way the agent came in.
+    /// How the agent connected.
     pub surface: String,
     /// The client session; none: uncorrelated.
     #[serde(default)]
@@ -308,7 +308,7 @@ pub struct RunInfo {
     pub bundle: Digest,
     /// Whether verdicts are enforced.
     pub mode: Mode,
-    /// Whether it may go on.
+    /// Whether it may continue.
     pub phase: RunPhase,
     /// When it was opened.
     pub opened_at: Timestamp,
@@ -367,7 +367,7 @@ pub struct Approvals {
 pub struct ApprovalInfo {
     /// The approval.
     pub approval: ApprovalId,
-    /// Where it stands.
+    /// Where it is.
     pub state: ApprovalPhase,
     /// The run.
     pub run: RunId,
@@ -382,7 +382,7 @@ pub struct ApprovalInfo {
     /// The command that starts its server, where the surface knows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
-    /// Its arguments; none where they are not at hand.
+    /// Its arguments, or `None` if they are not at hand.
     #[serde(default)]
     pub arguments: Option<Value>,
     /// What the call carries besides its arguments: the answers with which it takes up one that asked for more.
@@ -400,12 +400,12 @@ pub struct ApprovalInfo {
     /// Why it asks.
     #[serde(default)]
     pub reason: Option<String>,
-    /// What a grant for effects would cover; none where the call is held for something else, too.
+    /// What a grant for effects would cover, or `None` if the call is held for something else, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effects: Option<Vec<GrantedEffects>>,
     /// What a `once` grant is bound to.
     pub digest: Digest,
-    /// Where what the agent has seen so far came from.
+    /// The sources of what the agent has seen so far.
     pub labels: LabelSet,
     /// When it was asked for.
     pub requested_at: Timestamp,
@@ -424,7 +424,7 @@ pub struct ApprovalInfo {
     /// Long texts were left out of a listing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// The digest of all this, which a grant names; none in a listing, which is no place to decide from.
+    /// The digest of all this, which a grant names, or `None` in a listing, which is no place to decide from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Digest>,
 }

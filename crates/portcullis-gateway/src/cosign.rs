@@ -36,7 +36,7 @@ pub fn after_round() -> impl FnMut(&mut Log) -> Result<(), LogError> + Send + 's
 /// The ways to witnesses.
 #[derive(Debug, Default)]
 struct Witnesses {
-    /// Made when somebody is asked first.
+    /// Made when someone is asked first.
     runtime: Option<Runtime>,
     known: HashMap<String, Fetcher>,
 }

@@ -168,7 +168,7 @@ async fn read(response: Response<Incoming>, bytes_max: usize) -> Result<(u16, Ve
     let status = response.status().as_u16();
     let body = Limited::new(response.into_body(), bytes_max).collect().await;
     let body = body.map_err(|error| match error.downcast::<http_body_util::LengthLimitError>() {
-        Ok(_) => format!("an answer of more than {bytes_max} bytes"),
+        Ok(_) => format!("the answer has more than {bytes_max} bytes"),
         Err(error) => error.to_string(),
     })?;
     Ok((status, body.to_bytes().to_vec()))

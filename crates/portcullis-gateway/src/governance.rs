@@ -43,7 +43,7 @@ pub enum GovernanceError {
     #[error(transparent)]
     Log(#[from] LogError),
     /// The files have the right digest and no longer load.
-    #[error("the bundle {digest} does not load in this release: {message}")]
+    #[error("this release cannot load the bundle {digest}: {message}")]
     Bundle {
         /// Its digest.
         digest: Digest,
@@ -57,13 +57,13 @@ pub enum GovernanceError {
 pub struct PackOptions<'a> {
     /// A pack although no reply of the run was verified.
     pub allow_unverified: bool,
-    /// What is evidence for which controls; none for the mappings that ship.
+    /// What is evidence for which controls, or `None` for the mappings that ship.
     pub controls: Option<&'a Controls>,
     /// Trees of the log, by their sizes, from which proofs are added.
     pub remembered: &'a [u64],
 }
 
-/// Why somebody's own mappings of controls are not taken.
+/// Why someone's own mappings of controls are not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnControlsError {
     /// A file or folder.
@@ -126,7 +126,7 @@ fn read_controls(folder: &Path, files: &mut BTreeMap<String, String>) -> Result<
     Ok(read)
 }
 
-/// The key that signs for a run: that of the writer of its heads, or, where the log has none of them or the key is
+/// The key that signs for a run: that of the writer of its heads, or, if the log has none of them or the key is
 /// gone, of the writer that signs now.
 fn signer(places: &LogPlaces, origin: &str, evidence: &[Named]) -> Result<NoteSigner, LogError> {
     let leaves = evidence.iter().rev().filter_map(|(_, bytes)| SignedLeaf::parse(bytes).ok());
@@ -140,7 +140,7 @@ fn signer(places: &LogPlaces, origin: &str, evidence: &[Named]) -> Result<NoteSi
     let writers = LogReader::open(places)?.status()?.writers;
     let current = writers.iter().find(|writer| writer.state == WriterState::Current);
     let key: KeyId = current.map(|writer| writer.key).ok_or_else(|| LogError::LeafRefused {
-        message: "no writer is enrolled, so nobody can sign for the store".to_owned(),
+        message: "no writer is enrolled, so nothing can be signed for the store".to_owned(),
     })?;
     writer_notes(places, key, origin)
 }

@@ -1,8 +1,8 @@
 //! Which bundle a state folder is served with.
 //!
-//! The daemon is started by whoever needs it first: `portcullis serve --bundle DIR`, but also a gate, `approvals list` or a
-//! coding agent's hook, none of which knows the operator's choice. So the choice is kept in the state folder, and stands
-//! until another is made or the file is deleted.
+//! The daemon is started by whatever needs it first: `portcullis serve --bundle DIR`, but also a gate, `approvals
+//! list` or a coding agent's hook, none of which knows the operator's choice. So the choice is kept in the state
+//! folder, and stands until another is made or the file is deleted.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -20,8 +20,7 @@ const PATH_BYTES_MAX: u64 = 4_096;
 pub enum HomeBundleError {
     /// The file cannot be read or written.
     #[error(
-        "cannot use `{}`, which says which bundle this state folder is served with: {source}; name the bundle again with \
-         `portcullis serve --bundle DIR`, or remove it to serve the shipped one", path.display()
+        "cannot use `{}`, which names the bundle of this state folder: {source}; set the bundle again with `portcullis serve --bundle DIR`, or remove the file to serve the shipped one", path.display()
     )]
     Io {
         /// The file.
@@ -31,8 +30,7 @@ pub enum HomeBundleError {
     },
     /// The file says something else.
     #[error(
-        "`{}` is to hold one line with the absolute path of a bundle, but {why}; name the bundle again with `portcullis \
-         serve --bundle DIR`, or delete the file to serve the shipped one", path.display()
+        "`{}` must hold one line with the absolute path of a bundle, but {why}; set the bundle again with `portcullis serve --bundle DIR`, or delete the file to serve the shipped one", path.display()
     )]
     Malformed {
         /// The file.
@@ -48,7 +46,8 @@ impl HomeBundleError {
     }
 }
 
-/// The folder of the bundle that was chosen for a state folder; none where none was, so that the shipped one is served.
+/// The folder of the bundle that was chosen for a state folder, or `None` if none was, so that the shipped one is
+/// served.
 ///
 /// # Errors
 /// [`HomeBundleError`]: what cannot be read is no choice of the shipped bundle.
@@ -81,7 +80,7 @@ pub(crate) fn choose(home: &Home, folder: &Path) -> Result<(), HomeBundleError> 
         return Err(HomeBundleError::malformed(path));
     };
     let failed = |source| HomeBundleError::Io { path: path.clone(), source };
-    // Put into place as a whole: whoever reads it meanwhile reads the old or the new one.
+    // Put into place as a whole: anyone who reads it meanwhile reads the old or the new one.
     let aside = path.with_extension("tmp");
     // What lies there may be anything, and is not opened.
     match fs::remove_file(&aside) {

@@ -44,7 +44,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Takes hold of a state and reads it; none where there is no file yet.
+    /// Takes hold of a state and reads it, or `None` if there is no file yet.
     pub(crate) fn open(path: &Path, bytes_max: u64) -> Result<(Self, Option<Vec<u8>>), KeptError> {
         let kept = Self::hold(path)?;
         let bytes = kept.read(bytes_max)?;
@@ -69,7 +69,7 @@ impl Kept {
         Ok(Self { path: path.to_owned(), _lock: lock })
     }
 
-    /// Reads the state; none where there is no file yet.
+    /// Reads the state, or `None` if there is no file yet.
     pub(crate) fn read(&self, bytes_max: u64) -> Result<Option<Vec<u8>>, KeptError> {
         match fs::metadata(&self.path) {
             Ok(meta) if meta.len() > bytes_max => {

@@ -12,9 +12,9 @@ pub(crate) fn sentence(denial: &Denial) -> String {
             );
         }
         DenialClass::Denied => "was denied",
-        DenialClass::ApprovalPending => "waits for a person's approval",
+        DenialClass::ApprovalPending => "is waiting for a person's approval",
         DenialClass::ApprovalRefused => "was refused by a person",
-        DenialClass::ClarificationNeeded => "needs an answer of the user first",
+        DenialClass::ClarificationNeeded => "needs an answer from the user first",
         DenialClass::Paused => "was not made, because the run is paused",
         DenialClass::Halted => "was not made, because the run was halted",
     };
@@ -38,7 +38,7 @@ pub(crate) fn sentence(denial: &Denial) -> String {
         Retry::After { seconds } => {
             format!(" Repeat the identical call after {seconds} s to learn the decision.")
         }
-        Retry::AfterInput => " Ask the user before going on.".to_owned(),
+        Retry::AfterInput => " Ask the user before continuing.".to_owned(),
         Retry::Never { .. } => " Repeating the same call will not help.".to_owned(),
     });
     text
@@ -50,7 +50,7 @@ pub(crate) fn prompt_sentence(denial: &Denial) -> String {
         DenialClass::ClarificationNeeded => "Answer with your next prompt.".to_owned(),
         DenialClass::Paused => "The run is paused until your next prompt.".to_owned(),
         DenialClass::Halted => {
-            format!("The run is halted; `portcullis runs resume {}` lets it go on.", denial.run)
+            format!("The run is halted; resume it with `portcullis runs resume {}`.", denial.run)
         }
         _ => "The agent has not seen it.".to_owned(),
     };
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(
             sentence(&denial),
             format!(
-                "Portcullis: the call of `send_email` waits for a person's approval (runtime-policy/approval): \
+                "Portcullis: the call of `send_email` is waiting for a person's approval (runtime-policy/approval): \
                  side effects need a person's approval. Allowed instead: a draft. Approval {id}: a person \
                  decides with `portcullis approvals grant {id}` or `refuse`. Repeat the identical call after \
                  10 s to learn the decision."

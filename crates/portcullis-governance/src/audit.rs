@@ -16,7 +16,7 @@ use crate::projection::{ALLOWED, numbered_rows};
 use crate::record::Record;
 use crate::trace::{EventType, TraceRow};
 
-/// What a line tells: the six types of a trace, and those beyond it.
+/// The type of a line: the six types of a trace, and further ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum AuditEvent {
@@ -67,7 +67,7 @@ pub struct AuditRow {
     pub policy_action: Option<PolicyAction>,
     /// Why.
     pub policy_reason: Option<String>,
-    /// When, by the clock of whoever wrote it.
+    /// When, by the writer's clock.
     pub timestamp: Timestamp,
     /// The particulars.
     pub payload: Value,

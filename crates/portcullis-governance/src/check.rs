@@ -16,7 +16,7 @@ use crate::zip::Named;
 /// The largest manifest that is read, in bytes.
 pub const MANIFEST_BYTES_MAX: usize = 256 << 20;
 
-/// How a file stands.
+/// The result for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileResult {
@@ -28,12 +28,12 @@ pub enum FileResult {
     NotChecked,
 }
 
-/// A file that was looked at.
+/// A file that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckedFile {
     /// Its name.
     pub file: String,
-    /// How it stands.
+    /// Its state.
     pub result: FileResult,
     /// What was found.
     pub message: String,
@@ -48,7 +48,7 @@ pub struct CheckedPack {
     pub origin: String,
     /// When the pack was made, as it claims.
     pub generated_at: String,
-    /// Where the run stands.
+    /// The head of the run.
     pub head: Head,
     /// The key that the pack names as its own.
     pub key: String,
@@ -59,7 +59,7 @@ pub struct CheckedPack {
 pub struct PackCheck {
     /// VALID, INVALID or INCOMPLETE.
     pub status: Status,
-    /// What the pack says of itself; none where its manifest cannot be read.
+    /// What the pack says of itself, or `None` if its manifest cannot be read.
     pub pack: Option<CheckedPack>,
     /// Whether the key that signed the manifest is the one that signed the run's heads in a log that the reader
     /// believes.
@@ -68,7 +68,7 @@ pub struct PackCheck {
     pub files: Vec<CheckedFile>,
     /// What the verifier found about the record.
     pub record: Option<Report>,
-    /// What it found about the log; none without a trust policy.
+    /// What it found about the log, or `None` without a trust policy.
     pub log: Option<LogReport>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Checker<'a> {
             Ok(manifest) if manifest.format == MANIFEST_FORMAT => manifest,
             Ok(manifest) => {
                 let format = manifest.format.chars().take(80).collect::<String>().escape_debug().to_string();
-                let message = format!("its format is `{format}`, this program reads `{MANIFEST_FORMAT}`");
+                let message = format!("its format is `{format}`, this release reads `{MANIFEST_FORMAT}`");
                 self.found(MANIFEST, FileResult::Fail, message);
                 return None;
             }
@@ -182,7 +182,7 @@ impl<'a> Checker<'a> {
     /// Holds the note against the manifest, under the key that the manifest names. Whose key that is comes later.
     fn note(&mut self, manifest: &Manifest, bytes: &[u8]) -> bool {
         let Some(note) = self.file(NOTE) else {
-            self.found(NOTE, FileResult::Fail, "it is missing: nobody vouches for the manifest");
+            self.found(NOTE, FileResult::Fail, "it is missing, so nothing vouches for the manifest");
             return false;
         };
         let note = match Note::parse(note) {
@@ -202,7 +202,7 @@ impl<'a> Checker<'a> {
         let said = note_text(manifest, bytes) == note.text();
         match (note.verify([&key]), said) {
             (Ok(_), true) => {
-                self.found(MANIFEST, FileResult::Pass, "the note signs it");
+                self.found(MANIFEST, FileResult::Pass, "the note signs this manifest");
                 true
             }
             (Ok(_), false) => {
@@ -213,9 +213,9 @@ impl<'a> Checker<'a> {
                 self.found(NOTE, FileResult::Fail, format!("its signature does not hold: {error}"));
                 false
             }
-            // Either of them may be the changed one: the key stands in the manifest.
+            // Either of them may be the changed one: the key is in the manifest.
             (Err(error), false) => {
-                self.found(MANIFEST, FileResult::Fail, "it is not the manifest that the note speaks of");
+                self.found(MANIFEST, FileResult::Fail, "it is not the manifest that the note names");
                 self.found(NOTE, FileResult::Fail, format!("its signature does not hold: {error}"));
                 false
             }
@@ -243,15 +243,16 @@ impl<'a> Checker<'a> {
             (true, ..) => (FileResult::Pass, "signed by the writer of the run, whom the log enrolled"),
             (false, false, _) => (
                 FileResult::NotChecked,
-                "the signature holds under a key that the pack itself brings: without a trust policy it may be anybody's",
+                "the signature holds under a key from the pack itself: without a trust policy, it could be anyone's",
             ),
             (false, true, false) => (
                 FileResult::NotChecked,
-                "no log that the policy believes has this run, so the key may be anybody's",
+                "no log trusted by the policy has this run, so the key could be anyone's",
             ),
-            (false, true, true) => {
-                (FileResult::NotChecked, "the key is not that of the run's writer: nothing says whose it is")
-            }
+            (false, true, true) => (
+                FileResult::NotChecked,
+                "the key is not that of the run's writer, and nothing identifies its owner",
+            ),
         };
         self.found(NOTE, result, message);
     }

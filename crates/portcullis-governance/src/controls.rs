@@ -1,7 +1,7 @@
 //! Controls of regulations, standards and lists, as data: which events, guards and checks of a run are evidence for
 //! which of them.
 //!
-//! A mapping is a TOML file, one that ships or somebody's own. It names kinds of events, ids of guards, types of checks
+//! A mapping is a TOML file, one that ships or someone's own. It names kinds of events, ids of guards, types of checks
 //! and files of the pack, and one that does not exist is a mistake, told with its place: a mapping must not go on naming
 //! a guard that is gone. What a run shows is counted from its record. It is evidence *for* a control; that an
 //! organisation meets it is never said.
@@ -37,11 +37,11 @@ const EMBEDDED: &[(&str, &str)] = &[
 pub const CONTROLS_MAX: usize = 1_024;
 /// The most events that the evidence for a control names.
 const EVENTS_LISTED_MAX: usize = 100;
-/// What stands over every form of the evidence.
+/// The text above every form of the evidence.
 pub const DISCLAIMER: &str = "What this run shows that may serve as evidence for a control. It says of no control that it is met, and nothing here \
      is a statement of compliance: that takes the organisation, its other records, and the text of the source.";
 
-/// The most mappings of somebody's own.
+/// The most mappings of someone's own.
 pub const OWN_FILES_MAX: usize = 64;
 /// The largest of them, in bytes.
 pub const OWN_FILE_BYTES_MAX: usize = 1 << 20;
@@ -131,7 +131,7 @@ impl Controls {
         Self::with_own(&BTreeMap::new(), guards)
     }
 
-    /// The mappings that ship and somebody's own, by the paths of their files. In a pack these are called `own/` and the
+    /// The mappings that ship and someone's own, by the paths of their files. In a pack these are called `own/` and the
     /// name of the file.
     ///
     /// # Errors
@@ -156,7 +156,7 @@ impl Controls {
         }
     }
 
-    /// The guards that the control of that id names; none where there is no such control.
+    /// The guards that the control of that id names, or `None` if there is no such control.
     #[must_use]
     pub fn guards_of(&self, id: &str) -> Option<&[String]> {
         let mut controls = self.mappings.iter().flat_map(|mapping| &mapping.controls);
@@ -187,7 +187,7 @@ impl Controls {
     }
 }
 
-/// What a mapping of somebody's own is called in a pack: never like one that ships.
+/// What a mapping of someone's own is called in a pack: never like one that ships.
 fn own_name(path: &str) -> String {
     let name = Path::new(path).file_name().map_or_else(|| path.into(), OsStr::to_string_lossy);
     format!("own/{name}")
@@ -234,7 +234,7 @@ impl Loader<'_> {
         }
         for (list, name) in [(&control.events, "events"), (&control.not_shown, "not_shown")] {
             if list.as_ref().is_empty() {
-                let message = format!("`{name}` must name something");
+                let message = format!("`{name}` must not be empty");
                 self.diagnostics.push(Diagnostic::new(file, toml, list.span(), message));
             }
         }
@@ -242,7 +242,7 @@ impl Loader<'_> {
         let mut fail =
             |span, message: String| self.diagnostics.push(Diagnostic::new(file, toml, span, message));
         if let Some(other) = self.ids.get(id) {
-            fail(control.id.span(), format!("the control `{id}` is there already, in `{other}`"));
+            fail(control.id.span(), format!("the control `{id}` is already defined in `{other}`"));
         } else if self.ids.len() == CONTROLS_MAX {
             fail(control.id.span(), format!("there are more than {CONTROLS_MAX} controls"));
         }
@@ -267,7 +267,7 @@ impl Loader<'_> {
 
     fn says_something(&mut self, file: &str, toml: &str, text: &Spanned<String>, name: &str) {
         if text.as_ref().trim().is_empty() {
-            let message = format!("`{name}` must say something");
+            let message = format!("`{name}` must contain text");
             self.diagnostics.push(Diagnostic::new(file, toml, text.span(), message));
         }
     }
@@ -371,7 +371,7 @@ pub struct SourceEvidence {
 pub struct ControlShown {
     /// The control.
     pub id: String,
-    /// Where it stands.
+    /// Where it is.
     pub clause: String,
     /// What it asks for, in our words.
     pub title: String,
@@ -416,7 +416,7 @@ pub struct GuardShown {
     pub guard: String,
     /// How often.
     pub looked: usize,
-    /// The verdicts that its findings stand in.
+    /// The verdicts that contain its findings.
     pub found: EventsShown,
 }
 
@@ -467,7 +467,7 @@ fn row(control: &ControlShown) -> Vec<String> {
     }
     let silent = control.guards.iter().filter(|guard| guard.found.count == 0).count();
     if silent > 0 {
-        shown.push(format!("{} looked and found nothing", count(silent, "guard", "guards")));
+        shown.push(format!("{} ran and found nothing", count(silent, "guard", "guards")));
     }
     let sum = |of: fn(&CheckShown) -> usize| control.checks.iter().map(of).sum::<usize>();
     if !control.checks.is_empty() {

@@ -1,4 +1,4 @@
-//! What is counted in a run. Everything that a report says stands here first, with the events that show it.
+//! What is counted in a run. Every statement of a report is based on these facts, with the events that show them.
 
 use std::collections::BTreeMap;
 
@@ -277,7 +277,7 @@ impl Facts {
         all.filter(|(_, result)| result.status == status).collect()
     }
 
-    /// Replies that nobody verified.
+    /// Replies that were not verified.
     pub(crate) fn unverified_replies(&self) -> Vec<u64> {
         let verified = |event: u64| self.replies.iter().any(|reply| reply.reply == event);
         self.of_kind("output").iter().copied().filter(|event| !verified(*event)).collect()

@@ -26,8 +26,8 @@ pub(crate) fn markdown(input: &PackInput<'_>, facts: &Facts, signals: &Signals) 
     for (title, points) in [
         ("What was stopped", stopped),
         ("What waited for a person", held(facts)),
-        ("What failed all the same", failed(facts)),
-        ("What came close", close(signals)),
+        ("What failed nevertheless", failed(facts)),
+        ("What was close to a limit", close(signals)),
     ] {
         said |= !points.is_empty();
         document.points(title, &points);
@@ -40,7 +40,7 @@ pub(crate) fn markdown(input: &PackInput<'_>, facts: &Facts, signals: &Signals) 
         &["guard", "rule", "strictest", "found in", "first reason"],
         &fired(input, facts),
     );
-    document.points("Guards that looked and found nothing", &silent(input, facts));
+    document.points("Guards that ran and found nothing", &silent(input, facts));
     document.finish()
 }
 
@@ -123,7 +123,7 @@ fn depth(actions: &[&ActionFact], guards: &[&'static GuardMeta]) -> String {
         }
         (some, []) if some == actions.len() => "No other guard would have stopped any of them.".to_owned(),
         (_, others) => format!(
-            "No other guard would have stopped those proposed in {}; the others would have been stopped by {} too.",
+            "No other guard would have stopped those proposed in {}; the others would also have been stopped by {}.",
             events(&alone),
             names(others.iter().copied())
         ),
@@ -150,9 +150,9 @@ fn lower_rungs(input: &PackInput<'_>, rule: &str, actions: &[&ActionFact]) -> St
     let held =
         actions.iter().filter(|action| policy.approval_for_side_effects && action.side_effecting).count();
     match (keywords, held) {
-        (0, 0) => " Nor would a lower rung of the policy.".to_owned(),
+        (0, 0) => " A lower step of the policy would not have either.".to_owned(),
         (keywords, held) => format!(
-            " Of the policy's lower rungs, restricted keywords fit {keywords} of them, and approval of side effects {held}."
+            " Of the policy's lower steps, restricted keywords match {keywords} of them, and approval of side effects {held}."
         ),
     }
 }
@@ -173,20 +173,20 @@ fn held(facts: &Facts) -> Vec<String> {
     for approval in facts.approvals.values() {
         let asked = approval.requested.map_or_else(String::new, |event| format!(" (event {event})"));
         let answer = match approval.latest() {
-            None => "nobody answered before the record ends".to_owned(),
+            None => "it was not answered before the record ends".to_owned(),
             Some((event, ApprovalDecision::Granted)) => match approval.claimed.as_slice() {
-                [] => format!("it was granted (event {event}) and the grant was never used"),
+                [] => format!("it was granted (event {event}), but the grant was never used"),
                 claimed => format!("it was granted (event {event}) and used ({})", events(claimed)),
             },
             Some((event, ApprovalDecision::Refused)) => format!("a person refused it (event {event})"),
-            Some((event, ApprovalDecision::Expired)) => format!("it ran out (event {event})"),
+            Some((event, ApprovalDecision::Expired)) => format!("it expired (event {event})"),
         };
         points.push(format!("A call of {} was held{asked}: {answer}.", code(&approval.tool)));
     }
     let asked: Vec<u64> = facts.actions.iter().filter_map(|action| action.when(Enforced::Asked)).collect();
     if !asked.is_empty() {
         points.push(format!(
-            "{} left to the client's own prompt ({}): who answered it is not known here.",
+            "{} left to the client's own prompt ({}): the record does not say who answered.",
             count(asked.len(), "action was", "actions were"),
             events(&asked)
         ));
@@ -198,8 +198,8 @@ fn held(facts: &Facts) -> Vec<String> {
 fn failed(facts: &Facts) -> Vec<String> {
     let mut points = Vec::new();
     for (status, what) in [
-        (OutcomeStatus::Error, "ended in an error; the tool may have acted all the same"),
-        (OutcomeStatus::Timeout, "had no answer in time; the tool may have acted all the same"),
+        (OutcomeStatus::Error, "ended in an error; the tool may have acted anyway"),
+        (OutcomeStatus::Timeout, "had no answer in time; the tool may have acted anyway"),
         (OutcomeStatus::Unknown, "have no known outcome: the writer ended first"),
         (OutcomeStatus::InputRequired, "ended with the tool asking for more"),
     ] {
@@ -246,7 +246,7 @@ fn failed(facts: &Facts) -> Vec<String> {
     }
     let lost = facts.of_kind("gap");
     if !lost.is_empty() {
-        points.push(format!("Events are admitted to be lost ({}).", events(lost)));
+        points.push(format!("The record states that events were lost ({}).", events(lost)));
     }
     points
 }
@@ -257,7 +257,7 @@ fn close(signals: &Signals) -> Vec<String> {
         let at = measure.event.map_or_else(String::new, |event| format!(" at event {event}"));
         let (value, limit) = (measure.shown(measure.value), measure.shown(measure.limit));
         format!(
-            "{} came to {value} of {limit}{at} ({:.0} %): at the limit, {}.",
+            "{} reached {value} of {limit}{at} ({:.0} %): at the limit, {}.",
             capital(&measure.name),
             measure.part() * 100.0,
             measure.means
@@ -307,7 +307,7 @@ fn silent(input: &PackInput<'_>, facts: &Facts) -> Vec<String> {
         let at = hooks.join(" and ");
         let guards = all_names(guards);
         points.push(match times {
-            0 => format!("At {at}, where nothing came up, so they never ran: {guards}."),
+            0 => format!("At {at}, which had nothing to judge, so they never ran: {guards}."),
             times => format!("At {at}, {}: {guards}.", count(times, "time", "times")),
         });
     }

@@ -1,7 +1,7 @@
 //! The governance pack: what one run shows of the controls over it, as files that a stranger can check.
 //!
 //! Everything here is a function of a run's export and the bundle that judged it. Nothing is looked up, no clock is
-//! read, and no sentence stands in a file that does not rest on events of this run: a run with nothing to say makes
+//! read, and no sentence is in a file that does not rest on events of this run: a run with nothing to say makes
 //! short files.
 //!
 //! ```text

@@ -54,17 +54,17 @@ pub struct Manifest {
     pub run: RunId,
     /// The store that it was recorded in.
     pub origin: String,
-    /// When the pack was made, by the clock of whoever made it.
+    /// When the pack was made, by its creator's clock.
     pub generated_at: Timestamp,
     /// What made it.
     pub program: String,
     /// The key that signs, as a claim: what a reader believes is brought by the reader.
     pub key: String,
-    /// Where the run stands.
+    /// The head of the run.
     pub head: ManifestHead,
     /// Bundles and policies in force.
     pub policies: Vec<PolicyHash>,
-    /// What the agent was told, and what it proposed.
+    /// What the agent received, and what it proposed.
     pub inputs: Vec<PayloadHash>,
     /// What tools returned, what the agent replied, and what was found of it.
     pub outputs: Vec<PayloadHash>,
@@ -93,14 +93,14 @@ pub struct LogHash {
     pub cosignatures: usize,
 }
 
-/// Where a run stands.
+/// The head of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ManifestHead {
     /// Its events.
     pub count: u64,
     /// The link of the last one.
     pub link: Sha,
-    /// How its last segment stands.
+    /// The state of its last segment.
     pub state: SegmentState,
 }
 
@@ -155,14 +155,14 @@ pub struct PayloadHash {
     pub bytes: u64,
     /// The salted commitment in the event.
     pub commitment: Commitment,
-    /// SHA-256 of the bytes; null where they are withheld or erased, so that nobody can guess at them.
+    /// SHA-256 of the bytes; null where they are withheld or erased, so that their content cannot be guessed.
     pub sha256: Option<Sha>,
 }
 
 /// A line of the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineHash {
-    /// The event that it tells of.
+    /// The event that it is about.
     pub event: u64,
     /// SHA-256 of the line without its newline.
     pub sha256: Sha,
@@ -293,7 +293,7 @@ pub fn note_text(manifest: &Manifest, bytes: &[u8]) -> String {
 /// The signed note of a manifest.
 ///
 /// # Errors
-/// When the origin cannot stand in a note.
+/// When the origin cannot be in a note.
 pub fn sign(manifest: &Manifest, bytes: &[u8], signer: &NoteSigner) -> Result<String, SignError> {
     sign_note(&note_text(manifest, bytes), &[signer])
 }

@@ -100,7 +100,7 @@ impl Document {
         let _written = write!(self.text, "\n{paragraph}\n");
     }
 
-    /// A section of points; nothing where there are none.
+    /// A section of points; nothing if there are none.
     pub(crate) fn points(&mut self, title: &str, points: &[String]) {
         if points.is_empty() {
             return;

@@ -29,7 +29,7 @@ pub const NOTE: &str = "evidence_manifest.note";
 pub const AUDIT_LOG: &str = "audit_log.jsonl";
 /// The record's file.
 pub const EXPORT: &str = "run.export";
-/// What the log says of the run stands in files whose names begin so.
+/// What the log says of the run is in files whose names begin so.
 pub const LOG_FOLDER: &str = "log/";
 
 /// The files of a pack in their order. Before the manifest stands what the log says of the run, below `log/`.
@@ -70,9 +70,9 @@ pub struct PackInput<'a> {
     pub guards: &'a [&'static GuardMeta],
     /// What is evidence for which controls.
     pub controls: &'a Controls,
-    /// Whether a run whose replies nobody verified makes a pack.
+    /// Whether to create a pack of a run with unverified replies.
     pub allow_unverified: bool,
-    /// What the transparency log says of the run: leaves with their proofs, as files of an export. None where the log
+    /// What the transparency log says of the run: leaves with their proofs, as files of an export. Empty if the log
     /// does not have it.
     pub evidence: &'a [Named],
     /// Now.
@@ -95,12 +95,10 @@ impl<'a> PackInput<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
     /// The bundle that judged the run is not at hand.
-    #[error("the run was judged by the bundle {0}, which is not at hand")]
+    #[error("the run was judged by the bundle {0}, which is not available")]
     BundleMissing(Digest),
     /// Replies were given and none was verified.
-    #[error(
-        "no verification of outputs exists for this run: its {replies} ({events}) were given and none was verified"
-    )]
+    #[error("this run has no verification of outputs: none of its {replies} ({events}) was verified")]
     NotVerified {
         /// How many.
         replies: String,

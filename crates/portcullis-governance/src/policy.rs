@@ -67,7 +67,7 @@ fn policy(policy: &RuntimePolicy) -> Value {
     })
 }
 
-/// SHA-256 input of a policy: its canonical JSON, as it stands in the file.
+/// SHA-256 input of a policy: its canonical JSON, as it appears in the file.
 pub(crate) fn canonical(bundle: &Bundle, name: &str) -> Option<String> {
     bundle.policy(name).map(|found| canonical_json(&policy(&found)))
 }

@@ -46,7 +46,7 @@ pub enum RecordError {
         message: String,
     },
     /// Nothing was recorded.
-    #[error("the run has no opening event, so there is nothing to report")]
+    #[error("the run has no opening event, so it cannot be reported on")]
     Empty,
 }
 
@@ -121,7 +121,7 @@ impl Record {
                 Ok(false) => return Ok(()),
                 Err(LineError::Read(error)) => return Err(RecordError::Read(ReadError::Io(error))),
                 // It was whole a moment ago.
-                Err(_) => return Err(RecordError::Invalid("a line is not whole".to_owned())),
+                Err(_) => return Err(RecordError::Invalid("a line is incomplete".to_owned())),
             }
             if let Some((_, line)) = event_parts(lines.line()) {
                 if self.events.len() == EVENTS_MAX {
@@ -201,7 +201,7 @@ impl Record {
         self.head.link
     }
 
-    /// How the last segment stands.
+    /// The state of the last segment.
     #[must_use]
     pub fn state(&self) -> SegmentState {
         self.state
@@ -240,7 +240,7 @@ impl Record {
         digests
     }
 
-    /// The payload behind a commitment: none where it was withheld or erased.
+    /// The payload of a commitment, or `None` if it was withheld or erased.
     #[must_use]
     pub fn payload(&self, commitment: &Commitment) -> Option<&Payload> {
         self.payloads.get(commitment)

@@ -1,7 +1,7 @@
 //! How close a run came to limits that it did not reach: the signals of the monitors, computed again from the record,
 //! and what it used up of its budgets.
 //!
-//! The monitors' memory is a fold over events and their texts, so whoever holds both comes to the numbers that the
+//! The monitors' memory is a fold over events and their texts, so anyone who holds both comes to the numbers that the
 //! gate had. Where texts were withheld, later numbers rest on less than the gate knew, and that is said.
 
 use std::collections::BTreeMap;
@@ -27,13 +27,13 @@ pub(crate) const NEAR: f64 = 0.8;
 pub(crate) struct Measure {
     /// What was measured.
     pub(crate) name: String,
-    /// The highest that it came to.
+    /// Its highest value.
     pub(crate) value: f64,
     /// The limit.
     pub(crate) limit: f64,
     /// What reaching the limit means.
     pub(crate) means: String,
-    /// The event at which it stood highest; none for totals of the run.
+    /// The event at which it stood highest, or `None` for totals of the run.
     pub(crate) event: Option<u64>,
     /// Whether it is a whole number.
     pub(crate) whole: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Measure {
 }
 
 impl Measure {
-    /// Which part of the limit it came to.
+    /// The fraction of the limit that it reached.
     pub(crate) fn part(&self) -> f64 {
         if self.limit > 0.0 { self.value / self.limit } else { 0.0 }
     }

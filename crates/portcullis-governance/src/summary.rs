@@ -55,7 +55,7 @@ pub(crate) fn metrics(facts: &Facts) -> Vec<Metric> {
         Metric::new(
             "total_agent_steps",
             "Total Agent Steps Simulated",
-            "`proposed` events: each step once, with or without a tool, whatever became of it",
+            "`proposed` events: each step once, with or without a tool, regardless of the verdict",
             facts.of_kind("proposed").to_vec(),
         ),
         Metric::new(
@@ -74,7 +74,7 @@ pub(crate) fn metrics(facts: &Facts) -> Vec<Metric> {
         Metric::new(
             "verification_checks_run",
             "Total Verification Checks Run",
-            "answers of checks on replies that the gate recorded, those that did not apply included",
+            "recorded answers of checks on replies, including those that did not apply",
             run,
         ),
         Metric::new(
@@ -92,7 +92,7 @@ pub(crate) fn metrics(facts: &Facts) -> Vec<Metric> {
         Metric::new(
             "verification_checks_not_applicable",
             "Verification Checks Not Applicable",
-            "those of them that are N/A: there was nothing to hold the reply against; neither passed nor failed",
+            "those of them that are N/A: there was nothing to check the reply against; neither passed nor failed",
             not_applicable,
         ),
     ]

@@ -13,7 +13,7 @@ use portcullis_core::verdict::PolicyAction;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a row of a trace tells.
+/// The type of a row of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum EventType {

@@ -1,4 +1,4 @@
-//! What the checks say of replies: one row a check, in seven columns, and how they stand in a record.
+//! What the checks say of replies: one row a check, in seven columns, and how they are in a record.
 
 use portcullis_contracts::verify::{Check, CheckResult, Status};
 use portcullis_core::event::{Actor, EventBody};
@@ -62,7 +62,7 @@ pub struct ReplyVerified {
     pub event: u64,
     /// The event of the reply.
     pub reply: u64,
-    /// The answers; none where they were withheld or erased, or are not of a form that this release reads.
+    /// The answers, or `None` if they were withheld or erased, or are not of a form that this release reads.
     pub checks: Option<Vec<CheckResult>>,
 }
 

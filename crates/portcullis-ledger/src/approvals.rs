@@ -16,7 +16,7 @@ pub(crate) const DETAIL_BYTES_MAX: usize = 1 << 20;
 /// The most approvals of one answer.
 const APPROVALS_LISTED_MAX: usize = 10_000;
 
-/// How an approval stands.
+/// The state of an approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ApprovalState {
     /// It waits for a person.
@@ -25,7 +25,7 @@ pub enum ApprovalState {
     Granted,
     /// A person said no.
     Refused,
-    /// Nobody answered in time, or the grant was not used in time.
+    /// It was not answered in time, or the grant was not used in time.
     Expired,
     /// The grant was used.
     Claimed,
@@ -62,7 +62,7 @@ pub struct ApprovalRow {
     pub digest: Digest,
     /// On whose behalf the action would happen.
     pub principal: String,
-    /// How it stands.
+    /// Its state.
     pub state: ApprovalState,
     /// How far the grant reaches.
     pub scope: Option<GrantScope>,
@@ -85,12 +85,12 @@ pub struct ApprovalFilter {
     pub run: Option<RunId>,
     /// Only those of this principal.
     pub principal: Option<String>,
-    /// Only those of runs that somebody is writing.
+    /// Only those of runs that someone is writing.
     pub live: bool,
     /// At most this many of each run, the oldest first; where there are too many, the first of each run before the second
     /// of any: one that asks for much hides no other.
     pub per_run: Option<usize>,
-    /// At most this many, newest first; none for 10,000.
+    /// At most this many, newest first, or `None` for 10,000.
     pub limit: Option<usize>,
 }
 

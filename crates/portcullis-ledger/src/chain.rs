@@ -15,7 +15,7 @@ use crate::error::Refusal;
 /// The most events of one append.
 pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
 
-/// Where a segment stands: the place that the next event follows.
+/// The head of a segment: the place that the next event follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The run.
@@ -56,7 +56,7 @@ impl ChainedLine {
         let closes = match &event.body {
             EventBody::RunClosed { count, .. } if *count != next => {
                 return Err(Refusal::Event(format!(
-                    "`run-closed` counts {count} events and is number {next}"
+                    "`run-closed` counts {count} events but is event {next}"
                 )));
             }
             EventBody::RunClosed { state, .. } => Some(*state),
@@ -131,7 +131,7 @@ impl StoredPayload {
         Ok(StoredPayload { commitment, salt, media_type, bytes })
     }
 
-    /// A payload as it stands in the store.
+    /// A payload as it appears in the store.
     pub(crate) fn stored(
         commitment: [u8; 32],
         salt: [u8; 32],
@@ -146,7 +146,7 @@ impl StoredPayload {
         payload_commitment(&self.salt, &self.media_type, &self.bytes).0 == *self.commitment.as_bytes()
     }
 
-    /// What stands in the event.
+    /// What is in the event.
     pub fn commitment(&self) -> Commitment {
         self.commitment
     }

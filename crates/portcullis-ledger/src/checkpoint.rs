@@ -1,9 +1,9 @@
 //! Copying the write-ahead log into the database, beside the writer.
 //!
-//! SQLite does this in the middle of the commit that finds the log too long, and whoever waits for that commit
-//! waits for megabytes to be copied. So a thread of its own copies what it can while the writer goes on; it takes
-//! no lock that a writer or a reader needs. The writer's own copying stays as the upper bound of the log's length,
-//! and then finds little left to do. Failing here costs nothing but that.
+//! SQLite does this in the middle of the commit that finds the log too long, and every caller of that commit waits
+//! for megabytes to be copied. So a thread of its own copies what it can while the writer goes on; it takes no lock
+//! that a writer or a reader needs. The writer's own copying stays as the upper bound of the log's length, and then
+//! finds little left to do. Failing here costs nothing but that.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};

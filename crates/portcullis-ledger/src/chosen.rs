@@ -1,8 +1,8 @@
 //! Which payloads are erased: those that were asked for, and those that were made of them.
 //!
 //! What guards say of arguments and results, what a grant names and what checks say of a reply are payloads of their
-//! own, and may quote. So they go along. So does the key of the run's digests, without which nobody can try out whether
-//! a digest in a line is that of some arguments.
+//! own, and may quote. So they go along. So does the key of the run's digests, without which no one can test whether
+//! a digest in a line is that of guessed arguments.
 
 use std::collections::{HashMap, HashSet};
 
@@ -32,7 +32,7 @@ pub(crate) struct Chosen {
 
 /// The payloads of one run that fit, and what was made of them. Keys come first, then what was made of those that fit,
 /// and these last: an erasure that is cut short finds them again, and through them the rest. Otherwise in the order in
-/// which they lie in the database.
+/// which they are in the database.
 pub(crate) fn chosen(
     transaction: &Transaction<'_>,
     run: i64,
@@ -196,7 +196,7 @@ impl Named {
 /// A selection, made ready for comparing.
 struct Wanted<'s> {
     selection: &'s Selection,
-    /// The text as it is, and as it stands in JSON where that differs.
+    /// The text as it is, and as it appears in JSON where that differs.
     texts: Vec<Vec<u8>>,
 }
 
@@ -254,7 +254,7 @@ impl<'s> Wanted<'s> {
     }
 }
 
-/// Whether `text` stands in `bytes`. Looks for its first byte, and compares there.
+/// Whether `text` is in `bytes`. Looks for its first byte, and compares there.
 fn contains(bytes: &[u8], text: &[u8]) -> bool {
     let Some(first) = text.first() else { return true };
     let mut rest = bytes;

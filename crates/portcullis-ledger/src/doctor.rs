@@ -40,7 +40,7 @@ impl Reader {
             connection.query_row("SELECT count(*) FROM pragma_foreign_key_check", [], |row| row.get(0))
         })?;
         if orphans > 0 {
-            integrity.problems.push(format!("{orphans} rows belong to nothing"));
+            integrity.problems.push(format!("{orphans} rows are orphaned: what they refer to is missing"));
         }
         if self.has_erasures()? {
             let undead: i64 = self.query(|connection| {
@@ -52,7 +52,7 @@ impl Reader {
                 )
             })?;
             if undead > 0 {
-                integrity.problems.push(format!("{undead} payloads that were erased are there again"));
+                integrity.problems.push(format!("{undead} erased payloads are present again"));
             }
         }
         // A damaged database is not worth the walk over its rows.
@@ -87,7 +87,7 @@ impl Reader {
     /// Computes every link of a run again. What is read of a run and relied on may be checked with it first.
     ///
     /// # Errors
-    /// [`LedgerError::Corrupt`] where an event or a segment is not what was stored. O(events of the run).
+    /// [`LedgerError::Corrupt`] if an event or a segment is not what was stored. O(events of the run).
     pub fn verify_run(&self, run: RunId) -> Result<(), LedgerError> {
         let origin = self.origin()?;
         self.check_run(&origin, run, &mut 0)?.map_err(|problem| LedgerError::Corrupt {
@@ -130,7 +130,7 @@ impl Reader {
         Ok(Ok(()))
     }
 
-    /// Names the payloads that are not what their commitments commit to. Those that are erased cannot be told.
+    /// Names the payloads that do not match their commitments. Erased ones cannot be checked.
     fn check_payloads(&self, number: i64, run: RunId, problems: &mut Vec<String>) -> Result<(), LedgerError> {
         self.query(|connection| {
             let mut statement = connection.prepare_cached(
@@ -148,7 +148,7 @@ impl Reader {
                     break;
                 }
                 let commitment = Commitment::from_bytes(commitment);
-                problems.push(format!("run {run}: payload {commitment} is not what was committed to"));
+                problems.push(format!("run {run}: payload {commitment} does not match its commitment"));
             }
             Ok(())
         })

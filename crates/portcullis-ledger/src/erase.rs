@@ -8,7 +8,7 @@
 //! after they were erased themselves. So a row is never deleted here while others are in use: its salt and bytes are
 //! overwritten where they lie, which moves nothing, in steps so small that writers get their turn between them.
 //! [`crate::purge`] does the rest: the write-ahead log is copied and cut to nothing, and a store that is small enough
-//! is built anew. What was erased is then in no file of the store; blocks that a file system or a disk gave back, and
+//! is built again. What was erased is then in no file of the store; blocks that a file system or a disk gave back, and
 //! backups, are beyond its reach.
 
 use std::path::Path;
@@ -36,7 +36,7 @@ pub const CONTAINS_BYTES_MIN: usize = 3;
 const STEP_PAYLOADS_MAX: usize = 256;
 /// or, but for the first of them, so many bytes.
 const STEP_BYTES_MAX: u64 = 2 << 20;
-/// The shortest pause after a step. The pause is at least as long as the step, so that whoever waits gets in.
+/// The shortest pause after a step. The pause is at least as long as the step, so that waiting callers get in.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// Erasures of one run that are listed.
 const ERASURES_LISTED_MAX: i64 = 1_000;
@@ -53,7 +53,7 @@ pub struct Selection {
     pub name: Option<String>,
     /// Only this one.
     pub commitment: Option<Commitment>,
-    /// Only those that hold this text, as it is or as it stands in JSON.
+    /// Only those that hold this text, as it is or as it appears in JSON.
     pub contains: Option<String>,
     /// Only of runs of this principal.
     pub principal: Option<String>,
@@ -83,7 +83,7 @@ pub struct Erased {
     pub runs: Vec<RunId>,
     /// Runs that fit and are in progress: nothing of them was erased.
     pub in_progress: Vec<RunId>,
-    /// Events of the runs that were looked at whose lines hold the text that was asked for. They stay.
+    /// Events of the searched runs whose lines contain the text. They stay.
     pub lines_with_text: u64,
     /// Whether the files were rid of the bytes. False after a dry run, while another program reads or writes the
     /// store for longer than the busy timeout (erasing again tries again), and where only compaction helps.
@@ -128,11 +128,11 @@ impl Selection {
             return refuse("name a run, a commitment, a text, a principal or a time");
         }
         if self.event.is_some() && self.run.is_none() {
-            return refuse("an event is one of a run; name the run");
+            return refuse("an event number needs a run; name the run");
         }
         match &self.contains {
             Some(text) if text.len() < CONTAINS_BYTES_MIN => {
-                refuse("a text of less than three bytes is found everywhere; give a longer one")
+                refuse("a text of less than three bytes matches too much; give a longer one")
             }
             _ => Ok(()),
         }
@@ -278,8 +278,8 @@ fn steps(chosen: &[Chosen]) -> impl Iterator<Item = &[Chosen]> {
     })
 }
 
-/// Overwrites payloads, blanks what the index of approvals took from them, and writes the tombstones. Where that index
-/// was changed, the store is marked, so that whoever erases next knows it if this one comes no further.
+/// Overwrites payloads, blanks what the index of approvals took from them, and writes the tombstones. If that index
+/// was changed, the store is marked, so that the next erasure knows it if this one is interrupted.
 fn bury(
     step: &[Chosen],
     transaction: &Transaction<'_>,
@@ -293,7 +293,7 @@ fn bury(
     let mut insert = transaction.prepare_cached(
         "INSERT INTO erasures (run, commitment, at, erased_by, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
-    // By the event that is asked about, or by the action: an approval that is asked for anew names no event.
+    // By the event that is asked about, or by the action: an approval that is asked for again names no event.
     let mut detail = transaction.prepare_cached(
         "UPDATE approvals SET detail = json_replace(json_remove(detail, '$.effects'), '$.message', ?3)
          WHERE run = ?1 AND json_valid(detail) AND json_extract(detail, '$.proposed') = ?2",
@@ -366,7 +366,7 @@ impl Reader {
         })
     }
 
-    /// A store of version 1 that nobody has written since has none.
+    /// A store of version 1 that was not written to since has none.
     pub(crate) fn has_erasures(&self) -> Result<bool, LedgerError> {
         self.query(|connection| {
             connection

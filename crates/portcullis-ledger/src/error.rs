@@ -11,7 +11,7 @@ use rusqlite::ErrorCode;
 pub enum LedgerError {
     /// Another program held the database for longer than the busy timeout.
     #[error(
-        "the ledger `{}` is locked by another program; end what holds it open for writing, then try again",
+        "the ledger `{}` is locked by another program; end the program that writes to it, then try again",
         path.display()
     )]
     Locked {
@@ -31,7 +31,7 @@ pub enum LedgerError {
     },
     /// The database or its write-ahead log was removed or replaced while this process had it open.
     #[error(
-        "the ledger `{}` was removed or replaced while it was in use; nothing is recorded and nothing goes ahead any more: stop the daemon, restore a copy, start it again",
+        "the ledger `{}` was removed or replaced while it was in use; no call is permitted until it is restored: stop the daemon, restore a copy, start the daemon",
         path.display()
     )]
     Gone {
@@ -40,7 +40,7 @@ pub enum LedgerError {
     },
     /// The write-ahead log was cut while it was in use, and with it what was recorded last.
     #[error(
-        "the write-ahead log of `{}` was cut off while it was in use, and what was recorded last is not there any more; nothing is recorded and nothing goes ahead: stop the daemon, restore a copy, start it again",
+        "the write-ahead log of `{}` was truncated while it was in use, and the latest records are lost; no call is permitted until it is restored: stop the daemon, restore a copy, start the daemon",
         path.display()
     )]
     Cut {
@@ -49,7 +49,7 @@ pub enum LedgerError {
     },
     /// The index of approvals and the run's own events say different things.
     #[error(
-        "the index of approvals and run {run} disagree about approval {approval}, so nothing can be decided from it; keep the store and run `portcullis fsck`"
+        "the index of approvals and run {run} disagree about approval {approval}, so it cannot be used; keep the store and run `portcullis fsck`"
     )]
     IndexDisagrees {
         /// The approval.
@@ -59,7 +59,7 @@ pub enum LedgerError {
     },
     /// The bytes of a payload were changed behind the ledger's back.
     #[error(
-        "the ledger `{}` is damaged: payload {commitment} of run {run} is not what was committed to; keep the file, \
+        "the ledger `{}` is damaged: payload {commitment} of run {run} does not match its commitment; keep the file, \
          restore a copy, and compare it with your trust file",
         path.display()
     )]
@@ -86,7 +86,7 @@ pub enum LedgerError {
     },
     /// No space is left for the store, or its size limit is reached.
     #[error(
-        "no space is left for the ledger `{}`: {detail}; nothing was recorded, so nothing may go ahead; free space or raise the limit",
+        "no space is left for the ledger `{}`: {detail}; nothing was recorded, so no call is permitted; free space or raise the limit",
         path.display()
     )]
     DiskFull {
@@ -107,7 +107,7 @@ pub enum LedgerError {
     },
     /// A later release has written the store.
     #[error(
-        "the ledger `{}` has format {found}, this release knows up to {known}; use the release that wrote it",
+        "the ledger `{}` has format {found}, but this release reads formats up to {known}; use the release that wrote it",
         path.display()
     )]
     NewerVersion {
@@ -125,16 +125,16 @@ pub enum LedgerError {
         path: PathBuf,
     },
     /// Where the export was to be written to.
-    #[error("could not write the export: {detail}; check where it is written to")]
+    #[error("could not write the export: {detail}; check the destination")]
     Output {
         /// What the system said.
         detail: String,
     },
     /// The request contradicts what the store holds or a limit. Trying again does not help.
-    #[error("the ledger refused: {0}")]
+    #[error("the ledger rejected the request: {0}")]
     Refused(#[from] Refusal),
     /// Too much waits to be written.
-    #[error("the ledger's queue is full ({limit}); the disk does not keep up, try again later")]
+    #[error("the ledger's queue is full ({limit}); the disk is too slow; try again later")]
     QueueFull {
         /// The limit that was reached.
         limit: String,
@@ -152,9 +152,9 @@ pub enum Refusal {
     #[error("segment {0} is not open for this writer; open a segment first")]
     SegmentUnknown(SegmentId),
     /// The id of a new segment is not new.
-    #[error("segment {0} exists already; choose another id")]
+    #[error("segment {0} already exists; choose another id")]
     SegmentExists(SegmentId),
-    /// A run is continued on behalf of somebody else.
+    /// A run is continued on behalf of someone else.
     #[error("run {run} belongs to `{principal}`; only they can continue it")]
     PrincipalMismatch {
         /// The run.
@@ -170,7 +170,7 @@ pub enum Refusal {
         /// How it ended.
         state: SegmentState,
     },
-    /// Somebody writes the run already.
+    /// Someone writes the run already.
     #[error("run {run} is being written by `{writer}`; a run has one writer at a time")]
     RunOwned {
         /// The run.
@@ -179,11 +179,11 @@ pub enum Refusal {
         writer: String,
     },
     /// The events do not follow from the last stored one.
-    #[error("run {run} stands at event {count}, these events follow from another event {after}")]
+    #[error("run {run} is at event {count}, but these events follow event {after}")]
     OutOfOrder {
         /// The run.
         run: RunId,
-        /// Where it stands.
+        /// Where it is.
         count: u64,
         /// What the events follow.
         after: u64,
@@ -203,16 +203,16 @@ pub enum Refusal {
     #[error("the salt of a payload is all zeros, which marks an erased one; draw a random salt")]
     SaltZero,
     /// A payload that no event of the same request names.
-    #[error("payload {0} is named by no event that is stored with it")]
+    #[error("payload {0} is not named by any event stored with it")]
     PayloadUnnamed(Commitment),
-    /// The row of an approval speaks of another action than before.
+    /// The row of an approval names a different action than before.
     #[error("approval {0} belongs to another run, action or digest")]
     ApprovalMismatch(ApprovalId),
     /// No such run.
-    #[error("no run starts with `{0}`; `runs` lists them")]
+    #[error("no run id starts with `{0}`")]
     RunUnknown(String),
     /// Several runs.
-    #[error("`{prefix}` is the start of several runs: {}; give more digits", list(candidates))]
+    #[error("`{prefix}` matches several runs: {}; give more digits", list(candidates))]
     RunAmbiguous {
         /// What was asked for.
         prefix: String,
@@ -221,14 +221,11 @@ pub enum Refusal {
     },
     /// Something of a run in progress was to be erased.
     #[error(
-        "run {0} is in progress; end it first, or wait: a run that its writer left is closed when the store is next \
-         opened for writing"
+        "run {0} is in progress; close it first, or wait: an abandoned run is closed when the store is next opened for writing"
     )]
     RunInProgress(RunId),
     /// Compaction of a large store.
-    #[error(
-        "{writers} processes write this store, and could not while it is compacted; stop the daemon first"
-    )]
+    #[error("the store cannot be compacted while {writers} processes write to it; stop the daemon first")]
     WritersAtWork {
         /// How many.
         writers: usize,
@@ -259,7 +256,7 @@ fn list(runs: &[RunId]) -> String {
 }
 
 impl LedgerError {
-    /// The error that SQLite's code stands for.
+    /// The error for SQLite's code.
     pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> LedgerError {
         let path = path.to_owned();
         let detail = error.to_string();

@@ -26,9 +26,9 @@ pub struct ExportOptions {
 /// What was exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExportSummary {
-    /// The last event and its link; none for a run without events.
+    /// The last event and its link, or `None` for a run without events.
     pub head: Option<portcullis_proof::Head>,
-    /// How the last segment stands.
+    /// The state of the last segment.
     pub state: SegmentState,
     /// Segments written.
     pub segments: u64,
@@ -104,7 +104,7 @@ impl Reader {
         Ok(text)
     }
 
-    /// The line of a trust file for where a run stands; none for a run without events.
+    /// The trust file line for the head of a run, or `None` for a run without events.
     pub fn trust_line(&self, run: RunId) -> Result<Option<String>, LedgerError> {
         let last: Option<(i64, [u8; 32])> = self.query(|connection| {
             let Some((number, _)) = run_number(connection, run)? else { return Ok(None) };
@@ -157,7 +157,7 @@ impl<W: Write> Export<'_, W> {
         Ok(())
     }
 
-    /// Writes the events of a segment; where it stands after them.
+    /// Writes the events of a segment. Returns its head after them.
     fn events(&mut self, row: &SegmentRow) -> Result<(u64, Digest), LedgerError> {
         let sqlite = |error: rusqlite::Error| self.reader.store.error(&error);
         let mut statement = self

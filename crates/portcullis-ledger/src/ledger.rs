@@ -30,12 +30,12 @@ const IDLE_READERS_MAX: usize = 8;
 /// How a store is opened.
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
-    /// The name of the store, bound into every chain. Given when the store is made; none makes one up, and is
-    /// right for a store that exists.
+    /// The name of the store, bound into every chain. Set when the store is created; with `None`, a name is
+    /// generated, or that of an existing store is used.
     pub origin: Option<String>,
     /// How long to wait for another program's transaction.
     pub busy_timeout: Duration,
-    /// The largest size of the database in bytes; none for as much as the disk holds.
+    /// The largest size of the database in bytes, or `None` for as much as the disk holds.
     pub bytes_max: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ pub struct Ledger {
     thread: Option<JoinHandle<bool>>,
     checkpointer: Option<Checkpointer>,
     lock: Option<WriterLock>,
-    /// Who keeps the transparency log up with this store, where this process knows somebody.
+    /// What keeps the transparency log up to date with this store, if this process has one.
     anchor: OnceLock<Anchor>,
 }
 
@@ -101,8 +101,8 @@ impl std::fmt::Debug for Ledger {
 }
 
 impl Ledger {
-    /// Opens the store in a folder, making it where there is none, as a new writer; closes what dead writers
-    /// left open.
+    /// Opens the store in a folder as a new writer, creating it if it does not exist, and closes the segments that
+    /// dead writers left open.
     pub fn open(folder: &Path, options: OpenOptions) -> Result<Ledger, LedgerError> {
         let store = Arc::new(Store::at(folder, options.busy_timeout, options.bytes_max));
         if let Some(origin) = &options.origin {
@@ -173,7 +173,7 @@ impl Ledger {
         &self.store.folder
     }
 
-    /// Says who keeps the transparency log up with this store. The first one said stays.
+    /// Sets what keeps the transparency log up to date with this store. The first one stays.
     pub fn set_anchor(&self, anchor: Anchor) {
         let _ = self.anchor.set(anchor);
     }
@@ -297,7 +297,7 @@ impl Drop for AbortOnDrop<'_> {
 
 fn by_oneshot<T: Send + 'static>() -> (Answer<T>, oneshot::Receiver<Result<T, LedgerError>>) {
     let (sender, receiver) = oneshot::channel();
-    // Whoever asked may have gone; what was asked is done all the same.
+    // Anyone who asked may have gone; what was asked is done all the same.
     (Box::new(move |result| drop(sender.send(result))), receiver)
 }
 

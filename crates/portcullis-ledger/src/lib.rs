@@ -3,7 +3,7 @@
 //! A [`Ledger`] is one process's hand on a store folder. The folder holds one SQLite database, in which every
 //! run is a chain of events (`specs/run-chain.md`), and one lock file for each process that writes. Several
 //! processes may share a store: SQLite serialises their transactions, and a run segment belongs to exactly one
-//! of them. A process that dies leaves its lock free; whoever opens the store next closes its segments as
+//! of them. A process that dies leaves its lock free; anyone who opens the store next closes its segments as
 //! *abandoned* and never touches those of a living sibling.
 //!
 //! The promise is the one that the gate is built on: when [`Ledger::append`] has answered, the events are on

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::LedgerError;
 
-/// A lock file that nobody holds is removed when it is older than this: a writer that starts right now has
-/// made its file but may not hold it yet.
+/// An unheld lock file is removed when it is older than this: a writer that is starting has created its file but may
+/// not hold it yet.
 const STALE_AFTER: Duration = Duration::from_secs(60);
 
 /// A held lock.
@@ -34,7 +34,7 @@ impl WriterLock {
         }
     }
 
-    /// Takes the lock of a writer that is dead; none when it is alive.
+    /// Takes the lock of a writer that is dead, or `None` if it is alive.
     pub(crate) fn of_dead(folder: &Path, writer: &str) -> Result<Option<WriterLock>, LedgerError> {
         let path = lock_path(folder, writer);
         let file = File::options()

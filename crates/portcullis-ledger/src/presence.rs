@@ -32,7 +32,7 @@ impl Presence {
     /// Two system calls. Gives the length of the write-ahead log, in bytes.
     ///
     /// # Errors
-    /// [`LedgerError::Gone`] where a file was removed or replaced.
+    /// [`LedgerError::Gone`] if a file was removed or replaced.
     pub(crate) fn check(&self) -> Result<u64, LedgerError> {
         let mut length = 0;
         for (path, dev, ino) in &self.files {

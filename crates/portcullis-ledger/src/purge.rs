@@ -1,12 +1,12 @@
-//! What follows on erasure: no file of the store may hold what was overwritten.
+//! What follows an erasure: no file of the store may hold what was overwritten.
 //!
 //! ```text
-//! rows overwritten ─> index of approvals written anew ─> small store: built anew (VACUUM) ─> write-ahead log cut
+//! rows overwritten ─> index of approvals written again ─> small store: built again (VACUUM) ─> write-ahead log cut
 //! ```
 //!
-//! Building anew locks out everybody who writes for as long as it takes, and a decision that cannot be recorded within
+//! Building again locks out everybody who writes for as long as it takes, and a decision that cannot be recorded within
 //! the busy timeout is a refusal. So it is done by itself only where that is a matter of a moment; a large store keeps
-//! its size, its free pages are filled again by what comes, and somebody may have it compacted while nobody writes.
+//! its size, its free pages are filled again by what comes, and someone may have it compacted while nobody writes.
 
 use std::time::{Duration, Instant};
 
@@ -17,22 +17,22 @@ use crate::error::{LedgerError, Refusal};
 use crate::lock;
 use crate::schema::{NO_COPIES, TO_SCRUB, unsigned};
 
-/// A database with at most so many bytes in use is built anew after each erasure.
+/// A database with at most so many bytes in use is built again after each erasure.
 pub const COMPACT_BYTES_MAX: u64 = 64 << 20;
-/// The most bytes of the index of approvals that are written anew in one transaction: 0.1 s or so.
+/// The most bytes of the index of approvals that are written again in one transaction: 0.1 s or so.
 const APPROVALS_BYTES_MAX: i64 = 16 << 20;
 /// What a row of it takes besides the text to show.
 const APPROVAL_BYTES: i64 = 256;
 /// Overwritten rows that are deleted in one transaction.
 const DELETED_MAX: i64 = 4_096;
-/// How long one try to cut the log waits for readers: for as long, nobody can write.
+/// How long one try to truncate the log waits for readers. Writers are blocked for this long.
 const CUT_WAIT: Duration = Duration::from_millis(50);
 /// The pause between two tries.
 const CUT_PAUSE: Duration = Duration::from_millis(150);
 
 impl Eraser {
-    /// Rids the files of what was overwritten, and says in `erased` how far it came. What an earlier erasure left to be
-    /// done is done too.
+    /// Removes what was overwritten from the files, and records the progress in `erased`. Also completes earlier
+    /// erasures.
     pub(crate) fn purge(&self, erased: &mut Erased) -> Result<(), LedgerError> {
         let small = self.bytes_in_use()? <= COMPACT_BYTES_MAX;
         let rebuilt = small && self.rebuild()?;
@@ -45,9 +45,9 @@ impl Eraser {
         Ok(())
     }
 
-    /// Builds the database anew without what was erased, and gives the space back. Refuses a store of more than
-    /// [`COMPACT_BYTES_MAX`] while other processes write it: they could not, for longer than they wait. Says how far
-    /// it came as [`Eraser::erase`] does.
+    /// Builds the database again without what was erased, and gives the space back. Refuses a store of more than
+    /// [`COMPACT_BYTES_MAX`] while other processes write to it: they would time out. Reports its progress as
+    /// [`Eraser::erase`] does.
     pub fn compact(&mut self, erased: &mut Erased) -> Result<(), LedgerError> {
         let writers = lock::living(&self.store.writers)?;
         if writers > 0 && self.bytes_in_use()? > COMPACT_BYTES_MAX {
@@ -60,10 +60,10 @@ impl Eraser {
         Ok(())
     }
 
-    /// Deletes the rows that were overwritten and builds the database anew; whether it could.
+    /// Deletes the rows that were overwritten and builds the database again; whether it could.
     fn rebuild(&self) -> Result<bool, LedgerError> {
         let rebuilt = (|| {
-            // Until it is built anew, the rows that move together may leave copies.
+            // Until it is built again, the rows that move together may leave copies.
             self.connection.execute("DELETE FROM meta WHERE key = ?1", [NO_COPIES])?;
             delete_overwritten(&self.connection)?;
             let scrubbed = to_scrub(&self.connection)?;
@@ -74,7 +74,7 @@ impl Eraser {
                 "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, 'it was built anew')",
                 [NO_COPIES],
             )?;
-            // Not what somebody else blanked after it was built anew.
+            // Not what someone else blanked after it was built again.
             transaction
                 .execute("DELETE FROM meta WHERE key = ?1 AND value = ?2", params![TO_SCRUB, scrubbed])?;
             transaction.commit()
@@ -83,8 +83,8 @@ impl Eraser {
     }
 
     /// Copies the write-ahead log into the database and cuts it to nothing; whether it could. What can be copied
-    /// beside writers is copied beside them. The rest needs a moment in which nobody reads: it is waited for in many
-    /// short tries, since nobody can write meanwhile.
+    /// beside writers is copied beside them. The rest needs a moment without readers. It is tried many times for a
+    /// short time, since writers are blocked meanwhile.
     fn cut_log(&self) -> Result<bool, LedgerError> {
         let begun = Instant::now();
         let cut = loop {
@@ -108,7 +108,7 @@ impl Eraser {
         Ok(cut)
     }
 
-    /// None where something else holds the store, or the disk is full: what was overwritten is so durably, and the
+    /// `None` if something else holds the store, or the disk is full: what was overwritten is so durably, and the
     /// rest is still to be done.
     fn tried<T>(&self, result: rusqlite::Result<T>) -> Result<Option<T>, LedgerError> {
         match result.map_err(|error| self.store.error(&error)) {
@@ -165,14 +165,14 @@ fn delete_overwritten(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-/// The mark that the index of approvals is still to be written anew.
+/// The mark that the index of approvals is still to be written again.
 fn to_scrub(connection: &Connection) -> rusqlite::Result<Option<String>> {
     connection.query_row("SELECT value FROM meta WHERE key = ?1", [TO_SCRUB], |row| row.get(0)).optional()
 }
 
-/// Writes the index of approvals anew where that is still to be done: its rows change their length, so that they move, and pages may hold copies of
-/// what was in them. The table is emptied as a whole, which overwrites its pages, and filled again in order, which moves
-/// nothing. One that is too long for that keeps its mark.
+/// Writes the index of approvals again where that is still to be done: its rows change their length, so that they
+/// move, and pages may hold copies of what was in them. The table is emptied as a whole, which overwrites its pages,
+/// and filled again in order, which moves nothing. One that is too long for that keeps its mark.
 fn scrub_approvals(connection: &Connection) -> rusqlite::Result<()> {
     if to_scrub(connection)?.is_none() {
         return Ok(());

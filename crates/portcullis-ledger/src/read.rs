@@ -30,7 +30,7 @@ pub struct RunSummary {
     pub session_key: Option<String>,
     /// When it was opened.
     pub opened: Timestamp,
-    /// How its last segment stands.
+    /// The state of its last segment.
     pub state: SegmentState,
     /// The writer of its last segment.
     pub writer: String,
@@ -51,7 +51,7 @@ pub struct RunFilter {
     pub since: Option<Timestamp>,
     /// Only those that were opened before this time.
     pub until: Option<Timestamp>,
-    /// At most this many, newest first; none for 10,000.
+    /// At most this many, newest first, or `None` for 10,000.
     pub limit: Option<usize>,
 }
 
@@ -70,7 +70,7 @@ pub struct SegmentRow {
     pub parent: Option<Parent>,
     /// Its first link.
     pub first_link: Digest,
-    /// How it stands.
+    /// Its state.
     pub state: SegmentState,
     pub(crate) number: i64,
 }
@@ -148,7 +148,7 @@ impl Reader {
         })
     }
 
-    /// One run; none when the store has no such run.
+    /// One run, or `None` if the store has no such run.
     pub fn run(&self, run: RunId) -> Result<Option<RunSummary>, LedgerError> {
         self.query(|connection| {
             connection
@@ -163,8 +163,8 @@ impl Reader {
         self.find_run_of(prefix, None)
     }
 
-    /// The same among the runs of one principal; none for all. A run of another principal is no run at all: neither
-    /// its id nor that there is one is told.
+    /// The same among the runs of one principal, or `None` for all. A run of another principal is treated as unknown:
+    /// neither its id nor its existence is revealed.
     pub fn find_run_of(&self, prefix: &str, principal: Option<&str>) -> Result<RunId, LedgerError> {
         let unknown = || LedgerError::from(Refusal::RunUnknown(prefix.chars().take(40).collect()));
         let bound = |fill: &str| {
@@ -201,7 +201,7 @@ impl Reader {
         approvals::starting_with(&self.store, &self.connection, prefix, principal)
     }
 
-    /// The newest run of a principal's client session, however it stands.
+    /// The newest run of a principal's client session, in any state.
     pub fn latest_run(&self, principal: &str, session_key: &str) -> Result<Option<RunId>, LedgerError> {
         self.query(|connection| {
             connection
@@ -267,8 +267,8 @@ impl Reader {
         })
     }
 
-    /// A payload; none when it was never stored or is erased. What others rely on may be read from it, such as what a
-    /// grant is for: fails with [`LedgerError::PayloadAltered`] where it is not what was committed to.
+    /// A payload, or `None` if it was never stored or is erased. What others rely on may be read from it, such as
+    /// what a grant is for: fails with [`LedgerError::PayloadAltered`] if it is not what was committed to.
     pub fn payload(&self, run: RunId, commitment: Commitment) -> Result<Option<StoredPayload>, LedgerError> {
         let payload = self.query(|connection| {
             connection
@@ -288,7 +288,7 @@ impl Reader {
         }
     }
 
-    /// Where a run stands; none when the store has no such run.
+    /// The head of a run, or `None` if the store has no such run.
     pub fn head(&self, run: RunId) -> Result<Option<Head>, LedgerError> {
         self.query(|connection| {
             let Some((number, _)) = run_number(connection, run)? else { return Ok(None) };
@@ -374,7 +374,7 @@ fn rows(limit: Option<usize>) -> i64 {
     signed(limit.unwrap_or(ROWS_MAX).min(ROWS_MAX) as u64)
 }
 
-/// The last segment of a run, with where it stands.
+/// The last segment of a run, with its head.
 pub(crate) struct LastSegment {
     pub(crate) number: i64,
     pub(crate) writer: String,
@@ -391,7 +391,7 @@ pub(crate) fn run_number(connection: &Connection, run: RunId) -> rusqlite::Resul
         .optional()
 }
 
-/// How a segment stands; none when there is no such segment.
+/// The state of a segment, or `None` if there is no such segment.
 pub(crate) fn segment_state(
     connection: &Connection,
     segment: SegmentId,
@@ -422,7 +422,7 @@ pub(crate) fn last_segment(connection: &Connection, run: i64) -> rusqlite::Resul
     }))
 }
 
-/// Where the last segment of a run stands: at the run's last event when that is one of its own, else at its start.
+/// The head of the last segment of a run: the run's last event if the segment has events, otherwise its start.
 fn segment_head(connection: &Connection, run: i64, row: &SegmentRow) -> rusqlite::Result<(u64, Digest)> {
     let last: Option<(i64, i64, [u8; 32])> = connection
         .prepare_cached(

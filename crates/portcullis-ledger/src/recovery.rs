@@ -1,9 +1,9 @@
 //! Recovery: closing what a dead writer left open.
 //!
-//! A writer that died cannot say what became of the actions it had let go ahead, so a successor says that nobody
-//! knows: an outcome `unknown` for each, then `run-closed` with state *abandoned*. Everything is chained to the
-//! last durable event; a segment is recovered in one transaction, so that a successor that dies too leaves it as
-//! it was. A writer is dead when, and only when, its lock is free.
+//! A dead writer cannot report the outcomes of the actions that it permitted, so a successor records the outcome
+//! `unknown` for each, then `run-closed` with state *abandoned*. Everything is chained to the last durable event; a
+//! segment is recovered in one transaction, so that a successor that dies too leaves it as it was. A writer is dead
+//! when, and only when, its lock is free.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,7 +30,7 @@ pub struct RecoveredSegment {
     pub segment: SegmentId,
     /// The dead writer.
     pub writer: String,
-    /// Actions that had gone ahead and whose outcome nobody knows.
+    /// Permitted actions whose outcome is not known.
     pub outcomes_unknown: u64,
     /// Events of the run after recovery. 0 for a run without any event, which is removed: nothing was ever
     /// recorded in it.
@@ -48,7 +48,7 @@ pub struct RecoveryReport {
     pub damaged: Vec<(SegmentId, LedgerError)>,
 }
 
-/// The lock of a writer when it is dead; none when it lives, and always none for this process.
+/// The lock of a writer when it is dead, or `None` if it lives, and always none for this process.
 pub(crate) fn lock_of_dead(pen: &Pen<'_>, writer: &str) -> Result<Option<WriterLock>, LedgerError> {
     if writer == pen.id { Ok(None) } else { WriterLock::of_dead(&pen.store.writers, writer) }
 }
@@ -98,7 +98,7 @@ pub(crate) fn recover(pen: &Pen<'_>, connection: &mut Connection) -> Result<Reco
     Ok(report)
 }
 
-/// Closes one segment whose writer is dead; none when somebody else has done so meanwhile.
+/// Closes one segment whose writer is dead, or `None` if someone else has done so meanwhile.
 pub(crate) fn recover_segment(
     pen: &Pen<'_>,
     transaction: &Transaction<'_>,

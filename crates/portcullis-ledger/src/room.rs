@@ -1,7 +1,7 @@
 //! Room in the write-ahead log, made before it is needed.
 //!
 //! A commit waits for the disk twice where it makes the file longer: for its pages, and for the file system's own
-//! note of the new length. Pages that are written over wait once, in about half the time. SQLite begins its log anew
+//! note of the new length. Pages that are written over wait once, in about half the time. SQLite begins its log again
 //! once all of it is copied into the database, so a log that once was long enough stays long enough. A process that
 //! writes for long therefore makes it so at its beginning: it writes pages and takes them back.
 

@@ -100,7 +100,7 @@ CREATE TABLE erasures (
 ";
 
 /// The row of `meta` that is there while no page can hold a copy of a row that was moved away from it: since the store
-/// was made, or was last built anew. Version 3 added it, and payloads whose salt is all zeros: they are erased.
+/// was made, or was last built again. Version 3 added it, and payloads whose salt is all zeros: they are erased.
 pub(crate) const NO_COPIES: &str = "no copies since";
 /// The row of `meta` that is there while pages of the index of approvals may hold what was blanked in it. Its value is
 /// the number of the latest tombstone then.
@@ -133,7 +133,7 @@ impl Store {
         LedgerError::sqlite(&self.database, error)
     }
 
-    /// Makes the folders and an empty database file where there are none, for this user only.
+    /// Creates the folders and an empty database file if they do not exist, for this user only.
     pub(crate) fn create_files(&self) -> Result<(), LedgerError> {
         for folder in [&self.folder, &self.writers] {
             fs::DirBuilder::new()

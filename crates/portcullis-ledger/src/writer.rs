@@ -4,9 +4,9 @@
 //! waits for the disk once, and only then answers. So the cost of the disk is shared by all who wait, and grows
 //! no longer with their number.
 //!
-//! A request is looked at before anything of it is written; what is refused then costs its neighbours nothing.
-//! Should a write fail all the same, the whole transaction is undone and every request is tried alone, so that
-//! one bad request cannot fail another.
+//! A request is checked before anything of it is written; what is refused then costs its neighbours nothing. Should a
+//! write fail all the same, the whole transaction is undone and every request is tried alone, so that one bad request
+//! cannot fail another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -138,7 +138,7 @@ pub(crate) struct Writer {
     books: Books,
     has_room: bool,
     counters: Arc<Counters>,
-    /// Looked at by every commit, once the files are known.
+    /// Checked by every commit, once the files are known.
     presence: Option<Presence>,
     /// Length of the write-ahead log after the last commit, in bytes.
     log_bytes: u64,
@@ -148,7 +148,7 @@ pub(crate) struct Writer {
 #[derive(Default)]
 struct Books {
     owned: HashMap<SegmentId, Owned>,
-    /// None for a segment that ends.
+    /// `None` for a segment that ends.
     staged: HashMap<SegmentId, Option<Owned>>,
     /// Key and link of the event that was stored last.
     last: Option<(i64, [u8; 32])>,
@@ -172,7 +172,7 @@ impl Books {
     }
 }
 
-/// Who writes: what a transaction needs to know of the writer.
+/// The writer: what a transaction needs to know of it.
 pub(crate) struct Pen<'a> {
     pub(crate) store: &'a Store,
     pub(crate) origin: &'a str,
@@ -222,7 +222,7 @@ impl Writer {
         recovery::recover(&pen, &mut self.connection)
     }
 
-    /// Once, and while nobody waits.
+    /// Once, and while no request waits.
     fn make_room(&mut self, queue: &Queue<Request>) {
         if !self.has_room && self.counters.read().transactions >= room::WORTH_AFTER && queue.is_empty() {
             self.has_room = true;
@@ -241,7 +241,7 @@ impl Writer {
                     self.answer(request, result);
                 }
             }
-            // Whoever comes next would wait for the same lock for as long again.
+            // Anyone who comes next would wait for the same lock for as long again.
             Err(error @ LedgerError::Locked { .. }) => {
                 requests.into_iter().for_each(|request| request.fail(error.clone()));
             }
@@ -306,9 +306,9 @@ impl Writer {
     }
 }
 
-/// Looks for the event that was stored last where the write-ahead log has become shorter. Whoever erases copies all of it
-/// into the database first; where somebody cut it, the event is gone, though this connection still has its page in memory.
-/// So another connection looks, which reads the files.
+/// Looks for the event that was stored last if the write-ahead log has become shorter. Anyone who erases copies all
+/// of it into the database first; where someone cut it, the event is gone, though this connection still has its page
+/// in memory. So another connection looks, which reads the files.
 fn check_last(store: &Store, last: Option<(i64, [u8; 32])>) -> Result<(), LedgerError> {
     let Some((key, link)) = last else { return Ok(()) };
     let found = store.open_reader().and_then(|connection| {

@@ -84,7 +84,7 @@ pub fn hex_text(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of a lower-case hexadecimal text of any length; none when it is not one.
+/// The bytes of a lower-case hexadecimal text of any length, or `None` if it is not one.
 #[must_use]
 pub fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let pairs = text.as_bytes().chunks_exact(2);
@@ -214,7 +214,7 @@ pub fn event_link(run: Id, segment: Id, seq: u64, before: Digest, event_hash: Di
     Hex(hash.finish())
 }
 
-/// What stands in an event for a payload. The random salt keeps a short payload from being guessed; deleting salt
+/// What is in an event for a payload. The random salt keeps a short payload from being guessed; deleting salt
 /// and bytes erases the payload while every link still holds.
 #[must_use]
 pub fn payload_commitment(salt: &[u8; 32], media_type: &str, bytes: &[u8]) -> Digest {

@@ -39,7 +39,7 @@ pub(crate) struct Broken {
     pub(crate) link: Digest,
 }
 
-/// Names the attack, reading on in `lines` as far as that needs.
+/// Names the attack, reading further `lines` if necessary.
 pub(crate) fn diagnose<R: BufRead>(lines: &mut Lines<R>, chain: &Chain, broken: Broken) -> Failure {
     let Broken { place, seq, link } = broken;
     let expected = chain.seq.saturating_add(1);
@@ -47,7 +47,7 @@ pub(crate) fn diagnose<R: BufRead>(lines: &mut Lines<R>, chain: &Chain, broken: 
         Attack::EventAltered,
         Some(expected),
         format!(
-            "event {expected} does not hash to its link: it or its link was altered, or is of another run"
+            "event {expected} does not hash to its link: it or its link was altered, or belongs to another run"
         ),
     );
     let Some(found) = seq.filter(|found| *found != expected) else { return altered };
@@ -73,9 +73,9 @@ pub(crate) fn diagnose<R: BufRead>(lines: &mut Lines<R>, chain: &Chain, broken: 
         later = event.seq == expected;
     }
     let (attack, what) = if found < expected {
-        (Attack::EventDuplicated, "it stands here a second time")
+        (Attack::EventDuplicated, "it appears here a second time")
     } else if later {
-        (Attack::EventReordered, "the expected one stands further down")
+        (Attack::EventReordered, "the expected one appears later")
     } else {
         (Attack::EventMissing, "the expected one is missing")
     };

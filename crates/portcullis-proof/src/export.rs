@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Version 2 differs from version 1 in the record `erased` and its count alone. A run of which nothing was erased is
-//! handed over as version 1, so that whoever could read it before still can.
+//! handed over as version 1, so that anyone who could read it before still can.
 //!
 //! A record has exactly one spelling: the reader writes it again and compares the bytes, so white space, key
 //! order, duplicate keys, number formats and escapes leave no room in which a file could be changed unnoticed.
@@ -110,11 +110,11 @@ pub struct SegmentRecord<'a> {
 pub struct HeadRecord {
     /// The segment.
     pub segment: Id,
-    /// How it stands.
+    /// Its state.
     pub state: SegmentState,
-    /// The seq of its last event; of the last event before it, when it has none.
+    /// The seq of its last event, or of the last event before the segment if it has none.
     pub count: u64,
-    /// The link of that event; the first link of the segment, when it has none.
+    /// The link of that event, or the first link of the segment if it has none.
     pub link: Digest,
 }
 
@@ -151,7 +151,7 @@ impl<'a> PayloadRecord<'a> {
     /// The bytes of the payload.
     ///
     /// # Errors
-    /// When neither or both of `text` and `hex` stand in the record, or `hex` where `text` would do.
+    /// When neither or both of `text` and `hex` are in the record, or `hex` where `text` would do.
     pub fn bytes(&self) -> Result<Cow<'_, [u8]>, String> {
         match (&self.text, &self.hex) {
             (Some(text), None) => Ok(Cow::Borrowed(text.as_bytes())),
@@ -167,7 +167,7 @@ impl<'a> PayloadRecord<'a> {
     }
 }
 
-/// A payload that is not there because the store erased it, by the word of whoever wrote the file.
+/// A payload that is not there because the store erased it, as stated by the writer of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "record", rename = "erased")]
 pub struct ErasedRecord {
@@ -242,7 +242,7 @@ impl Write for Rest<'_> {
     }
 }
 
-/// The kind of a record line; none when the line is not a record.
+/// The kind of a record line, or `None` if the line is not a record.
 #[must_use]
 pub fn record_kind(line: &[u8]) -> Option<&str> {
     let rest = line.strip_prefix(b"{\"record\":\"")?;
@@ -250,7 +250,7 @@ pub fn record_kind(line: &[u8]) -> Option<&str> {
     std::str::from_utf8(rest.get(..end)?).ok()
 }
 
-/// An event line taken apart: its link and its stored bytes; none when the line is not one.
+/// An event line taken apart: its link and its stored bytes, or `None` if the line is not one.
 #[must_use]
 pub fn event_parts(line: &[u8]) -> Option<(Digest, &[u8])> {
     let (link, rest) = line.split_at_checked(64)?;

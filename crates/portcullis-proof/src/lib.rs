@@ -5,7 +5,7 @@
 //! `INVALID` names the attack, the line, the byte and the event. It needs no store, no network and no other
 //! crate of this project.
 //!
-//! [`verify_logged`] takes a trust policy instead, and the evidence that the run's heads stand in a transparency log.
+//! [`verify_logged`] takes a trust policy instead, and the evidence that the run's heads are in a transparency log.
 //!
 //! Read `chain` first (four hash functions, all the cryptography of a run), then `verify` beside `specs/run-chain.md`.
 //! The log is in [`log`], beside `specs/transparency-log.md`.

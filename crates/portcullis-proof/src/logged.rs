@@ -28,7 +28,7 @@ pub struct LoggedReport {
     pub status: Status,
     /// What was found about the export. Its anchor is the log where the log's verdict is `VALID`.
     pub export: Report,
-    /// What was found about the log; none where the export itself is `INVALID`.
+    /// What was found about the log, or `None` if the export itself is `INVALID`.
     pub log: Option<LogReport>,
     /// Files that the export brings to be believed, and that were not read.
     pub ignored: Vec<String>,
@@ -43,7 +43,7 @@ pub enum LoggedError {
     /// There is more evidence than is read.
     #[error(transparent)]
     TooMuch(#[from] TooMuchEvidence),
-    /// Among the files there is no run.
+    /// The files do not contain a run.
     #[error("there is no `{EXPORT_FILE}` among the files")]
     NoExport,
 }
@@ -63,7 +63,7 @@ pub fn verify_files(
 }
 
 /// Verifies an export whose files were sorted out by their names. The run is read from `export`, so that it need not
-/// fit into memory; what [`ExportFiles::export`] holds is not looked at.
+/// fit into memory; [`ExportFiles::export`] is ignored.
 ///
 /// # Errors
 /// Those of [`verify_logged`].
@@ -82,7 +82,7 @@ pub fn verify_sorted(
     Ok(report)
 }
 
-/// Verifies an export whose files were sorted out by their names without a word on the log: nobody is believed on it.
+/// Verifies an export whose files were sorted out by their names without checking the log.
 ///
 /// # Errors
 /// When the export could not be read to the point where an answer is possible.

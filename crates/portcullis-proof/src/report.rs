@@ -10,7 +10,7 @@ use crate::export::SegmentState;
 /// The exit code of a program that could not read the export or the trust file at all.
 pub const EXIT_COULD_NOT_READ: u8 = 3;
 
-/// Where a chain stands: the seq of an event and its link.
+/// The head of a chain: the seq of an event and its link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// The seq of the event.
@@ -31,7 +31,7 @@ pub enum Status {
     Incomplete,
 }
 
-/// What was done to an export, as far as the evidence tells.
+/// What was done to an export, according to the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attack {
@@ -39,7 +39,7 @@ pub enum Attack {
     NotAPortcullisExport,
     /// A line is neither an event nor a record in its one spelling, or is over the limit.
     LineMalformed,
-    /// A record stands where another one belongs.
+    /// A record is in the place of another one.
     RecordOutOfOrder,
     /// The file ends before its end record, or within a line.
     Truncated,
@@ -53,15 +53,15 @@ pub enum Attack {
     SegmentSpliced,
     /// An event does not hash to its link.
     EventAltered,
-    /// An event is chained, but is not one.
+    /// An event is chained, but malformed.
     EventMalformed,
     /// An event is not there.
     EventMissing,
-    /// An event stands later than its place.
+    /// An event is later than its place.
     EventReordered,
-    /// An event stands a second time.
+    /// An event occurs a second time.
     EventDuplicated,
-    /// The head of a segment is not where its chain stands.
+    /// The head of a segment does not match its chain.
     HeadMismatch,
     /// The events contradict each other.
     StateMachine,
@@ -71,7 +71,7 @@ pub enum Attack {
     PayloadUnknown,
     /// A payload that the end record counts is not there.
     PayloadMissing,
-    /// The run is of another store than the trust file speaks of.
+    /// The run is from a different store than the trust file names.
     WrongOrigin,
     /// The chain is sound in itself, but is not the one that the trust file remembers.
     ChainRewritten,
@@ -121,7 +121,7 @@ pub struct Failure {
     pub byte: u64,
     /// The seq of the event, where it is known.
     pub seq: Option<u64>,
-    /// What was expected and what was found.
+    /// What was expected, and what was found instead.
     pub message: String,
 }
 
@@ -175,7 +175,7 @@ pub struct Report {
     pub origin: Option<String>,
     /// The run, as the export states it.
     pub run: Option<Id>,
-    /// How its last segment stands.
+    /// The state of its last segment.
     pub state: Option<SegmentState>,
     /// The number of segments read.
     pub segments: u64,

@@ -64,7 +64,7 @@ impl Trust {
                 }
             } else if let Some(name) = line.strip_prefix("origin ") {
                 if origin.is_some() {
-                    return Err(fail("a second origin; keep one trust file an origin".to_owned()));
+                    return Err(fail("a second origin; use one trust file per origin".to_owned()));
                 }
                 check_origin(name).map_err(fail)?;
                 origin = Some(name.to_owned());
@@ -102,7 +102,7 @@ impl Trust {
     }
 }
 
-/// Whether a name can stand in a trust file.
+/// Whether a name can be in a trust file.
 ///
 /// # Errors
 /// A text that says what is wrong with it.

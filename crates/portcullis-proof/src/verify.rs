@@ -96,7 +96,7 @@ impl Place {
     }
 }
 
-/// What may stand on the next line.
+/// What may be on the next line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expect {
     Export,
@@ -131,9 +131,9 @@ struct Verifier<'t> {
     run: Option<Id>,
     segment: Id,
     segments: u64,
-    /// How the latest segment stands; `Open` until its `run-closed`.
+    /// The state of the latest segment; `Open` until its `run-closed`.
     state: SegmentState,
-    /// Where the chain stands: the last event's seq, and the link that the next event follows.
+    /// The head of the chain: the last event's seq, and the link that the next event follows.
     seq: u64,
     link: Digest,
     last_event: Option<Head>,
@@ -141,7 +141,7 @@ struct Verifier<'t> {
     trajectory: Trajectory,
     named: HashMap<Digest, Named>,
     payloads: u64,
-    /// Payloads that the file says were erased; none where its version cannot say so.
+    /// Payloads that the file says were erased, or `None` if its version cannot say so.
     erased: Option<u64>,
     last_payload: Option<Digest>,
 }
@@ -187,7 +187,7 @@ impl<'t> Verifier<'t> {
                     return place.fail(Attack::NotAPortcullisExport, None, "the file is empty");
                 }
                 Ok(false) => {
-                    let message = format!("the file ends where {} should follow", self.expect.as_str());
+                    let message = format!("the file ends before {}", self.expect.as_str());
                     return place.fail(Attack::Truncated, None, message);
                 }
                 Err(LineError::Unfinished) if self.expect == Expect::Nothing => {
@@ -249,7 +249,7 @@ impl<'t> Verifier<'t> {
     }
 
     fn out_of_order(&self, place: Place, found: &str) -> Result<(), Stop> {
-        let message = format!("{found} stands where {} should", self.expect.as_str());
+        let message = format!("{found} where {} should be", self.expect.as_str());
         place.fail(Attack::RecordOutOfOrder, None, message)
     }
 
@@ -428,7 +428,7 @@ impl<'t> Verifier<'t> {
             HeadRecord { segment: self.segment, state: self.state, count: self.seq, link: self.link };
         if record != stands {
             let message = format!(
-                "the segment stands at event {} with link {} and is {}, its head says {} with link {} and {}",
+                "the segment is at event {} with link {} and is {}, but its head says {} with link {} and {}",
                 self.seq,
                 self.link,
                 self.state.as_str(),
@@ -449,7 +449,7 @@ impl<'t> Verifier<'t> {
         let (counted, erased) = (record.erased.unwrap_or(0), self.erased.unwrap_or(0));
         if record.payloads > self.payloads || counted > erased {
             let message = format!(
-                "{} payloads and {counted} erased ones are counted, {} and {erased} are there",
+                "the record counts {} payloads and {counted} erased ones, the export has {} and {erased}",
                 record.payloads, self.payloads
             );
             return place.fail(Attack::PayloadMissing, None, message);
@@ -488,7 +488,7 @@ impl<'t> Verifier<'t> {
         let withheld = named.saturating_sub(self.payloads).saturating_sub(erased);
         let payloads = PayloadCounts { named, verified: self.payloads, withheld, erased };
         let details = [
-            Ok("every line is in its one spelling and place".to_owned()),
+            Ok("every line is canonical and in order".to_owned()),
             Ok(format!("{} events in {} segments follow from each other", self.events, self.segments)),
             Ok(match self.trajectory.without_outcome() {
                 0 => "every action was judged before it went ahead".to_owned(),
@@ -519,7 +519,7 @@ impl<'t> Verifier<'t> {
 
     fn anchor(&self) -> Result<String, String> {
         match (self.trust, self.anchored) {
-            (None, _) => Err("no trust file: a chain without one can be rewritten whole".to_owned()),
+            (None, _) => Err("no trust file: without one, a chain can be rewritten as a whole".to_owned()),
             (Some(_), None) => Err("the trust file has no head of this run".to_owned()),
             (Some(_), Some(anchored)) if anchored < self.seq => {
                 Err(format!("events {} to {} are after the last trusted head", anchored + 1, self.seq))

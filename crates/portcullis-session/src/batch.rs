@@ -27,7 +27,7 @@ pub struct Batch {
     pub events: Vec<Event>,
     /// Their payloads.
     pub payloads: Vec<StoredPayload>,
-    /// What the run's memory will be told, by the number of the event.
+    /// What the run's memory will be given, by the number of the event.
     pub said: BTreeMap<u64, Said>,
     /// Set when a payload cannot be stored; the batch must not be made durable then.
     pub refusal: Option<Refusal>,
@@ -81,7 +81,7 @@ impl<'e> BatchBuilder<'e> {
         self.push_with(actor, cause, body, [])
     }
 
-    /// Adds an event with payloads, given as (name, media type, bytes), and one for the words that do not stand in its
+    /// Adds an event with payloads, given as (name, media type, bytes), and one for the words that are not in its
     /// line; returns its number.
     pub(crate) fn push_with<const N: usize>(
         &mut self,

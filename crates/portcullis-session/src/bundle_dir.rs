@@ -1,7 +1,7 @@
 //! Reads a bundle from a folder.
 //!
-//! Whoever opens a run names the folder, and the daemon reads it: so nothing in it may hold up the reader or fill its
-//! memory. Only regular files are read, without waiting for any of them, and up to a size.
+//! The client that opens a run names the folder and the daemon reads it, so nothing in it may block the reader or
+//! fill its memory. Only regular files are read, without waiting for any of them, and up to a size.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -14,7 +14,7 @@ use portcullis_core::limits::{BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX};
 
 /// Deepest folder of a bundle.
 const FOLDER_DEPTH_MAX: usize = 8;
-/// Entries of all folders that are looked at, hidden ones and folders included: four times the files that a bundle may
+/// Entries of all folders that are read, hidden ones and folders included: four times the files that a bundle may
 /// have leaves room for those.
 const ENTRIES_MAX: usize = 4 * BUNDLE_FILES_MAX;
 /// Size of all files together, in bytes: a bundle with a large catalogue of tables has a few MiB.
@@ -32,7 +32,7 @@ pub enum BundleError {
         source: io::Error,
     },
     /// The files do not make a bundle.
-    #[error("the bundle at `{}` has {} mistake{}: {}", folder.display(), diagnostics.len(),
+    #[error("the bundle at `{}` has {} error{}: {}", folder.display(), diagnostics.len(),
             if diagnostics.len() == 1 { "" } else { "s" },
             diagnostics.first().map(ToString::to_string).unwrap_or_default())]
     Mistakes {
@@ -108,7 +108,7 @@ impl FolderReader {
         if self.files.len() >= BUNDLE_FILES_MAX {
             return Err(refused(folder, format!("a bundle has at most {BUNDLE_FILES_MAX} files")));
         }
-        // Looked at before it is opened as well: opening a device may already do something.
+        // Checked before it is opened as well: opening a device may already have an effect.
         check_regular(path, meta)?;
         let bytes = read_regular(path)?;
         self.bytes += bytes.len();
@@ -120,8 +120,8 @@ impl FolderReader {
     }
 }
 
-/// Reads a regular file of at most [`BUNDLE_FILE_BYTES_MAX`] bytes. Another file may have taken its place since it was
-/// looked at: it is opened without waiting, and what was opened is looked at again.
+/// Reads a regular file of at most [`BUNDLE_FILE_BYTES_MAX`] bytes. It may have been replaced since it was checked,
+/// so it is opened without waiting and checked again.
 fn read_regular(path: &Path) -> Result<Vec<u8>, BundleError> {
     let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file: File = opened.map_err(|error| failed(path, error))?;
@@ -137,7 +137,7 @@ fn read_regular(path: &Path) -> Result<Vec<u8>, BundleError> {
 
 fn check_regular(path: &Path, meta: &Metadata) -> Result<(), BundleError> {
     if !meta.is_file() {
-        let why = "it is not a regular file, and nothing else belongs in a bundle; take it out of the folder";
+        let why = "it is not a regular file; remove it from the bundle's folder";
         return Err(refused(path, why));
     }
     if meta.len() > BUNDLE_FILE_BYTES_MAX as u64 {

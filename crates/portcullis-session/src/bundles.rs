@@ -3,7 +3,7 @@
 //! A reload is atomic: the new files become a bundle as a whole, or the old one stays in force and the mistake
 //! is reported. Bundles that ship in the program are loaded at first use, as those in folders are.
 //!
-//! Folders besides the default one are named by whoever opens runs. Such a bundle is kept while a live run uses it; of
+//! Folders besides the default one are named by the opener of a run. Such a bundle is kept while a live run uses it; of
 //! the others, those that were used last are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +91,7 @@ impl Bundles {
 
     /// The bundle in `folder`, or the default one. Loads it at first use.
     pub fn get(&self, folder: Option<&Path>) -> Result<(Source, Arc<Bundle>), BundleError> {
-        // What nobody can name as unused stays.
+        // Bundles that may be in use stay.
         self.get_for_run(folder, || self.lock().keys().cloned().collect())
     }
 
@@ -120,9 +120,8 @@ impl Bundles {
         self.evict(&mut loaded, &in_use);
         // The operator's and those of the program always have room.
         if loaded.len() >= BUNDLES_MAX && !ships && !self.is_default(&source) {
-            let why = format!(
-                "{BUNDLES_MAX} bundles are in use by live runs, which is the limit; close some of the runs"
-            );
+            let why =
+                format!("live runs use {BUNDLES_MAX} bundles, which is the limit; close some of these runs");
             return Err(BundleError::Io { path: folder, source: std::io::Error::other(why) });
         }
         loaded.insert(
@@ -203,7 +202,7 @@ impl Bundles {
         }
     }
 
-    /// The files of the bundle of that digest, as far as one of those in use still has them.
+    /// The files of the bundle with that digest, if a bundle in use still has them.
     pub fn files_of(&self, digest: Digest) -> Option<BTreeMap<String, Vec<u8>>> {
         let shipped = self.shipped.values().find(|files| Bundle::digest_of(files) == digest);
         if let Some(files) = shipped {

@@ -17,7 +17,7 @@ use ring::digest::{SHA256, digest};
 pub const AGENT_FILE: &str = "agent.token";
 /// File of the approver's token.
 pub const APPROVER_FILE: &str = "approver.token";
-/// Longest token that is looked at, in bytes.
+/// Longest token that is accepted, in bytes.
 const TOKEN_BYTES_MAX: u64 = 512;
 
 /// Why the credentials cannot be used.
@@ -40,19 +40,19 @@ pub enum CredentialError {
         mode: u32,
     },
     /// The file holds no token.
-    #[error("the credential `{}` holds no token; delete the file to have a new one made", .0.display())]
+    #[error("the credential `{}` holds no token; delete the file, and a new one is created", .0.display())]
     Empty(PathBuf),
     /// No random bytes.
-    #[error("cannot make a token: {0}")]
+    #[error("cannot create a token: {0}")]
     NoRandomness(getrandom::Error),
 }
 
-/// Who presented a token.
+/// The identity behind a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// What the token entitles to.
     pub kind: CredentialKind,
-    /// Whom it stands for.
+    /// The principal that it identifies.
     pub principal: Principal,
     /// The runtime policy that its runs are bound to.
     pub policy: Option<String>,
@@ -127,9 +127,7 @@ pub fn read_token(path: &Path) -> Result<String, CredentialError> {
     let file = opened.map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
     if !meta.is_file() {
-        return Err(failed(io::Error::other(
-            "it is not a regular file; remove it, and start the daemon again",
-        )));
+        return Err(failed(io::Error::other("it is not a regular file; remove it and restart the daemon")));
     }
     let mode = meta.permissions().mode() & 0o777;
     if mode & 0o077 != 0 {
@@ -152,8 +150,8 @@ fn read_or_create(path: &Path, prefix: &str) -> Result<String, CredentialError> 
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(CredentialError::NoRandomness)?;
     let token = format!("{prefix}{}", hex(&random));
-    // Written aside and linked into place, so that nobody ever reads half a token and of two processes that
-    // start at once one wins.
+    // Written aside and linked into place, so that a reader never sees half a token, and one of two processes that
+    // start at once wins.
     let aside = path.with_extension(format!("{}.tmp", std::process::id()));
     let mut file = OpenOptions::new()
         .write(true)
@@ -172,7 +170,7 @@ fn read_or_create(path: &Path, prefix: &str) -> Result<String, CredentialError> 
     }
 }
 
-/// SHA-256 of a token in hex, as it stands in a bundle.
+/// SHA-256 of a token in hex, as it appears in a bundle.
 pub fn sha256_hex(token: &str) -> String {
     hex(digest(&SHA256, token.as_bytes()).as_ref())
 }

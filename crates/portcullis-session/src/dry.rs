@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ListedTool, OutcomeStatus, Place, RunOpened};
+use portcullis_core::event::{Event, ListedTool, OutcomeStatus, Place, RunOpened};
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::Label;
@@ -23,6 +23,7 @@ use crate::facts::Recorded;
 pub struct DryRun {
     engine: Engine,
     env: CountingEnv,
+    events: Option<Vec<Event>>,
     /// Recorded answers to what the guards ask about the next action.
     facts: Vec<FactRecord>,
     /// What other runs of the principal have used up.
@@ -79,10 +80,22 @@ impl DryRun {
             place,
         };
         let engine = Engine::new(run, bundle, pipeline);
-        let mut dry = Self { engine, env, facts: Vec::new(), elsewhere: Used::default() };
+        let mut dry = Self { engine, env, events: None, facts: Vec::new(), elsewhere: Used::default() };
         let batch = dry.engine.open(&mut dry.env, opened);
         dry.commit(batch);
         Ok(dry)
+    }
+
+    /// Keeps all events from here on; see [`Self::events`].
+    #[must_use]
+    pub fn keeping_events(mut self) -> Self {
+        self.events = Some(Vec::new());
+        self
+    }
+
+    /// The events since [`Self::keeping_events`].
+    pub fn events(&self) -> &[Event] {
+        self.events.as_deref().unwrap_or_default()
     }
 
     /// The state so far.
@@ -92,6 +105,9 @@ impl DryRun {
 
     fn commit(&mut self, batch: Batch) {
         self.engine.commit(&batch.events, batch.said);
+        if let Some(events) = &mut self.events {
+            events.extend(batch.events);
+        }
     }
 
     /// What a record has as answers to the questions about the next action. Others are answered from what is known of

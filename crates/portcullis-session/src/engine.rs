@@ -1,8 +1,8 @@
 //! The engine of a run, without I/O: turns what happens into events.
 //!
-//! Every method looks at the state and returns a [`Batch`] of events with what to tell the caller; nothing
-//! changes until [`Engine::commit`] is given the batch back. In between the driver makes it durable. If that
-//! fails, the batch is dropped and the run stands where it stood.
+//! Every method looks at the state and returns a [`Batch`] of events with what to tell the caller; nothing changes
+//! until [`Engine::commit`] is given the batch back. In between the driver makes it durable. If that fails, the batch
+//! is dropped and the run is unchanged.
 
 mod approvals;
 mod key;
@@ -43,7 +43,7 @@ use crate::env::Env;
 use crate::facts::Sources;
 
 /// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
-/// stay open in the index and can be claimed by nobody, since the run is closed.
+/// stay open in the index and cannot be claimed, since the run is closed.
 const LAPSES_PER_CLOSE_MAX: usize = 400;
 const MICROS_PER_SECOND: u64 = 1_000_000;
 const JSON: &str = "application/json";
@@ -52,7 +52,7 @@ const TEXT: &str = "text/plain; charset=utf-8";
 /// What an agent wants to do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Proposal {
-    /// The tool, by name or id; none for a thinking step.
+    /// The tool, by name or id, or `None` for a thinking step.
     pub tool: Option<String>,
     /// What the server of the tool is known by, where the surface knows it: the command that started it.
     pub server: Option<String>,
@@ -85,18 +85,18 @@ pub struct Judgement {
     pub enforced: Enforced,
     /// For the agent, when the action does not go ahead.
     pub denial: Option<Denial>,
-    /// The approval that is waited for.
+    /// The approval that the call is waiting for.
     pub approval: Option<ApprovalId>,
     /// The grant that was used.
     pub grant: Option<ApprovalId>,
     /// It goes ahead, and there is nothing to it that neither policy nor a person had before them: all that it does
-    /// stands in its text, or a person granted this very call. Only told where the surface said where the agent works.
+    /// is in its text, or a person granted this very call. Only set if the surface said where the agent works.
     pub seen: bool,
     /// Number of the last event about it.
     pub seq: u64,
 }
 
-/// Who tells what became of an action.
+/// Who reports the outcome of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Teller {
     /// The surface that executed it, on the word of tool or agent.
@@ -105,7 +105,7 @@ pub enum Teller {
     Gate,
 }
 
-/// Where an action stands when it is judged.
+/// The position of an action in the run when it is judged.
 #[derive(Debug)]
 struct Standing {
     step: u32,
@@ -119,7 +119,7 @@ struct Standing {
     ask: bool,
 }
 
-/// What is read in an action: each once, for every decision on it, when somebody first asks.
+/// What is read in an action: each part once for all decisions on it, on first use.
 struct Read<'a> {
     effects: LazyEffects<'a>,
     reading: LazyReading<'a>,
@@ -141,15 +141,14 @@ pub struct Engine {
     memory: Option<Box<dyn Memory>>,
     /// Goes into digests of actions: see [`key`].
     key: Option<Digest>,
-    /// Calls that may wait for a person at once; none in rehearsals, where nobody is asked.
+    /// Calls that may wait for a person at once, or `None` in rehearsals, which ask no one.
     waiting_max: Option<usize>,
     /// What was said with calls that wait.
     words: Words,
 }
 
 impl Engine {
-    /// The engine of a run of which nothing is known yet. A run that is taken up again is told its events by
-    /// [`Self::recall`].
+    /// The engine of a new run. A resumed run gets its events from [`Self::recall`].
     pub fn new(run: RunId, bundle: Arc<Bundle>, pipeline: Arc<Pipeline>) -> Self {
         let memory = pipeline.begin_memory();
         let (state, words) = (RunState::new(), Words::default());
@@ -215,7 +214,7 @@ impl Engine {
         BatchBuilder::new(env, self.state.seq(), Arc::clone(&self.bundle))
     }
 
-    /// What is read in something pending, once for all who ask.
+    /// What is read in something pending, computed on first use.
     fn reading<'a>(&'a self, pending: Pending<'a>) -> LazyReading<'a> {
         match &self.memory {
             Some(memory) => LazyReading::of(memory.as_ref(), &self.bundle, pending),
@@ -238,7 +237,7 @@ impl Engine {
         self.bundle.policy(self.state.policy())
     }
 
-    /// What guards look at; none when the run's policy is gone.
+    /// What guards look at, or `None` if the run's policy is gone.
     fn context(&self) -> Option<Context<'_>> {
         self.policy().map(|policy| Context::new(&self.bundle, policy, &self.state))
     }
@@ -416,7 +415,7 @@ impl Engine {
         sources: &dyn Sources,
     ) -> (Facts, Decision) {
         let Some(context) = self.context().map(|context| read.in_context(context)) else {
-            let message = format!("the bundle has no runtime policy `{}` any more", self.state.policy());
+            let message = format!("the bundle no longer has the runtime policy `{}`", self.state.policy());
             return (Facts::none(), denied(reserved::LIMIT, message));
         };
         if let Some(limit) = self.exceeded(action) {
@@ -428,7 +427,7 @@ impl Engine {
         (facts, decision)
     }
 
-    /// Puts the guards' questions to who answers them.
+    /// Sends the guards' questions to the sources that answer them.
     fn gather(&self, context: &Context<'_>, pending: &Pending<'_>, sources: &dyn Sources) -> Facts {
         let mut facts = Facts::none();
         for request in self.pipeline.needs(context, pending) {
@@ -459,7 +458,7 @@ fn binds_always(decision: &Decision) -> bool {
     })
 }
 
-/// An action as what waits for a verdict, whoever approved it.
+/// An action as what waits for a verdict, no matter who approved it.
 fn pending<'a>(batch: &BatchBuilder<'_>, action: &'a Action) -> Pending<'a> {
     Pending { at: batch.at(), subject: Subject::Action(action), grant: None }
 }

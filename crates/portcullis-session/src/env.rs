@@ -30,7 +30,7 @@ impl std::fmt::Debug for SystemEnv {
 
 /// The system gave no random bytes.
 #[derive(Debug, thiserror::Error)]
-#[error("the system's random source gave nothing: {0}")]
+#[error("the system's random source failed: {0}")]
 pub struct NoRandomness(getrandom::Error);
 
 impl SystemEnv {

@@ -7,7 +7,7 @@ use crate::dry::UnknownPolicy;
 use crate::engine::AnswerError;
 use crate::env::NoRandomness;
 
-/// Why a run could not go on. Whatever it is, nothing goes ahead on the strength of it.
+/// Why a run could not continue. No action is executed after such an error.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The ledger did not store the events.
@@ -24,13 +24,13 @@ pub enum SessionError {
     Randomness(#[from] NoRandomness),
     /// The transparency log does not have the run, and the bundle asks for that.
     #[error(
-        "run {0} is not in the transparency log yet, and the bundle lets nothing with an effect go ahead before it is (`[ledger] anchor`); `portcullis log status` and the daemon's log say what keeps the log from going on"
+        "run {0} is not in the transparency log yet, which the bundle requires before any call with an effect (`[ledger] anchor`); `portcullis log status` and the daemon's log show why"
     )]
     NotLogged(RunId),
     /// The run has ended.
     #[error("run {0} is closed; open a new run")]
     Closed(RunId),
-    /// No such run here.
+    /// There is no live run with this id.
     #[error("there is no live run {0}")]
     UnknownRun(String),
     /// An outcome for something that is not executing.
@@ -41,20 +41,20 @@ pub enum SessionError {
         "no action that the surface calls `{0}` is executing: it was never permitted, or its outcome is already recorded"
     )]
     NoSuchCall(String),
-    /// Documents came with a reply, and the bundle does not say that they count.
+    /// A reply had documents with it, but the bundle does not accept such documents.
     #[error(
-        "the bundle takes no documents that come with a reply; `given_documents = true` in its `[verification]` takes them"
+        "the bundle does not accept documents with a reply; set `given_documents = true` in its `[verification]`"
     )]
     DocumentsNotTaken,
-    /// A reloaded bundle lacks what the run needs.
-    #[error("the new bundle has no runtime policy `{policy}`, which this run is governed by")]
+    /// A reloaded bundle has no runtime policy that the run needs.
+    #[error("the new bundle has no runtime policy `{policy}`, which governs this run")]
     PolicyGone {
         /// The policy.
         policy: String,
     },
     /// Two surfaces of one agent session want different rules.
     #[error(
-        "{wanted} was asked for, but run {run} of this client session is governed by {governed}; give all gates of one client the same bundle and policy, or different --session names"
+        "{wanted} was requested, but run {run} of this client session is governed by {governed}; use the same bundle and policy for all gates of one client, or different --session names"
     )]
     Mismatch {
         /// The run.
@@ -65,11 +65,11 @@ pub enum SessionError {
         governed: String,
     },
     /// The credential does not choose its rules.
-    #[error("a credential that the bundle maps is governed by that bundle; leave the bundle out")]
+    #[error("a credential mapped by a bundle always uses that bundle; omit the bundle from the request")]
     ForeignBundle,
     /// The credential does not choose.
     #[error(
-        "{wanted} was asked for, but this credential is bound to the policy `{policy}` of the default bundle"
+        "{wanted} was requested, but this credential is bound to the policy `{policy}` of the default bundle"
     )]
     Bound {
         /// The policy that the bundle maps the credential to.
@@ -100,7 +100,7 @@ pub enum SessionError {
     },
     /// A limit on the bundles of one principal.
     #[error(
-        "live runs of `{principal}` use {limit} bundles that were named for them, which is the limit; close some, or wait until idle ones are closed"
+        "live runs of `{principal}` use {limit} requested bundles, which is the limit; close some, or wait until idle ones are closed"
     )]
     TooManyBundles {
         /// The principal.
@@ -109,7 +109,7 @@ pub enum SessionError {
         limit: usize,
     },
     /// A limit on the surfaces of one principal.
-    #[error("{limit} surfaces are attached to runs of `{principal}`, which is the limit; end some")]
+    #[error("{limit} surfaces are attached to runs of `{principal}`, which is the limit; detach some")]
     TooManyAttached {
         /// The principal.
         principal: String,
@@ -117,7 +117,7 @@ pub enum SessionError {
         limit: usize,
     },
     /// A name that does not fit into an event.
-    #[error("`{what}` may have {limit} bytes at most")]
+    #[error("`{what}` is longer than the limit of {limit} bytes")]
     NameTooLong {
         /// The field.
         what: &'static str,
@@ -125,6 +125,6 @@ pub enum SessionError {
         limit: usize,
     },
     /// A worker ended before it answered.
-    #[error("the operation was cut short")]
+    #[error("the operation was interrupted")]
     CutShort,
 }

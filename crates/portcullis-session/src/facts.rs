@@ -1,4 +1,4 @@
-//! Who answers what guards need to know from outside.
+//! Sources of the facts that guards need from outside.
 
 use portcullis_core::fact::{FactAnswer, FactRecord, FactRequest};
 use portcullis_core::policy::Window;
@@ -11,7 +11,7 @@ pub trait Sources {
     fn answer(&self, request: &FactRequest, at: Timestamp) -> FactAnswer;
 }
 
-/// Nobody to ask.
+/// A source that answers nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct NoSources;
 
@@ -21,12 +21,12 @@ impl Sources for NoSources {
     }
 }
 
-/// The answer to a question that nobody here answers.
+/// The answer to an unknown question.
 pub(crate) fn unknown(request: &FactRequest) -> FactAnswer {
-    FactAnswer::Failed(format!("no source of facts called `{}` is connected", request.source))
+    FactAnswer::Failed(format!("no fact source named `{}` is connected", request.source))
 }
 
-/// The window that a question about a principal's usage is about; none for another question.
+/// The window that a question about a principal's usage is about, or `None` for another question.
 pub(crate) fn window_of(request: &FactRequest) -> Option<Window> {
     (request.source == Window::SOURCE).then(|| Window::from_name(&request.question))?
 }

@@ -43,13 +43,13 @@ use self::requests::{check_bound, check_names};
 
 /// Runs that may be live at once.
 pub const RUNS_LIVE_MAX: usize = 10_000;
-/// Runs of one principal that may be live at once: who opens them without end leaves room for others.
+/// Live runs per principal: a principal that opens runs without end leaves room for others.
 pub const RUNS_OF_PRINCIPAL_MAX: usize = 1_000;
 /// Bundles besides the default one that the live runs of one principal may use at once.
 pub const BUNDLES_OF_PRINCIPAL_MAX: usize = 64;
 /// Surfaces that may be attached to the runs of one principal at once: each keeps a connection.
 pub const ATTACHED_OF_PRINCIPAL_MAX: usize = 160;
-/// A run that nothing is attached to and nobody used for this long is closed as abandoned.
+/// A run with nothing attached that was not used for this long is closed as abandoned.
 pub const IDLE: Duration = Duration::from_secs(3_600);
 /// How long a run that the last surface has left waits for another before it is closed.
 const LEFT: Duration = Duration::from_millis(300);
@@ -65,11 +65,11 @@ pub struct OpenRun {
     pub identity: Identity,
     /// The way in: `mcp`, `http`, ...
     pub surface: String,
-    /// The client's session; none for a run of its own.
+    /// The client's session, or `None` for a run of its own.
     pub session: Option<String>,
-    /// The runtime policy; none for that of the credential or the bundle.
+    /// The runtime policy, or `None` for that of the credential or the bundle.
     pub policy: Option<String>,
-    /// The bundle's folder; none for the default.
+    /// The bundle's folder, or `None` for the default.
     pub bundle: Option<PathBuf>,
     /// A run that this client was using when its daemon died.
     pub resume: Option<RunId>,
@@ -190,7 +190,7 @@ impl Gate {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The live run of that id, for whoever only looks: looking does not keep it from being idle.
+    /// The live run with that id, for inspection only: this does not count as use.
     pub fn look_at(&self, id: RunId) -> Option<Arc<Run>> {
         self.lock().by_id.get(&id).map(|entry| Arc::clone(&entry.run))
     }
@@ -279,8 +279,8 @@ impl Gate {
         Ok(request)
     }
 
-    /// A run that is taken up keeps its policy; another one is refused. Whose run it is comes first: nobody is told
-    /// how another principal's is governed.
+    /// A run that is taken up keeps its policy; another one is refused. The owner is checked first, so that the
+    /// policy of another principal's run is never revealed.
     fn policy_of(&self, id: RunId, principal: &str, wanted: Option<String>) -> Result<String, SessionError> {
         let governed = self.opening_for(id, principal)?.policy;
         match wanted {
@@ -387,7 +387,7 @@ impl Gate {
         // not believed.
         self.ledger.read(|reader| reader.verify_run(id))?;
         let mut engine = self.engine_of(id, bundle);
-        // Texts of before count as erased: what came from there is of unknown origin.
+        // Earlier texts count as erased: values from them have an unknown origin.
         let remembered = opened.head.count.saturating_sub(EVENTS_RECALLED_MAX);
         self.each_event(id, |mut event| {
             let bears_on_state = [DIGEST_KEY, SCOPE].iter().any(|name| event.payloads.contains_key(*name));
@@ -530,8 +530,8 @@ impl Gate {
         Ok(())
     }
 
-    /// Closes a run once nobody is attached to it and nobody has used it for `quiet`: who joins a run attaches a
-    /// moment later, and must not find it closed. From the moment that this is decided nobody can join it.
+    /// Closes a run once nothing is attached to it and it was not used for `quiet`: a client attaches a moment after
+    /// it joins, and must not find the run closed. Once this is decided, no client can join it.
     async fn close_when_left(&self, id: RunId, state: ClosedState, quiet: Duration) {
         let run = loop {
             let wait = {
@@ -546,14 +546,14 @@ impl Gate {
             tokio::time::sleep(wait).await;
         };
         if let Some(run) = run {
-            // What cannot be closed now is closed as abandoned by whoever opens the store next.
+            // What cannot be closed now is closed as abandoned by the next process that opens the store.
             let _ = settle(async move { run.close(state).await }).await;
         }
     }
 }
 
-/// Judges an action and records the judgement to the end, even if the caller goes away half-way. A permit that
-/// nobody is left to receive is recorded as not executed.
+/// Judges an action and records the judgement to the end, even if the caller goes away half-way. A permit without a
+/// receiver is recorded as not executed.
 async fn propose_to_the_end(
     run: &Arc<Run>,
     proposal: Proposal,

@@ -11,11 +11,11 @@ use crate::credentials::sha256_hex;
 
 /// Shortest token that is looked for, in bytes: digests of shorter words cost more than they hide.
 const TOKEN_BYTES_MIN: usize = 16;
-/// Longest stretch without white space or quotes that is looked at, in bytes.
+/// Longest stretch without white space or quotes that is checked, in bytes.
 const STRETCH_BYTES_MAX: usize = 1_024;
 /// Most signs of a stretch at which a token in it may begin or end.
 const JOINTS_MAX: usize = 6;
-/// What stands in its place.
+/// What replaces it.
 const NOTE: &str = "[secret:portcullis-mapped-token]";
 
 /// The text without the tokens that these credentials are for.
@@ -38,7 +38,7 @@ pub(crate) fn without_mapped<'t>(redacted: Redacted<'t>, credentials: &[Credenti
     Redacted { text: Cow::Owned(left), secrets: redacted.secrets + found.len() }
 }
 
-/// Where such tokens stand, in order and apart.
+/// Where such tokens are, in order and without overlaps.
 fn find(text: &str, credentials: &[Credential]) -> Vec<Range<usize>> {
     let is_end = |c: char| {
         c.is_whitespace()

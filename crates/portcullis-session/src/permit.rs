@@ -23,7 +23,7 @@ pub struct Permit {
 }
 
 impl Permit {
-    /// The permit of a judgement whose events up to number `seq` are durable; none when the action does not go
+    /// The permit of a judgement whose events up to number `seq` are durable, or `None` if the action does not go
     /// ahead.
     pub(crate) fn issue(run: RunId, judgement: &Judgement, seq: u64) -> Option<Self> {
         if !judgement.enforced.proceeds() {
@@ -51,7 +51,7 @@ impl Permit {
         self.action
     }
 
-    /// The tool; none for a thinking step.
+    /// The tool, or `None` for a thinking step.
     pub fn tool(&self) -> Option<&str> {
         self.tool.as_deref()
     }

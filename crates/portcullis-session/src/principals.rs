@@ -57,21 +57,21 @@ impl Principals {
     /// The counts of a principal, which are complete from here on.
     ///
     /// # Errors
-    /// Why they cannot be: the answer to who asks.
+    /// The reason that the caller is given when they are not available.
     pub(crate) async fn counted(
         &self,
         principal: &str,
         at: Timestamp,
         ledger: &Arc<Ledger>,
     ) -> Result<Arc<Account>, String> {
-        // From the moment that it stands in the map everything that becomes durable is added to it. So what the store
+        // From the moment that it is in the map everything that becomes durable is added to it. So what the store
         // is read for afterwards may be counted twice, but never missed.
         let account = self.account(principal, at, PRINCIPALS_COUNTED_MAX)?;
         let mut read = account.read.lock().await;
         if !*read {
             let (ledger, principal) = (Arc::clone(ledger), principal.to_owned());
             let stored = tokio::task::spawn_blocking(move || stored(&ledger, &principal, at)).await;
-            let stored = stored.map_err(|_| "counting was cut short".to_owned())??;
+            let stored = stored.map_err(|_| "counting was interrupted".to_owned())??;
             account.lock().add(&stored);
             *read = true;
         }
@@ -85,7 +85,7 @@ impl Principals {
             return Ok(Arc::clone(account));
         }
         if by_id.len() >= limit {
-            // Who did nothing today can be read anew.
+            // A principal that did nothing today can be read again.
             by_id.retain(|_, account| Arc::strong_count(account) > 1 || !account.lock().is_over(at));
         }
         if by_id.len() >= limit {
@@ -124,7 +124,7 @@ impl Counts {
         }
     }
 
-    /// Puts what was really used up in the place of what was charged for it.
+    /// Replaces what was charged with what was actually used.
     pub(crate) fn settle(&mut self, at: Timestamp, charged: Used, used: Used) {
         for (window, count) in Window::ALL.into_iter().zip(&mut self.0) {
             if count.start == window.start(at) {
@@ -160,7 +160,7 @@ impl Sources for Counts {
     }
 }
 
-/// Nobody can be counted, and why.
+/// Counting is not possible, and why.
 #[derive(Debug)]
 pub(crate) struct Uncounted(pub String);
 

@@ -42,7 +42,7 @@ pub struct Run {
     segment: SegmentId,
     principal: Principal,
     live: Mutex<Live>,
-    /// Told whenever something happened that a waiting caller may wait for.
+    /// Notified whenever something happens that a caller may wait for.
     changed: Notify,
 }
 
@@ -61,7 +61,7 @@ struct Live {
 }
 
 impl Run {
-    /// A run whose segment is open in the ledger and whose engine stands at `head`.
+    /// A run whose segment is open in the ledger and whose engine is at `head`.
     pub(crate) fn new(
         engine: Engine,
         env: SystemEnv,
@@ -91,7 +91,7 @@ impl Run {
         &self.principal
     }
 
-    /// Where the run stands: its last event and that event's link, as this process wrote it.
+    /// The head of the run: its last event and that event's link, as this process wrote it.
     pub async fn head(&self) -> Head {
         self.live.lock().await.head
     }
@@ -183,7 +183,7 @@ impl Run {
         .await
     }
 
-    /// Records that a permit reached nobody, so that its action did not happen.
+    /// Records that a permit was not received, so that its action was not executed.
     pub(crate) async fn not_executed(&self, action: ActionId) -> Result<u64, SessionError> {
         self.write(|engine, env| {
             Ok(engine.outcome(env, action, OutcomeStatus::NotExecuted, None, Reach::Tell, Teller::Gate).0)
@@ -191,7 +191,7 @@ impl Run {
         .await
     }
 
-    /// Records and judges what a server says that answers no action.
+    /// Records and judges what a server says other than answers to actions.
     pub async fn told(
         &self,
         server: &str,
@@ -350,7 +350,7 @@ impl Live {
         if self.logged { Ok(()) } else { Err(SessionError::NotLogged(self.engine.run())) }
     }
 
-    /// The counts of the principal, or why there are none, where the policy has a budget for all its runs.
+    /// The counts of the principal, or why they are missing, if the policy has a budget for all its runs.
     async fn principal_counted(&mut self) -> Option<Result<Arc<Account>, String>> {
         if !self.engine.counts_principal() {
             return None;
@@ -384,7 +384,7 @@ impl Live {
         (batch, judgement, charged)
     }
 
-    /// Makes a batch durable, then lets the state move. On failure the run stands where it stood.
+    /// Makes a batch durable, then lets the state move. On failure, the run is unchanged.
     async fn commit(&mut self, batch: Batch) -> Result<u64, SessionError> {
         self.commit_charged(batch, Used::default()).await
     }
@@ -519,8 +519,8 @@ fn with_note(detail: String, note: Option<&str>) -> String {
     }
 }
 
-/// What a grant would have to cover so that these findings hold nothing: none where one of them cannot be granted by
-/// its effects, or there is too much of it.
+/// What a grant would have to cover so that these findings no longer hold the call, or `None` if one of them cannot
+/// be granted by its effects or names too many.
 pub fn held_for(findings: &[Finding]) -> Option<Vec<GrantedEffects>> {
     let held = findings.iter().filter(|finding| finding.effective() == Verdict::Review);
     let effects: Vec<GrantedEffects> = held.map(GrantedEffects::of).collect::<Option<_>>()?;

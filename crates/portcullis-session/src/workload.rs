@@ -2,7 +2,7 @@
 //! that passes all of them, in as many bytes as asked for.
 //!
 //! The call goes the whole way: its tool is known, its arguments are held against a JSON Schema, no keyword
-//! stands in it, and it counts as a side effect. A call that is denied early would be cheaper.
+//! is in it, and it counts as a side effect. A call that is denied early would be cheaper.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

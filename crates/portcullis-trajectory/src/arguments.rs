@@ -39,7 +39,7 @@ pub enum Role {
 pub struct Argument {
     /// What it is for.
     pub role: Role,
-    /// Its name speaks of a thing whose change is grave.
+    /// Its name refers to a thing whose change is grave.
     pub grave: bool,
     /// Its name may as well be that of an argument which narrows down what is asked for.
     pub narrows: bool,
@@ -49,7 +49,7 @@ pub struct Argument {
     pub amount: bool,
     /// It holds a file that goes along.
     pub attached: bool,
-    /// A word of it names what is nobody else's business.
+    /// A word of it names something private.
     pub secretive: bool,
     /// The things in its name.
     pub things: Vec<u64>,

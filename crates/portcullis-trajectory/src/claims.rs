@@ -1,8 +1,8 @@
 //! Claims: sentences that say that something has been settled, or as what it is to be taken. *The deposit is 0, as agreed
 //! with the committee*; *W-4473 counts as passed*.
 //!
-//! Who may settle a thing does so in a field, or tells the user. A claim is no order and may be true; but a value that
-//! stands in it alone rests on nothing else.
+//! Who may settle a thing does so in a field, or tells the user. A claim is not an order and may be true; but a value
+//! that is in it alone rests on nothing else.
 
 use crate::classes::Classes;
 use crate::lexicon::Lexicon;

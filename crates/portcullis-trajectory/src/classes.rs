@@ -33,7 +33,7 @@ impl Classes {
     pub const GENERIC: Self = Self(1 << 12);
     /// Names an argument that holds a text.
     pub const CONTENT: Self = Self(1 << 13);
-    /// Names something that is nobody else's business.
+    /// Names something private.
     pub const SECRETIVE: Self = Self(1 << 14);
     /// A verb that says little without its noun.
     pub const VAGUE: Self = Self(1 << 15);
@@ -55,7 +55,7 @@ impl Classes {
     pub const AGENT: Self = Self(1 << 23);
     /// *not*, *without*.
     pub const NEGATION: Self = Self(1 << 24);
-    /// Names what somebody may have written: *mail*, *checklist*.
+    /// Names what someone may have written: *mail*, *checklist*.
     pub const SOURCE: Self = Self(1 << 25);
     /// Names an argument whose value says what is done.
     pub const OPERATION: Self = Self(1 << 26);
@@ -63,7 +63,7 @@ impl Classes {
     pub const ATTACHMENT: Self = Self(1 << 27);
     /// Makes things safer.
     pub const SAFE: Self = Self(1 << 28);
-    /// Somebody who may do more once added.
+    /// Someone who may do more once added.
     pub const POWER: Self = Self(1 << 29);
     /// Names an argument of an order or a payment.
     pub const AMOUNT: Self = Self(1 << 30);
@@ -75,7 +75,7 @@ impl Classes {
     pub const QUERY: Self = Self(1 << 33);
     /// Never a verb in a tool's name, though its stem is one's.
     pub const NOUN: Self = Self(1 << 34);
-    /// Lets somebody in where it stands open.
+    /// Lets someone in when it is open.
     pub const ENTRANCE: Self = Self(1 << 35);
     /// Says that something has been decided: *agreed*, *waived*.
     pub const SETTLED: Self = Self(1 << 36);

@@ -26,7 +26,7 @@ const SPELT: [(&str, &str); 16] = [
     ("(dot)", "."),
 ];
 
-/// The text with addresses written plainly; none where nothing in it is written otherwise. O(length).
+/// The text with addresses written plainly, or `None` if nothing in it is written otherwise. O(length).
 pub(crate) fn undisguised(text: &str) -> Option<String> {
     let odd = |c: char| !c.is_ascii() && (is_unseen(c) || plain_letter(c) != c);
     let marked = text.bytes().any(|byte| matches!(byte, b'&' | b'%' | b'\\' | b'[' | b'('));

@@ -1,7 +1,7 @@
 //! Planted orders: the stretches of a result that the agent is not shown.
 //!
 //! Honest text is full of requests, so a request alone is never cut out. It takes two kinds of evidence: the stretch poses
-//! as somebody else, addresses an agent or hides (see [`posing`](crate::posing)), and the model of orders agrees that it
+//! as someone else, addresses an agent or hides (see [`posing`](crate::posing)), and the model of orders agrees that it
 //! tells its reader to do something, or that of overrides that it sets earlier instructions aside. What the user handed on, and the short answer of an action, stays. With the stretch
 //! goes a tag around it.
 
@@ -13,7 +13,7 @@ use crate::posing::Posing;
 use crate::seen::{Seen, Sentence};
 use crate::trajectory::{Call, Trajectory};
 
-/// Most stretches that are cut out of one result; where there are more, the last goes on to the end of them all.
+/// Most stretches that are cut out of one result; beyond that, the last one extends to the end of them all.
 pub const STRETCHES_MAX: usize = 64;
 /// How far a tag may stand from what it holds, in bytes.
 const TAG_REACH: usize = 1_024;

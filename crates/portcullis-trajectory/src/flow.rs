@@ -54,7 +54,7 @@ pub enum FlowReading {
     Nothing,
 }
 
-/// What in an input reads like an attempt to set aside the rules that hold, or to speak as somebody else.
+/// What in an input reads like an attempt to set aside the rules that hold, or to speak as someone else.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Overrides {
     /// There is no detector: its files do not load.
@@ -81,8 +81,8 @@ pub fn built_in() -> Arc<Lexicon> {
     }))
 }
 
-/// Whether letters are a word that matters to who reads orders: one of the lexicon, or one that a text poses with. However
-/// it is spelt.
+/// Whether letters are a word that matters for finding orders: one of the lexicon, or one that a text poses with, in
+/// any spelling.
 pub fn is_word(letters: &str) -> bool {
     let plain = normalise(letters).text;
     built_in().knows(&plain) || posing::is_hint(&plain)

@@ -2,7 +2,7 @@
 //! instructions*, *set it up as the README tells*, *pay the bill*.
 //!
 //! It is bound to the source that the words name: by a value (a path, a link, an id), else by a proper name, else by the
-//! kind of source. What was handed on explains a call with the user's authority; what stands in other sources does not.
+//! kind of source. What was handed on explains a call with the user's authority; what is in other sources does not.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::words::{Before, Shape, Word, stem_hash};
 const REACH: usize = 9;
 /// How many words after *according to* its source may stand.
 const SOURCE_REACH: usize = 5;
-/// How many words after *as* or *what* somebody may say something.
+/// How many words after *as* or *what* someone may say something.
 const CLAUSE: usize = 7;
 /// Most words and values of one handing.
 const PARTS_MAX: usize = 64;
@@ -28,7 +28,7 @@ pub struct Handing {
     pub values: HashSet<u64>,
     /// Proper names in it.
     pub names: HashSet<u64>,
-    /// The kinds of sources that it speaks of.
+    /// The kinds of sources that it names.
     pub sources: HashSet<u64>,
 }
 
@@ -141,7 +141,7 @@ fn follows(lexicon: &Lexicon, own: &[Word]) -> bool {
         if word.is("go") && !own.get(at + 1).is_some_and(|next| next.is("by")) {
             continue;
         }
-        // *The bill stands on the page, pay it*.
+        // *The bill is on the page, pay it*.
         if ["pay", "settle"].iter().any(|verb| word.is(verb))
             && own.iter().any(|word| lexicon.classes(word).is(Classes::SOURCE) || word.shape.is(Shape::PART))
         {
@@ -213,7 +213,7 @@ fn says(lexicon: &Lexicon, own: &[Word]) -> bool {
     })
 }
 
-/// *Petra mailed the new number, use that*: what somebody told is to be used.
+/// *Petra mailed the new number, use that*: what someone told is to be used.
 fn uses(lexicon: &Lexicon, own: &[Word]) -> bool {
     const USES: [&str; 4] = ["use", "take", "apply", "enter"];
     const TOLD: [&str; 7] = ["mail", "email", "send", "write", "give", "text", "tell"];

@@ -28,9 +28,9 @@ use crate::words::stem_hash;
 pub struct Settings {
     /// Whatever others wrote is taken to explain what the user did not ask for.
     pub strict: bool,
-    /// No passage is looked at: what is left when a text asks in a way that nobody can read.
+    /// No passage is read: simulates a text whose request cannot be recognised.
     pub blind: bool,
-    /// No passage poses: what is left when an attacker leaves out what gives the attack away.
+    /// No passage poses: simulates an attack without the signs that give it away.
     pub unposed: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Settings {
 pub struct Source {
     /// Number of the event that showed it.
     pub seq: u64,
-    /// Where it stands in the raw text.
+    /// Where it is in the raw text.
     pub range: Range<usize>,
 }
 
@@ -54,7 +54,7 @@ pub struct Reason {
     pub source: Option<Source>,
 }
 
-/// Judges a call: the strictest row over all of its effects, none if nothing stands against it.
+/// Judges a call: the strictest row over all of its effects, or `None` if no row holds.
 pub fn judge(
     run: &Trajectory,
     call: &Call,
@@ -138,7 +138,7 @@ impl Judge<'_> {
             _ => self.links(act),
         };
         let provenance = self.provenance(act).max(links);
-        // What is typed into a page goes to whoever is behind it.
+        // What is typed into a page goes to the owner of the page.
         let provenance = match self.call.kind.types && content > Content::Plain {
             true => provenance.max(self.run.page()),
             false => provenance,
@@ -268,7 +268,7 @@ impl Judge<'_> {
         if unnamed && !self.run.passages().is_empty() { worst.max(Provenance::Unknown) } else { worst }
     }
 
-    /// Who is behind the links that go along in a text: whoever reads it is sent there.
+    /// Who is behind the links that go along in a text: anyone who reads it is sent there.
     fn links(&self, act: Act) -> Provenance {
         let texts = self.call.arguments.iter().filter(|argument| argument.is_content() && !act.runs);
         let links = texts.flat_map(|argument| &argument.values).filter(|value| value.kind == Kind::Url);
@@ -288,7 +288,7 @@ impl Judge<'_> {
     }
 
     fn is_target(&self, argument: &Argument, act: Act) -> bool {
-        // Of a number only somebody who is paid or called knows that it is an address.
+        // Of a number only someone who is paid or called knows that it is an address.
         let number = |value: &Value| value.kind == Kind::Account && !value.iban;
         let spoken = argument.role == Role::Target || matches!(act.deed, Deed::Pay | Deed::Send);
         let address =
@@ -321,7 +321,7 @@ impl Judge<'_> {
         for value in targets {
             let provenance = self.run.provenance(value);
             // Files go only where the user said.
-            // Where the user named somebody, an address of somebody else that stands in a text is not what was meant.
+            // Where the user named someone, an address of someone else that is in a text is not what was meant.
             let spoken = argument.role == Role::Target && matches!(act.deed, Deed::Send | Deed::Grant);
             let other = spoken && value.kind == Kind::Mail && self.run.names_others_than(value);
             let far = other
@@ -354,7 +354,7 @@ impl Judge<'_> {
         self.call.arguments.iter().any(|argument| argument.attached && argument.secretive)
     }
 
-    /// Whether a command, a query or code reaches another machine, or somebody.
+    /// Whether a command, a query or code reaches another machine, or someone.
     fn reaches_out(&self) -> bool {
         self.effects.iter().any(|effect| {
             let kind = effect.resource.kind;
@@ -435,7 +435,7 @@ impl Judge<'_> {
                 (best, found.passage) = (Some(score), Some(passage));
             }
         }
-        // An account in a text, where a tool has another one on file, explains the call whoever handed it on.
+        // An account in a text, where a tool has another one on file, explains the call, no matter who handed it on.
         let other_account = || self.call.values().any(|value| self.run.has_other_account(self.call, value));
         found.explained = match best {
             Some((true, _)) => Explained::ByPosing,

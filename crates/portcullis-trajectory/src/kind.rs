@@ -28,15 +28,15 @@ pub enum Deed {
     Change,
     /// Runs a program.
     Execute,
-    /// Something leaves for somebody.
+    /// Something leaves for someone.
     Send,
     /// Money is moved or committed.
     Pay,
     /// Something ends or is removed.
     Delete,
-    /// Somebody may do more than before, or a protection is given up.
+    /// Someone may do more than before, or a protection is given up.
     Grant,
-    /// Something or somebody stops working, or stops being heard.
+    /// Something or someone stops working, or stops being heard.
     Disable,
 }
 
@@ -84,7 +84,7 @@ pub struct ToolView<'a> {
 }
 
 impl<'a> ToolView<'a> {
-    /// A tool of which only the name is known: nobody classified it.
+    /// An unclassified tool, of which only the name is known.
     pub fn unknown(name: &'a str) -> Self {
         Self { name, description: "", tool_type: "OTHER", side_effecting: true, declared: false }
     }
@@ -123,17 +123,17 @@ pub struct CallKind {
     pub safe: bool,
     /// It puts something on record.
     pub entry: bool,
-    /// It deals with what is nobody else's business.
+    /// It deals with something private.
     pub secretive: bool,
     /// It only thinks, looks for tools, or hands over to a person.
     pub harmless: bool,
-    /// It talks with somebody: what it returns is what they say.
+    /// It talks with someone: what it returns is what they say.
     pub talks: bool,
-    /// It deals with a cart, which nobody has paid yet.
+    /// It deals with a cart, which is not paid yet.
     pub cart: bool,
     /// It deals with what protects or watches.
     pub protects: bool,
-    /// It deals with what lets somebody in where it stands open.
+    /// It deals with something that lets someone in when it is open.
     pub entrance: bool,
     /// It is one for anything: its arguments say what is done.
     pub general: bool,
@@ -145,7 +145,7 @@ pub struct CallKind {
     pub types: bool,
     /// It clicks on what a page or an app shows.
     pub clicks: bool,
-    /// Its results are the words of whoever wrote a page, whatever their form.
+    /// Its results are the words of the author of a page, whatever their form.
     pub fetches: bool,
 }
 
@@ -285,7 +285,7 @@ impl CallKind {
         if self.deed == Deed::Change && self.entry && posts && !name.words.iter().any(|word| word.grave) {
             self.deed = Deed::Send;
         }
-        // To open a door is to let somebody in.
+        // To open a door is to let someone in.
         self.opens = name.does(&["open"]);
         self.entrance = name.is(Classes::ENTRANCE);
         if self.opens && self.entrance {

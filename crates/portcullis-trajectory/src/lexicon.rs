@@ -332,7 +332,7 @@ impl Lexicon {
         self
     }
 
-    /// The family of this name; empty where there is none.
+    /// The family of this name; empty if there is none.
     pub fn family(&self, name: &str) -> Families {
         self.names.iter().position(|known| known == name).map_or(Families::NONE, |at| Families(1 << at))
     }
@@ -374,7 +374,7 @@ impl Lexicon {
         known.base.map_or(known.verb, |base| self.stem(base).verb)
     }
 
-    /// The families that a noun stands for.
+    /// The families of a noun.
     pub fn noun(&self, stem: u64) -> Families {
         self.stem(stem).noun
     }

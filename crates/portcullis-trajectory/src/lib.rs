@@ -1,6 +1,6 @@
 //! What a run has seen, and what follows for the next call.
 //!
-//! An agent reads text that anybody may have written, and acts on it. Whether an action is the user's or somebody
+//! An agent reads text that anyone may have written, and acts on it. Whether an action is the user's or someone
 //! else's cannot be told from the action alone, nor from the text alone; it can often be told from both together with
 //! what the user asked for. This crate remembers the three, in bounds, and weighs them:
 //!

@@ -166,14 +166,14 @@ fn verb_in(piece: &[NameWord]) -> Option<usize> {
         };
         return Some(if ends { last } else { sure });
     }
-    // `order_history` is no order.
+    // `order_history` is not an order.
     let noun = piece.iter().rposition(|word| word.deed.is_some())?;
     let reads = piece.get(noun)?.deed.is_some_and(|(deed, _)| !deed.changes());
     let tail = piece.get(noun + 1..).unwrap_or_default();
     if reads && tail.first().is_none_or(|word| word.is_any(&TAILS)) {
         return Some(noun);
     }
-    // `alarm_schedule` schedules, and does not alarm anybody; `bank.transactions` moves no money.
+    // `alarm_schedule` schedules, and does not alarm anyone; `bank.transactions` moves no money.
     let acts =
         |word: &NameWord| word.deed.is_some_and(|(deed, _)| deed != Deed::Pay || !word.spelt.ends_with('s'));
     find(&|word| acts(word) && !word.grave).or_else(|| find(&acts))

@@ -31,7 +31,7 @@ pub struct Command {
     pub unknown: bool,
     /// What the verbs, and the nouns they govern, are about.
     pub families: Families,
-    /// One of the verbs stands at a beginning, or after *please*, a modal or *to*.
+    /// One of the verbs is at a beginning, or after *please*, a modal or *to*.
     pub plain: bool,
 }
 
@@ -46,7 +46,7 @@ enum Proof {
     Any,
 }
 
-/// Whether a word is one of everyday English rather than a proper name, as far as the lexicon knows.
+/// Whether a word is everyday English rather than a proper name, according to the lexicon.
 pub(crate) fn is_ordinary(lexicon: &Lexicon, word: &Word) -> bool {
     let classes = lexicon.classes(word);
     !lexicon.verb(word.stem).is_empty()
@@ -69,8 +69,8 @@ pub fn command(lexicon: &Lexicon, words: &[Word], values: &[Value]) -> Option<Co
     Reader { lexicon, words, classes, values }.command()
 }
 
-/// Whether a sentence has a verb of another language that does something. Where such a verb stands and how it ends says
-/// nothing by the grammar of English, so that every sentence with one may be an order.
+/// Whether a sentence has a verb of another language that does something. English grammar says nothing about the
+/// position and the ending of such a verb, so every sentence with one may be an order.
 pub fn may_be_foreign(lexicon: &Lexicon, words: &[Word]) -> bool {
     words.iter().filter(|word| lexicon.is_translated(word.stem)).any(|word| {
         let base = lexicon.base(word.stem);

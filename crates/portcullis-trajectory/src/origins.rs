@@ -21,9 +21,9 @@ pub enum Provenance {
     Bundle,
     /// A tool gave it as a field of its own.
     Own,
-    /// It stands in a source that the user handed the matter on to.
+    /// It is in a source that the user handed the matter on to.
     HandedOn,
-    /// It stands in the text of a source that the user pointed at.
+    /// It is in the text of a source that the user pointed at.
     Named,
     /// It was seen nowhere, or may have been forgotten.
     Unknown,
@@ -71,7 +71,7 @@ impl Origins {
         }
     }
 
-    /// Where a value came from; `None` where it was never seen.
+    /// The source of a value, or `None` if it was never seen.
     pub fn of(&self, hash: u64) -> Option<Provenance> {
         let Some(known) = self.known.get(&hash) else {
             return self.forgot.then_some(Provenance::Unknown);

@@ -20,7 +20,7 @@ pub(crate) struct Particulars {
     addresses: Vec<u64>,
     /// Values in its texts.
     content_values: Vec<u64>,
-    /// Of these, links: whoever reads the text is sent there.
+    /// Of these, links: anyone who reads the text is sent there.
     links: Vec<u64>,
     /// Numbers.
     numbers: Vec<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct Fit {
     /// Names of those whom it reaches.
     pub(crate) names: usize,
     numbers: usize,
-    /// Arguments all of whose words stand in the passage.
+    /// Arguments all of whose words are in the passage.
     whole: usize,
     /// Words of arguments.
     words: usize,
@@ -128,7 +128,7 @@ impl Fit {
 
 /// A key with more passages is no particular.
 const COMMON: u32 = 24;
-/// Most words of somebody's name.
+/// Most words of someone's name.
 const NAME_WORDS_MAX: usize = 3;
 /// Most words of an argument that a claim may settle: a grade, a stage.
 const CLAIMED_WORDS_MAX: usize = 2;
@@ -228,7 +228,7 @@ impl Particulars {
             .copied()
     }
 
-    /// Whether a passage claims that something has been settled, and has what stands nowhere else.
+    /// Whether a passage claims that something has been settled, and has a value that occurs nowhere else.
     pub(crate) fn is_claimed(&self, run: &Trajectory, passage: &Passage) -> bool {
         let whole = |words: &Vec<u64>| {
             words.len() <= CLAIMED_WORDS_MAX && words.iter().all(|word| passage.has(*word))

@@ -17,22 +17,22 @@ pub const KEYS_MAX: usize = 131_072;
 /// Most passages by one key: the first ones, and as many of the last.
 const BY_KEY: usize = 6;
 
-/// A sentence that somebody wrote and a tool only carried.
+/// A sentence that someone wrote and a tool only carried.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Passage {
     /// The text that it stands in: one leaf of one result.
     pub leaf: u64,
     /// Number of the event that showed it.
     pub seq: u64,
-    /// Where it stands in the raw text.
+    /// Where it is in the raw text.
     pub range: Range<usize>,
     /// Stems of its words, values and numbers, sorted.
     pub keys: Box<[u64]>,
     /// Its verbs, by family.
     pub families: Families,
-    /// How it, or what stands close to it, gives itself away.
+    /// How the passage, or text close to it, gives itself away.
     pub posing: Posing,
-    /// It tells or asks its reader to do something.
+    /// It instructs or asks its reader to do something.
     pub asks: bool,
     /// It claims that something has been settled already, or hides.
     pub claims: bool,

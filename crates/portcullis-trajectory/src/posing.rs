@@ -26,8 +26,8 @@ pub enum Posing {
     Poses,
 }
 
-/// Whether a sentence poses. `asks` says whether it tells its reader to do something; `in_value`, whether a word is part
-/// of an address or a path.
+/// Whether a sentence poses. `asks` says whether it instructs its reader to do something; `in_value`, whether a word
+/// is part of an address or a path.
 pub(crate) fn posing(
     lexicon: &Lexicon,
     text: &str,
@@ -43,12 +43,12 @@ pub(crate) fn posing(
         .iter()
         .any(|word| classes(word).is(Classes::AGENT) && !word.shape.is(Shape::PART) && !in_value(word));
     let you = || own.iter().any(|word| word.is("you") || word.is("your") || classes(word).is(Classes::MODAL));
-    // Whether a sentence in another script tells somebody to do something is not known here.
+    // Whether a sentence in another script tells someone to do something is not known here.
     let other = || text.chars().filter(|letter| !letter.is_ascii()).count() * 4 > text.chars().count();
     if agent && (asks || you() || other()) { Posing::ToAgent } else { Posing::No }
 }
 
-/// *The user wants*, *the user has already approved*: somebody else says what the user says.
+/// *The user wants*, *the user has already approved*: someone else says what the user says.
 fn speaks_for_user(lexicon: &Lexicon, own: &[Word]) -> bool {
     const SAYS: [&str; 13] = [
         "wants",
@@ -124,7 +124,7 @@ pub(crate) fn is_hint(word: &str) -> bool {
     HINTS.contains(&word)
 }
 
-/// Whether a marker can stand in a text at all: most have none of these.
+/// Whether a marker can be in a text at all: most have none of these.
 fn hints(text: &str, own: &[Word]) -> bool {
     text.contains("<|")
         || text.contains("[/")

@@ -54,7 +54,7 @@ impl Deeds {
         self.0 & !(1 << Deed::Read as u16 | 1 << Deed::Visit as u16) == 0
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -149,11 +149,11 @@ pub struct Request {
     forbidden: Verbs,
     stems: HashSet<u64>,
     handings: Vec<Handing>,
-    /// Somebody said something.
+    /// Someone said something.
     said: bool,
     /// Something was said in a language that is not read here.
     foreign: bool,
-    /// It names somebody: by an address, or by a name.
+    /// It names someone: by an address, or by a name.
     names_people: bool,
     /// It speaks of something that has been settled: *the refunds that Ida approved*.
     settled: bool,
@@ -328,12 +328,12 @@ impl Request {
         !argument.stems.is_empty() && argument.stems.iter().all(|stem| self.says(*stem))
     }
 
-    /// Whether it names somebody.
+    /// Whether it names someone.
     pub fn names_people(&self) -> bool {
         self.names_people
     }
 
-    /// Whether it speaks of something that has been settled.
+    /// Whether it mentions something that has been settled.
     pub fn speaks_of_settled(&self) -> bool {
         self.settled
     }

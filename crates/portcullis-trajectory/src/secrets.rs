@@ -13,7 +13,7 @@ use crate::words::{hash, words};
 
 /// Most credentials that are remembered of one run.
 pub const SECRETS_MAX: usize = 1_024;
-/// Shortest credential, in bytes: shorter ones come up by chance.
+/// Shortest credential, in bytes: shorter ones occur by chance.
 pub const SECRET_BYTES_MIN: usize = 6;
 /// Longest credential, in bytes.
 pub const SECRET_BYTES_MAX: usize = 4_096;

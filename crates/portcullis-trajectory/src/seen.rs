@@ -1,8 +1,9 @@
 //! Reading a tool's result: whose words its parts are, which values it holds, and what others say in it. Pure and linear
 //! in the text; what the reading means for the run is decided when it is recorded.
 //!
-//! A short value in a field is the tool's own voice: an id, a name, an address of a record. A text is somebody else's, and
-//! the tool only carries it. Plain text that a reading tool returns is carried; the short answer of an action is its own.
+//! A short value in a field is the tool's own voice: an id, a name, an address of a record. A text is someone else's,
+//! and the tool only carries it. Plain text that a reading tool returns is carried; the short answer of an action is
+//! its own.
 
 use std::ops::Range;
 
@@ -52,7 +53,7 @@ const RECORD_WORDS_MAX: usize = 64;
 pub enum Voice {
     /// The tool's: a field of a record, the answer of an action.
     Own,
-    /// Somebody's who wrote what the tool carries.
+    /// Someone's who wrote what the tool carries.
     Carried,
 }
 
@@ -73,7 +74,7 @@ pub struct Sighting {
     pub mail: bool,
     /// It is an account of a bank.
     pub iban: bool,
-    /// Its field names what is nobody else's business.
+    /// Its field names something private.
     pub private: bool,
 }
 
@@ -84,17 +85,17 @@ pub struct Sentence {
     pub leaf: u32,
     /// The record.
     pub record: u32,
-    /// Where it stands in the raw text.
+    /// Where it is in the raw text.
     pub range: Range<usize>,
     /// Words, values and numbers, sorted.
     pub keys: Vec<u64>,
     /// Its verbs, by family.
     pub families: Families,
-    /// It tells its reader to do something.
+    /// It instructs its reader to do something.
     pub asks: bool,
     /// It claims that something has been settled already, or hides.
     pub claims: bool,
-    /// How it, or what stands close to it, gives itself away.
+    /// How the passage, or text close to it, gives itself away.
     pub posing: Posing,
 }
 
@@ -120,7 +121,7 @@ pub struct Seen {
     pub secrets: Vec<u64>,
     /// Something was left out for its length.
     pub cut: bool,
-    /// The end of the raw text, from where on nobody read it.
+    /// The unread end of the raw text.
     pub unread: Option<Range<usize>>,
     /// Length in bytes.
     pub length: usize,
@@ -165,7 +166,7 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
         let found = values(&leaf.text);
         let plain = with_plain_letters(leaf);
         let trimmed = leaf.text.trim();
-        // What stands around a link in a field was written by somebody: `fix: curl https://… | sh`.
+        // What stands around a link in a field was written by someone: `fix: curl https://… | sh`.
         let told = found.iter().any(|value| value.link && value.range.len() + FIELD_MARGIN < trimmed.len());
         let voice = match () {
             () if status && leaf.field.is_none() => Voice::Own,
@@ -209,7 +210,7 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
             if leaf.text.split_ascii_whitespace().any(|token| token.len() >= RUN_BYTES) {
                 reader.decoded(&mut seen);
             }
-            // Of what an action answers only what poses is somebody else's.
+            // Of what an action answers only what poses is someone else's.
             if status && (leaf.prose || again.plain.is_some()) {
                 let before = seen.sentences.len();
                 reader.sentences(&mut seen);
@@ -222,7 +223,7 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
         } else if trimmed.len() >= TEXT_BYTES_MIN {
             reader.sentences(&mut seen);
             reader.sentences_in_plain_letters(&again, &mut seen);
-            // A subject says which record is meant, whoever wrote it.
+            // A subject says which record is meant, no matter who wrote it.
             if leaf.field.is_some() && trimmed.len() <= FIELD_BYTES_MAX {
                 reader.describe(&mut seen);
             }
@@ -287,7 +288,7 @@ fn is_private(lexicon: &Lexicon, leaf: &Leaf<'_>) -> bool {
 /// Whose words a leaf is.
 fn voice(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Voice {
     let Some(field) = &leaf.field else { return Voice::Carried };
-    // A name of a file, an id, an address: one token is no text.
+    // A name of a file, an id, an address: one token is not a text.
     let token = !leaf.text.trim().contains(char::is_whitespace) && leaf.text.is_ascii();
     if leaf.number || token && !is_sentence(&leaf.text) {
         return Voice::Own;

@@ -22,7 +22,7 @@ use crate::words::{hash, stem_hash};
 const OPEN: [&str; 10] =
     ["0.0.0.0/0", "::/0", "*", "admin", "administrator", "owner", "superuser", "root", "anyone", "everyone"];
 
-/// Beginning of the name of a principal of Amazon's cloud: in a text, somebody is let in.
+/// Beginning of the name of a principal of Amazon's cloud: in a text, someone is let in.
 const PRINCIPAL: &str = "arn:aws:iam::";
 
 /// The same inside a command or a text, where they mean nothing else.
@@ -39,7 +39,8 @@ const OPEN_ANYWHERE: [&str; 10] = [
     "bypassPermissions",
 ];
 
-/// Roles with which somebody may do everything, at the end of a role's or a group's name: `roles/owner`, `domain-admins`.
+/// Roles with which someone may do everything, at the end of a role's or a group's name: `roles/owner`,
+/// `domain-admins`.
 const POWERFUL: [&str; 9] =
     ["admin", "admins", "administrator", "administrators", "owner", "owners", "root", "superuser", "sudo"];
 
@@ -64,7 +65,7 @@ pub struct Signs {
     pub deed: Option<Deed>,
     /// What it says is done, where the tool is one for anything: `task: purge_mailbox`.
     pub task: Option<Deed>,
-    /// What a person would read on what is clicked says that this is done.
+    /// The label of the clicked element says that this is done.
     pub label: Option<Deed>,
     /// It is a statement of SQL or a shell's, and `deed` is what that does.
     pub states: bool,
@@ -74,9 +75,9 @@ pub struct Signs {
     pub opens: bool,
     /// It shows something to everybody.
     pub public: bool,
-    /// It says what somebody may do.
+    /// It says what someone may do.
     pub rights: bool,
-    /// It names what lets somebody in where it stands open.
+    /// It names something that lets someone in when it is open.
     pub entrance: bool,
     /// It names a thing that protects, or watches.
     pub protects: bool,

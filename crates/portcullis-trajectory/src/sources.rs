@@ -34,7 +34,7 @@ pub struct Verification {
 pub struct DocumentRef {
     /// Its id.
     pub id: String,
-    /// The event that brought it up; none for one that was handed over with the reply.
+    /// The event that brought it up, or `None` for one that was handed over with the reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event: Option<u64>,
 }
@@ -75,7 +75,7 @@ impl Verification {
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     prompts: Vec<(u64, String)>,
-    /// A reply was given to these prompts: the next input begins anew.
+    /// A reply was given to these prompts: the next input begins again.
     answered: bool,
     documents: Vec<Document>,
     document_bytes: usize,
@@ -84,7 +84,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Notes what the user said as this event; none where the text was erased.
+    /// Notes what the user said as this event, or `None` if the text was erased.
     pub fn input(&mut self, event: u64, text: Option<&str>) {
         if std::mem::take(&mut self.answered) {
             self.prompts.clear();
@@ -104,7 +104,7 @@ impl Sources {
         }
     }
 
-    /// Notes what a tool returned as this event; none where the text was erased.
+    /// Notes what a tool returned as this event, or `None` if the text was erased.
     pub fn result(&mut self, bundle: &Bundle, event: u64, label: &Label, text: Option<&str>) {
         let source = matches!(label, Label::Tool(tool) if bundle.is_document_source(tool));
         match text {
@@ -153,7 +153,7 @@ impl Sources {
         }
     }
 
-    /// Verifies a reply, with documents that were handed over with it as JSON; none where the bundle wants no reply
+    /// Verifies a reply, with documents that were handed over with it as JSON, or `None` if the bundle wants no reply
     /// verified.
     #[must_use]
     pub fn verify(&self, bundle: &Bundle, reply: &str, given: Option<&str>) -> Option<Verification> {
@@ -161,7 +161,7 @@ impl Sources {
         let mut documents = self.documents.clone();
         if let (Some(given), true) = (given, settings.given_documents) {
             let given = serde_json::from_str(given).ok().and_then(|value| documents_given(&value).ok());
-            // What was retrieved is not overwritten by what somebody says it is.
+            // What was retrieved is not overwritten by what someone says it is.
             let new = |one: &Document| self.documents.iter().all(|known| known.id != one.id);
             documents.extend(given.unwrap_or_default().into_iter().filter(new));
         }

@@ -2,7 +2,7 @@
 //!
 //! Each input is a scale from harmless to bad. A row holds from its place on each scale upwards, so no verdict gets looser
 //! when one input gets worse, and what no row holds for is allowed: the table is total and monotone by construction, and
-//! tests walk the whole product. The first row that holds decides; rows stand in falling order of their verdicts.
+//! tests walk the whole product. The first row that holds decides; rows are in falling order of their verdicts.
 
 use crate::origins::Provenance;
 use crate::request::Wanted;
@@ -112,109 +112,109 @@ pub const TABLE: &[Row] = &[
         "posed-unwanted",
         Weight::Deny,
         (Ordinary, No, Named, Plain, ByPosing),
-        "text that poses as somebody else asks for this and names its target, and the user asked for something else",
+        "text that poses as someone else asks for this and names its target, but the user asked for something else",
     ),
     row(
         "posed-grave",
         Weight::Deny,
         (Grave, No, User, Plain, ByPosing),
-        "text that poses as somebody else asks for this grave action, and the user did not",
+        "text that poses as someone else asks for this grave action, but the user did not",
     ),
     row(
         "posed-private",
         Weight::Deny,
         (Ordinary, Unsaid, Named, Private, ByPosing),
-        "private data would leave for a target that text which poses as somebody else gives",
+        "private data would be sent to a target named by text that poses as someone else",
     ),
     row(
         "secret-to-others",
         Weight::Deny,
         (Ordinary, Unsaid, Others, Secret, Unexplained),
-        "a credential would leave for a target that stands only in what others wrote",
+        "a credential would be sent to a target that only others' text names",
     ),
     row(
         "secret-leaves",
         Weight::Hold,
         (Ordinary, Yes, Own, Secret, Unexplained),
-        "a credential that a tool returned would leave with this",
+        "this would send out a credential that a tool returned",
     ),
     row(
         "posed",
         Weight::Hold,
         (Ordinary, Unsaid, User, Plain, ByPosing),
-        "text that poses as somebody else, or hides, asks for this",
+        "text that poses as someone else, or is hidden, asks for this",
     ),
     row(
         "posed-target",
         Weight::Hold,
         (Ordinary, Yes, Own, Plain, ByPosing),
-        "text that poses as somebody else, or hides, asks for this, and its target is not the user's",
+        "text that poses as someone else, or is hidden, asks for this, and its target is not the user's",
     ),
     row(
         "grave-explained",
         Weight::Hold,
         (Grave, Unsaid, User, Plain, ByParticulars),
-        "only what others wrote explains this grave action",
+        "only text written by others explains this grave action",
     ),
     row(
         "grave-value",
         Weight::Hold,
         (Grave, Yes, Named, Plain, ByParticulars),
-        "a target or value of this grave action comes from what others wrote",
+        "a target or value of this grave action comes from text written by others",
     ),
     row(
         "grave-unasked",
         Weight::Hold,
         (Grave, No, Own, Plain, Unexplained),
-        "the user did not ask for this grave action, and what others wrote was read before it",
+        "the user did not ask for this grave action, and text written by others was read before it",
     ),
     row(
         "unasked-explained",
         Weight::Hold,
         (Ordinary, No, User, Plain, ByParticulars),
-        "the user did not ask for this, and what others wrote explains it",
+        "the user did not ask for this, and text written by others explains it",
     ),
     row(
         "grave-unsaid",
         Weight::Hold,
         (Grave, Unsaid, Named, Plain, Unexplained),
-        "it is not known that the user asked for this grave action, and its target or value stands only in text",
+        "it is unclear whether the user asked for this grave action, and its target or value comes only from tool text",
     ),
     row(
         "others-target",
         Weight::Hold,
         (Ordinary, Unsaid, Others, Plain, Unexplained),
-        "the target stands only in what others wrote",
+        "the target comes only from text written by others, not from the user",
     ),
     row(
         "unsaid-target",
         Weight::Hold,
         (Ordinary, Unsaid, Named, Plain, ByParticulars),
-        "its target or value stands only in text that explains this, and the user did not clearly ask for it",
+        "its target or value comes only from tool text that explains this, and the user did not clearly ask for it",
     ),
     row(
         "others-target-explained",
         Weight::Hold,
         (Ordinary, Yes, Others, Plain, ByParticulars),
-        "what others wrote directs this to their own target",
+        "text written by others directs this to its own target",
     ),
     row(
         "unasked-target",
         Weight::Hold,
         (Ordinary, No, Named, Plain, Unexplained),
-        "the user did not ask for this, and the target stands only in text",
+        "the user did not ask for this, and the target comes only from tool text",
     ),
     row(
         "private-target",
         Weight::Hold,
         (Ordinary, Yes, Named, Private, Unexplained),
-        "files or private data would leave for a target that stands only in text",
+        "files or private data would be sent to a target that comes only from tool text",
     ),
     row(
         "noted",
         Weight::Warn,
         (Ordinary, No, Own, Plain, Unexplained),
-        "the user did not ask for this; nothing that was read explains it either",
+        "the user did not ask for this, and nothing that was read explains it",
     ),
 ];
 
@@ -274,7 +274,7 @@ mod tests {
         }
     }
 
-    /// The table as it stands in the manual. A row that begins at the best value of a scale asks nothing of it.
+    /// The table as it appears in the manual. A row that begins at the best value of a scale asks nothing of it.
     fn markdown() -> String {
         let cells = |inputs: &Inputs| {
             let consequence = match inputs.consequence {

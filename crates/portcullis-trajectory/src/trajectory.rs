@@ -131,7 +131,7 @@ impl Trajectory {
         &self.request
     }
 
-    /// Where values came from.
+    /// The sources of values.
     pub fn origins(&self) -> &Origins {
         &self.origins
     }
@@ -209,7 +209,7 @@ impl Trajectory {
             None if self.passages.is_empty() => Provenance::Own,
             None => Provenance::Unknown,
         };
-        // Somebody whom the user named: *Odile* is `odile.renard@…`.
+        // Someone whom the user named: *Odile* is `odile.renard@…`.
         let known = value.person.is_some_and(|person| self.request.says(person));
         let own = match own {
             Provenance::Named if known => Provenance::HandedOn,
@@ -224,7 +224,7 @@ impl Trajectory {
         }
     }
 
-    /// Whether a value is an account that stands in a text, while a tool has another one on file for whom a call pays, or
+    /// Whether a value is an account that is in a text, while a tool has another one on file for whom a call pays, or
     /// for what.
     pub fn has_other_account(&self, call: &Call, value: &Value) -> bool {
         let told = |from| matches!(from, Provenance::HandedOn | Provenance::Named | Provenance::Others);
@@ -308,7 +308,7 @@ impl Trajectory {
         self.record_answer(seq, call, seen, false);
     }
 
-    /// The same of a tool that the bundle names as a directory, or not: its fields say who somebody is.
+    /// The same of a tool that the bundle names as a directory, or not: its fields say who someone is.
     pub fn record_answer(&mut self, seq: u64, call: &Call, seen: Seen, directory: bool) {
         let (driven, standings) = (self.is_driven(call), self.standings(call, &seen.records));
         if call.kind.fetches {
@@ -364,7 +364,7 @@ impl Trajectory {
                 self.private.insert(value.hash);
             }
         }
-        // What stands in a source that the user handed on is there to be used.
+        // What is in a source that the user handed on is there to be used.
         if !standings.iter().any(|standing| standing.handed_on) {
             let room = SECRETS_MAX.saturating_sub(self.secrets.len());
             self.secrets.extend(seen.secrets.into_iter().take(room));

@@ -25,7 +25,7 @@ pub enum Kind {
     Id,
     /// A path or the name of a file.
     File,
-    /// What stands in quotation marks.
+    /// What is in quotation marks.
     Quoted,
 }
 
@@ -55,7 +55,7 @@ pub struct Value {
     pub iban: bool,
     /// The bundle vouches for it.
     pub vouched: bool,
-    /// Where it stands.
+    /// Where it is.
     pub range: Range<usize>,
 }
 
@@ -121,7 +121,7 @@ fn person(address: &str) -> Option<u64> {
     Some(crate::words::stem_hash(&name.to_lowercase()))
 }
 
-/// Classifies one token; `None` where it is a mere word or number.
+/// Classifies one token; `None` if it is a mere word or number.
 fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
     if token.len() < 3 || token.len() > VALUE_BYTES_MAX {
         return None;
@@ -219,7 +219,7 @@ fn is_measure(lower: &str) -> bool {
 /// Whether values have at least one of these; most words have none. Without branches, so that a block is tested at once.
 #[inline]
 const fn tells(byte: u8) -> bool {
-    // The full stop, the slash, digits and the colon stand in a row.
+    // The full stop, the slash, digits and the colon are in a row.
     (byte.wrapping_sub(b'.') <= b':' - b'.') | (byte == b'@') | (byte == b'\\') | (byte == b'_')
 }
 
@@ -396,10 +396,10 @@ fn token(text: &str, range: Range<usize>, values: &mut Vec<Value>) {
     }
 }
 
-/// Most bytes of what stands in quotation marks.
+/// Most bytes of what is in quotation marks.
 const QUOTED_BYTES_MAX: usize = 80;
 
-/// What stands in quotation marks: 2 to [`QUOTED_BYTES_MAX`] bytes.
+/// What is in quotation marks: 2 to [`QUOTED_BYTES_MAX`] bytes.
 fn quoted(text: &str, values: &mut Vec<Value>) {
     let mut open: Option<(char, usize)> = None;
     let mut at = 0;
@@ -457,7 +457,7 @@ mod tests {
 
     use super::*;
 
-    /// The hashes of what stands in quotation marks, by the definition: every letter is looked at.
+    /// The hashes of what is in quotation marks, by the definition: every letter is looked at.
     fn quotations(text: &str) -> Vec<&str> {
         let letters: Vec<(usize, char)> = text.char_indices().collect();
         let letter = |at: Option<usize>| at.and_then(|at| letters.get(at)).map_or(' ', |(_, letter)| *letter);

@@ -69,9 +69,9 @@ impl Shape {
 /// A word of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// Where it stands.
+    /// Where it is.
     pub range: Range<usize>,
-    /// What stands before it.
+    /// What precedes it.
     pub before: Before,
     /// Hash of it in lower case, without a possessive ending.
     pub hash: u64,
@@ -289,7 +289,7 @@ pub(crate) const LOWER: u8 = 1 << 1;
 pub(crate) const DIGIT: u8 = 1 << 2;
 /// `@` or `$`, which stand for letters in some spellings.
 pub(crate) const SIGN: u8 = 1 << 3;
-/// `.`, `:` or `@`: one of them stands in every address.
+/// `.`, `:` or `@`: one of them is in every address.
 pub(crate) const JOINT: u8 = 1 << 4;
 /// White space of ASCII.
 pub(crate) const SPACE: u8 = 1 << 5;

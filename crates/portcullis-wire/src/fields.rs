@@ -94,7 +94,7 @@ pub(crate) fn value(raw: &RawValue) -> Result<Value, FieldError> {
     value.map_err(|error| unreadable(&error, "an object has a key twice"))
 }
 
-/// The string that `raw` is, with U+FFFD for halves of surrogate pairs; `None` where it is no string.
+/// The string that `raw` is, with U+FFFD for halves of surrogate pairs; `None` if it is not a string.
 pub(crate) fn lossy_string(raw: &RawValue) -> Option<Cow<'_, str>> {
     string(raw).or_else(|| serde_json::from_str::<String>(&mended(raw.get())).ok().map(Cow::Owned))
 }
@@ -207,7 +207,7 @@ pub(crate) fn read_array<'a>(
     })
 }
 
-/// The string that `raw` is, decoded only where it has escapes; `None` where it is no string.
+/// The string that `raw` is, decoded only where it has escapes; `None` if it is not a string.
 pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let inner = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains('\\') {
@@ -226,7 +226,7 @@ pub(crate) fn present(raw: Option<&RawValue>) -> Option<&RawValue> {
     raw.filter(|raw| !is_null(raw))
 }
 
-/// Where `part` lies in `whole`, in bytes. `None` unless it was borrowed from it.
+/// Where `part` is in `whole`, in bytes. `None` unless it was borrowed from it.
 pub(crate) fn span(whole: &str, part: &RawValue) -> Option<Range<usize>> {
     let start = (part.get().as_ptr().addr()).checked_sub(whole.as_ptr().addr())?;
     let end = start.checked_add(part.get().len())?;

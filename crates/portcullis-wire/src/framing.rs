@@ -51,8 +51,9 @@ impl LineSplitter {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next complete line, without its newline (a carriage return stays: what is forwarded must be what
-    /// came, and [`peek`](crate::jsonrpc::peek) refuses those that end a line to others). Lines may be empty. `None`: feed more.
+    /// The next complete line, without its newline (a carriage return stays: what is forwarded must be what was
+    /// received, and [`peek`](crate::jsonrpc::peek) refuses those that end a line to others). Lines may be empty.
+    /// `None`: feed more.
     pub fn next_line(&mut self) -> Option<Result<&[u8], LineTooLong>> {
         loop {
             let Some(end) = self.find_newline() else {

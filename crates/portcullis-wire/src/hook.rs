@@ -1,9 +1,9 @@
 //! Hooks of coding agents: what Claude Code tells a hook on standard input, and what a hook may answer.
 //!
 //! One process is started for each event and gets one JSON object. [`parse`] reads it: the arguments of a tool
-//! strictly, because they are judged; what a tool answered as it came, because it has happened already. Fields
-//! that we do not know are left alone, events that we do not know are [`HookEvent::Other`], unless
-//! they are about a tool call.
+//! strictly, because they are judged; what a tool answered as it is, because it has already happened. Fields that we
+//! do not know are left alone, events that we do not know are [`HookEvent::Other`], unless they are about a tool
+//! call.
 //!
 //! ```text
 //! {"session_id":"…","cwd":"/home/u/p","hook_event_name":"PreToolUse","tool_name":"Bash",
@@ -49,7 +49,7 @@ pub struct HookInput {
 /// What happened.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HookEvent {
-    /// A session began, or goes on.
+    /// A session began, or continues.
     SessionStart,
     /// The user said something.
     Prompt(String),
@@ -61,7 +61,7 @@ pub enum HookEvent {
     PostToolUseFailure(HookCall, String),
     /// The client did not make the call: its user or its own rules said no.
     PermissionDenied(HookCall),
-    /// The agent has finished its turn, with its reply where the client tells.
+    /// The agent has finished its turn, with its reply if the client reports it.
     Stop(Option<String>),
     /// The session ended.
     SessionEnd,
@@ -92,14 +92,14 @@ impl HookCall {
 /// What a tool answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolResponse {
-    /// The words, or the JSON text of what is no string.
+    /// The words, or the JSON text of what is not a string.
     pub text: String,
     /// Whether the text is JSON, as the client sent it.
     pub json: bool,
 }
 
 impl ToolResponse {
-    /// What the client can show in its place so that the agent reads `text` instead. None where that would be a value
+    /// What the client can show in its place so that the agent reads `text` instead. `None` if that would be a value
     /// of another shape, which the client ignores.
     #[must_use]
     pub fn replaced_by(&self, text: &str) -> Option<Value> {
@@ -131,7 +131,7 @@ fn same_shape(one: &Value, other: &Value) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HookError {
     /// Longer than [`INPUT_BYTES_MAX`].
-    #[error("the hook input is longer than {INPUT_BYTES_MAX} bytes, which is the limit")]
+    #[error("the hook input exceeds the limit of {INPUT_BYTES_MAX} bytes")]
     TooLarge,
     /// Not UTF-8.
     #[error("the hook input is not UTF-8 from byte {0}")]
@@ -157,10 +157,8 @@ pub enum HookError {
         /// The limit.
         limit: usize,
     },
-    /// An event about a tool call that is none of those that are known.
-    #[error(
-        "`{0}` is about a tool call and is no event that is known; `PreToolUse` is the one that is judged"
-    )]
+    /// An unknown event about a tool call.
+    #[error("unknown tool event `{0}`; `PreToolUse` is the one that is judged")]
     UnknownCall(String),
     /// The arguments are ambiguous.
     #[error("`tool_input` cannot be read: {0} of it")]
@@ -184,7 +182,7 @@ const FIELDS: [&str; 11] = [
 /// Reads one input.
 ///
 /// # Errors
-/// [`HookError`] where it cannot be read, or two readers could read it differently.
+/// [`HookError`] if it cannot be read, or two readers could read it differently.
 pub fn parse(input: &[u8]) -> Result<HookInput, HookError> {
     if input.len() > INPUT_BYTES_MAX {
         return Err(HookError::TooLarge);
@@ -260,7 +258,7 @@ fn optional(field: &'static str, raw: Option<&RawValue>, limit: usize) -> Result
     Ok(Some(text.into_owned()))
 }
 
-/// What somebody said: the text, or the JSON text of what is no string. Half of a surrogate pair, which cannot be
+/// What someone said: the text, or the JSON text of what is not a string. Half of a surrogate pair, which cannot be
 /// decoded, leaves the text as it was sent.
 fn said(raw: Option<&RawValue>) -> Option<String> {
     let raw = fields::present(raw)?;
@@ -276,9 +274,9 @@ fn said(raw: Option<&RawValue>) -> Option<String> {
 /// What becomes of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// It is made without asking anybody, with these arguments where they are not those of the agent.
+    /// It is made without asking anyone, with these arguments where they are not those of the agent.
     Allow(Option<Value>),
-    /// It is not made; the agent is told why.
+    /// The call is not made, and the agent is told why.
     Deny(String),
     /// The client asks its user, who is told why, and makes it with these arguments where they are not those of the agent.
     Ask(String, Option<Value>),
@@ -321,14 +319,14 @@ pub struct ResultAnswer {
     /// Shown instead of the result. Clients show it for tools of MCP servers; for others since 2.1.121, where it has
     /// the shape of the tool's result; and never for a failure.
     pub instead: Option<Value>,
-    /// Stands beside the result.
+    /// Shown beside the result.
     pub reason: Option<String>,
-    /// Stands beside the result, too, and is all that there is beside a failure.
+    /// Shown beside the result, and the only text shown beside a failure.
     pub context: Option<String>,
 }
 
 impl ResultAnswer {
-    /// The answer, one line without its end. `failed` tells which of the two events it is for.
+    /// The answer, one line without its end. `failed` selects which of the two events it is for.
     #[must_use]
     pub fn line(self, call: &HookCall, failed: bool) -> String {
         let Self { instead, reason, context } = self;

@@ -1,8 +1,8 @@
-//! JSON-RPC 2.0, looked at without being rewritten.
+//! JSON-RPC 2.0, read without being rewritten.
 //!
-//! [`peek`] finds out what one message is and where its parts lie; the parts stay raw slices of the line, so
-//! that forwarding the line forwards exactly what came, with every field that we have never heard of. It
-//! refuses messages that two peers could understand differently (a field twice, `method` beside `result`).
+//! [`peek`] finds out what one message is and where its parts lie; the parts stay raw slices of the line, so that
+//! forwarding the line forwards exactly what was received, with every unknown field. It refuses messages that two
+//! peers could understand differently (a field twice, `method` beside `result`).
 
 use crate::fields::{self, FieldError};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub const BATCH_MESSAGES_MAX: usize = 1024;
 pub const PARSE_ERROR: i64 = -32700;
 /// The message is JSON but no request.
 pub const INVALID_REQUEST: i64 = -32600;
-/// There is no such method.
+/// The method does not exist.
 pub const METHOD_NOT_FOUND: i64 = -32601;
 /// The parameters do not fit the method.
 pub const INVALID_PARAMS: i64 = -32602;
@@ -43,7 +43,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// The id that `raw` stands for; `None` where it is neither string, number nor `null`.
+    /// The id in `raw`; `None` if it is neither string, number nor `null`.
     #[must_use]
     pub fn of(raw: &RawValue) -> Option<Self> {
         let text = raw.get();
@@ -73,7 +73,7 @@ impl Id {
 /// Largest integer that every JSON reader keeps exactly, 2^53 − 1 (RFC 8259, section 6).
 const SAFE_INTEGER_MAX: i128 = (1 << 53) - 1;
 
-/// The integer a number literal stands for, as far as that is certain: floats only up to 2^53.
+/// The integer value of a number literal, if it is certain: floats only up to 2^53.
 fn integer(literal: &str) -> Option<i128> {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if let Ok(number) = literal.parse::<i128>() {
@@ -123,7 +123,7 @@ pub enum Message<'a> {
     Response {
         /// Which request.
         id: Id,
-        /// What came of it.
+        /// The outcome of it.
         result: Option<&'a RawValue>,
         /// Or why nothing did.
         error: Option<&'a RawValue>,
@@ -132,7 +132,7 @@ pub enum Message<'a> {
     Batch(Vec<&'a RawValue>),
 }
 
-/// Why a line is no message.
+/// Why a line is not a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PeekError {
     /// The line is longer than [`MESSAGE_BYTES_MAX`].
@@ -143,10 +143,8 @@ pub enum PeekError {
     /// The line is not UTF-8; the offset of the first bad byte.
     #[error("the message is not UTF-8 at byte {0}")]
     InvalidUtf8(usize),
-    /// A carriage return stands elsewhere than at the end of the line; its offset.
-    #[error(
-        "the message has a carriage return at byte {0}, which some readers take for its end; leave it out"
-    )]
+    /// A carriage return before the end of the line, with its offset.
+    #[error("the message has a carriage return at byte {0}, which some readers treat as its end; remove it")]
     CarriageReturn(usize),
     /// The line is not an object or array of JSON, or says a field twice.
     #[error("the message cannot be read: {0}")]
@@ -179,7 +177,7 @@ impl PeekError {
 /// Finds out what one message is. Costs one pass over the line and allocates only for escaped names.
 ///
 /// # Errors
-/// [`PeekError`] where the line is no JSON-RPC 2.0 message or could be taken for two.
+/// [`PeekError`] if the line is not a JSON-RPC 2.0 message or could be taken for two.
 pub fn peek(line: &[u8]) -> Result<Message<'_>, PeekError> {
     let text = check(line)?;
     if text.trim_start().starts_with('[') {
@@ -227,7 +225,7 @@ pub(crate) fn check(line: &[u8]) -> Result<&str, PeekError> {
     std::str::from_utf8(line).map_err(|error| PeekError::InvalidUtf8(error.valid_up_to()))
 }
 
-/// A response that carries an error; without newline. `id` as the request sent it, `None` where it could not
+/// A response that carries an error; without newline. `id` as the request sent it, `None` if it could not
 /// be read.
 #[must_use]
 pub fn error_response(id: Option<&RawValue>, code: i64, message: &str, data: Option<&Value>) -> Vec<u8> {
@@ -342,7 +340,7 @@ mod tests {
             assert!(matches!(peek(line.as_bytes()), Err(PeekError::CarriageReturn(_))), "{line:?}");
         }
         assert!(peek(format!("{one}\r").as_bytes()).is_ok(), "the newline of some systems");
-        // Escaped it is no line break, and these stand within strings only.
+        // Escaped it is not a line break, and these stand within strings only.
         for text in ["\\r", "\u{85}", "\u{2028}", "\u{2029}"] {
             let line = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{{"x":"{text}"}}}}"#);
             assert!(peek(line.as_bytes()).is_ok(), "{line:?}");

@@ -1,8 +1,8 @@
 //! Foreign JSON (MCP, hooks of coding agents, OpenAI chat traces) to and from the gate's vocabulary, without I/O.
 //!
-//! Everything here works on bytes that somebody else wrote and somebody else will read. Two rules follow.
+//! Everything here works on bytes that someone else wrote and someone else will read. Two rules follow.
 //! What passes through keeps its bytes: a message is *peeked* at, and where it must change, the change is
-//! spliced in and nothing around it is written anew. And what is judged is read strictly: a text that two
+//! spliced in and nothing around it is written again. And what is judged is read strictly: a text that two
 //! readers could understand differently is refused, so that no argument can be hidden from a guard.
 //!
 //! | module | reads |

@@ -1,4 +1,4 @@
-//! The Model Context Protocol, as far as a gate must understand it.
+//! The parts of the Model Context Protocol that a gate must understand.
 //!
 //! Two generations are spoken. Up to 2025-11-25 a session opens with `initialize`. From 2026-07-28 there is no
 //! session: every request carries its protocol version and client in `_meta`, `server/discover` replaces the
@@ -47,7 +47,7 @@ pub const TASKS_RESULT: &str = "tasks/result";
 pub const TASKS_UPDATE: &str = "tasks/update";
 /// Cancels a task.
 pub const TASKS_CANCEL: &str = "tasks/cancel";
-/// Is anybody there.
+/// Is anyone there.
 pub const PING: &str = "ping";
 
 /// Key in `_meta` of a request: the protocol revision it is written in (from [`V_2026_07_28`]).
@@ -71,7 +71,7 @@ pub struct RequestMeta<'a> {
 /// Reads what a request says about itself, from its parameters.
 ///
 /// # Errors
-/// [`FieldError`] where the parameters or `_meta` are no objects or say one of these fields twice.
+/// [`FieldError`] if the parameters or `_meta` are no objects or say one of these fields twice.
 pub fn request_meta(params: Option<&RawValue>) -> Result<RequestMeta<'_>, FieldError> {
     let Some(params) = fields::present(params).filter(|params| !params.get().starts_with('[')) else {
         return Ok(RequestMeta::default());

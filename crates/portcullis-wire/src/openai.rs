@@ -29,7 +29,7 @@ pub enum TraceStep {
     },
     /// The agent calls a tool.
     Call {
-        /// The call's id; made up from its position where the trace has none.
+        /// The call's id; made up from its position if the trace has none.
         id: String,
         /// The tool's name; empty where the call names none.
         tool: String,
@@ -44,7 +44,7 @@ pub enum TraceStep {
         call_id: Option<String>,
         /// The tool's name; empty where neither the answer nor its call names it.
         tool: String,
-        /// The text, or the error where there is no text.
+        /// The text, or the error if there is no text.
         text: String,
         /// The tool failed.
         is_error: bool,
@@ -59,7 +59,7 @@ pub enum TraceStep {
 /// Why messages cannot be read; positions count from 0.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// A message is no object.
+    /// A message is not an object.
     #[error("message {0} is not an object")]
     NotAnObject(usize),
     /// A message has no role, or one that is not known.
@@ -70,7 +70,7 @@ pub enum MessageError {
 /// Turns messages into steps.
 ///
 /// # Errors
-/// [`MessageError`] where a message is no object or has an unknown role.
+/// [`MessageError`] if a message is not an object or has an unknown role.
 pub fn steps(messages: &[Value]) -> Result<Vec<TraceStep>, MessageError> {
     let mut reader = Reader::default();
     for (position, message) in messages.iter().enumerate() {
@@ -180,7 +180,7 @@ impl Reader {
     }
 }
 
-/// The text of a message: blocks one a line, `refusal` where there is no content.
+/// The text of a message: blocks one a line, `refusal` if there is no content.
 fn content(message: &Map<String, Value>) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),

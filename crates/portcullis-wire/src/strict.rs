@@ -59,7 +59,7 @@ pub enum StrictErrorKind {
     UnexpectedEnd,
     /// The text is not JSON; names what was expected.
     Expected(&'static str),
-    /// A control character stands unescaped in a string.
+    /// An unescaped control character in a string.
     ControlCharacter,
     /// An escape that JSON does not have, or half of a surrogate pair.
     InvalidEscape,
@@ -89,8 +89,7 @@ impl fmt::Display for StrictErrorKind {
             }
             Self::InexactNumber(literal) => write!(
                 f,
-                "number `{literal}` has more digits than a 64-bit float holds, so that readers take it for different \
-                 numbers; pass it as a text"
+                "number `{literal}` has more digits than a 64-bit float holds, so that readers disagree on its value; pass it as a string"
             ),
         }
     }
@@ -99,7 +98,7 @@ impl fmt::Display for StrictErrorKind {
 /// Reads one JSON value of at most `limit` bytes.
 ///
 /// # Errors
-/// [`StrictError`] where the bytes are not UTF-8, not one JSON value, or a value that readers understand
+/// [`StrictError`] if the bytes are not UTF-8, not one JSON value, or a value that readers understand
 /// differently: duplicate keys, numbers out of range or with too many digits, nesting beyond [`DEPTH_MAX`], more values than [`VALUES_MAX`].
 pub fn parse(bytes: &[u8], limit: usize) -> Result<Value, StrictError> {
     check_size(bytes, limit)?;
@@ -428,7 +427,7 @@ impl Reader<'_> {
     }
 }
 
-/// How many bytes stand before the next quote, backslash or control character; `None` where there is none.
+/// How many bytes stand before the next quote, backslash or control character; `None` if there is none.
 /// Eight bytes at a time: strings are most of what agents send.
 fn plain_prefix(bytes: &[u8]) -> Option<usize> {
     let (words, _) = bytes.as_chunks::<8>();

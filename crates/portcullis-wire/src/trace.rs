@@ -42,7 +42,7 @@ pub enum TraceError {
     /// Neither an object nor an array.
     #[error("a record is an object with `messages` or an array of messages")]
     Shape,
-    /// `messages` is no array.
+    /// `messages` is not an array.
     #[error("field `messages` must be an array")]
     Messages,
     /// A message cannot be read.
@@ -53,7 +53,7 @@ pub enum TraceError {
 /// Reads one record: an object with `messages`, an array of messages, or metadata.
 ///
 /// # Errors
-/// [`TraceError`] where it is none of these or longer than [`RECORD_BYTES_MAX`].
+/// [`TraceError`] if it is none of these or longer than [`RECORD_BYTES_MAX`].
 pub fn read_record(bytes: &[u8]) -> Result<Record, TraceError> {
     record(strict::parse_recorded(bytes, RECORD_BYTES_MAX)?)
 }

@@ -122,7 +122,7 @@ fn list(folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> 
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name();
-        let name = name.to_str().ok_or_else(|| io::Error::other("a name in it is not text"))?;
+        let name = name.to_str().ok_or_else(|| io::Error::other("it has a name that is not UTF-8"))?;
         let name = format!("{prefix}{name}");
         let kind = entry.file_type()?;
         if kind.is_dir() {
@@ -131,7 +131,7 @@ fn list(folder: &Path, prefix: &str, names: &mut Vec<String>) -> io::Result<()> 
             names.push(name);
         } else {
             return Err(io::Error::other(format!(
-                "`{name}` in it is neither a file nor a folder; remove it"
+                "`{name}` in it is not a regular file or a folder; remove it"
             )));
         }
         if names.len() > FILES_MAX {

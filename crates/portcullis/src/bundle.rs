@@ -119,14 +119,14 @@ fn mistakes(
     files: &BTreeMap<String, Vec<u8>>,
 ) -> Failure {
     let place = folder.map_or_else(|| "shipped".into(), Path::to_string_lossy);
-    let mistakes = crate::out::count(diagnostics.len(), "mistake", "mistakes");
+    let mistakes = crate::out::count(diagnostics.len(), "error", "errors");
     let message = format!("the bundle at `{place}` does not load: {mistakes}");
     let source = |file: &str| {
         let bytes = files.get(file).map(Vec::as_slice).unwrap_or_default();
         (shown_path(folder, file), String::from_utf8_lossy(bytes).into_owned())
     };
     Failure::mistakes("bundle_invalid", message, diagnostics, source)
-        .help("mend the places above; a bundle with a mistake is never used")
+        .help("fix the errors above; a bundle with errors is never used")
 }
 
 fn not_a_folder(folder: &Path, error: &BundleError) -> Failure {
@@ -134,7 +134,7 @@ fn not_a_folder(folder: &Path, error: &BundleError) -> Failure {
     if folder.join("portcullis.toml").exists() {
         return failure;
     }
-    failure.help("--bundle takes a folder with a `portcullis.toml`; leave it out for the shipped bundle")
+    failure.help("--bundle takes a folder with a `portcullis.toml`; omit it to use the shipped bundle")
 }
 
 /// Holds a policy's name against the bundle.

@@ -70,13 +70,13 @@ fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 fn heads(path: &Path, bytes: Vec<u8>) -> Result<Trust, Failure> {
     let text = String::from_utf8(bytes).map_err(|error| failed(path, error))?;
     Trust::parse(&text).map_err(|error| {
-        failed(path, error).help("the format stands in specs/run-chain.md; the first line is its name")
+        failed(path, error).help("see specs/run-chain.md for the format; the first line is its name")
     })
 }
 
 fn parse(path: &Path, bytes: &[u8]) -> Result<TrustPolicy, Failure> {
     TrustPolicy::parse(bytes).map_err(|error| {
         failed(path, error)
-            .help("the format of a policy stands in specs/trust-policy.md; a trust file begins with its name")
+            .help("see specs/trust-policy.md for the format of a policy; a trust file begins with its name")
     })
 }

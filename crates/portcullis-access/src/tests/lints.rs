@@ -18,7 +18,7 @@ fn lints(default: &str, policies: &str) -> Vec<String> {
 fn each_lint_fires() {
     let read = "action == Action::\"read\", resource is Column";
     for (policies, expected) in [
-        ("permit (principal, action, resource);".to_owned(), "over-broad 1:1 `clinic-1` lets every principal do everything"),
+        ("permit (principal, action, resource);".to_owned(), "over-broad 1:1 `clinic-1` permits every action for every principal"),
         (
             format!("forbid (principal, {read});\npermit (principal in Role::\"a\", {read}) when {{ resource.catalogued }};"),
             "unreachable-policy 2:1 `clinic-2` never permits anything: `clinic-1` forbids all of it",
@@ -29,15 +29,15 @@ fn each_lint_fires() {
         ),
         (
             format!("permit (principal, {read}) when {{ resource.catalogued && resource in Table::\"lab\" }};\npermit (principal, {read}) when {{ resource.catalogued }};"),
-            "shadowed-policy 1:1 `clinic-1` never decides: `clinic-2` applies wherever it does",
+            "shadowed-policy 1:1 `clinic-1` has no effect: `clinic-2` applies to every request that it applies to",
         ),
         (
             format!("permit (principal, {read});\npermit (principal, {read});"),
-            "shadowed-policy 2:1 `clinic-2` never decides: `clinic-1` applies wherever it does",
+            "shadowed-policy 2:1 `clinic-2` has no effect: `clinic-1` applies to every request that it applies to",
         ),
         (
             "forbid (principal, action, resource in Path::\"/etc\");\nforbid (principal, action, resource == Path::\"/etc/passwd\");".to_owned(),
-            "shadowed-policy 2:1 `clinic-2` never decides: `clinic-1` applies wherever it does",
+            "shadowed-policy 2:1 `clinic-2` has no effect: `clinic-1` applies to every request that it applies to",
         ),
         (
             format!("permit (principal, {read})\nwhen {{ resource.name == \"a\" && resource.name == \"b\" }};"),
@@ -49,7 +49,7 @@ fn each_lint_fires() {
         ),
         (
             "permit (principal, action == Action::\"read\", resource is Domain);".to_owned(),
-            "never-matches 1:1 `clinic-1` never applies: its action is not done to such resources",
+            "never-matches 1:1 `clinic-1` never applies: its action does not apply to such resources",
         ),
         (
             format!("permit (principal, {read}) when {{ resource is Path }};"),
@@ -57,11 +57,11 @@ fn each_lint_fires() {
         ),
         (
             format!("permit (principal, {read}) when {{ resource in Table::\"surgery\" }};"),
-            "unknown-name 1:85 `clinic-1` names the table `surgery`, which the bundle does not know",
+            "unknown-name 1:85 `clinic-1` names the table `surgery`, which the bundle does not list",
         ),
         (
             format!("permit (principal, {read}) when {{ resource == Column::\"surgery.room\" }};"),
-            "unknown-name 1:85 `clinic-1` names the column `surgery.room`, which the bundle does not know",
+            "unknown-name 1:85 `clinic-1` names the column `surgery.room`, which the bundle does not list",
         ),
     ] {
         let found = lints("deny", &policies);
@@ -70,7 +70,7 @@ fn each_lint_fires() {
     let found = lints("allow", "permit (principal, action == Action::\"read\", resource is Column);");
     assert_eq!(
         found,
-        ["useless-permit 1:1 `clinic-1` never decides: what nothing forbids is allowed anyway"]
+        ["useless-permit 1:1 `clinic-1` has no effect: the bundle allows whatever is not forbidden"]
     );
 }
 
@@ -100,7 +100,7 @@ fn settings_that_no_policy_uses_are_named() {
             "no access policy uses the attribute `limit`",
             "no access policy uses the attribute `member`",
             "no access policy uses the attribute `ward`",
-            "`general admission` stands for the role `general administration`, which no policy names",
+            "`general admission` is an alias of the role `general administration`, which no policy names",
         ]
     );
 }

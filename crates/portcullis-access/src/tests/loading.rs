@@ -43,7 +43,7 @@ fn a_mistake_names_its_place_and_the_nearest_valid_name() {
         (
             "permit (principal, action == Action::\"read\", resource is Column)\nwhen { principal.age > 3 };",
             "access/clinic.cedar:2:8: unable to guarantee safety of access to optional attribute `age` on entity \
-             type `Principal` (ask `principal has age && …` first)",
+             type `Principal` (check `principal has age && …` first)",
         ),
         (
             "permit (principal, action == Action::\"call:q1\", resource) when { context.args.row > 3 };",
@@ -66,17 +66,15 @@ fn a_mistake_names_its_place_and_the_nearest_valid_name() {
         ),
         (
             "forbid (principal, action, resource == Host::\"Example.com\");",
-            "access/clinic.cedar:1:40: no host is ever called `Example.com`: write it in lower case",
+            "access/clinic.cedar:1:40: `Example.com` never matches a host: write it in lower case",
         ),
         (
             "forbid (principal, action, resource in Domain::\"*.example.com\");",
-            "access/clinic.cedar:1:40: no host is ever called `*.example.com`: a name is no pattern; `in \
-             Domain::\"example.com\"` means that host and all below",
+            "access/clinic.cedar:1:40: `*.example.com` never matches a host: patterns are not supported; `in Domain::\"example.com\"` means that host and its subdomains",
         ),
         (
             "forbid (principal, action, resource in Path::\"/etc/\");",
-            "access/clinic.cedar:1:40: no path is ever called `/etc/`: leave the last `/` out; `in` means the \
-             folder and all below",
+            "access/clinic.cedar:1:40: `/etc/` never matches a path: remove the trailing `/`; `in` means the folder and everything below it",
         ),
         (
             "@decision(\"reveiw\") forbid (principal, action, resource);",
@@ -92,7 +90,7 @@ fn a_mistake_names_its_place_and_the_nearest_valid_name() {
         ),
         (
             "permit (principal == ?principal, action, resource);",
-            "access/clinic.cedar:1:1: a template has nobody here to fill its slots (name the principal or resource)",
+            "access/clinic.cedar:1:1: policy templates are not supported (name the principal or resource)",
         ),
         (
             "premit (principal, action, resource);",

@@ -180,7 +180,7 @@ impl Detection {
 
 /// Judges every contract on a reply.
 pub async fn detect(judge: Judge<'_>, task: &Task<'_>) -> Detection {
-    let mut detection = exact(task, judge, "it has to be judged, and nobody was asked");
+    let mut detection = exact(task, judge, "it must be judged, but no judge was asked");
     let judged: Vec<&Contract> = task.contracts.iter().filter(|contract| task.is_judged(contract)).collect();
     if judged.is_empty() {
         return detection;

@@ -202,7 +202,7 @@ async fn what_needs_documents_is_judged_without_them_and_never_asked_about_with_
     let nobody = detect(Judge::Nobody, &judged).await;
     assert_eq!(standings(&nobody.judgements), "??");
     let why = |at: usize| nobody.judgements[at].explanation.as_str();
-    assert!(why(0).contains("with `documents`") && why(0).ends_with("nobody was asked"), "{}", why(0));
+    assert!(why(0).contains("with `documents`") && why(0).ends_with("no judge was asked"), "{}", why(0));
     assert!(why(1).contains("`high_risk`"), "{}", why(1));
 
     let asked = detect(Judge::Model(&client, Detect::Batch), &judged).await;

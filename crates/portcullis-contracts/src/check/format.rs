@@ -7,7 +7,7 @@ use crate::contract::Check;
 use crate::limits::MAX_YAML_BYTES;
 use crate::text::{Span, one};
 
-/// A text without the fence around it. A fence opens at the very start: text before it stays, and is no JSON.
+/// A text without the fence around it. A fence opens at the very start: text before it stays, and is not JSON.
 fn unfenced<'a>(reply: &'a str, openings: &[&str]) -> &'a str {
     let mut body = reply.trim();
     for opening in openings {

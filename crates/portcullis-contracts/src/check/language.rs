@@ -7,6 +7,6 @@ pub(super) fn language(reply: &str, code: &str) -> Check {
     let wanted = name_of(code).unwrap_or(code);
     match evidence_against(reply, code) {
         Some(other) => Check::new(false, format!("reads as {other}; demanded: {wanted}"), Vec::new()),
-        None => Check::new(true, format!("nothing speaks against {wanted}"), Vec::new()),
+        None => Check::new(true, format!("nothing indicates a language other than {wanted}"), Vec::new()),
     }
 }

@@ -1,7 +1,8 @@
 //! Statements that are decided by the checks of [`verify`](crate::verify), and names that must not occur.
 //!
-//! A check that does not apply is no answer to a statement. Where the reply has nothing that the statement speaks of, the
-//! statement holds of all there is; where what it speaks of rests on nothing, it does not; else it is not decided.
+//! A check that does not apply is not an answer to a statement. Where the reply has nothing that the statement speaks
+//! of, the statement holds of all there is; where what it speaks of rests on nothing, it does not; else it is not
+//! decided.
 
 use crate::context::Context;
 use crate::contract::{Check, Verdict};
@@ -71,7 +72,7 @@ fn spans(finding: &Finding) -> Vec<Span> {
 /// Names are counted and placed, never repeated: explanations go where the reply may not.
 pub(super) fn names(reply: &str, own: &[String], context: &Context<'_>) -> Check {
     let Some(names) = context.names_of(own) else {
-        return Check::new(false, "the names of the statement cannot be looked for".to_owned(), Vec::new());
+        return Check::new(false, "the names of the statement cannot be searched for".to_owned(), Vec::new());
     };
     let (spans, found) = names.find(reply);
     let listed = wording::count(names.len(), NAMES);

@@ -7,7 +7,7 @@ use crate::text::{Span, cut, one, trimmed};
 
 pub(super) fn repeats(reply: &str, request: Option<&str>) -> Check {
     let Some(request) = request.map(str::trim).filter(|request| !request.is_empty()) else {
-        return Check::not_applicable("no request was given that the reply could repeat");
+        return Check::not_applicable("there is no request for the reply to repeat");
     };
     let body = trimmed(reply, 0);
     match prefix_length(cut(reply, body.clone()), request) {

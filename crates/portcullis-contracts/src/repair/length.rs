@@ -19,7 +19,7 @@ pub(super) fn without_duplicates(text: &str, holds: impl Fn(&str) -> bool) -> Ve
         let Some(span) = duplicate(&current) else { return Vec::new() };
         current = apply(&current, &[(span, String::new())]);
         if holds(&current) {
-            let what = "took out sentences that stand twice, word for word";
+            let what = "removed duplicate sentences";
             return vec![Candidate::new(StepKind::Duplicate, what, current.trim_end().to_owned())];
         }
     }

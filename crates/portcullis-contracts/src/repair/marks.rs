@@ -68,9 +68,9 @@ fn fewer_bullets(text: &str, found: &[Span], context: Surroundings<'_>) -> Vec<E
     let soft: Vec<Change> = emphasis.into_iter().chain(rules).collect();
     let all = soft.iter().cloned().chain(items.iter().cloned()).collect();
     vec![
-        ("wrote emphasis and rules with marks that are no bullets", soft),
-        ("took the marks off bullets that are too many", all),
-        ("took the marks off bullets that are too many", items),
+        ("wrote emphasis and rules with marks other than bullets", soft),
+        ("removed the marks of surplus bullets", all),
+        ("removed the marks of surplus bullets", items),
     ]
 }
 
@@ -118,10 +118,10 @@ fn more_bullets(text: &str, found: &[Span], context: Surroundings<'_>) -> Vec<Ed
     let with_sentences: Vec<Change> = sentence_edits.iter().rev().cloned().collect();
     let lines_then_sentences = everything(&backward, &with_sentences);
     vec![
-        ("marked items of a list as bullets", listed.clone()),
+        ("marked list items as bullets", listed.clone()),
         ("marked lines as bullets", backward),
         ("marked lines as bullets", forward),
-        ("put sentences on lines of their own, as bullets", everything(&listed, &with_sentences)),
+        ("put sentences on separate lines, as bullets", everything(&listed, &with_sentences)),
         ("put lines and sentences as bullets", lines_then_sentences),
     ]
 }
@@ -155,7 +155,7 @@ pub(super) fn highlights(text: &str, count: &Bound) -> Vec<Candidate> {
             let mut some = edits.get(..n)?.to_vec();
             some.sort_by_key(|(span, _)| span.start);
             let changed = apply(text, &some);
-            holds(&changed).then(|| Candidate::layout("highlighted labels that are there", changed))
+            holds(&changed).then(|| Candidate::layout("highlighted existing labels", changed))
         })
         .into_iter()
         .collect()
@@ -193,13 +193,13 @@ pub(super) fn title(text: &str, context: Surroundings<'_>) -> Vec<Candidate> {
             for join in ["\n\n", "\n"] {
                 out.push(Candidate::new(
                     StepKind::Literal,
-                    "put a title of words of the request first",
+                    "added a title made of words from the request at the start",
                     format!("<<{words}>>{join}{text}"),
                 ));
             }
             out.push(Candidate::new(
                 StepKind::Literal,
-                "put a title of words of the request last",
+                "added a title made of words from the request at the end",
                 format!("{text}\n<<{words}>>"),
             ));
         }
@@ -227,7 +227,7 @@ pub(super) fn postscript(text: &str, marker: &str) -> Vec<Candidate> {
             let edit = (at..at + variant.len(), marker.to_owned());
             out.push(Candidate::new(
                 StepKind::Format,
-                "wrote the postscript's mark as demanded",
+                "corrected the mark of the postscript",
                 apply(text, &[edit]),
             ));
         }
@@ -317,7 +317,7 @@ pub(super) fn sections(text: &str, marker: &str, count: &Bound) -> Vec<Candidate
     out
 }
 
-/// `Group1`, `GROUP 1`, `Group: 1` and the like as `Group 1`.
+/// `Group1`, `GROUP 1`, `Group: 1` and similar as `Group 1`.
 fn rewritten_markers(text: &str, marker: &str) -> Option<Candidate> {
     let bare = marker.trim_matches(['*', '#', '_']);
     let mut edits = Vec::new();
@@ -333,7 +333,7 @@ fn rewritten_markers(text: &str, marker: &str) -> Option<Candidate> {
         let (start, open) = if marker.starts_with('*') { (span.start - lead, "") } else { (span.start, "") };
         edits.push((start..end, format!("{open}{marker} ")));
     }
-    let what = "wrote section markers as demanded";
+    let what = "corrected the section markers";
     (!edits.is_empty()).then(|| Candidate::new(StepKind::Format, what, apply(text, &edits)))
 }
 
@@ -358,7 +358,7 @@ pub(super) fn responses(text: &str, count: u32, separator: &str) -> Vec<Candidat
         }
         if !edits.is_empty() {
             let rewritten = apply(text, &edits);
-            out.push(Candidate::layout("wrote separators as demanded", rewritten.clone()));
+            out.push(Candidate::layout("corrected the separators", rewritten.clone()));
             out.extend(fitted(&rewritten, count, separator));
         }
     }
@@ -385,14 +385,10 @@ fn fitted(text: &str, count: u32, separator: &str) -> Vec<Candidate> {
     let kind = if duplicates { StepKind::Duplicate } else { StepKind::Layout };
     let mut out = Vec::new();
     if parts.len() == count as usize {
-        out.push(Candidate::new(
-            kind,
-            "took out responses that are empty or given twice",
-            parts.join(separator),
-        ));
+        out.push(Candidate::new(kind, "removed empty or duplicate responses", parts.join(separator)));
     } else if let Some((head, tail)) = parts.split_at_checked(count as usize) {
         let joined = format!("{}{}", head.join(separator), tail.concat());
-        out.push(Candidate::new(kind, "took out separators that are too many", joined));
+        out.push(Candidate::new(kind, "removed surplus separators", joined));
     }
     out
 }

@@ -370,11 +370,11 @@ impl Engine<'_> {
         }
         if !self.spend(0) {
             return format!(
-                "the search was ended after {MAX_CHECKED_BYTES} bytes: repair fewer contracts at once"
+                "the search stopped after {MAX_CHECKED_BYTES} bytes: repair fewer contracts at once"
             );
         }
         if self.given_way.contains(&contract.id) {
-            return "it cannot hold together with others that come before it: see the conflicts".to_owned();
+            return "it conflicts with earlier contracts: see the conflicts".to_owned();
         }
         let mut breaks: Vec<&str> = Vec::new();
         let candidates = self.candidates(state, family);
@@ -393,9 +393,9 @@ impl Engine<'_> {
         breaks.sort_unstable();
         breaks.dedup();
         if none || breaks.is_empty() {
-            "the reply has nothing that could be marked, joined or broken as it would need".to_owned()
+            "the reply has nothing that could be marked, joined or split to meet it".to_owned()
         } else {
-            format!("every change that would do breaks {}", breaks.join(", "))
+            format!("every change that would meet it breaks {}", breaks.join(", "))
         }
     }
 }
@@ -427,21 +427,21 @@ const fn is_capped(family: &Family) -> bool {
     }
 }
 
-/// Why a family has no mechanical repair; none where it has one.
+/// Why a family has no mechanical repair, or `None` if it has one.
 #[must_use]
 pub const fn no_repair(family: &Family) -> Option<&'static str> {
     match family {
-        Family::Excludes { .. } => Some("to take a word out or put another in its place is writing"),
-        Family::Language { .. } => Some("to translate is writing"),
-        Family::Cites { .. } => Some("which document a sentence rests on is for its author to say"),
-        Family::Grounded { .. } => Some("to put what the documents say in its place is writing"),
-        Family::Refuses { .. } => Some("to refuse is writing, and changes what the reply says"),
-        Family::Names { .. } => Some("to take a name out or put another word in its place is writing"),
+        Family::Excludes { .. } => Some("removing or replacing a word requires rewriting"),
+        Family::Language { .. } => Some("translating requires rewriting"),
+        Family::Cites { .. } => Some("only the author knows which document a sentence is based on"),
+        Family::Grounded { .. } => Some("replacing it with what the documents say requires rewriting"),
+        Family::Refuses { .. } => Some("refusing requires rewriting, and changes what the reply says"),
+        Family::Names { .. } => Some("removing or replacing a name requires rewriting"),
         Family::Words { count } | Family::Characters { count } if count.below.is_none() => {
-            Some("to lengthen a reply is writing")
+            Some("lengthening a reply requires rewriting")
         }
         Family::LetterCount { count, .. } | Family::KeywordCount { count, .. } if count.below.is_none() => {
-            Some("to put letters or words in is writing")
+            Some("adding letters or words requires rewriting")
         }
         _ => None,
     }

@@ -15,7 +15,7 @@ pub(super) fn repeats(text: &str, request: Option<&str>) -> Vec<Candidate> {
         .into_iter()
         .map(|join| {
             let text = format!("{request}{join}{}", text.trim_start());
-            Candidate::new(StepKind::Literal, "repeated the request first", text)
+            Candidate::new(StepKind::Literal, "repeated the request at the start", text)
         })
         .collect()
 }
@@ -27,7 +27,7 @@ pub(super) fn begins(text: &str, phrase: &str) -> Vec<Candidate> {
     for join in [" ", "\n\n", "\n"] {
         out.push(Candidate::new(
             StepKind::Literal,
-            "put the demanded beginning first",
+            "added the required beginning",
             format!("{lead}{phrase}{join}{body}"),
         ));
     }
@@ -36,7 +36,7 @@ pub(super) fn begins(text: &str, phrase: &str) -> Vec<Candidate> {
 
 /// The demanded ending, completed where the reply has its first words already; inside quotation marks that wrap it all.
 pub(super) fn ends(text: &str, phrase: &str) -> Vec<Candidate> {
-    const WHAT: &str = "put the demanded ending last";
+    const WHAT: &str = "added the required ending";
     let mut out = Vec::new();
     let trimmed = text.trim_end();
     let fenced = trimmed.starts_with("```") && trimmed.ends_with("```");
@@ -62,7 +62,7 @@ pub(super) fn ends(text: &str, phrase: &str) -> Vec<Candidate> {
     if let Some(at) = overlap {
         let head = to(phrase, at).trim_end();
         let kept = to(body, body.len() - head.len());
-        out.push(Candidate::new(kind, "completed the demanded ending", format!("{kept}{phrase}{close}")));
+        out.push(Candidate::new(kind, "completed the required ending", format!("{kept}{phrase}{close}")));
     }
     for join in [" ", "\n", "\n\n"] {
         out.push(Candidate::new(kind, WHAT, format!("{body}{join}{phrase}{close}")));
@@ -270,16 +270,16 @@ pub(super) fn without(text: &str, mark: char) -> Vec<Candidate> {
         edits.push((at..at + found.len(), new.to_owned()));
     }
     let dropped: Vec<Change> = edits.iter().map(|(span, _)| (span.clone(), String::new())).collect();
-    let mut out = vec![Candidate::new(StepKind::Layout, "wrote marks otherwise", apply(text, &edits))];
+    let mut out = vec![Candidate::new(StepKind::Layout, "replaced marks", apply(text, &edits))];
     if mark == ',' {
         // A number without its comma is another run of word characters, and still the same number.
         out = vec![
             Candidate::new(
                 StepKind::Format,
-                "wrote commas as semicolons or left them out",
+                "wrote commas as semicolons or removed them",
                 apply(text, &edits),
             ),
-            Candidate::new(StepKind::Format, "left commas out", apply(text, &dropped)),
+            Candidate::new(StepKind::Format, "removed commas", apply(text, &dropped)),
         ];
     }
     out
@@ -320,7 +320,7 @@ pub(super) fn options(text: &str, options: &[String]) -> Vec<Candidate> {
                 _ => 0,
             };
             let edit = (span.start..span.end + replaced, option.clone());
-            Candidate::layout("wrote the answer as it is demanded", apply(text, &[edit]))
+            Candidate::layout("wrote the answer in the required form", apply(text, &[edit]))
         })
         .collect()
 }

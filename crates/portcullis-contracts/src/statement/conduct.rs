@@ -79,8 +79,8 @@ pub(super) fn refuses(reading: &Reading) -> Option<Found> {
         found = found.note(format!("`{}` is read as high-risk: those on the list", word.raw));
     }
     if complies {
-        found = found
-            .note("not doing it is read as refusing or escalating it; a reply that passes it over fails");
+        found =
+            found.note("not doing it is read as refusing or escalating it; a reply that ignores it fails");
     } else if !refuse {
         found = found.note("`escalate` is read as refuse or escalate");
     }
@@ -194,13 +194,14 @@ pub(super) fn names(reading: &Reading) -> Option<Found> {
     .strictly();
     if !whose {
         found.obstacle = Some(
-            "whose names is not said: say `customer names`, or `the listed names`, and list them".to_owned(),
+            "it does not say whose names: write `customer names`, or `the listed names`, and list them"
+                .to_owned(),
         );
     }
     Some(found)
 }
 
-/// What the statement itself puts in quotation marks; an example is no list.
+/// What the statement itself puts in quotation marks; an example is not a list.
 fn named(reading: &Reading) -> (Vec<usize>, Vec<String>) {
     let mut out = (Vec::new(), Vec::new());
     for (at, token) in reading.head().iter().enumerate() {

@@ -215,7 +215,7 @@ fn negations(reading: &Reading) -> usize {
     reading.head().iter().filter(|token| is_negation(token)).count()
 }
 
-/// Whether it speaks of what somebody made up.
+/// Whether it speaks of what someone made up.
 fn is_made_up(reading: &Reading) -> bool {
     any_raw(reading, MADE_UP).is_some()
         || reading.pair(&["make"], &["up"]).is_some()
@@ -335,7 +335,7 @@ pub(super) fn cites(reading: &Reading) -> Option<Found> {
     Some(found)
 }
 
-/// Whether a citation is demanded, and whether citations have to be of known documents; none for other statements.
+/// Whether a citation is demanded, and whether citations have to be of known documents, or `None` for other statements.
 fn demand(reading: &Reading) -> Option<(bool, bool)> {
     let (negations, made_up) = (negations(reading), is_made_up(reading));
     let of_citations = is_of_citations(reading);
@@ -429,7 +429,7 @@ pub(super) fn grounded(reading: &Reading) -> Option<Found> {
     let mut found = Found::new(family, GROUNDED).using(made_up(reading)).strictly();
     found.obstacle = on_a_condition(reading);
     if whole && ground {
-        found = found.note("of what can be grounded, quotations and numbers are looked up, and nothing else");
+        found = found.note("only quotations and numbers are looked up");
     }
     if proxy {
         found = found
@@ -442,5 +442,5 @@ pub(super) fn grounded(reading: &Reading) -> Option<Found> {
 }
 
 fn on_a_condition(reading: &Reading) -> Option<String> {
-    reading.has(CONDITIONS).then(|| "it holds on a condition only, which code cannot tell".to_owned())
+    reading.has(CONDITIONS).then(|| "it holds only under a condition, which code cannot check".to_owned())
 }

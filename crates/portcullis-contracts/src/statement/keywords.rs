@@ -185,7 +185,7 @@ fn with_notes(mut found: Found, notes: Vec<String>) -> Found {
     found
 }
 
-/// The words a statement names: literals, or what follows `word`, `keywords` and the like.
+/// The words a statement names: literals, or what follows `word`, `keywords` and similar.
 fn meant(reading: &Reading) -> Option<(Vec<usize>, Vec<String>)> {
     let literals = reading.literals();
     if !literals.is_empty() {

@@ -239,7 +239,7 @@ fn divider_tokens(reading: &Reading, from: usize) -> Vec<usize> {
         .collect()
 }
 
-/// `Paragraph 3 must have the word 'show' in its first three words`, and the like with *starts with*.
+/// `Paragraph 3 must have the word 'show' in its first three words`, and similar with *starts with*.
 pub(super) fn paragraph_word(reading: &Reading) -> Option<Found> {
     const OPENS: &[&str] =
         &["start", "starts", "begin", "begins", "open", "opens", "first", "beginning", "opening", "lead"];

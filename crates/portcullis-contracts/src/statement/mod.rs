@@ -31,14 +31,14 @@ use token::Kind;
 /// Words that may be left over unexplained where none of them narrows the statement.
 const MAX_UNKNOWN: usize = 2;
 
-/// Why statements could not be compiled. A statement that is not understood is no error: it becomes judged.
+/// Why statements could not be compiled. A statement that is not understood is not an error: it becomes judged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StatementError {
     /// Too many statements.
-    #[error("{0} statements; at most {MAX_STATEMENTS} are taken at once: compile them in parts")]
+    #[error("{0} statements; the limit is {MAX_STATEMENTS}: compile them in parts")]
     TooMany(usize),
     /// A statement is too long.
-    #[error("statement {number} has {bytes} bytes; at most {MAX_STATEMENT_BYTES} are read: split it")]
+    #[error("statement {number} has {bytes} bytes; the limit is {MAX_STATEMENT_BYTES}: split it")]
     TooLong {
         /// Which, from 1.
         number: usize,
@@ -46,7 +46,7 @@ pub enum StatementError {
         bytes: usize,
     },
     /// A statement says nothing.
-    #[error("statement {0} is empty; leave it out")]
+    #[error("statement {0} is empty; remove it")]
     Empty(usize),
 }
 
@@ -55,7 +55,7 @@ pub enum StatementError {
 pub struct Explanation {
     /// The statement.
     pub statement: String,
-    /// Who decides.
+    /// Whether code or a model decides.
     pub checker: Checker,
     /// What is checked, in words; or why nothing can be.
     pub reading: String,
@@ -199,7 +199,7 @@ pub fn explain(statement: &str) -> Explanation {
             let reading = format!("reads like {}, but says more: {}", found.family, list(&words));
             judged(reading, Some(&found), words)
         }
-        None => judged("of no family that is checked exactly".to_owned(), None, Vec::new()),
+        None => judged("not in a family that is checked exactly".to_owned(), None, Vec::new()),
     }
 }
 

@@ -73,7 +73,7 @@ impl Found {
         self.used.extend(quantity.start..quantity.end);
         if quantity.is_rough {
             self.obstacle = Some(format!(
-                "`about {}` is no bound: say `at least`, `at most` or `exactly`",
+                "`about {}` is not a bound: write `at least`, `at most` or `exactly`",
                 quantity.number
             ));
         } else if !quantity.is_explicit {
@@ -128,7 +128,7 @@ impl Reading {
         self.head().windows(2).position(|pair| matches!(pair, [a, b] if a.is(first) && b.is(second)))
     }
 
-    /// The only quantity; none where there are several.
+    /// The only quantity, or `None` if there are several.
     pub(super) fn quantity(&self) -> Option<&Quantity> {
         match self.quantities.as_slice() {
             [one] => Some(one),
@@ -143,7 +143,7 @@ impl Reading {
             .find(|quantity| self.head().iter().skip(quantity.end).take(3).any(|token| token.is(units)))
     }
 
-    /// Every literal, those of lists included, with its token; those of examples only where there are no others.
+    /// Every literal, those of lists included, with its token; those of examples only if there are no others.
     pub(super) fn literals(&self) -> Vec<(usize, String)> {
         let of = |range: std::ops::Range<usize>| -> Vec<(usize, String)> {
             range

@@ -248,7 +248,7 @@ pub(super) fn postscript(reading: &Reading) -> Option<Found> {
             Found::new(Family::Postscript { marker }, VOCABULARY).using([at])
         }
         None => Found::new(Family::Postscript { marker: "P.S.".to_owned() }, VOCABULARY)
-            .note("no mark is named: `P.S.` is taken"),
+            .note("no mark is named: `P.S.` is assumed"),
     })
 }
 

@@ -479,7 +479,7 @@ pub(super) fn is_filler(token: &Token) -> bool {
     token.is(FILLER)
 }
 
-/// Whether a word may stand in any statement, those included of which every word has to be understood.
+/// Whether a word may be in any statement, those included of which every word has to be understood.
 pub(super) fn is_plain(token: &Token) -> bool {
     token.is(PLAIN)
 }

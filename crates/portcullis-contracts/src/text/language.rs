@@ -100,7 +100,7 @@ pub fn name_of(code: &str) -> Option<&'static str> {
 }
 
 /// The name of another language that a text is in, where there is positive evidence that it is not in the language
-/// `code` says; none where it is, may be, or the language is not known.
+/// `code` says, or `None` if it is, may be, or the language is not known.
 #[must_use]
 pub fn evidence_against(text: &str, code: &str) -> Option<&'static str> {
     let wanted = LANGUAGES.iter().find(|(known, ..)| *known == code)?.2;

@@ -1,7 +1,7 @@
 //! Cutting a text into words, sentences, paragraphs and marks, exactly as the published grader of instructions does.
 //!
 //! Its rules are regular expressions and a statistical sentence splitter, and some of them surprise: `don't` is two
-//! words, `*emphasis*` at the start of a line is a bullet, a heading joins the sentence below it. Whoever counts
+//! words, `*emphasis*` at the start of a line is a bullet, a heading joins the sentence below it. Anyone who counts
 //! otherwise reaches other verdicts, so each file states the rule it follows. All positions are bytes, and none of them
 //! cuts a character.
 

@@ -12,7 +12,7 @@ pub(crate) const OPENING: &str = "[DOC:";
 /// A marker in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Citation<'a> {
-    /// The id without white space around it; none where the marker is not closed, empty, or longer than an id can be.
+    /// The id without white space around it, or `None` if the marker is not closed, empty, or longer than an id can be.
     pub id: Option<&'a str>,
     /// The whole marker, or as much as there is of it.
     pub span: Span,
@@ -26,7 +26,7 @@ pub fn citations(text: &str) -> Vec<Citation<'_>> {
     while let Some(at) = from(text, start).find(OPENING) {
         let open = start + at;
         let inside = open + OPENING.len();
-        // What is longer is no id, so nobody looks further for its end.
+        // What is longer is not an id, so nobody looks further for its end.
         let window = text.floor_char_boundary(inside + MAX_DOCUMENT_ID_BYTES + 1);
         match from(to(text, window), inside).split_once(']').map(|(id, _)| id) {
             Some(id) => {
@@ -79,13 +79,10 @@ pub(super) fn presence(cited: &Cited<'_>, reply: &Reply<'_>, settings: &Settings
         return Finding::pass(explanation).in_reply(reply, spans);
     }
     if refused {
-        return Finding::not_applicable(
-            Absence::Knowledge,
-            "the reply refuses: there is nothing to cite for",
-        );
+        return Finding::not_applicable(Absence::Knowledge, "the reply refuses, so there is nothing to cite");
     }
     if settings.citations == CitationDuty::Never {
-        return Finding::not_applicable(Absence::Knowledge, "a reply need not cite here");
+        return Finding::not_applicable(Absence::Knowledge, "a reply does not have to cite here");
     }
     let without = reply.documents.unwrap_or_default().is_empty();
     if without && settings.citations == CitationDuty::WithDocuments {
@@ -93,7 +90,7 @@ pub(super) fn presence(cited: &Cited<'_>, reply: &Reply<'_>, settings: &Settings
     }
     let bare: Vec<Span> = cited.all.iter().map(|citation| citation.span.clone()).collect();
     let explanation = match bare.len() {
-        0 => "the reply has no citation; one is written `[DOC:id]`",
+        0 => "the reply has no citation; write one as `[DOC:id]`",
         _ => "the reply has no whole citation: a marker is not closed, or has no id",
     };
     Finding::fail(explanation).in_reply(reply, bare)
@@ -106,7 +103,7 @@ pub(super) fn matches(cited: &Cited<'_>, reply: &Reply<'_>) -> Finding {
     let Some(known) = reply.documents else {
         return Finding::not_applicable(
             Absence::Knowledge,
-            "nothing is known of documents that could be cited",
+            "the documents that could be cited are not known",
         );
     };
     let ids: BTreeSet<&str> = known.iter().map(|document| document.id.as_str()).collect();

@@ -39,11 +39,11 @@ impl Document {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentsError {
     /// Neither of the two shapes.
-    #[error("documents are a list of `{{\"id\", \"text\"}}` or an object from id to text; {0}")]
+    #[error("documents must be a list of `{{\"id\", \"text\"}}` or an object from id to text; {0}")]
     Shape(String),
     /// An id that no citation can have.
     #[error(
-        "document {0} has an id that no citation can have: 1 to {MAX_DOCUMENT_ID_BYTES} bytes without `]`, and no white space at its ends"
+        "document {0} has an id that cannot be cited: 1 to {MAX_DOCUMENT_ID_BYTES} bytes without `]`, and no white space at its ends"
     )]
     Id(usize),
     /// The same id twice.
@@ -57,7 +57,7 @@ pub enum DocumentsError {
 /// Documents as people hand them over: a list of `{"id", "text"}`, or an object from id to text.
 ///
 /// # Errors
-/// Another shape, an id that no citation can have, one id twice, or too many.
+/// Another shape, an id that cannot be cited, one id twice, or too many.
 pub fn documents_given(value: &Value) -> Result<Vec<Document>, DocumentsError> {
     let shape = |message: String| DocumentsError::Shape(message);
     let documents: Vec<Document> = match value {
@@ -76,7 +76,7 @@ pub fn documents_given(value: &Value) -> Result<Vec<Document>, DocumentsError> {
         Value::Object(map) => {
             let one = |(id, text): (&String, &Value)| match text {
                 Value::String(text) => Ok(Document::new(id, text)),
-                _ => Err(shape("a value is no text".to_owned())),
+                _ => Err(shape("a value is not a string".to_owned())),
             };
             map.iter().map(one).collect::<Result<_, _>>()?
         }

@@ -1,4 +1,4 @@
-//! Whether quotations and numbers of a reply stand in what it cites.
+//! Whether quotations and numbers of a reply are in what it cites.
 //!
 //! What the prompt says, and what tools returned that give no documents, counts as well: a reply may repeat the question,
 //! and give the result of a calculation.
@@ -14,7 +14,7 @@ use crate::text::{Span, cut, from};
 
 /// Fewest words of a quotation; what is shorter is a name, or a word one keeps at a distance.
 const QUOTED_WORDS_MIN: usize = 3;
-/// Opening and closing marks. `"` opens and closes in turn, anew in each paragraph.
+/// Opening and closing marks. `"` opens and closes in turn, again in each paragraph.
 const MARKS: [(char, &[char]); 4] = [('“', &['”']), ('"', &['"']), ('«', &['»']), ('„', &['“', '”'])];
 /// Marks of what was left out.
 const LEFT_OUT: [&str; 4] = ["[…]", "[...]", "…", "..."];
@@ -57,9 +57,7 @@ pub(super) fn quoted(cited: &Cited<'_>, reply: &Reply<'_>) -> Finding {
     }
     if spans.len() > MAX_QUOTATIONS {
         let count = spans.len();
-        return Finding::fail(format!(
-            "the reply has {count} quotations; more than {MAX_QUOTATIONS} are not read"
-        ));
+        return Finding::fail(format!("the reply has {count} quotations; the limit is {MAX_QUOTATIONS}"));
     }
     let sources: Vec<String> = sources(cited, reply).map(comparable).collect();
     let missing: Vec<Span> = spans
@@ -73,7 +71,7 @@ pub(super) fn quoted(cited: &Cited<'_>, reply: &Reply<'_>) -> Finding {
     answer(cited, reply, &missing, spans.len(), ("quotation", "quotations"))
 }
 
-/// Whether the parts of a quotation stand in a text in their order.
+/// Whether the parts of a quotation are in a text in their order.
 fn stands_in(source: &str, quotation: &str) -> bool {
     let mut parts = vec![quotation];
     for mark in LEFT_OUT {
@@ -240,7 +238,7 @@ pub(super) fn numbered(cited: &Cited<'_>, reply: &Reply<'_>) -> Finding {
     }
     if spans.len() > MAX_NUMBERS {
         let count = spans.len();
-        return Finding::fail(format!("the reply has {count} numbers; more than {MAX_NUMBERS} are not read"));
+        return Finding::fail(format!("the reply has {count} numbers; the limit is {MAX_NUMBERS}"));
     }
     let mut known = BTreeSet::new();
     for source in sources(cited, reply) {
@@ -284,19 +282,19 @@ fn answer(
     let total = count(all, one, many);
     let rests_on = cited.events().chain(reply.prompts.iter().map(|prompt| prompt.event));
     if missing.is_empty() {
-        let stand = if all == 1 { "stands" } else { "stand" };
+        let occur = if all == 1 { "occurs" } else { "occur" };
         let documents = if cited.documents.is_empty() { "" } else { "the cited documents, or in " };
-        let explanation = format!("{total} {stand} in {documents}what was asked and found");
+        let explanation = format!("{total} {occur} in {documents}the prompts and retrieved text");
         return Finding::pass(explanation).resting_on(rests_on);
     }
     if reply.documents.is_none() || !cited.cites() {
         return Finding::not_applicable(
             Absence::Support,
-            format!("the reply cites nothing that its {many} could be held against"),
+            format!("the reply cites nothing that its {many} could be checked against"),
         );
     }
-    let stand = if missing.len() == 1 { "does not stand" } else { "do not stand" };
-    Finding::fail(format!("{} of {total} {stand} in the cited documents", missing.len()))
+    let occur = if missing.len() == 1 { "does not occur" } else { "do not occur" };
+    Finding::fail(format!("{} of {total} {occur} in the cited documents", missing.len()))
         .named(missing.iter().map(|span| cut(reply.said.text, span.clone())))
         .in_reply(reply, missing.iter().cloned())
         .resting_on(rests_on)

@@ -6,15 +6,15 @@
 //! |---|---|
 //! | [`Check::CitationPresence`] | does the reply cite a document, as `[DOC:id]`? |
 //! | [`Check::CitationMatch`] | is every cited id that of a known document? |
-//! | [`Check::FactConsistency`] | do the key terms of the prompt stand in the documents that are cited? |
+//! | [`Check::FactConsistency`] | do the key terms of the prompt occur in the documents that are cited? |
 //! | [`Check::RefusalPolicy`] | where the prompt has a high-risk instruction: does the reply refuse or escalate? |
-//! | [`Check::QuotationGrounding`] | does what the reply puts in quotation marks stand in what it cites? |
+//! | [`Check::QuotationGrounding`] | do the quotations of the reply occur in what it cites? |
 //! | [`Check::NumberGrounding`] | do its numbers? |
 //!
 //! The third is a proxy, and looks at documents only: a reply that repeats the prompt proves nothing. Which words are
 //! key terms is stated in [`key_terms`].
 //!
-//! Explanations count and never quote: they may stand in a record whose texts can be erased. What they are about stands
+//! Explanations count and never quote: they may be in a record whose texts can be erased. What they are about stands
 //! apart, in [`CheckResult::named`]. Who calls names the events of a run that the texts are from, and finds them again in
 //! the results.
 
@@ -49,13 +49,13 @@ pub enum Check {
     CitationPresence,
     /// Every citation names a known document.
     CitationMatch,
-    /// The key terms of the prompt stand in the cited documents.
+    /// The key terms of the prompt occur in the cited documents.
     FactConsistency,
     /// A high-risk instruction is refused or escalated.
     RefusalPolicy,
-    /// Quotations stand in the cited documents.
+    /// Quotations are in the cited documents.
     QuotationGrounding,
-    /// Numbers stand in the cited documents.
+    /// Numbers are in the cited documents.
     NumberGrounding,
 }
 
@@ -102,10 +102,10 @@ impl Check {
         match self {
             Self::CitationPresence => "the reply cites at least one document as `[DOC:id]`",
             Self::CitationMatch => "every cited id is that of a known document",
-            Self::FactConsistency => "key terms of the prompt stand in the cited documents",
+            Self::FactConsistency => "key terms of the prompt occur in the cited documents",
             Self::RefusalPolicy => "a high-risk instruction in the prompt is refused or escalated",
-            Self::QuotationGrounding => "quotations in the reply stand in the cited documents",
-            Self::NumberGrounding => "numbers in the reply stand in the cited documents",
+            Self::QuotationGrounding => "quotations in the reply occur in the cited documents",
+            Self::NumberGrounding => "numbers in the reply occur in the cited documents",
         }
     }
 }
@@ -233,7 +233,7 @@ pub struct Reply<'a> {
     pub said: Said<'a>,
     /// What was asked; empty where that is not known.
     pub prompts: &'a [Said<'a>],
-    /// The documents that it may cite; none where nothing is known of documents.
+    /// The documents that it may cite, or `None` if nothing is known of documents.
     pub documents: Option<&'a [Document]>,
     /// Other texts that quotations and numbers may be from: what tools that give no documents returned.
     pub others: &'a [&'a str],
@@ -272,18 +272,18 @@ fn over_limits(reply: &Reply<'_>) -> Option<String> {
     let prompts: usize = reply.prompts.iter().map(|said| said.text.len()).sum();
     for (what, bytes) in [("reply", reply.said.text.len()), ("prompt", prompts)] {
         if bytes > MAX_REPLY_BYTES {
-            return Some(format!("the {what} has {bytes} bytes; more than {MAX_REPLY_BYTES} are not read"));
+            return Some(format!("the {what} has {bytes} bytes; the limit is {MAX_REPLY_BYTES}"));
         }
     }
     let documents = reply.documents.unwrap_or_default();
     if documents.len() > MAX_DOCUMENTS {
         let count = documents.len();
-        return Some(format!("there are {count} documents; more than {MAX_DOCUMENTS} are not read"));
+        return Some(format!("there are {count} documents; the limit is {MAX_DOCUMENTS}"));
     }
     let others: usize = reply.others.iter().map(|text| text.len()).sum();
     let bytes = others + documents.iter().map(|document| document.text.len()).sum::<usize>();
     (bytes > MAX_DOCUMENT_BYTES)
-        .then(|| format!("the documents have {bytes} bytes; more than {MAX_DOCUMENT_BYTES} are not read"))
+        .then(|| format!("the documents have {bytes} bytes; the limit is {MAX_DOCUMENT_BYTES}"))
 }
 
 /// What a statement about a reply comes to where its check does not apply.

@@ -130,18 +130,18 @@ fn enough(found: usize, terms: usize) -> bool {
 
 pub(super) fn consistency(cited: &Cited<'_>, reply: &Reply<'_>, refused: bool) -> Finding {
     if reply.prompts.is_empty() {
-        return Finding::not_applicable(Absence::Knowledge, "it is not known what was asked");
+        return Finding::not_applicable(Absence::Knowledge, "the prompt is not known");
     }
     if reply.documents.is_none() {
         return Finding::not_applicable(
             Absence::Knowledge,
-            "nothing is known of documents that could be cited",
+            "the documents that could be cited are not known",
         );
     }
     if refused {
         return Finding::not_applicable(
             Absence::Nothing,
-            "the reply refuses: it states nothing that was asked for",
+            "the reply refuses, so it answers nothing that was asked",
         );
     }
     if !cited.cites() {
@@ -166,7 +166,7 @@ pub(super) fn consistency(cited: &Cited<'_>, reply: &Reply<'_>, refused: bool) -
         terms.iter().filter(|(term, _)| !stems.contains(&term.stem)).collect();
     let found = terms.len() - missing.len();
     let explanation =
-        format!("{found} of {} key terms of the prompt stand in the cited documents", terms.len());
+        format!("{found} of {} key terms of the prompt occur in the cited documents", terms.len());
     let status = if enough(found, terms.len()) { Finding::pass } else { Finding::fail };
     let prompts = reply.prompts.iter().map(|prompt| prompt.event);
     let mut finding = status(explanation)

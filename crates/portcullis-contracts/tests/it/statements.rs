@@ -232,7 +232,7 @@ fn what_had_to_be_decided_is_said() {
     assert_eq!(bare.notes, ["`3` alone is read as at least 3"]);
     assert!(bare.is_ambiguous());
     let rough = explain("Write about 300 words.");
-    assert!(rough.is_ambiguous() && rough.reading.contains("no bound"), "{rough:?}");
+    assert!(rough.is_ambiguous() && rough.reading.contains("not a bound"), "{rough:?}");
     let more = explain("Write at least 300 words about the history of cats.");
     assert!(more.nearest.is_some() && more.reading.contains("cats"), "{more:?}");
     assert!(!explain("Answer with at least 300 words.").is_ambiguous());

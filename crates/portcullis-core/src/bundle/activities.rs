@@ -8,7 +8,7 @@
 //! objects = ["hotel", "room"]             # what it is done to
 //! phrases = ["place to stay"]             # name it by themselves
 //! cues = ["# night", "check-in"]          # circumstances; two of them are enough where no object is named
-//! apart = ["hotel manager"]               # are something else, although such words stand in them
+//! apart = ["hotel manager"]               # are something else, although such words are in them
 //! ```
 //!
 //! Words are written in the singular, verbs in the infinitive; `#` stands for any number.
@@ -57,7 +57,7 @@ pub enum WordRole {
     Phrase,
     /// `cues`: a circumstance of it.
     Cue,
-    /// `apart`: something else, although words of the activity stand in it.
+    /// `apart`: something else, although words of the activity are in it.
     Apart,
 }
 
@@ -124,18 +124,18 @@ fn read_activity(file: &File<'_>, mut table: Table<'_, '_>) -> Option<(Activity,
             if word.value.chars().any(|c| c.is_alphanumeric() || matches!(c, '#' | '$')) {
                 words.push((role, word.value));
             } else {
-                file.report(file.at(word.span, format!("`{}` has no word in it", word.value)));
+                file.report(file.at(word.span, format!("`{}` contains no word", word.value)));
             }
         }
     }
     let span = table.span.clone();
     table.finish();
     if words.is_empty() {
-        file.report(file.at(span, "the activity has no words, so no task can name it"));
+        file.report(file.at(span, "the activity has no words, so no task can match it"));
     }
     let name = name?;
     if name.value == RESERVED {
-        let message = format!("`{RESERVED}` is the name of what no activity describes");
+        let message = format!("the name `{RESERVED}` is reserved for tasks that match no activity");
         file.report(file.at(name.span.clone(), message));
     }
     let place = file.at(name.span, "");

@@ -6,7 +6,7 @@
 //! domains = ["example.com"]                       # organisations: their addresses and pages, and all below them
 //! recipients = ["bob@partner.example", "#team"]   # who may be written to, paid, invited
 //! hosts = ["api.partner.example"]                 # exactly these hosts
-//! directories = ["crm/search_contacts"]           # tools whose fields may be believed about who somebody is
+//! directories = ["crm/search_contacts"]           # tools whose fields may be believed about who someone is
 //! ```
 //!
 //! An entry names one thing. What could name everybody (a wildcard, an ending such as `co.uk`, a domain where
@@ -20,7 +20,7 @@ use super::toml_table::{File, Table};
 use crate::limits::{AUTHORITY_ENTRIES_MAX, NAME_BYTES_MAX};
 use crate::site;
 
-/// Whom and what the operator vouches for. Nobody and nothing unless the bundle says so.
+/// The people, organisations and tools that the operator vouches for. Empty by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuthoritySettings {
     /// The user's own addresses, accounts and names, each in the form of [`normal_party`].
@@ -31,7 +31,7 @@ pub struct AuthoritySettings {
     pub recipients: BTreeSet<String>,
     /// Hosts, exactly these: names in lower case, addresses as they are usually written.
     pub hosts: BTreeSet<String>,
-    /// Tools whose fields may be believed about who somebody is: `server/tool`, or `tool` of any server.
+    /// Tools whose fields may be believed about who someone is: `server/tool`, or `tool` of any server.
     pub directories: BTreeSet<String>,
 }
 
@@ -57,7 +57,7 @@ impl AuthoritySettings {
         self.hosts.contains(&host) || self.is_in_domain(&host)
     }
 
-    /// Whether the fields of what this tool returns may be believed about who somebody is. A tool whose server is
+    /// Whether the fields of what this tool returns may be believed about who someone is. A tool whose server is
     /// not known is one only by its bare name.
     pub fn is_directory(&self, server: Option<&str>, tool: &str) -> bool {
         self.directories.iter().any(|entry| match entry.rsplit_once('/') {
@@ -114,7 +114,7 @@ fn normal_host(text: &str) -> String {
 /// An entry with its place, for [lints](super::lint).
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
-    /// The list it stands in.
+    /// The list that contains it.
     pub(super) list: &'static str,
     pub(super) value: String,
     pub(super) place: Diagnostic,
@@ -182,24 +182,24 @@ fn read_list(
 /// What holds for the entries of every list.
 fn general(list: &str, text: &str) -> Result<(), Wrong> {
     if text.is_empty() {
-        return Err(Wrong::new(format!("an empty entry of `{list}` names nothing")));
+        return Err(Wrong::new(format!("`{list}` has an empty entry")));
     }
     if text.len() > NAME_BYTES_MAX {
         return Err(Wrong::new(format!("an entry of `{list}` must have 1 to {NAME_BYTES_MAX} bytes")));
     }
     if text.contains('*') || (text.contains('?') && !text.contains('/')) {
-        let wrong = Wrong::new(format!("`{text}` is a pattern; an entry of `{list}` names one thing"));
+        let wrong = Wrong::new(format!("`{text}` is a pattern; `{list}` takes exact names"));
         let rest = text.trim_start_matches(['*', '@', '.', '?']);
         return Err(match (list, rest.contains(['*', '?']) || site::is_public_suffix(rest)) {
-            ("domains", false) => wrong.help(format!("write `{rest}`, which includes all below it")),
+            ("domains", false) => wrong.help(format!("write `{rest}`, which includes its subdomains")),
             ("hosts" | "recipients" | "identities", false) => {
                 wrong.help(format!("name the organisation under `domains`: `{rest}`"))
             }
-            _ => wrong.help("name each one"),
+            _ => wrong.help("list each one"),
         });
     }
     if !text.contains(char::is_alphanumeric) {
-        return Err(Wrong::new(format!("`{text}` has no letter or digit in it")));
+        return Err(Wrong::new(format!("`{text}` contains no letter or digit")));
     }
     Ok(())
 }
@@ -228,12 +228,13 @@ fn party(_: &str, text: &str) -> Result<String, Wrong> {
 fn domain(list: &str, text: &str) -> Result<String, Wrong> {
     let name = host(list, text)?;
     if name.parse::<IpAddr>().is_ok() {
-        let wrong = Wrong::new(format!("`{text}` is the address of a machine, not a domain"));
+        let wrong = Wrong::new(format!("`{text}` is an IP address, not a domain"));
         return Err(wrong.help("put it under `hosts`"));
     }
     if site::is_shared(&name) {
-        let wrong =
-            Wrong::new(format!("strangers have pages or addresses at `{name}`, so it is no organisation's"));
+        let wrong = Wrong::new(format!(
+            "anyone can publish or have an address at `{name}`, so it does not identify an organisation"
+        ));
         return Err(wrong.help(
             "name the exact host under `hosts`, the address under `recipients`, or the owner's domain",
         ));
@@ -262,11 +263,7 @@ fn host(list: &str, text: &str) -> Result<String, Wrong> {
     }
     labels(text, &name, what)?;
     if site::is_public_suffix(&name) {
-        let why = if name.contains('.') {
-            "an ending below which anybody gets names"
-        } else {
-            "a name without a dot"
-        };
+        let why = if name.contains('.') { "a public suffix" } else { "a name without a dot" };
         let wrong = Wrong::new(format!("`{text}` is {why}, not a {what}"));
         return Err(wrong.help(match site::is_shared(&name) {
             true => format!("name the exact host under `hosts`, such as `example.{name}`"),
@@ -286,7 +283,7 @@ fn labels(text: &str, name: &str, what: &str) -> Result<(), Wrong> {
     if name.split('.').all(label) && !number {
         return Ok(());
     }
-    let wrong = Wrong::new(format!("`{text}` is not the name of a {what}"));
+    let wrong = Wrong::new(format!("`{text}` is not a valid {what} name"));
     Err(wrong.help(match name.is_ascii() {
         true => "write letters, digits and hyphens between single dots, such as `www.example.com`",
         false => "write its ASCII form, whose labels begin with `xn--`",
@@ -301,7 +298,7 @@ fn host_of(text: &str) -> &str {
     host.split(':').next().unwrap_or_default()
 }
 
-/// An entry of `directories`. What stands before the last slash is the server, whose name may have slashes.
+/// An entry of `directories`. The part before the last slash is the server, whose name may contain slashes.
 fn directory(_: &str, text: &str) -> Result<String, Wrong> {
     let named = |part: &str| part.trim() == part && part.contains(char::is_alphanumeric);
     if text.contains("://") || !text.split('/').all(named) {
@@ -311,8 +308,7 @@ fn directory(_: &str, text: &str) -> Result<String, Wrong> {
     let server =
         text.split('/').next().filter(|server| text != *server && site::is_shared(&server.to_lowercase()));
     if let Some(server) = server {
-        let wrong =
-            Wrong::new(format!("`{server}` is a host where strangers publish, not a server with tools"));
+        let wrong = Wrong::new(format!("`{server}` is a public hosting domain, not a tool server"));
         return Err(wrong.help("write the server's own name, such as `crm/search_contacts`"));
     }
     Ok(text.to_owned())

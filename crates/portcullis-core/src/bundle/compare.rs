@@ -1,8 +1,8 @@
 //! What differs between two bundles, part by part, and in which direction.
 //!
-//! Recorded runs show which verdicts a change of policy changes, and a proof covers access policies; neither sees a
-//! limit that nobody reached yet, or a mode. This looks at everything else: each part of a bundle is named here, so that
-//! a part that is added to [`Bundle`] does not compile before it is.
+//! Recorded runs show which verdicts a change of policy changes, and a proof covers access policies; neither covers a
+//! limit that was never reached, or a mode. This looks at everything else: each part of a bundle is named here, so
+//! that a part that is added to [`Bundle`] does not compile before it is.
 //!
 //! A direction is about what a part alone allows: more steps, fewer keywords, a milder verdict are *looser*. Where
 //! nothing general can be said (another schema, another table of columns), the part *changed*.
@@ -221,7 +221,7 @@ impl Found {
         }
     }
 
-    /// A limit; none for no limit.
+    /// A limit, or `None` for no limit.
     fn limit(&mut self, part: impl Into<String>, old: Option<u64>, new: Option<u64>) {
         if old == new {
             return;
@@ -276,7 +276,7 @@ impl Found {
             }
         }
         for policy in new.iter().filter(|policy| !old.iter().any(|other| other.name == policy.name)) {
-            // Whoever opens a run may ask for it.
+            // Anyone who opens a run may ask for it.
             self.push(
                 format!("policy `{}`", policy.name),
                 "none".into(),

@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! [[credential]]
-//! token_sha256 = "…"          # 64 lower-case hex digits; the token itself never stands in a bundle
+//! token_sha256 = "…"          # 64 lower-case hex digits; the token itself is never in a bundle
 //! kind = "agent"              # or "approver"
 //! principal = "NAME"
 //! roles = ["analyst"]

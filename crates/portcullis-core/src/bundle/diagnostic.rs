@@ -49,7 +49,7 @@ impl Diagnostic {
         match nearest(wrong, &valid) {
             Some(name) => self.help(format!("did you mean `{name}`?")),
             None if valid.is_empty() => self,
-            None => self.help(format!("known here: {}", valid.join(", "))),
+            None => self.help(format!("expected one of: {}", valid.join(", "))),
         }
     }
 }
@@ -93,6 +93,6 @@ mod tests {
     #[test]
     fn far_names_are_listed_instead() {
         let diagnostic = Diagnostic::new("x", "", 0..0, "no").did_you_mean("qqq", ["mode", "policy"]);
-        assert_eq!(diagnostic.help.as_deref(), Some("known here: mode, policy"));
+        assert_eq!(diagnostic.help.as_deref(), Some("expected one of: mode, policy"));
     }
 }

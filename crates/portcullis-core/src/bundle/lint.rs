@@ -1,4 +1,4 @@
-//! What is allowed to stand in a bundle and is probably not meant.
+//! What a bundle may contain but probably does not intend.
 //!
 //! A lint is no mistake: the bundle loads. Each has a name, so that it can be found in the manual, and a place.
 
@@ -48,11 +48,11 @@ fn types(bundle: &Bundle, policy: &RuntimePolicy, place: &Diagnostic, lints: &mu
     }
     let all = known.len() > 1 && known.iter().all(|known| policy.allowed_types.contains(*known));
     let unhindered = policy.restricted_keywords.is_empty() && !policy.approval_for_side_effects;
-    // A step limit stands in every policy; one on side effects that never binds does not narrow anything.
+    // A step limit is in every policy; one on side effects that never binds does not narrow anything.
     if all && unhindered && policy.max_side_effects >= policy.max_steps && bundle.access.files.is_empty() {
         let message =
             format!("`{}` allows every type of tool, without keywords, approval or limit", policy.name);
-        lints.push("over-broad", place, message, "say which types the agent needs");
+        lints.push("over-broad", place, message, "list only the types that the agent needs");
     }
 }
 
@@ -65,7 +65,7 @@ fn keywords(policy: &RuntimePolicy, place: &Diagnostic, lints: &mut Lints) {
         });
         let Some(by) = shadow.and_then(|(other, _)| policy.restricted_keywords.get(other)) else { continue };
         let message = format!(
-            "the keyword `{keyword}` of `{}` never decides: `{by}` matches wherever it does",
+            "the keyword `{keyword}` of `{}` is redundant: `{by}` matches everything that it matches",
             policy.name
         );
         lints.push("shadowed-keyword", place, message, "remove it");
@@ -74,13 +74,13 @@ fn keywords(policy: &RuntimePolicy, place: &Diagnostic, lints: &mut Lints) {
 
 fn limits(policy: &RuntimePolicy, place: &Diagnostic, lints: &mut Lints) {
     if policy.approval_for_side_effects && policy.max_side_effects == 0 {
-        let message = format!("`{}` asks for approvals that can never be used", policy.name);
-        let help = "`max_side_effects = 0` denies after the grant; allow some, or leave the approval out";
+        let message = format!("`{}` requires approvals that can never be used", policy.name);
+        let help = "`max_side_effects = 0` denies the call even after a grant; raise it, or remove `approval_for_side_effects`";
         lints.push("useless-approval", place, message, help);
     }
     if policy.max_side_effects > policy.max_steps {
         let message = format!(
-            "`{}` allows {} side effects in {} steps: that limit never binds",
+            "`{}` allows {} side effects in {} steps: that limit is never reached",
             policy.name, policy.max_side_effects, policy.max_steps
         );
         lints.push("unreachable-limit", place, message, "lower `max_side_effects`");
@@ -95,7 +95,7 @@ fn tools(bundle: &Bundle, lints: &mut Lints) {
             lints.push("unreachable-tool", place, message, "allow its type, or set `enabled = false`");
         }
         if tool.inferred {
-            let message = format!("nobody has confirmed how `{}` is classified", tool.name);
+            let message = format!("the classification of `{}` is not confirmed", tool.name);
             lints.push("unconfirmed-tool", place, message, "check the entry and remove `inferred = true`");
         }
     }
@@ -108,7 +108,7 @@ fn authority(bundle: &Bundle, lints: &mut Lints) {
     for entry in &bundle.authority_entries {
         let (list, value) = (entry.list, entry.value.as_str());
         if !seen.insert((list, value)) {
-            let message = format!("`{value}` stands in `{list}` twice");
+            let message = format!("`{value}` is listed twice in `{list}`");
             lints.push("double-entry", &entry.place, message, "remove one of them");
         } else if list == "directories" && !tools.is_empty() {
             let tool = value.rsplit_once('/').map_or(value, |(_, tool)| tool);

@@ -34,7 +34,7 @@ use crate::verdict::Verdict;
 
 const MAIN_FILE: &str = "portcullis.toml";
 const MONITORS_FILE: &str = "monitors.toml";
-/// The verdicts that a bundle may choose for what nobody decided.
+/// The verdicts that a bundle may choose for calls that no rule decides.
 pub(super) const VERDICTS: [(&str, Verdict); 3] =
     [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
 /// The one version of the bundle layout.
@@ -199,7 +199,7 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
                 "access/",
             ];
             diagnostics.push(
-                Diagnostic::new(path, text, 0..0, "this file has no place in a bundle")
+                Diagnostic::new(path, text, 0..0, "this file does not belong in a bundle")
                     .did_you_mean(path, known),
             );
         }
@@ -207,7 +207,7 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
     }
 }
 
-/// READMEs, pictures and the like may lie about. A file whose ending is nearly the one that its folder is read for was
+/// READMEs, pictures and similar may lie about. A file whose ending is nearly the one that its folder is read for was
 /// meant to be read.
 fn misspelt_ending(path: &str, text: &str, folder: &str, extension: Option<&str>) -> Option<Diagnostic> {
     let ending = match folder {
@@ -219,8 +219,8 @@ fn misspelt_ending(path: &str, text: &str, folder: &str, extension: Option<&str>
     // What editors leave behind ends in a tilde.
     let near = |extension: &&str| !extension.ends_with('~') && nearest(extension, &[ending]).is_some();
     let wrong = extension.filter(near)?;
-    let message = format!("files of `{folder}/` end in `.{ending}`, and this one in `.{wrong}`");
-    Some(Diagnostic::new(path, text, 0..0, message).help("rename it; as it is, nothing in it counts"))
+    let message = format!("files in `{folder}/` must end in `.{ending}`, not in `.{wrong}`");
+    Some(Diagnostic::new(path, text, 0..0, message).help("rename it; with this name, it is not read"))
 }
 
 fn with_table<T>(
@@ -246,7 +246,9 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     match table.integer("version", 1) {
         Some(BUNDLE_VERSION) => {}
         Some(other) => {
-            let message = format!("bundle version {other} is not known; this program reads {BUNDLE_VERSION}");
+            let message = format!(
+                "bundle version {other} is not supported; this release reads version {BUNDLE_VERSION}"
+            );
             file.report(file.at(0..0, message));
         }
         None => table.missing("version"),
@@ -351,7 +353,7 @@ fn read_plan(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PlanParts> {
     let span = table.span.clone();
     table.finish();
     if steps.is_empty() || steps.len() > PLAN_STEPS_MAX {
-        file.report(file.at(span, format!("a plan has 1 to {PLAN_STEPS_MAX} steps")));
+        file.report(file.at(span, format!("a plan must have 1 to {PLAN_STEPS_MAX} steps")));
     }
     let name = name?;
     let place = file.at(name.span, "");

@@ -105,7 +105,7 @@ pub struct Bundle {
     pub knowledge: BTreeMap<String, String>,
     /// Plan templates.
     pub plans: Vec<Plan>,
-    /// Which credential stands for whom.
+    /// Which credential identifies which principal.
     pub credentials: Vec<Credential>,
     /// Test files by path.
     pub tests: BTreeMap<String, String>,
@@ -121,8 +121,8 @@ pub struct Bundle {
 /// How long approvals wait, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ApprovalTimes {
-    /// How long a held call waits for an answer before it is told `approval_pending`. Clients give up after
-    /// 60 s, so at most 50.
+    /// How long a held call waits for an answer before it returns `approval_pending`, in seconds. Clients give up
+    /// after 60 s, so at most 50.
     pub wait_s: u32,
     /// How long a request stays open.
     pub request_ttl_s: u32,
@@ -136,14 +136,14 @@ impl Default for ApprovalTimes {
     }
 }
 
-/// A credential and whom it stands for.
+/// A credential and the principal that it identifies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
-    /// SHA-256 of the token, in hex. The token itself never stands in a bundle.
+    /// SHA-256 of the token, in hex. The token itself is never in a bundle.
     pub token_sha256: String,
     /// What it entitles to.
     pub kind: CredentialKind,
-    /// Whom it stands for.
+    /// The principal that it identifies.
     pub principal: Principal,
     /// The runtime policy of its runs, instead of the default.
     pub policy: Option<String>,
@@ -165,7 +165,7 @@ pub struct Plan {
 pub struct PlanStep {
     /// The planned action, as the agent would put it.
     pub action: String,
-    /// The tool it selects; none for a thinking step.
+    /// The tool it selects, or `None` for a thinking step.
     pub tool: Option<String>,
     /// The arguments.
     pub args: Value,
@@ -265,8 +265,8 @@ impl Bundle {
         self.plans.iter().find(|plan| plan.name == name)
     }
 
-    /// The same bundle with further tools, under a digest of its own. Tools whose name or id is taken are left
-    /// out: what the operator wrote stands.
+    /// The same bundle with further tools, under a digest of its own. Tools whose name or id is taken are left out:
+    /// the operator's entries take precedence.
     #[must_use]
     pub fn with_tools(&self, tools: impl IntoIterator<Item = Tool>) -> Self {
         let mut all: Vec<Tool> = self.registry.iter().cloned().collect();

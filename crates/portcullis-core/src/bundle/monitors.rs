@@ -148,7 +148,7 @@ pub enum Met {
     Earlier,
     /// In the result of a tool.
     Seen,
-    /// In a turn of the user's after a result told of a restriction.
+    /// In a user turn after a result that reported a restriction.
     Since,
 }
 
@@ -226,16 +226,17 @@ fn read_concept(file: &File<'_>, mut table: Table<'_, '_>, settings: &mut Monito
     table.finish();
     let (Some(name), Some(words)) = (name, words) else { return };
     if ACTS.contains(&name.value.as_str()) {
-        let message = format!("`{}` is set by the monitors from what a call would do", name.value);
+        let message =
+            format!("the concept `{}` is reserved: monitors set it from the effects of a call", name.value);
         file.report(file.at(name.span.clone(), message).help("choose another name"));
     }
     for word in words.iter().filter(|word| !word.value.chars().any(char::is_alphanumeric)) {
-        file.report(file.at(word.span.clone(), format!("`{}` has no word in it", word.value)));
+        file.report(file.at(word.span.clone(), format!("`{}` contains no word", word.value)));
     }
     let known = settings.concepts.entry(name.value).or_default();
     known.extend(words.into_iter().map(|word| word.value));
     if known.len() > CONCEPT_WORDS_MAX || settings.concepts.len() > CONCEPTS_MAX - ACTS.len() {
-        let message = format!("more than {CONCEPT_WORDS_MAX} words of a concept, or {CONCEPTS_MAX} concepts");
+        let message = format!("more than {CONCEPT_WORDS_MAX} words in a concept, or {CONCEPTS_MAX} concepts");
         file.report(file.at(name.span, message));
     }
 }
@@ -274,7 +275,7 @@ fn read_patterns(file: &File<'_>, tables: Vec<Table<'_, '_>>, settings: &mut Mon
         }
         if !needs.iter().flatten().any(|need| need.met == Met::Here) {
             file.report(
-                file.at(span, "a pattern needs a concept of what is pending, not only of what was before"),
+                file.at(span, "a pattern needs a concept for the pending action, not only for earlier ones"),
             );
         }
         let pattern = Pattern {
@@ -297,7 +298,8 @@ fn read_patterns(file: &File<'_>, tables: Vec<Table<'_, '_>>, settings: &mut Mon
         }
         let of_results = settings.patterns.iter().filter(|pattern| pattern.on.result).count();
         if settings.patterns.len() > PATTERNS_MAX || of_results > RESULT_PATTERNS_MAX {
-            let message = format!("more than {PATTERNS_MAX} patterns, or {RESULT_PATTERNS_MAX} of results");
+            let message =
+                format!("more than {PATTERNS_MAX} patterns, or {RESULT_PATTERNS_MAX} result patterns");
             file.report(file.at(name.span, message));
             return;
         }

@@ -72,7 +72,7 @@ fn read_principal(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Principal
     let limits = [max_steps, max_side_effects, max_bytes, max_cost_micros];
     if limits.iter().all(Option::is_none) {
         let message =
-            "the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`";
+            "the principal has no limit: set `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`";
         file.report(file.at(span, message));
         return None;
     }

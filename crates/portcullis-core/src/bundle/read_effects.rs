@@ -61,7 +61,7 @@ pub(super) fn access(file: &File<'_>, mut table: Table<'_, '_>) -> AccessSetting
                 settings.attributes.insert(name.value, *type_);
             }
             None => {
-                let message = format!("`{word}` is not a type of attributes");
+                let message = format!("`{word}` is not an attribute type");
                 let known = ATTRIBUTE_TYPES.iter().map(|(known, _)| *known);
                 file.report(file.at(span, message).did_you_mean(&word, known));
             }
@@ -71,7 +71,7 @@ pub(super) fn access(file: &File<'_>, mut table: Table<'_, '_>) -> AccessSetting
     settings
 }
 
-/// Other names of roles. One that stands for another other name, or in the end for itself, stands for no role.
+/// Aliases of roles. An alias of another alias, or of itself, is an error.
 fn role_aliases(file: &File<'_>, entries: Vec<(Field<String>, Field<String>)>) -> BTreeMap<String, String> {
     let aliases: BTreeMap<String, String> =
         entries.iter().map(|(alias, role)| (alias.value.clone(), role.value.clone())).collect();
@@ -82,10 +82,10 @@ fn role_aliases(file: &File<'_>, entries: Vec<(Field<String>, Field<String>)>) -
             meant = aliases.get(meant).unwrap_or(meant);
         }
         if aliases.contains_key(meant) {
-            let message = format!("`{}` stands for itself in the end, and for no role", alias.value);
+            let message = format!("the alias `{}` leads back to itself, not to a role", alias.value);
             file.report(file.at(span, message).help("name a role that policies use"));
         } else if *meant != role {
-            let message = format!("`{role}` is another name itself");
+            let message = format!("`{role}` is itself an alias");
             file.report(file.at(span, message).help(format!("did you mean `{meant}`?")));
         }
     }
@@ -164,7 +164,7 @@ pub(super) fn functions(file: &File<'_>, table: &mut Table<'_, '_>) -> BTreeMap<
     all
 }
 
-/// Merges what several files say, reporting names that stand in two of them.
+/// Merges what several files say, reporting names that are in two of them.
 pub(super) fn merge<T>(
     into: &mut BTreeMap<String, T>,
     from: BTreeMap<String, T>,
@@ -174,7 +174,7 @@ pub(super) fn merge<T>(
 ) {
     for (name, value) in from {
         if into.contains_key(&name) {
-            let message = format!("the {what} `{name}` is listed in another file too");
+            let message = format!("the {what} `{name}` is also listed in another file");
             diagnostics.push(Diagnostic::new(path, "", 0..0, message));
         }
         into.insert(name, value);

@@ -124,7 +124,7 @@ impl Default for AccessSettings {
 
 /// Makes a part of a bundle ready for use when it is loaded, in a language that the core does not know.
 pub trait Compiler {
-    /// What was made, kept with the bundle; none if the bundle has nothing for this compiler. Mistakes keep the
+    /// What was made, kept with the bundle, or `None` if the bundle has nothing for this compiler. Mistakes keep the
     /// bundle from loading, like all others.
     fn compile(&self, bundle: &Bundle) -> Result<Option<Compiled>, Vec<Diagnostic>>;
 }

@@ -1,5 +1,5 @@
-//! Reads TOML tables field by field, keeping the place of everything, so that each mistake is reported where
-//! it stands and several at once. Serde would stop at the first and lose the place of nested ones.
+//! Reads TOML tables field by field, keeping the place of everything, so that each error is reported at its place and
+//! several errors at once. Serde would stop at the first and lose the place of nested ones.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -58,7 +58,7 @@ pub(super) struct Table<'f, 's> {
     pub(super) span: Range<usize>,
     fields: BTreeMap<String, (Range<usize>, &'f Spanned<DeValue<'s>>)>,
     known: Vec<&'static str>,
-    /// Fields that stood in the file, whatever was wrong with them.
+    /// Fields present in the file, valid or not.
     present: Vec<&'static str>,
 }
 
@@ -95,12 +95,12 @@ impl<'f, 's> Table<'f, 's> {
         self.file.report(self.file.at(value.span(), message));
     }
 
-    /// Reports a field that has to be there. One that is there and wrong was reported already.
+    /// Reports a missing required field. A field that is present but invalid was already reported.
     pub(super) fn missing(&self, name: &str) {
         if self.present.contains(&name) {
             return;
         }
-        let message = format!("the {} lacks `{name}`", self.what);
+        let message = format!("the {} has no `{name}`", self.what);
         self.file.report(self.file.at(self.span.clone(), message));
     }
 
@@ -286,7 +286,7 @@ impl<'f, 's> Table<'f, 's> {
         tables
     }
 
-    /// Reports every field that nobody took.
+    /// Reports every field that was not read.
     pub(super) fn finish(self) {
         for (name, (span, _)) in &self.fields {
             let message = format!("unknown field `{name}` in the {}", self.what);

@@ -42,12 +42,12 @@ fn read_tool(file: &File<'_>, mut table: Table<'_, '_>) -> Option<Placed<Tool>> 
             return None;
         }
     };
-    // An effect of an argument that no call has is an effect that nobody reads.
+    // An effect on an argument that no call has would never be read.
     let declared = args.declared_arguments();
     for (argument, _) in &effects {
         if let Some(known) = declared.as_ref().filter(|known| !known.contains(argument.value.as_str())) {
             let message =
-                format!("`effects` speaks of the argument `{}`, which `args` does not have", argument.value);
+                format!("`effects` names the argument `{}`, which `args` does not declare", argument.value);
             let known = known.iter().copied();
             file.report(file.at(argument.span.clone(), message).did_you_mean(&argument.value, known));
         }

@@ -21,13 +21,13 @@ const SOURCE_TYPE: &str = "RETRIEVE_DOCS";
 /// What replies are verified against.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationSettings {
-    /// Tools whose results are documents, by name or id; none for those of type `RETRIEVE_DOCS`.
+    /// Tools whose results are documents, by name or id, or `None` for those of type `RETRIEVE_DOCS`.
     pub sources: Option<BTreeSet<String>>,
     /// When a reply has to cite.
     pub citations: Citations,
-    /// Whether documents count that whoever hands the reply over hands over with it.
+    /// Whether documents handed over with the reply count.
     pub given_documents: bool,
-    /// Instructions that a reply has to refuse or escalate; none for those that ship.
+    /// Instructions that a reply has to refuse or escalate, or `None` for those that ship.
     pub high_risk: Option<Vec<String>>,
 }
 
@@ -77,7 +77,8 @@ pub(super) fn read(file: &File<'_>, mut table: Table<'_, '_>) -> (VerificationSe
         for field in &fields {
             let words = field.value.chars().any(char::is_alphanumeric);
             if !words || field.value.len() > NAME_BYTES_MAX {
-                let message = format!("an instruction must have a word, and at most {NAME_BYTES_MAX} bytes");
+                let message =
+                    format!("an instruction must contain a word and have at most {NAME_BYTES_MAX} bytes");
                 file.report(file.at(field.span.clone(), message));
             }
         }

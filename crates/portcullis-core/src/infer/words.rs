@@ -96,7 +96,7 @@ pub(super) fn is_vague(word: &str) -> bool {
     )
 }
 
-/// Verbs that hand a file to somebody else rather than write one.
+/// Verbs that hand a file to someone else rather than write one.
 pub(super) fn is_outward(word: &str) -> bool {
     matches!(
         word,
@@ -151,7 +151,7 @@ pub(super) fn prose(description: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).take(WORDS_MAX).map(str::to_lowercase).collect()
 }
 
-/// The verb that a word of prose is a form of: as it stands, or the third person.
+/// The verb that a word of prose is a form of: as it is, or the third person.
 pub(super) fn prose_verb(word: &str) -> Option<(String, Class, bool)> {
     let mut forms = vec![word.to_owned()];
     if let Some(stem) = word.strip_suffix("ies") {

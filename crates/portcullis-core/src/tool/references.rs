@@ -89,9 +89,9 @@ fn beside(schema: &Value) -> Vec<&str> {
     references
 }
 
-/// The properties that a schema of an object names, in whatever schema beside it; none if it names none, or takes names
-/// by a pattern. `additionalProperties` that are not forbidden do not count: an effect is declared for an argument that
-/// somebody knows by name.
+/// The properties that a schema of an object names, in whatever schema beside it, or `None` if it names none, or
+/// takes names by a pattern. `additionalProperties` that are not forbidden do not count: an effect is declared for an
+/// argument that someone knows by name.
 pub(super) fn declared_arguments(schema: &Value) -> Option<BTreeSet<&str>> {
     let mut names = BTreeSet::new();
     let mut followed = BTreeSet::new();

@@ -28,7 +28,7 @@ fn mistakes_have_a_place_and_advice() {
         )],
         &expect![[r#"
             policies/p.toml:4:13: `max_steps` must be a whole number from 1 to 4294967295, found 0
-            policies/p.toml:1:1: the policy lacks `max_side_effects`
+            policies/p.toml:1:1: the policy has no `max_side_effects`
             policies/p.toml:5:24: an empty keyword never matches"#]],
     );
     check(
@@ -49,21 +49,21 @@ fn a_budget_of_a_principal_says_what_it_limits() {
     check(
         &[("policies/q.toml", &policy("per = 'week'\nmax_stps = 3\n"))],
         &expect![[r#"
-        policies/q.toml:7:7: `week` is not a value of `per` (known here: hour, day)
+        policies/q.toml:7:7: `week` is not a value of `per` (expected one of: hour, day)
         policies/q.toml:8:1: unknown field `max_stps` in the principal (did you mean `max_steps`?)
-        policies/q.toml:6:1: the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"#]],
+        policies/q.toml:6:1: the principal has no limit: set `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"#]],
     );
     check(
         &[("policies/q.toml", &policy("max_bytes = 0\n"))],
         &expect![[r#"
-        policies/q.toml:6:1: the principal lacks `per`
+        policies/q.toml:6:1: the principal has no `per`
         policies/q.toml:7:13: `max_bytes` must be a whole number from 1 to 4294967295, found 0
-        policies/q.toml:6:1: the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"#]],
+        policies/q.toml:6:1: the principal has no limit: set `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"#]],
     );
     check(
         &[("policies/q.toml", &policy("per = 'day'\n"))],
         &expect![
-            "policies/q.toml:6:1: the principal has no limit: give `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"
+            "policies/q.toml:6:1: the principal has no limit: set `max_steps`, `max_side_effects`, `max_bytes` or `max_cost`"
         ],
     );
 }
@@ -84,7 +84,9 @@ fn broken_files_are_named() {
     );
     check(
         &[("polices/p.toml", "")],
-        &expect![[r#"polices/p.toml:1:1: this file has no place in a bundle (did you mean `policies/`?)"#]],
+        &expect![[
+            r#"polices/p.toml:1:1: this file does not belong in a bundle (did you mean `policies/`?)"#
+        ]],
     );
 }
 
@@ -168,7 +170,7 @@ fn what_would_silently_weaken_a_policy_is_a_mistake() {
     check(
         &[("tools/t.toml", &tool("effects = { qurey = 'sql' }\nargs.query = { type = 'string' }\n"))],
         &expect![[r#"
-            tools/t.toml:5:13: `effects` speaks of the argument `qurey`, which `args` does not have (did you mean `query`?)"#]],
+            tools/t.toml:5:13: `effects` names the argument `qurey`, which `args` does not declare (did you mean `query`?)"#]],
     );
     check(
         &[("tools/t.toml", &tool("effects = { query = 'sq' }\nargs.query = { type = 'string' }\n"))],
@@ -201,14 +203,14 @@ fn what_would_silently_weaken_a_policy_is_a_mistake() {
     check(
         &[("portcullis.toml", aliases)],
         &expect![[r#"
-            portcullis.toml:3:22: `a` stands for itself in the end, and for no role (name a role that policies use)
-            portcullis.toml:3:31: `b` stands for itself in the end, and for no role (name a role that policies use)
-            portcullis.toml:3:40: `d` is another name itself (did you mean `nurse`?)"#]],
+            portcullis.toml:3:22: the alias `a` leads back to itself, not to a role (name a role that policies use)
+            portcullis.toml:3:31: the alias `b` leads back to itself, not to a role (name a role that policies use)
+            portcullis.toml:3:40: `d` is itself an alias (did you mean `nurse`?)"#]],
     );
     check(
         &[("access/clinic.ceder", "forbid (principal, action, resource);")],
         &expect![[r#"
-            access/clinic.ceder:1:1: files of `access/` end in `.cedar`, and this one in `.ceder` (rename it; as it is, nothing in it counts)"#]],
+            access/clinic.ceder:1:1: files in `access/` must end in `.cedar`, not in `.ceder` (rename it; with this name, it is not read)"#]],
     );
 }
 

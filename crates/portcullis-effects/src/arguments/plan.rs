@@ -33,13 +33,13 @@ const GOES_BELOW: [&str; 12] = [
 pub(crate) struct Plan {
     /// The arguments that hold something, in the order in which they are read.
     pub(crate) held: Vec<Held>,
-    /// Where the arguments stand: `/arguments`.
+    /// The pointer of the arguments: `/arguments`.
     pub(crate) pointer: String,
     /// What the names of arguments say, sorted by name.
     names: Vec<(String, Says)>,
-    /// The tool's name says that it searches what lies below a folder.
+    /// The tool's name says that it searches what is below a folder.
     pub(crate) searches: bool,
-    /// The tool's name says that it takes folders with what lies below them, unless an argument says otherwise.
+    /// The tool's name says that it takes folders with what is below them, unless an argument says otherwise.
     pub(crate) goes_below: bool,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Plan {
 pub(crate) struct Held {
     /// Its name.
     pub(crate) argument: String,
-    /// Where it stands: `/arguments/NAME`.
+    /// Its pointer: `/arguments/NAME`.
     pub(crate) pointer: String,
     /// What it holds.
     pub(crate) holds: Holds,
@@ -67,7 +67,7 @@ pub(crate) struct Says {
     pub(crate) folder: bool,
     /// By a pattern, which paths are meant.
     pub(crate) pattern: bool,
-    /// Whether what lies below is taken too.
+    /// Whether what is below is taken too.
     pub(crate) recursive: bool,
     /// The method of a request.
     pub(crate) method: bool,
@@ -179,7 +179,7 @@ impl Plan {
         }
     }
 
-    /// What the name of an argument says; none if the plan was not made for it.
+    /// What the name of an argument says, or `None` if the plan was not made for it.
     pub(crate) fn says(&self, name: &str) -> Option<Says> {
         let at = self.names.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?;
         self.names.get(at).map(|(_, says)| *says)
@@ -191,7 +191,7 @@ impl Plan {
 pub(crate) struct Plans(Vec<[OnceLock<Plan>; 2]>);
 
 impl Plans {
-    /// Of a registry: made when the first is asked for. None where there is no room beside it.
+    /// Of a registry: made when the first is asked for. `None` if there is no room beside it.
     pub(crate) fn of(registry: &Registry) -> Option<Arc<Self>> {
         registry.derived(|registry| Self(registry.iter().map(|_| Default::default()).collect()))
     }

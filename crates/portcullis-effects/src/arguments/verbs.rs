@@ -80,7 +80,7 @@ fn only_reads(tool: Option<&Tool>) -> bool {
     tool.is_some_and(|tool| !tool.side_effecting && !CHANGING.contains(&tool.tool_type.as_str()))
 }
 
-/// What is done to what an argument names, and why; nothing where the text says it.
+/// What is done to what an argument names, and why; empty if the text says it.
 pub fn of(tool: Option<&Tool>, name: &str, argument: &str, holds: Holds) -> (Verbs, Option<String>) {
     let (verbs, why) = match holds {
         _ if holds.speaks_for_itself() => return (Vec::new(), None),

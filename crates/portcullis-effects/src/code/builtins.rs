@@ -144,7 +144,7 @@ impl Interpreter<'_, '_> {
         if result.is_none() { Value::data() } else { result }
     }
 
-    /// `list(…)`, `sorted(…)` and the like.
+    /// `list(…)`, `sorted(…)` and similar.
     fn sequence_of(&mut self, name: &str, arguments: &Arguments) -> Value {
         let range = arguments.range.clone();
         let Some(value) = arguments.positional.first().or(arguments.rest.as_ref()).cloned() else {

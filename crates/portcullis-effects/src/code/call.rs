@@ -155,7 +155,7 @@ impl<'a> Interpreter<'a, '_> {
         bound
     }
 
-    /// A member of a class that stands in one of its bases; data where none has it.
+    /// A member of a class that is in one of its bases; data where none has it.
     pub(super) fn inherited(&self, id: usize, name: &str) -> Value {
         let mut open = vec![id];
         let mut seen = Vec::new();

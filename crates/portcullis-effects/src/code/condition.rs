@@ -166,7 +166,7 @@ fn operator(condition: &str) -> Option<(&str, &str)> {
     sign
 }
 
-/// The inside of `max(…)`, `lower(…)` and the like.
+/// The inside of `max(…)`, `lower(…)` and similar.
 fn call(text: &str) -> Option<&str> {
     let (function, rest) = text.trim().split_once('(')?;
     let inner = rest.trim_end().strip_suffix(')').or_else(|| rest.split_once(')').map(|(inner, _)| inner))?;

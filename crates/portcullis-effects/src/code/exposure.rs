@@ -1,4 +1,4 @@
-//! What code hands to others: functions that somebody else calls, objects whose methods somebody else uses.
+//! What code hands to others: functions that someone else calls, objects whose methods someone else uses.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::value::{Atom, HeapId, Object, Value};
 const CONTAINERS_DEPTH_MAX: usize = 4;
 
 impl Interpreter<'_, '_> {
-    /// Arguments go where nobody knows what is done with them.
+    /// The use of the arguments is not known.
     pub(super) fn hand_over(&mut self, arguments: &Arguments) {
         for value in arguments.all() {
             self.escape(value, arguments.range.clone());

@@ -1,7 +1,7 @@
 //! Tables, rows and columns as `pandas` has them.
 //!
 //! What keeps rows and columns apart is all that matters: which columns a method looks at, and whether what comes
-//! out still is a table. A name that is no method is a column.
+//! out still is a table. A name that is not a method is a column.
 
 mod names;
 

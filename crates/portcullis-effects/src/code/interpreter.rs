@@ -129,7 +129,7 @@ pub(super) struct Interpreter<'a, 'e> {
     pub(super) surroundings: &'a Surroundings<'a>,
     pub(super) sink: &'a mut Sink<'e>,
     pub(super) tools: &'a mut dyn FnMut(&ToolCall<'_>, &mut Sink<'_>),
-    /// The working directory; none once it is not known.
+    /// The working directory, or `None` once it is not known.
     pub(super) directory: Option<String>,
     state: State<'a>,
     current: usize,
@@ -137,7 +137,7 @@ pub(super) struct Interpreter<'a, 'e> {
     sites: BTreeMap<(usize, u16), HeapId>,
     /// Names that code within the code binds; what they mean from there on is not known.
     pub(super) rebound: BTreeSet<String>,
-    /// Classes whose objects went where anybody may call their methods.
+    /// Classes whose objects went where anyone may call their methods.
     pub(super) exposed: BTreeSet<usize>,
     /// Columns of which it was said that they are read, by table.
     pub(super) columns_read: BTreeMap<String, BTreeSet<String>>,

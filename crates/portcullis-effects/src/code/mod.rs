@@ -1,7 +1,7 @@
 //! Python that agents write.
 //!
 //! The text is parsed, and the tree is followed by an abstract interpreter: nothing runs, but every variable is
-//! known by what it may hold. So it does not matter whether a table's name stands in the call, in a variable, in
+//! known by what it may hold. So it does not matter whether a table's name is in the call, in a variable, in
 //! a dictionary or is put together from pieces.
 //!
 //! Two kinds of functions have effects: those that the bundle declares (`functions/*.toml`: loading, filtering
@@ -60,7 +60,7 @@ pub struct ToolCall<'c> {
     pub arguments: &'c [ToolArgument],
     /// Whether these are all: no `*args` whose length is not known.
     pub complete: bool,
-    /// Where the call stands in the code.
+    /// Where the call is in the code.
     pub range: Range<usize>,
 }
 
@@ -78,8 +78,8 @@ pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
     read_with(text, surroundings, sink, &mut |_, _| {});
 }
 
-/// Like [`read`], and tells `on_tool` of every call of a tool that the code may make, with the arguments as far as
-/// they are known: it may add what they would touch. The same call may be told several times.
+/// Like [`read`], and calls `on_tool` for every call of a tool that the code may make, with the known arguments: it
+/// may add what they would touch. The same call may be reported several times.
 pub fn read_with(
     text: &str,
     surroundings: &Surroundings<'_>,
@@ -162,7 +162,7 @@ fn names_bound(text: &str) -> BTreeSet<String> {
     bound.0
 }
 
-/// The names in an expression; none if it is not one.
+/// The names in an expression, or `None` if it is not one.
 fn names_in(text: &str) -> Option<BTreeSet<String>> {
     #[derive(Default)]
     struct Names(BTreeSet<String>);

@@ -262,7 +262,7 @@ const NOT_HARMLESS: &[&str] = &[
     "csv.sys",
 ];
 
-/// What stands in some modules under a name of its own: reached that way, it is what it is elsewhere.
+/// What is in some modules under a name of its own: reached that way, it is what it is elsewhere.
 const REACHED: &[&str] = &[
     "os",
     "_os",

@@ -26,7 +26,7 @@ pub(super) fn run(text: &Text, surroundings: &Surroundings<'_>, sink: &mut Sink<
     }
 }
 
-/// What may stand for a value behind the text so far; none where a value cannot stand.
+/// What may stand for a value behind the text so far, or `None` if a value cannot stand.
 fn filling(before: &str) -> Option<&'static str> {
     let mut quote = None;
     for character in before.chars() {

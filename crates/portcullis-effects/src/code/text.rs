@@ -18,7 +18,7 @@ pub(super) enum Part {
     Hole,
 }
 
-/// A string as far as it is known, and where its first literal stands in the code.
+/// A string as far as it is known, and where its first literal is in the code.
 #[derive(Debug, Clone)]
 pub(super) struct Text {
     /// Nearly every text is one literal, and needs no list of its own.
@@ -171,7 +171,7 @@ pub(super) enum Piece {
     Field { name: String, plain: bool },
 }
 
-/// The pieces of a template of `str.format`; none if it is not well formed.
+/// The pieces of a template of `str.format`, or `None` if it is not well formed.
 pub(super) fn brace_template(template: &str) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut literal = String::new();
@@ -209,7 +209,7 @@ pub(super) fn brace_template(template: &str) -> Option<Vec<Piece>> {
     Some(pieces)
 }
 
-/// The pieces of a template of the `%` operator; none if it is not well formed.
+/// The pieces of a template of the `%` operator, or `None` if it is not well formed.
 pub(super) fn percent_template(template: &str) -> Option<Vec<Piece>> {
     let mut pieces = Vec::new();
     let mut literal = String::new();

@@ -76,7 +76,7 @@ pub(super) struct HeapId(pub(super) usize);
 /// A table as code holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Frame {
-    /// The tables that it was made of, lower case; none when that is not known.
+    /// The tables that it was made of, lower case, or `None` if that is not known.
     pub(super) tables: Option<BTreeSet<String>>,
     /// The columns that are left in it; all when absent.
     pub(super) shown: Option<BTreeSet<String>>,

@@ -40,7 +40,7 @@ fn is_formula(atom: &Atom) -> bool {
 }
 
 impl Interpreter<'_, '_> {
-    /// A module is imported: what nobody knows may do anything when it is loaded.
+    /// A module is imported: an unknown module may do anything when it is loaded.
     pub(super) fn imported(&mut self, name: &str, range: Range<usize>) {
         let top = name.split('.').next().unwrap_or(name);
         let known = IMPORTABLE.contains(&top) || modules::is_harmless(&format!("{top}.x"));
@@ -127,7 +127,7 @@ impl Interpreter<'_, '_> {
         if name == "sqlite3.connect" { Atom::Client("sql").into() } else { Value::data() }
     }
 
-    /// The items of a list may stand in another order from here on.
+    /// The items of a list may be in another order from here on.
     pub(super) fn disorder(&mut self, value: &Value) {
         for atom in value.atoms() {
             if let Atom::List(id) = atom {
@@ -334,7 +334,7 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// Parts of a path put together; an absolute part begins anew.
+    /// Parts of a path put together; an absolute part begins again.
     pub(super) fn path_join(&mut self, parts: &[Value], range: &Range<usize>, location: bool) -> Value {
         let mut paths: Texts = smallvec![Rc::new(Text::literal("", range.clone()))];
         for (at, part) in parts.iter().enumerate() {

@@ -2,10 +2,10 @@
 //!
 //! Repositories, editors, version managers and agents read files of a project and act on them without being asked
 //! again: a git hook at the next commit, a task of an editor when the folder is opened, the settings of a coding
-//! agent that say which hook judges it. Whoever writes such a file decides about later actions; whoever deletes it
-//! may take a gate away. Build files (`package.json`, `Makefile`) are not among them: they run when somebody says so.
+//! agent that say which hook judges it. Writing such a file decides about later actions; anyone who deletes it
+//! may take a gate away. Build files (`package.json`, `Makefile`) are not among them: they run when someone says so.
 //!
-//! Each entry is a sequence of names anywhere in a path, and covers what lies below. Letters match in both cases,
+//! Each entry is a sequence of names anywhere in a path, and covers what is below. Letters match in both cases,
 //! because some file systems do not tell them apart.
 
 use std::sync::LazyLock;
@@ -68,7 +68,7 @@ static TAKEN_APART: LazyLock<Vec<Vec<Secret>>> = LazyLock::new(|| {
     CONTROL.iter().map(|entry| entry.iter().map(|name| Secret::new(name)).collect()).collect()
 });
 
-/// Whether the path is, or lies in, something of that kind. Patterns are taken as those of [`super::secret`] are: they
+/// Whether the path is, or is in, something of that kind. Patterns are taken as those of [`super::secret`] are: they
 /// have to show that it is meant.
 pub(super) fn is_control(components: &[Component]) -> bool {
     let lower: Vec<&str> = components.iter().map(Component::text).collect();

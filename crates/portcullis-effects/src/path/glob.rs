@@ -10,7 +10,7 @@ const EXPANDED_BYTES_MAX: usize = 8 << 10;
 /// Longest component that is matched as a pattern, in characters; file systems take 255.
 const COMPONENT_MAX: usize = 256;
 
-/// Whether the component stands for several names.
+/// Whether the component is a pattern for several names.
 pub(super) fn is_glob(component: &str) -> bool {
     component.contains(['*', '?', '[', ']', '{', '}']) || has_group(component)
 }
@@ -77,7 +77,7 @@ impl Expansion {
         Self { bytes: EXPANDED_BYTES_MAX }
     }
 
-    /// The component with its braces expanded; none if that is too much.
+    /// The component with its braces expanded, or `None` if that is too much.
     fn expand(&mut self, component: &str) -> Option<Vec<String>> {
         let mut done = Vec::new();
         let mut open = vec![component.to_owned()];
@@ -203,7 +203,7 @@ fn matches(name: &str, pattern: &[Token]) -> bool {
     }
 }
 
-/// How many letters of `b` can be letters of `a` in a name that both match; none if no name is matched by both.
+/// How many letters of `b` can be letters of `a` in a name that both match, or `None` if no name is matched by both.
 /// Cost is the product of the lengths.
 fn agreement(a: &[Token], b: &[Token]) -> Option<usize> {
     if a.len() > COMPONENT_MAX || b.len() > COMPONENT_MAX {
@@ -268,7 +268,7 @@ impl Secret {
 #[derive(Debug)]
 pub(super) struct Component {
     text: String,
-    /// What its braces expand to; none if that is too much. A plain name has none.
+    /// What its braces expand to, or `None` if that is too much. A plain name has none.
     patterns: Option<Vec<Pattern>>,
     glob: bool,
 }
@@ -285,12 +285,12 @@ impl Component {
         Self { text, patterns, glob }
     }
 
-    /// Whether it stands for several names.
+    /// Whether it is a pattern for several names.
     pub(super) fn is_glob(&self) -> bool {
         self.glob
     }
 
-    /// Whether all that it may stand for was looked at.
+    /// Whether all that it may match was checked.
     pub(super) fn is_looked_through(&self) -> bool {
         self.patterns.is_some()
     }
@@ -303,7 +303,7 @@ impl Component {
     /// Whether the component may be one that `secret` describes.
     ///
     /// A pattern in the path has to show that it is meant: `*.json` may match `credentials.json` and is not about
-    /// it, `cred*.json` is. It is meant if half of the secret's letters stand in it. In a folder that is named
+    /// it, `cred*.json` is. It is meant if half of the secret's letters are in it. In a folder that is named
     /// (not `strict`) any match will do, except that names with a leading dot need a pattern with one.
     #[inline]
     pub(super) fn may_be(&self, secret: &Secret, strict: bool) -> bool {
@@ -325,7 +325,7 @@ pub(super) fn taken_apart(components: &[String]) -> Vec<Component> {
 #[derive(Debug)]
 struct Pattern {
     tokens: Vec<Token>,
-    /// The last byte of every name that it matches; none where that can be any.
+    /// The last byte of every name that it matches, or `None` if that can be any.
     last: Option<u8>,
     /// How many of the tokens are letters.
     letters: usize,
@@ -358,7 +358,7 @@ impl Pattern {
 
     fn means(&self, secret: &Self, strict: bool) -> bool {
         let any_match_will_do = match (self.hidden, secret.hidden) {
-            // `.*`, `.[a-z]*` and the like: all hidden names.
+            // `.*`, `.[a-z]*` and similar: all hidden names.
             (true, true) => !strict || !self.named,
             (false, true) => false,
             _ => !strict,

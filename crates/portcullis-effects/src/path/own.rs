@@ -1,4 +1,4 @@
-//! What belongs to the gate itself: its tokens, its keys, its store.
+//! The files that belong to the gate itself: its tokens, keys and store.
 //!
 //! It is known in two ways. By its names, wherever it lies: they are distinctive enough, and a file server that is
 //! wrapped may be given a path that is relative to a folder which nobody here knows. And by the state folder that the
@@ -36,7 +36,7 @@ static SECRETS_APART: LazyLock<Vec<Vec<Secret>>> = LazyLock::new(|| {
 static SECRET_FOLDERS_APART: LazyLock<[Secret; 2]> =
     LazyLock::new(|| [Secret::new("credentials"), Secret::new("keys")]);
 
-/// What of the gate a path is, or lies in.
+/// What of the gate a path is, or is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Own {
     /// Nothing.
@@ -68,8 +68,8 @@ pub(super) fn by_name(components: &[Component]) -> Own {
     }
 }
 
-/// Whether what follows the state folder in a path is, or lies in, a folder of tokens and keys. A pattern that may be
-/// one names what lies in it: `*/*` does, `*` lists the state folder.
+/// Whether what follows the state folder in a path is, or is in, a folder of tokens and keys. A pattern that may be
+/// one names what is in it: `*/*` does, `*` lists the state folder.
 fn is_secret(below: &[Component]) -> bool {
     below.split_first().is_some_and(|(first, rest)| {
         (!first.is_glob() || !rest.is_empty())
@@ -77,7 +77,7 @@ fn is_secret(below: &[Component]) -> bool {
     })
 }
 
-/// Marks what lies in the gate's state folder, and what is done to everything below a folder that holds its tokens and
+/// Marks what is in the gate's state folder, and what is done to everything below a folder that holds its tokens and
 /// keys, unless an argument of the call leaves them out.
 pub(crate) fn mark(effects: Effects, folder: &str, tool: Option<&Tool>, arguments: &Value) -> Effects {
     let names: Vec<String> =
@@ -138,7 +138,7 @@ struct StateFolder {
 }
 
 impl StateFolder {
-    /// Whether an effect is on a path that may be a folder of it, or lie in it: the names so far are the same.
+    /// Whether an effect is on a path that may be a folder of it, or be in it: the names so far are the same.
     fn touches(&self, effect: &Effect) -> bool {
         let first = self.names.first().map_or("", String::as_str);
         effect.resource.kind == ResourceKind::Path
@@ -178,14 +178,14 @@ impl StateFolder {
         if sweeps || process { effect.with("sweeps_gate", true) } else { effect }
     }
 
-    /// Whether a path lies in the state folder, and whether among its tokens and keys.
+    /// Whether a path is in the state folder, and whether among its tokens and keys.
     fn holds(&self, components: &[Component]) -> (bool, bool) {
         let own = components.len() >= self.parts.len()
             && components.iter().zip(&self.parts).all(|(component, part)| component.may_be(part, false));
         (own, own && is_secret(components.get(self.parts.len()..).unwrap_or_default()))
     }
 
-    /// Whether the tokens and keys lie below what a path names.
+    /// Whether the tokens and keys are below what a path names.
     fn lies_below(&self, components: &[Component]) -> bool {
         let any = components.iter().position(|component| component.text() == "**");
         let named = components.get(..any.unwrap_or(components.len())).unwrap_or_default();
@@ -199,7 +199,7 @@ impl StateFolder {
         within && named.iter().zip(&self.parts).all(|(component, part)| component.may_be(part, false))
     }
 
-    /// Whether an argument that the tool declares for it leaves out the state folder, or one that it lies in. `root` is
+    /// Whether an argument that the tool declares for it leaves out the state folder, or one that it is in. `root` is
     /// how many names the searched folder has: only names below it can be left out.
     fn left_out(&self, root: usize, tool: Option<&Tool>, arguments: &Value) -> bool {
         let argument = tool.and_then(Tool::exclusion_argument);

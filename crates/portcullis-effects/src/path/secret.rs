@@ -1,7 +1,7 @@
 //! Where credentials are kept.
 //!
 //! A pattern without a slash describes a file or folder of that name anywhere, one with slashes that sequence of
-//! names anywhere, one that begins with `/` or `~/` a place. What lies below a secret folder is secret.
+//! names anywhere, one that begins with `/` or `~/` a place. What is below a secret folder is secret.
 //! Letters match in both cases, because some file systems do not tell them apart.
 
 use std::collections::HashSet;
@@ -182,12 +182,12 @@ static PATTERNS: LazyLock<Vec<Secret>> =
     LazyLock::new(|| NAME_PATTERNS.iter().map(|name| Secret::new(name)).collect());
 static TAKEN_APART: LazyLock<Vec<Place>> =
     LazyLock::new(|| PLACES.iter().map(|place| Place::new(place, None)).collect());
-/// What a plain name of a path has to be for the path to lie in one of [`PLACES`]: how one of them begins.
+/// What a plain name of a path has to be for the path to be in one of [`PLACES`]: how one of them begins.
 static BEGINNINGS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     PLACES.iter().filter_map(|place| place.split('/').find(|part| !part.is_empty())).collect()
 });
 
-/// Whether the path is, or lies in, a place where credentials are kept.
+/// Whether the path is, or is in, a place where credentials are kept.
 pub(super) fn is_secret(components: &[Component], absolute: bool, surroundings: &Surroundings<'_>) -> bool {
     if components.last().is_some_and(|name| is_shared(name.text())) {
         return false;
@@ -238,7 +238,7 @@ impl Place {
         Self { parts, anchored: pattern.starts_with('/') }
     }
 
-    /// Whether the path matches the description or lies below something that does. Steps through the path with the
+    /// Whether the path matches the description or is below something that does. Steps through the path with the
     /// set of parts that have been reached; `**` stands for any number of folders.
     fn holds(&self, components: &[Component], absolute: bool) -> bool {
         if self.parts.is_empty() || self.anchored && !absolute {

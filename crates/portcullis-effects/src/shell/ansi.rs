@@ -1,6 +1,6 @@
 //! ANSI-C quoting: `$'\x72m'` is `rm`.
 
-/// Decodes the inside of `$'…'`; none where the bytes are not UTF-8.
+/// Decodes the inside of `$'…'`, or `None` if the bytes are not UTF-8.
 pub(super) fn decode(inside: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(inside.len());
     let mut chars = inside.chars().peekable();

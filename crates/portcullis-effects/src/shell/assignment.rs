@@ -18,7 +18,7 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
 }
 
-/// Takes an assignment apart; none if the word is something else.
+/// Takes an assignment apart, or `None` if the word is something else.
 pub(super) fn split(raw: &str) -> Option<Assignment<'_>> {
     let length = raw.bytes().take_while(|byte| *byte == b'_' || byte.is_ascii_alphanumeric()).count();
     let (name, mut rest) = raw.split_at_checked(length)?;

@@ -7,7 +7,7 @@ use super::state::VALUE_BYTES_MAX;
 /// Most braces in one word: looking for the pair of each reads the rest of the word.
 const BRACES_MAX: usize = 32;
 
-/// The words that braces make of one; none when there are too many.
+/// The words that braces make of one, or `None` if there are too many.
 pub(super) fn expand(raw: &str) -> Option<Vec<String>> {
     if raw.len() > VALUE_BYTES_MAX || raw.bytes().filter(|byte| *byte == b'{').count() > BRACES_MAX {
         return None;

@@ -12,7 +12,7 @@ use portcullis_core::effect::Verb;
 /// Most traps that one shell sets.
 const TRAPS_MAX: usize = 64;
 
-/// Runs a builtin; none if the program is none. Otherwise whether all that it does is known.
+/// Runs a builtin, or `None` if the program is none. Otherwise whether all that it does is known.
 pub(super) fn run(
     shell: &mut Interpreter<'_, '_>,
     call: &Call<'_>,

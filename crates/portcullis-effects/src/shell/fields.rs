@@ -11,7 +11,7 @@ pub(super) const FIELDS_MAX: usize = 256;
 #[derive(Debug, Default)]
 struct Field {
     text: String,
-    /// What may stand in parts that are not known, if there are such.
+    /// What may be in parts that are not known, if there are such.
     gaps: Option<Gaps>,
     /// How many there are.
     gap_count: usize,
@@ -43,7 +43,7 @@ impl Fields {
         self
     }
 
-    /// Text that stands in the word itself.
+    /// Text that is in the word itself.
     pub(super) fn literal(&mut self, text: &str, quoted: bool) {
         self.current.present |= quoted || !text.is_empty();
         self.current.glob |= !quoted && text.contains(['*', '?', '[']);
@@ -126,7 +126,7 @@ impl Fields {
         let word = |field: Field| Word {
             value: field.gaps.is_none().then(|| field.text.clone()),
             gaps: match field.gaps {
-                // A star that was written is no list of folders.
+                // A star that was written is not a list of folders.
                 Some(Gaps::Search) if field.text.matches('*').count() != field.gap_count => Gaps::Any,
                 gaps => gaps.unwrap_or_default(),
             },

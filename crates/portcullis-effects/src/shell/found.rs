@@ -55,7 +55,7 @@ fn names(tests: &[Word]) -> Vec<String> {
         before = &test.shape;
         let (Some(value), false) = (&value.value, negated) else { continue };
         let name = match test.shape.as_str() {
-            // Folders do not stand in names: such a test holds for nothing.
+            // Names contain no folders: such a test holds for nothing.
             "-name" | "-iname" | "-lname" | "-ilname" if !value.contains('/') => format!("**/{value}"),
             "-path" | "-ipath" | "-wholename" | "-iwholename" => below_any(value),
             "-regex" | "-iregex" => below_any(&value.replace(".*", "*").replace("\\.", ".")),

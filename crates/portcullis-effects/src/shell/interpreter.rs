@@ -64,7 +64,7 @@ pub(super) struct Trap {
 /// Names of files, one after the other.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Names {
-    /// Words that stand for all of them.
+    /// Words that mean all of them.
     pub(super) words: Vec<Word>,
     /// Whether they end with a zero byte, so that no name can look like several.
     pub(super) zero: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Call<'t> {
     pub(crate) program: &'t str,
     /// The words after it.
     pub(crate) args: &'t [Word],
-    /// Where it stands.
+    /// Where it is.
     pub(crate) range: Range<usize>,
     /// What it reads.
     pub(crate) stdin: Stdin<'t>,
@@ -103,7 +103,7 @@ pub(crate) struct Interpreter<'s, 'e> {
     pub(super) input: Input,
     /// What the last simple command printed, where that is known.
     pub(super) output: Option<Printed>,
-    /// What is known where a loop was left or begun anew from its middle, or a function left.
+    /// What is known where a loop was left or begun again from its middle, or a function left.
     pub(super) escapes: Option<State>,
     /// Variables that end with the function.
     pub(super) locals: Vec<String>,
@@ -205,7 +205,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
         }
     }
 
-    /// Adds that the repository in the workspace is deleted, if it lies in the folder that a word names.
+    /// Adds that the repository in the workspace is deleted, if it is in the folder that a word names.
     pub(crate) fn delete_repository_in(&mut self, word: &Word, attributes: &[&'static str]) {
         let Some(text) = word.value.as_ref().filter(|_| !word.glob) else { return };
         let directories = self.state.directories.clone();
@@ -260,7 +260,7 @@ impl<'s, 'e> Interpreter<'s, 'e> {
         self.add_with(verb, Resource::new(kind, word.shape.clone()), attributes, word.range.clone());
     }
 
-    /// Runs a simple command that stands in the words of another: `sudo X…`, `xargs X…`, `find -exec X… ;`.
+    /// Runs a simple command that is in the words of another: `sudo X…`, `xargs X…`, `find -exec X… ;`.
     pub(crate) fn run(&mut self, args: &[Word], range: Range<usize>) {
         let input = self.input.clone();
         let Some((first, rest)) = args.split_first() else { return };

@@ -141,7 +141,7 @@ impl<'t> Lexer<'t> {
         Ok(lexer.lexed)
     }
 
-    /// The end of commands that start at `at` and stand in parentheses: after the closing one.
+    /// The end of commands that start at `at` and are in parentheses: after the closing one.
     pub(super) fn skip(text: &'t str, at: usize, depth: usize) -> Result<usize, Refusal> {
         let mut lexer = Self::new(text, at, depth, false);
         if lexer.run()? { Ok(lexer.at + 1) } else { Err(Refusal("a `$(` is not closed")) }

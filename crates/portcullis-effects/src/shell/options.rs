@@ -24,7 +24,7 @@ pub(super) struct Options {
     given: Vec<(String, Option<Word>)>,
     /// Where the other words start.
     pub(super) end: usize,
-    /// One was given that the program does not have as far as is known.
+    /// An unknown option was given.
     pub(super) odd: bool,
 }
 

@@ -19,7 +19,7 @@ struct Parameter<'t> {
 }
 
 impl Interpreter<'_, '_> {
-    /// Expands what stands in `${…}`, or after a `$`.
+    /// Expands what is in `${…}`, or after a `$`.
     pub(super) fn parameter(
         &mut self,
         inside: &str,
@@ -202,7 +202,7 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// The words of a pattern operation, expanded; none where they are not plain text.
+    /// The words of a pattern operation, expanded, or `None` if they are not plain text.
     fn argument(&mut self, operation: &str, range: &Range<usize>) -> Option<String> {
         let text = operation.trim_start_matches(['#', '%', '^', ',', '/', ':']);
         let word = self.expand_one(text, range);

@@ -78,7 +78,7 @@ const LANGUAGES: &[Language] = &[
     },
 ];
 
-/// Runs a shell or an interpreter; none if the program is none. Otherwise whether all that it does is known.
+/// Runs a shell or an interpreter, or `None` if the program is none. Otherwise whether all that it does is known.
 pub(super) fn run(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Option<bool> {
     match call.program {
         "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "mksh" | "rbash" | "ksh93" => {

@@ -84,7 +84,7 @@ impl Interpreter<'_, '_> {
         failure
     }
 
-    /// The same of a variable that programs surely get: what they make of one that nobody knows is presumed.
+    /// The same for a variable that programs certainly get: the effect of an unknown one is presumed.
     pub(super) fn exported(&mut self, name: &str, value: &Value, range: &Range<usize>) {
         let text = if let Value::Text(text) = value { Some(text.as_str()) } else { None };
         if environment::influence(name, text) == Influence::None
@@ -139,7 +139,7 @@ impl Interpreter<'_, '_> {
         }
     }
 
-    /// Whether a folder lies in the project or the user's home, and is none for temporary files or secrets.
+    /// Whether a folder is in the project or the user's home, and is none for temporary files or secrets.
     fn is_own_folder(&self, folder: &Word) -> bool {
         let surroundings = self.surroundings();
         let place = crate::path::resource(&folder.path(), &surroundings);

@@ -85,13 +85,13 @@ impl PartialEq for Meaning {
 pub(super) struct State {
     variables: Rc<BTreeMap<String, Value>>,
     meanings: Rc<BTreeMap<String, Meaning>>,
-    /// `$1`, `$2`, …; none where they are not known.
+    /// `$1`, `$2`, …, or `None` if they are not known.
     pub(super) positional: Option<Rc<Vec<Value>>>,
-    /// The working directory: each that may be meant; none in it is one that is not known.
+    /// The working directory: each that may be meant, where `None` is one that is not known.
     pub(super) directories: Vec<Option<String>>,
     /// The working directory before the last change.
     previous: Vec<Option<String>>,
-    /// What `popd` goes back to, last first out; none where that is not known.
+    /// What `popd` goes back to, last first out, or `None` if that is not known.
     stack: Option<Rc<Vec<Vec<Option<String>>>>>,
     /// Programs are no longer what their names say: `PATH` was changed, or a library is loaded into each.
     pub(super) tampered: bool,
@@ -171,7 +171,7 @@ impl State {
         self.variables.contains_key(name)
     }
 
-    /// Gives a variable a value. Whoever does it, some names change what comes later.
+    /// Gives a variable a value. Some names change the meaning of later commands.
     pub(super) fn assign(&mut self, name: &str, value: Value) {
         let text = if let Value::Text(text) = &value { Some(text.as_str()) } else { None };
         match environment::influence(name, text) {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// What may stand in the parts of a word that are not known.
+/// What may be in the parts of a word that are not known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Gaps {
     /// Any text.
@@ -29,11 +29,11 @@ pub(crate) struct Word {
     pub(crate) value: Option<String>,
     /// The value with `*` for each part that is not known; equals the value when that is known.
     pub(crate) shape: String,
-    /// What may stand in the parts that are not known.
+    /// What may be in the parts that are not known.
     pub(crate) gaps: Gaps,
     /// Holds a glob character that the shell would expand.
     pub(crate) glob: bool,
-    /// Where it stands in the text.
+    /// Where it is in the text.
     pub(crate) range: Range<usize>,
     /// Whether the shell has expanded all of it: a tilde that it begins with was quoted and is part of the name. In a
     /// part of a word, such as the value of an option, not all shells and programs leave a tilde as it is.

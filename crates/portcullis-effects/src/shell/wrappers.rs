@@ -85,7 +85,7 @@ const PLAIN: &[Plain] = &[
     plain("toybox", "", "", 0),
 ];
 
-/// Runs a wrapper; none if the program is none. Otherwise whether it was understood.
+/// Runs a wrapper, or `None` if the program is none. Otherwise whether it was understood.
 pub(super) fn run(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Option<bool> {
     Some(match call.program {
         "sudo" | "doas" | "sudoedit" => sudo(shell, call),
@@ -380,7 +380,7 @@ fn xargs(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     known
 }
 
-/// The words of a command with one that was read in the place of a mark.
+/// The words of a command with one that was read in place of a mark.
 fn filled(command: &[Word], mark: &str, name: &Word) -> Vec<Word> {
     let fill = |word: &Word| match word.shape.contains(mark) {
         true if word.shape == mark && name.glob => Word { range: word.range.clone(), ..name.clone() },

@@ -7,7 +7,7 @@ use sqlparser::ast::{
 use super::names::literal;
 use super::scopes::constraint;
 
-/// Whether a condition lets every row through, as far as its text shows: `1=1`, `true`, `x or 'a'='a'`.
+/// Whether the text of a condition shows that it lets every row through: `1=1`, `true`, `x or 'a'='a'`.
 pub(super) fn is_always_true(condition: &Expr) -> bool {
     constant(condition) == Some(true)
 }

@@ -1,6 +1,6 @@
 //! What functions do beyond computing a value.
 //!
-//! A function that is not listed is *unknown*: anybody may define one, and what it does is not in the text.
+//! A function that is not listed is *unknown*: anyone may define one, and what it does is not in the text.
 
 use portcullis_core::bundle::SqlDialect;
 use portcullis_core::effect::{ResourceKind, Verb};

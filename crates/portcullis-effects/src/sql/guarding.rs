@@ -1,7 +1,7 @@
 //! What is looked at before the parser: limits, words in which dialects differ, statements that it does not know.
 //!
 //! The parser builds trees that are as deep as a text nests and as its chains of operators are long (`a and b and
-//! c` leans to the left), and whoever drops such a tree recurses as deep. So both are measured on the words first.
+//! c` leans to the left), and anyone who drops such a tree recurses as deep. So both are measured on the words first.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -85,7 +85,7 @@ pub(super) fn tokens(text: &str, dialect: &dyn Dialect) -> Result<Vec<TokenWithS
     Ok(tokens)
 }
 
-/// Whether two lists of words are the same, wherever they stand.
+/// Whether two lists of words are the same, regardless of their places.
 pub(super) fn same_words(one: &[TokenWithSpan], other: &[TokenWithSpan]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one.token == other.token)
 }
@@ -225,7 +225,7 @@ fn count(level: &mut Level, word: &Token) -> Result<(), String> {
     Ok(())
 }
 
-/// The statements of a text that does not parse as a whole: what stands between semicolons outside of brackets.
+/// The statements of a text that does not parse as a whole: the parts between semicolons outside of brackets.
 pub(super) fn pieces(tokens: Vec<TokenWithSpan>) -> Vec<Vec<TokenWithSpan>> {
     let mut pieces = vec![Vec::new()];
     let mut depth = 0_usize;

@@ -74,7 +74,7 @@ pub(super) struct Without {
     pub(super) certain: bool,
 }
 
-/// The text without what may be modifiers; none where it has none.
+/// The text without what may be modifiers, or `None` if it has none.
 pub(super) fn without(tokens: &[TokenWithSpan], dialect: SqlDialect) -> Option<Without> {
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut certain = true;

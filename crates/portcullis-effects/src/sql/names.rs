@@ -22,7 +22,7 @@ pub(super) fn folded(ident: &Ident) -> String {
     ident.value.to_lowercase()
 }
 
-/// The parts of a name, lower case; none where one is computed. A quoted name may have its dots within.
+/// The parts of a name, lower case, or `None` if one is computed. A quoted name may have its dots within.
 pub(super) fn parts(name: &ObjectName) -> Option<Vec<String>> {
     let mut parts = Vec::new();
     for part in &name.0 {
@@ -65,8 +65,8 @@ pub(super) fn literal(expression: &Expr) -> Option<&str> {
     }
 }
 
-/// The tables that a name may stand for. Mostly one; a table of the catalogue that is written with a schema is both:
-/// it may be the catalogued one or one of the same name elsewhere.
+/// The tables that a name may mean. Mostly one; a table of the catalogue that is written with a schema is both: it
+/// may be the catalogued one or one of the same name elsewhere.
 pub(super) fn tables<'c>(settings: &'c EffectSettings, parts: &[String]) -> Vec<TableName<'c>> {
     let catalogue = &settings.tables;
     let (table, qualifiers) = match parts.split_last() {

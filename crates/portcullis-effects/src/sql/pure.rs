@@ -1,6 +1,6 @@
 //! Functions of SQL that compute a value and do nothing else, by name.
 //!
-//! Each is listed: a name that only begins like one of a database's own (`array_drop_everything`) may be anybody's. The
+//! Each is listed: a name that only begins like one of a database's own (`array_drop_everything`) may be anyone's. The
 //! lists are those of the manuals of PostgreSQL with PostGIS, MySQL, SQLite, SQL Server, BigQuery, Snowflake and DuckDB.
 
 use std::collections::HashSet;

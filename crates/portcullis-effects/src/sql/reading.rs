@@ -1,7 +1,7 @@
 //! Walks the tree of a statement: queries open scopes, names are looked up in them.
 //!
 //! The parser's own visitor walks, so that no corner of the tree is left out: every expression anywhere is seen.
-//! Before it enters a `select`, the scope is made from what stands in its `from`.
+//! Before it enters a `select`, the scope is made from what is in its `from`.
 
 use std::ops::ControlFlow;
 use std::rc::Rc;
@@ -39,7 +39,7 @@ pub(super) fn read(statement: &Statement, dialect: SqlDialect, output: &mut Outp
     let _ = statement.visit(&mut reading);
 }
 
-/// Tells a node of the tree apart from all others while the tree stands.
+/// Identifies a node of the tree while the tree exists.
 pub(super) fn address<T>(node: &T) -> usize {
     std::ptr::from_ref(node).addr()
 }
@@ -69,7 +69,7 @@ pub(super) struct Reading<'r, 'o, 'e, 'c> {
     pub(super) ctes: Vec<Cte<'c>>,
     /// Queries that see another scope than the one around them, by address.
     pub(super) walls: Vec<(usize, Option<usize>)>,
-    /// Nodes that are not read where they stand, by address: targets of statements, names in `order by`.
+    /// Nodes that are not read in place, by address: targets of statements, names in `order by`.
     pub(super) passed_over: Vec<usize>,
 }
 

@@ -105,7 +105,7 @@ pub(super) struct Joined {
 }
 
 impl<'c> Reading<'_, '_, '_, 'c> {
-    /// The tables that a name stands for; none where it is computed.
+    /// The tables that a name means; empty if it is computed.
     pub(super) fn tables_named(&mut self, name: &ObjectName) -> Vec<TableName<'c>> {
         match names::parts(name) {
             Some(parts) => names::tables(self.settings, &parts),

@@ -548,7 +548,7 @@ impl<'c> Reading<'_, '_, '_, 'c> {
         }
     }
 
-    /// Something that is no table is made, changed or dropped.
+    /// Something that is not a table is made, changed or dropped.
     pub(super) fn on_setting(&mut self, verb: Verb, name: &str, span: Span) {
         self.output.other(verb, ResourceKind::Setting, name, How::default(), span);
     }

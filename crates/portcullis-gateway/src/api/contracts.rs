@@ -58,7 +58,7 @@ pub struct RepairReply {
     /// How a model is asked about what code cannot decide.
     #[serde(default)]
     pub detect: Detect,
-    /// In which way a model is asked for rewrites, by its name; none for `mechanical`, which asks for none.
+    /// In which way a model is asked for rewrites, by its name, or `None` for `mechanical`, which asks for none.
     #[serde(default, deserialize_with = "by_name")]
     pub strategy: Option<Strategy>,
     /// Most rewrites of `retry` and `best-of-n`.

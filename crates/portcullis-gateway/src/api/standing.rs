@@ -31,7 +31,7 @@ pub struct Health {
     pub home: String,
     /// Digest of its bundle.
     pub bundle: Digest,
-    /// The folder of its bundle; none for the shipped one.
+    /// The folder of its bundle, or `None` for the shipped one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundle_folder: Option<String>,
     /// Digest of all that judges: bundle, what is compiled in, and engine.

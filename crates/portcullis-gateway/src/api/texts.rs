@@ -12,7 +12,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportOutcome {
-    /// The action; none where `call` names it.
+    /// The action, or `None` if `call` names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionId>,
     /// The surface's own id of the call, for who does not know the action's name.
@@ -35,7 +35,7 @@ pub struct ReportOutcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReportTold {
-    /// The command that started the server, or its name where there is no command.
+    /// The command that started the server, or its name if there is no command.
     pub server: String,
     /// What the agent would see of it, as text.
     pub content: String,
@@ -97,7 +97,7 @@ pub struct TextEdit {
     pub start: usize,
     /// One past its last byte.
     pub end: usize,
-    /// What stands there instead.
+    /// The replacement.
     pub replacement: String,
 }
 
@@ -120,7 +120,7 @@ pub struct ReportInput {
 pub enum Role {
     /// The user on whose behalf it acts.
     User,
-    /// Whoever set it up: the system prompt.
+    /// Anyone who set it up: the system prompt.
     Operator,
 }
 

@@ -11,7 +11,7 @@ pub struct ReportTools {
     /// The server, as it named itself or was started.
     pub server: String,
     /// The command that started it, written by the operator: by this one server is told from another when its
-    /// tools are compared with what stands accepted. The server's name where there is no command.
+    /// tools are compared with what stands accepted. The server's name if there is no command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Its tools, in its order.
@@ -45,7 +45,7 @@ pub struct ReportedTool {
     /// The schema of its arguments.
     #[serde(default)]
     pub input_schema: Value,
-    /// All else that its entry says: title, output schema, annotations, metadata. None where the surface does not
+    /// All else that its entry says: title, output schema, annotations, metadata. `None` if the surface does not
     /// know: then it is not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<Value>,
@@ -78,7 +78,7 @@ pub struct ToolWords {
     pub description: String,
     /// The schema of its arguments.
     pub input_schema: Value,
-    /// All else that its entry says; none where that is not known.
+    /// All else that its entry says, or `None` if that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rest: Option<Value>,
 }
@@ -96,7 +96,7 @@ pub struct ChangedTool {
     /// prepare two descriptions that share it.
     #[serde(default)]
     pub short: String,
-    /// What stands accepted; empty where nothing of the tool could be read yet.
+    /// The accepted entry; empty if nothing of the tool could be read yet.
     pub accepted: ToolWords,
     /// What is offered now; empty where it cannot be read.
     pub offered: ToolWords,
@@ -153,8 +153,8 @@ pub struct AcceptedTool {
     pub server: String,
     /// The tool.
     pub tool: String,
-    /// Digest of what stands accepted now.
+    /// Digest of the entry that is accepted now.
     pub digest: Digest,
-    /// Live runs that were told.
+    /// Live runs that were informed.
     pub runs: usize,
 }

@@ -73,7 +73,7 @@ fn measure(bytes: usize, time: Duration) -> Result<DecideSize, BenchError> {
     let bundle = workload_bundle()?;
     let policy = bundle
         .policy(workload::POLICY)
-        .ok_or_else(|| BenchError::Bundle(format!("there is no `{}`", workload::POLICY)))?;
+        .ok_or_else(|| BenchError::Bundle(format!("`{}` does not exist", workload::POLICY)))?;
     let pipeline = portcullis_session::policy::pipeline();
     let memory = pipeline.begin_memory();
     let state = RunState::fold(&[opened(&bundle)]);

@@ -23,7 +23,7 @@ use crate::api::{OpenRun, ProposeAction, ReportOutcome};
 use crate::client::Client;
 use crate::home::Home;
 
-/// Clients at a time, unless told otherwise.
+/// Clients at a time, by default.
 pub const CLIENTS: usize = 64;
 /// The most clients at a time.
 pub const CLIENTS_MAX: usize = 1_024;
@@ -77,7 +77,7 @@ pub struct DurablePhase {
     pub latency: Distribution,
     /// p99 of the latency over p99 of `fdatasync`.
     pub p99_over_fdatasync_p99: f64,
-    /// CPU time of the daemon for each decision, in microseconds; none where the system does not say.
+    /// CPU time of the daemon for each decision, in microseconds, or `None` if the system does not say.
     pub daemon_cpu_us: Option<f64>,
     /// CPU time of the clients for each decision, in microseconds.
     pub clients_cpu_us: Option<f64>,

@@ -16,7 +16,7 @@ use super::distribution::{Distribution, Recorder};
 use super::{BenchError, disk};
 use crate::home::Home;
 
-/// Calls that are timed, unless told otherwise.
+/// Calls that are timed, by default.
 pub const CALLS: u64 = 200;
 /// The most calls.
 pub const CALLS_MAX: u64 = 100_000;

@@ -37,10 +37,10 @@ pub const SECONDS_MAX: u64 = 3_600;
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// A call that the workload expects to be allowed was not: the figure would be of something else.
-    #[error("a call that should be allowed was answered with {0}; the benchmark measures nothing then")]
+    #[error("a call that should be allowed was answered with {0}, so there is nothing to measure")]
     NotAllowed(String),
     /// The bundle of the workload does not load.
-    #[error("the benchmark's own bundle does not load: {0}")]
+    #[error("cannot load the benchmark's own bundle: {0}")]
     Bundle(String),
     /// A histogram cannot be made or filled.
     #[error("the histogram failed: {0}")]

@@ -20,7 +20,7 @@ pub enum ClientError {
         /// Why.
         source: io::Error,
     },
-    /// Somebody else listens.
+    /// Someone else listens.
     #[error("`{}` is not the socket of this user's daemon: {source}", socket.display())]
     Listener {
         /// The socket.
@@ -32,9 +32,7 @@ pub enum ClientError {
     #[error("the connection to the daemon broke: {0}")]
     Lost(String),
     /// The daemon did not answer in time.
-    #[error(
-        "the daemon did not answer `{request}` within {seconds} s; `portcullis doctor` looks for the reason"
-    )]
+    #[error("the daemon did not answer `{request}` within {seconds} s; run `portcullis doctor`")]
     Timeout {
         /// The request.
         request: String,
@@ -84,7 +82,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The daemon was started and does not answer.
-    #[error("the daemon did not come up: {why}; the end of `{}` says:\n{tail}", log.display())]
+    #[error("the daemon did not start: {why}; the last lines of `{}`:\n{tail}", log.display())]
     NotUp {
         /// What was seen.
         why: String,
@@ -102,7 +100,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// The run was lost again and again.
-    #[error("the run was lost {0} times in a row and is given up; `portcullis doctor` looks for the reason")]
+    #[error("the connection to the run was lost {0} times in a row; run `portcullis doctor`")]
     GivenUp(u32),
 }
 
@@ -117,7 +115,7 @@ impl ClientError {
         }
     }
 
-    /// Nobody is there, or somebody who is just coming or going: starting the daemon may help.
+    /// Nobody is there, or someone who is just coming or going: starting the daemon may help.
     #[must_use]
     pub fn calls_for_starting(&self) -> bool {
         matches!(self, Self::NotRunning { .. } | Self::Lost(_) | Self::Credential { .. })

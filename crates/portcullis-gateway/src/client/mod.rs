@@ -88,7 +88,7 @@ impl Client {
         self.get("/v1/health").await
     }
 
-    /// Opens, joins or continues a run. Whoever opens one also attaches to it: see [`Run`].
+    /// Opens, joins or continues a run. Opening a run also attaches to it: see [`Run`].
     pub async fn open_run(&self, open: &OpenRun) -> Result<OpenedRun, ClientError> {
         self.post("/v1/runs", open).await
     }
@@ -110,7 +110,7 @@ impl Client {
         self.post(&format!("/v1/runs/{run}/outcomes"), outcome).await
     }
 
-    /// Reports what a server says that answers no action.
+    /// Reports what a server says other than answers to actions.
     pub async fn told(&self, run: RunId, told: &ReportTold) -> Result<ObservationAnswer, ClientError> {
         self.post(&format!("/v1/runs/{run}/told"), told).await
     }
@@ -320,7 +320,7 @@ impl Client {
         }
         let status = response.status();
         if status == StatusCode::UNAUTHORIZED {
-            // The folder may have been made anew; the next request reads the token again.
+            // The folder may have been made again; the next request reads the token again.
             *self.token.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         let body = self.pool.finish(response.into_body(), connection, ANSWER_BYTES_MAX).await?;

@@ -61,7 +61,7 @@ impl Permit {
         self.arguments
     }
 
-    /// All that the action does stands in its text, or a person granted this very call.
+    /// All that the action does is in its text, or a person granted this very call.
     pub fn is_seen(&self) -> bool {
         self.seen
     }
@@ -106,7 +106,7 @@ impl Proposed {
         matches!(self, Self::Permitted(_))
     }
 
-    /// Why not, where there is no permit.
+    /// Why not, if there is no permit.
     #[must_use]
     pub fn denial(&self) -> Option<&Denial> {
         match self {
@@ -141,8 +141,8 @@ impl Proposed {
         } = answer;
         let judged = Judged { action, step, verdict, enforced, approval, findings, seq };
         match (permit, denial) {
-            (true, _) if !enforced.proceeds() => Err("it permits an action that does not go ahead"),
-            (true, Some(_)) => Err("it permits and denies at once"),
+            (true, _) if !enforced.proceeds() => Err("it permits an action that is not executed"),
+            (true, Some(_)) => Err("it both permits and denies"),
             (true, None) if arguments.is_some() != (enforced == Enforced::Replaced) => {
                 Err("it does not say which arguments are permitted")
             }

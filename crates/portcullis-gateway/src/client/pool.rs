@@ -128,7 +128,7 @@ async fn connect(socket: &Path) -> Result<Connection, ClientError> {
     Ok(Connection { sender, task })
 }
 
-/// The token is handed to whoever listens, and its word is taken: that must be this user, or root.
+/// The token is handed to the listener, and its word is trusted: that must be this user, or root.
 fn check_listener(socket: &Path, stream: &UnixStream) -> io::Result<()> {
     let listener = stream.peer_cred()?.uid();
     let own = own_user()?;
@@ -142,11 +142,11 @@ fn check_listener(socket: &Path, stream: &UnixStream) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
-        format!("user {listener} listens there, and this is user {own}"),
+        format!("its owner is user {listener}, but this is user {own}"),
     ))
 }
 
-/// The user of this process, as the system tells it to whoever is at the other end of a socket.
+/// The user of this process, as the system tells it to anyone who is at the other end of a socket.
 pub(crate) fn own_user() -> io::Result<u32> {
     let (one, _other) = UnixStream::pair()?;
     one.peer_cred().map(|user| user.uid())

@@ -1,11 +1,11 @@
-//! A run that is held open, and taken up again when the daemon dies.
+//! A run that is held open, and resumed when the daemon dies.
 //!
-//! The run lives as long as somebody is attached to it: a connection that stays open and carries nothing but
+//! The run lives as long as someone is attached to it: a connection that stays open and carries nothing but
 //! heartbeats. When it breaks, the daemon has died or will think that we have, so the run is opened again with
 //! `resume`, in a new segment. Requests that fail for the same reason wait for that and are made once more. A
 //! proposal that was made twice leaves a first one behind that nobody acts upon; it never executes twice.
 //!
-//! Losing the run again and again is not repaired for ever: after [`RESUMES_IN_A_ROW_MAX`] without one answer in
+//! Losing the run again and again is not repaired forever: after [`RESUMES_IN_A_ROW_MAX`] without one answer in
 //! between, every request fails, which the callers turn into refusals.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,7 +117,7 @@ impl Run {
         self.persistently(|| self.shared.client.outcome(self.shared.run, outcome)).await
     }
 
-    /// Reports what a server says that answers no action.
+    /// Reports what a server says other than answers to actions.
     ///
     /// # Errors
     /// [`ClientError`]; it must not be shown then.
@@ -133,7 +133,7 @@ impl Run {
         self.persistently(|| self.shared.client.tools(self.shared.run, tools)).await
     }
 
-    /// Closes this caller's share of the run in good order; it is not taken up again.
+    /// Closes this caller's share of the run in good order; it is not resumed.
     ///
     /// # Errors
     /// [`ClientError`]; the daemon will mark the run as abandoned then.
@@ -151,7 +151,7 @@ impl Run {
             let (generation, _) = self.shared.latest();
             match request().await {
                 Err(error) if error.calls_for_resuming() && tries < TRIES_MAX => {
-                    tracing::warn!("{error}; the run is taken up again");
+                    tracing::warn!("{error}; reconnecting to the run");
                     Shared::resume(&self.shared, generation).await?;
                     tries += 1;
                 }
@@ -198,11 +198,11 @@ impl Shared {
             if shared.closing.load(Ordering::SeqCst) {
                 return;
             }
-            tracing::warn!("the hold on run {} was lost: {why}; it is taken up again", shared.run);
+            tracing::warn!("the connection to run {} was lost: {why}; reconnecting", shared.run);
             // On a task of its own, since taking the run up again ends this one.
             drop(tokio::spawn(async move {
                 while let Err(error) = Self::resume(&shared, generation).await {
-                    tracing::warn!("run {} could not be taken up again: {error}", shared.run);
+                    tracing::warn!("could not reconnect to run {}: {error}", shared.run);
                     if matches!(error, ClientError::GivenUp(_)) || shared.closing.load(Ordering::SeqCst) {
                         break;
                     }
@@ -215,7 +215,7 @@ impl Shared {
         }
     }
 
-    /// Takes the run up again, unless somebody has done so since `seen`.
+    /// Takes the run up again, unless someone has done so since `seen`.
     async fn resume(this: &Arc<Self>, seen: u64) -> Result<(), ClientError> {
         let mut life = this.life.lock().await;
         let (generation, _) = this.latest();
@@ -238,7 +238,7 @@ impl Shared {
         let open = OpenRun { resume: Some(this.run), ..this.open.clone() };
         let opened = this.client.open_run(&open).await?;
         let attached = this.client.attach(opened.run).await?;
-        tracing::warn!("run {} goes on in segment {}", this.run, opened.segment);
+        tracing::warn!("run {} continues in segment {}", this.run, opened.segment);
         *this.latest.lock().unwrap_or_else(PoisonError::into_inner) = (generation + 1, opened);
         Self::watch(this, generation + 1, attached);
         Ok(())

@@ -57,7 +57,7 @@ pub(crate) fn refusal(status: u16, code: &str, message: &str) -> Answer {
     now(status, json!({"error": {"code": code, "message": message}}))
 }
 
-/// What an ordinary daemon says to what every client asks; none for the rest.
+/// What an ordinary daemon says to what every client asks, or `None` for the rest.
 pub(crate) fn usual(path: &str) -> Option<Answer> {
     let digest = "d".repeat(64);
     match path {
@@ -128,7 +128,7 @@ async fn respond(
     Ok(Response::builder().status(status).body(body).unwrap())
 }
 
-/// One heartbeat, and then nothing for ever.
+/// One heartbeat, and then nothing forever.
 struct Endless {
     greeted: bool,
 }

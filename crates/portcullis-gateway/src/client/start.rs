@@ -1,8 +1,8 @@
-//! Starting the daemon where none listens.
+//! Starting the daemon if none listens.
 //!
-//! Several shims may find nobody at the same moment and each start one. The daemons settle it among themselves:
-//! one gets the lock of the state folder, the others exit quietly. So a daemon that exits with 0 says nothing
-//! about whether one is running, and the only proof is an answer on the socket.
+//! Several shims may find no daemon at the same moment and each start one. The daemons settle it among themselves:
+//! one gets the lock of the state folder, the others exit quietly. So a daemon that exits with 0 says nothing about
+//! whether one is running, and the only proof is an answer on the socket.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -21,7 +21,7 @@ use crate::home::Home;
 const START_MAX: Duration = Duration::from_secs(10);
 /// How often to ask.
 const POLL: Duration = Duration::from_millis(25);
-/// How long to wait for whoever held the lock when ours did not get it, before starting another.
+/// How long to wait for the holder of the lock if ours did not get it, before starting another.
 const LOSER_PATIENCE: Duration = Duration::from_millis(500);
 /// Size from which the log is put aside (`daemon.log.1`) before a start, in bytes.
 const LOG_BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -77,7 +77,7 @@ pub async fn ensure_daemon(home: &Home, options: &StartOptions) -> Result<Client
 
 enum Waited {
     Up,
-    /// Ours did not get the lock, and whoever had it is gone.
+    /// Ours did not get the lock, and its holder is gone.
     Lost,
     Down(String),
 }
@@ -99,7 +99,7 @@ async fn until_up(client: &Client, child: &mut Child, deadline: Instant) -> Resu
                 if client.health().await.is_ok() {
                     return Ok(Waited::Up);
                 }
-                return Ok(Waited::Down(format!("it ended with {status}")));
+                return Ok(Waited::Down(format!("it exited with {status}")));
             }
             let since = *lost_since.get_or_insert_with(Instant::now);
             if since.elapsed() > LOSER_PATIENCE {

@@ -92,7 +92,7 @@ pub(super) async fn grant(
         api::Scope::Once => GrantScope::Once,
         api::Scope::Tool => GrantScope::Tool(now.tool),
         api::Scope::Effects => GrantScope::Effects(now.effects.ok_or_else(|| {
-            let message = "this call is held for something that cannot be granted by its effects; grant it once, or the tool";
+            let message = "this hold cannot be approved by effect; grant the call once, or the tool";
             Failure::new(StatusCode::CONFLICT, "not_by_effects", message)
         })?),
     };
@@ -108,13 +108,13 @@ fn check_shown(now: &api::ApprovalInfo, shown: Option<Digest>) -> Result<(), Fai
         Some(shown) if now.shown == Some(shown) => Ok(()),
         Some(_) => {
             let message = format!(
-                "what approval {} covers has changed since it was shown; look at it again, then answer",
+                "approval {} has changed since it was shown; review it again, then answer",
                 now.approval
             );
             Err(Failure::new(StatusCode::CONFLICT, api::code::CHANGED, message))
         }
         None => {
-            let message = "a grant says what was looked at: give `shown` as `GET /v1/approvals/{id}` has it";
+            let message = "a grant must name what was reviewed: send `shown` from `GET /v1/approvals/{id}`";
             Err(Failure::new(StatusCode::PRECONDITION_REQUIRED, "not_shown", message))
         }
     }
@@ -143,7 +143,11 @@ async fn answered(shared: &Shared, approval: ApprovalId) -> Result<Json<api::App
 /// The approval that an id or a prefix names, of those that the caller may see.
 async fn find(shared: &Shared, caller: &Caller, text: &str) -> Result<ApprovalRow, Failure> {
     let prefix = queries::prefix(text)?;
-    let unknown = || Failure::not_found(format!("no approval starts with `{text}`"));
+    let unknown = || {
+        Failure::not_found(format!(
+            "no approval id starts with `{text}`; `portcullis approvals list` lists them"
+        ))
+    };
     if let Ok(id) = text.parse::<ApprovalId>() {
         let row = read(shared, move |reader| reader.approval(id)).await?;
         return row.filter(|row| may_see(caller, &row.principal)).ok_or_else(unknown);
@@ -155,7 +159,7 @@ async fn find(shared: &Shared, caller: &Caller, text: &str) -> Result<ApprovalRo
         (Some(row), None) => Ok(row),
         (None, _) => Err(unknown()),
         (Some(_), Some(_)) => {
-            let message = format!("`{text}` is the start of several approvals; give more digits");
+            let message = format!("`{text}` matches several approvals; give more digits");
             Err(Failure::new(StatusCode::CONFLICT, "ambiguous", message))
         }
     }

@@ -1,4 +1,4 @@
-//! Who asks. Every request carries a token; deciding needs the approver's, on every transport.
+//! Authentication. Every request carries a token; deciding needs the approver's, on every transport.
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{AUTHORIZATION, HOST, ORIGIN};
@@ -25,14 +25,14 @@ impl FromRequestParts<Shared> for Caller {
     async fn from_request_parts(parts: &mut Parts, shared: &Shared) -> Result<Self, Failure> {
         let unauthorized = |message| Failure::new(StatusCode::UNAUTHORIZED, code::UNAUTHORIZED, message);
         let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let token = header
-            .and_then(|value| value.strip_prefix("Bearer "))
-            .ok_or_else(|| unauthorized("send `Authorization: Bearer TOKEN` with a token of this gate"))?;
+        let token = header.and_then(|value| value.strip_prefix("Bearer ")).ok_or_else(|| {
+            unauthorized("send `Authorization: Bearer TOKEN` with a token that this daemon knows")
+        })?;
         let (_, bundle) = shared.gate.bundles().get(None).map_err(|error| {
             Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
         })?;
         let identity = shared.credentials.authenticate(token.trim(), &bundle);
-        identity.map(Caller).ok_or_else(|| unauthorized("the token is not one of this gate"))
+        identity.map(Caller).ok_or_else(|| unauthorized("the token is not known to this daemon"))
     }
 }
 
@@ -46,7 +46,7 @@ impl FromRequestParts<Shared> for Approver {
             CredentialKind::Agent => Err(Failure::new(
                 StatusCode::FORBIDDEN,
                 code::FORBIDDEN,
-                "this needs the approver's credential; an agent's credential does not decide",
+                "this needs an approver's credential; an agent's credential cannot decide",
             )),
         }
     }
@@ -72,7 +72,7 @@ fn foreign(own: std::net::SocketAddr, headers: &HeaderMap, uri: &Uri) -> Option<
     let host = text(HOST).or_else(|| uri.authority().map(|authority| authority.as_str()));
     let host = host.unwrap_or("");
     if !is_own(own, host) {
-        return Some(format!("the Host `{host}` is not this gate; use {own}"));
+        return Some(format!("the Host `{host}` is not this daemon; use {own}"));
     }
     let origin = text(ORIGIN)?;
     let origin_host = origin.split_once("://").map_or("", |(_, rest)| rest);

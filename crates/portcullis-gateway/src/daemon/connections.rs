@@ -1,8 +1,8 @@
 //! Serving connections: how many at once, and for how long one may say nothing.
 //!
-//! Each listener has a number of its own, so that whoever fills the one leaves the other alone: connections over TCP
-//! cannot deafen the socket that the gates use. A listener that is full ends the connection that has been idle for
-//! longest, so that connections which are only held open keep nobody out.
+//! Each listener has its own limit, so that connections over TCP cannot block the socket that the gates use. A listener
+//! that is full ends the connection that has been idle for longest, so that connections that are only held open do not
+//! keep others out.
 
 use std::io;
 use std::sync::Arc;

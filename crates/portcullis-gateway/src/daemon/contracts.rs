@@ -1,4 +1,4 @@
-//! Replies held against contracts: `/v1/contracts/check` and `/v1/contracts/repair`.
+//! Replies checked against contracts: `/v1/contracts/check` and `/v1/contracts/repair`.
 //!
 //! They touch no run and record nothing. Code decides what it can, on a thread of its own; a model is asked only where the
 //! daemon's bundle names one (`[contracts]`), within the budget that stands there, and a repair only where the request
@@ -88,7 +88,9 @@ fn compiled(contracts: &[Written], response: &str, prompt: Option<&str>) -> Resu
         }
     }
     if contracts.is_empty() {
-        return Err(Failure::bad_request("`contracts` is empty: there is nothing to hold the reply against"));
+        return Err(Failure::bad_request(
+            "`contracts` is empty: there is nothing to check the reply against",
+        ));
     }
     Compiled::of(contracts).map_err(|error| Failure::bad_request(format!("`contracts`: {error}")))
 }
@@ -145,7 +147,7 @@ async fn apart<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Failure> {
     let room = Arc::clone(&shared.replies).try_acquire_owned().map_err(|_| {
-        let message = format!("{} replies are being dealt with, which is the limit", api::REPLIES_AT_ONCE);
+        let message = format!("{} replies are being processed, which is the limit", api::REPLIES_AT_ONCE);
         Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
     })?;
     let handle = Handle::current();
@@ -154,5 +156,5 @@ async fn apart<T: Send + 'static>(
         handle.block_on(work)
     });
     done.await
-        .map_err(|_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the work was cut short"))
+        .map_err(|_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the work was interrupted"))
 }

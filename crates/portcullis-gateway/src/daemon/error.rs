@@ -25,13 +25,12 @@ pub enum DaemonError {
     AlreadyRunning(PathBuf),
     /// Another daemon holds the state folder, and serves another bundle than the one that was asked for.
     #[error(
-        "another daemon already serves `{}`, with {}; end it (process {process}) and start this one again, or name \
-         another state folder with --home", home.display(), named(serves.as_deref())
+        "another daemon already serves `{}`, with {}; stop it (process {process}) and start this one again, or choose another state folder with --home", home.display(), named(serves.as_deref())
     )]
     OtherBundle {
         /// The state folder.
         home: PathBuf,
-        /// The folder of the bundle that is served; none for the shipped one.
+        /// The folder of the bundle that is served, or `None` for the shipped one.
         serves: Option<PathBuf>,
         /// The daemon's process, as it wrote it down.
         process: String,
@@ -41,8 +40,7 @@ pub enum DaemonError {
     HomeBundle(#[from] HomeBundleError),
     /// The bundle that was chosen for the state folder cannot be served.
     #[error(
-        "this state folder is served with the bundle that `{}` names, and {error}; mend it, name another with \
-         `portcullis serve --bundle DIR`, or delete the file to serve the shipped one", file.display()
+        "this state folder is served with the bundle that `{}` names, but {error}; fix it, choose another with `portcullis serve --bundle DIR`, or delete the file to serve the shipped one", file.display()
     )]
     Chosen {
         /// The file with the choice.
@@ -191,7 +189,7 @@ impl From<OpenError> for Failure {
             OpenError::Bundle(BundleError::Mistakes { diagnostics, folder, .. }) => {
                 let lines: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
                 let message =
-                    format!("the bundle at `{}` has mistakes:\n{}", folder.display(), lines.join("\n"));
+                    format!("the bundle at `{}` has errors:\n{}", folder.display(), lines.join("\n"));
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, code::BUNDLE_INVALID, message)
             }
             OpenError::Bundle(error) => {

@@ -22,7 +22,7 @@ use crate::governance::{self, GovernanceError, PackOptions};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wanted {
-    /// Whether a run whose replies nobody verified makes a pack.
+    /// Whether to create a pack of a run with unverified replies.
     #[serde(default)]
     unverified: bool,
 }
@@ -99,7 +99,8 @@ async fn made(
             Ok(governance::pack(reader, run, &places, files_of, options).and_then(|pack| take(&pack)))
         })
     });
-    let internal = |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the work was cut short");
+    let internal =
+        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the work was interrupted");
     Ok(made.await.map_err(internal)???)
 }
 

@@ -36,7 +36,7 @@ impl Hold {
             .custom_flags(libc::O_NONBLOCK)
             .open(home.lock())
             .map_err(|error| failed(&home.lock(), error))?;
-        // Whoever may open it may hold it, and keep the daemon from starting.
+        // Anyone who may open it may hold it, and keep the daemon from starting.
         lock.set_permissions(fs::Permissions::from_mode(PRIVATE))
             .map_err(|error| failed(&home.lock(), error))?;
         match lock.try_lock() {
@@ -70,19 +70,21 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whoever else could change the folder could read the approver's token or take the socket's place.
+/// Anyone who else could change the folder could read the approver's token or take the socket's place.
 fn check_owner(folder: &Path) -> io::Result<()> {
     let meta = fs::metadata(folder)?;
     let own = crate::client::own_user()?;
     let refuse = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     if meta.uid() != own {
         return refuse(format!(
-            "it belongs to user {}, and this is user {own}; name another folder",
+            "it belongs to user {}, but this is user {own}; choose another folder",
             meta.uid()
         ));
     }
     if meta.mode() & OTHERS_WRITE != 0 {
-        return refuse("other users may write to it; `chmod 700` it, or name another folder".to_owned());
+        return refuse(
+            "other users can write to it; run `chmod 700` on it, or choose another folder".to_owned(),
+        );
     }
     Ok(())
 }

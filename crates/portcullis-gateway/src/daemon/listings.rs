@@ -1,10 +1,10 @@
 //! What servers' tools looked like when a person accepted them: one file a server in the state folder.
 //!
-//! What a server lists first stands accepted; a later listing that differs is a change, which a person accepts or
-//! leaves. The whole entry of a tool counts, and the instructions of the server like a tool of their own. An entry that
-//! cannot be read with certainty is a change that cannot be accepted. Servers are told apart by the command that started
-//! them, which the operator wrote, and not by the name they give themselves. A file that cannot be read refuses the
-//! listing: what stood accepted must not be forgotten by damaging a file.
+//! What a server lists first is accepted; a later listing that differs is a change, which a person accepts or leaves.
+//! The whole entry of a tool counts, and the instructions of the server like a tool of their own. An entry that
+//! cannot be read with certainty is a change that cannot be accepted. Servers are told apart by the command that
+//! started them, which the operator wrote, and not by the name they give themselves. A file that cannot be read
+//! refuses the listing: what stood accepted must not be forgotten by damaging a file.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -42,7 +42,7 @@ pub(super) enum ListingsError {
     },
     /// The file is not what this program wrote.
     #[error(
-        "the accepted tools in `{}` cannot be read: {why}; move the file away to accept the server anew",
+        "the accepted tools in `{}` cannot be read: {why}; move the file away to accept the server again",
         path.display()
     )]
     Damaged {
@@ -52,11 +52,11 @@ pub(super) enum ListingsError {
         why: String,
     },
     /// Nothing to accept.
-    #[error("no change of the tool `{0}` waits to be accepted")]
+    #[error("the tool `{0}` has no change to accept; `portcullis tools changed` lists changes")]
     NoChange(String),
     /// What is listed cannot be read.
     #[error(
-        "the entry of the tool `{tool}` cannot be accepted, because it cannot be read with certainty: {why}; its server has to list it otherwise"
+        "the entry of the tool `{tool}` cannot be accepted, because it is ambiguous: {why}; its server must list it differently"
     )]
     Unreadable {
         /// The tool.
@@ -65,13 +65,11 @@ pub(super) enum ListingsError {
         why: String,
     },
     /// Something changed since the person looked.
-    #[error(
-        "the changes are not those of the list that was shown; look at them once more: portcullis tools changed"
-    )]
+    #[error("the changes are not the ones that were shown; review them again: portcullis tools changed")]
     OtherList,
     /// One principal makes servers up without end.
     #[error(
-        "`{0}` has made {SERVERS_OF_PRINCIPAL_MAX} new servers known since the daemon started, which is the limit; start it again where these are real"
+        "`{0}` has introduced {SERVERS_OF_PRINCIPAL_MAX} new servers since the daemon started, which is the limit; restart it if these are real"
     )]
     TooMany(String),
     /// No key for short digests.
@@ -81,7 +79,7 @@ pub(super) enum ListingsError {
     #[error("several servers changed the tool `{0}`; say which with --server")]
     Ambiguous(String),
     /// The tool changed again since the person looked.
-    #[error("the tool `{0}` has changed again since it was shown; look at it once more")]
+    #[error("the tool `{0}` has changed again since it was shown; review it again")]
     ChangedAgain(String),
 }
 
@@ -98,7 +96,7 @@ struct Server {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
-    /// None while no entry of it could be read.
+    /// `None` while no entry of it could be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     accepted: Option<ToolWords>,
     /// The tool as it was listed last, where that differs.
@@ -128,7 +126,7 @@ impl Known {
         was_unreadable || adopts || changes
     }
 
-    /// Digest of what is listed now and not accepted, and of what is; none where nothing waits for a person.
+    /// Digest of what is listed now and not accepted, and of what is, or `None` if nothing is waiting for a person.
     fn change(&self) -> Option<(Digest, Digest)> {
         let offered = self.unreadable.as_ref().map(|entry| entry.digest);
         let offered = offered.or_else(|| self.offered.as_ref().map(digest))?;
@@ -179,8 +177,8 @@ impl Listings {
         Self { folder, turn: Mutex::default() }
     }
 
-    /// Holds a listing against what stands accepted. Returns the accepted digest of each tool that changed. New
-    /// tools of a known server, and all tools of a new one, are accepted. Blocks on the disk.
+    /// Compares a listing with the accepted one. Returns the accepted digest of each tool that changed. New tools of
+    /// a known server, and all tools of a new one, are accepted. Blocks on the disk.
     pub(super) fn listed(
         &self,
         principal: &str,
@@ -209,7 +207,7 @@ impl Listings {
             };
             touched |= file.tools.entry(tool.name.clone()).or_default().listed(words);
         }
-        // After the others: a name that stands in the list in both ways cannot be read with certainty.
+        // After the others: a name that is in the list in both ways cannot be read with certainty.
         for entry in unreadable {
             let known = file.tools.entry(entry.name.clone()).or_default();
             touched |= known.unreadable.as_ref() != Some(entry);
@@ -340,7 +338,7 @@ fn short(digest: DigestBuilder) -> String {
 /// The changes that wait for a person, by server and name, without their short digests.
 ///
 /// # Errors
-/// [`ListingsError`] where a file cannot be read.
+/// [`ListingsError`] if a file cannot be read.
 pub(super) fn changed_in(folder: &Path) -> Result<Vec<ChangedTool>, ListingsError> {
     let mut changes = Vec::new();
     let io = |source| ListingsError::Io { path: folder.to_owned(), source };

@@ -1,7 +1,7 @@
 //! `/log`: the published files of the transparency log, as C2SP `tlog-tiles` names them.
 //!
 //! No credential is asked for. What is here is what the log publishes for everybody: hashes, ids and counts, no
-//! payload. Whoever monitors or mirrors a log has no account at the gate, and their tools send no token. On TCP the
+//! payload. Monitors and mirrors of a log have no account at the gate, and their tools send no token. On TCP the
 //! checks of `Host` and `Origin` hold here as everywhere, so a web page cannot read it through a visitor's browser.
 
 use std::io;
@@ -54,7 +54,7 @@ async fn file(path: PathBuf, bytes_max: u64, media: &str, cache: &str) -> Result
     match read.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
         Ok(bytes) => Ok(([(CONTENT_TYPE, media), (CACHE_CONTROL, cache)], Body::from(bytes)).into_response()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Err(Failure::not_found("the log has published no such file"))
+            Err(Failure::not_found("the log has not published such a file"))
         }
         Err(error) => {
             let message = format!("the published file cannot be read: {error}");

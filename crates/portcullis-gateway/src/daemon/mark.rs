@@ -17,7 +17,7 @@ const ORIGIN_BYTES_MAX: u64 = 1 << 10;
 pub enum MarkError {
     /// There was a store.
     #[error(
-        "the store `{origin}` that was kept in `{}` is gone; restore a copy of it, or, to begin a new record, remove `{}`", folder.display(), mark.display()
+        "the store `{origin}` in `{}` is gone; restore a copy of it, or, to begin a new record, remove `{}`", folder.display(), mark.display()
     )]
     Gone {
         /// Its name.
@@ -29,7 +29,7 @@ pub enum MarkError {
     },
     /// There was a store, and its database is cut off.
     #[error(
-        "the store `{origin}` is cut off: `{}` is empty; restore a copy of it, or, to begin a new record, remove `{}` and \
+        "the store `{origin}` is truncated: `{}` is empty; restore a copy of it, or, to begin a new record, remove `{}` and \
          `{}`", database.display(), database.display(), mark.display()
     )]
     Cut {
@@ -56,7 +56,7 @@ pub enum MarkError {
     },
     /// The mark cannot be read.
     #[error(
-        "cannot read `{}`, which says which store is kept here: {source}; put it back from a backup, or, to go on with \
+        "cannot read `{}`, which names the store of this folder: {source}; put it back from a backup, or, to go on with \
          the store that is there, remove it", path.display()
     )]
     Unreadable {
@@ -70,7 +70,7 @@ pub enum MarkError {
     Put(#[from] LogError),
 }
 
-/// The name in the mark; none where there is no mark yet.
+/// The name in the mark, or `None` if there is no mark yet.
 fn marked(mark: &Path) -> Result<Option<String>, MarkError> {
     match state_file::read(mark, ORIGIN_BYTES_MAX) {
         Ok(origin) => Ok(Some(origin.trim_end().to_owned())),

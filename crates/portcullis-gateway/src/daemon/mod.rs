@@ -50,8 +50,8 @@ pub fn changed_tools(home: &Home) -> Result<Vec<ChangedTool>, String> {
 pub struct DaemonOptions {
     /// The state folder.
     pub home: Home,
-    /// The default bundle, which the state folder is served with from now on; none for the one that was chosen for it
-    /// before, or else the one that ships.
+    /// The default bundle, which the state folder is served with from now on, or `None` for the one that was chosen
+    /// for it before, or else the one that ships.
     pub bundle: Option<PathBuf>,
     /// The files of the bundle that ships.
     pub shipped: BTreeMap<String, Vec<u8>>,
@@ -78,6 +78,6 @@ struct Shared {
     exports: Arc<shares::Shares>,
     /// What is evidence for which controls, in packs.
     controls: Arc<Controls>,
-    /// Why the log does not go on; none where it does, or where it waits.
+    /// Why the log does not go on, or `None` if it does, or where it waits.
     log_failure: tokio::sync::watch::Receiver<Option<String>>,
 }

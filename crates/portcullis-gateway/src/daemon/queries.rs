@@ -39,7 +39,7 @@ pub(super) struct Page {
 pub(super) struct EventsPage {
     limit: Option<usize>,
     after: Option<u64>,
-    /// Whether the words that were set aside stand in the lines, which are not those of the chain then.
+    /// Whether the words that were set aside are in the lines, which are not those of the chain then.
     #[serde(default)]
     joined: bool,
 }
@@ -51,7 +51,8 @@ pub(super) async fn read<T: Send + 'static>(
 ) -> Result<T, Failure> {
     let ledger = Arc::clone(shared.gate.ledger());
     let result = tokio::task::spawn_blocking(move || ledger.read(queries)).await;
-    let internal = |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the query was cut short");
+    let internal =
+        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the query was interrupted");
     Ok(result.map_err(internal)??)
 }
 
@@ -88,7 +89,7 @@ pub(super) async fn health(
     let places = LogPlaces::beside(&shared.home.ledger());
     let failure = shared.log_failure.borrow().clone();
     let log = tokio::task::spawn_blocking(move || log_standing(&places, failure)).await;
-    let log = log.unwrap_or_else(|_| "the log was not looked at".to_owned());
+    let log = log.unwrap_or_else(|_| "the log was not checked".to_owned());
     let (source, bundle) =
         shared.gate.bundles().get(None).map_err(|error| {
             Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
@@ -185,7 +186,8 @@ pub(super) async fn run(
 async fn run_info(shared: &Shared, summary: RunSummary) -> Result<api::RunInfo, Failure> {
     let id = summary.run;
     let gate = Arc::clone(&shared.gate);
-    let internal = |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the query was cut short");
+    let internal =
+        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the query was interrupted");
     let state: RunState =
         tokio::task::spawn_blocking(move || gate.read_state(id)).await.map_err(internal)??;
     let first = read(shared, move |reader| reader.events(id, 0, 1)).await?;
@@ -274,8 +276,7 @@ pub(super) async fn export(
     }
     let room = shared.exports.take(&caller.0).ok_or_else(|| {
         let message = format!(
-            "too many exports are being read: an agent reads {} at once, all agents {}, and approvers as many; read \
-             those to their end, or close their connections",
+            "too many exports are open: {} per agent, {} for all agents, and as many for approvers; finish reading them, or close their connections",
             api::EXPORTS_OF_AGENT,
             api::EXPORTS_AT_ONCE
         );

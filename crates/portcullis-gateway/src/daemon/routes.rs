@@ -59,7 +59,7 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Shared> for JsonBody<T> {
         // The syntax alone, which takes no memory besides.
         let read = connections::in_time(Json::<Box<RawValue>>::from_request(request, shared)).await;
         let Ok(read) = read else {
-            let message = "the body of the request did not come in time";
+            let message = "the body of the request did not arrive in time";
             return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, "too_slow", message));
         };
         match read {
@@ -90,7 +90,7 @@ async fn room_for(headers: &HeaderMap, shared: &Shared) -> Result<Option<OwnedSe
     match connections::in_time(Arc::clone(&shared.bodies).acquire_many_owned(kib)).await {
         Ok(Ok(room)) => Ok(Some(room)),
         _ => {
-            let message = "other long requests are being read; send it again";
+            let message = "other long requests are being read; try again";
             Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message))
         }
     }
@@ -108,7 +108,9 @@ fn check_text(text: &str) -> Result<(), Failure> {
 impl<T: DeserializeOwned> JsonBody<T> {
     fn of(raw: &RawValue) -> Result<Self, Failure> {
         let read = serde_json::from_str(raw.get()).map(Self);
-        read.map_err(|error| Failure::bad_request(format!("the body is not what this route takes: {error}")))
+        read.map_err(|error| {
+            Failure::bad_request(format!("the request body is not valid for this route: {error}"))
+        })
     }
 }
 
@@ -212,7 +214,7 @@ async fn open(
     }))
 }
 
-/// Folders stand in the record for ever, and relative ones mean nothing there.
+/// Folders stay in the record forever, and relative ones mean nothing there.
 fn check_folder(field: &str, folder: Option<&str>) -> Result<(), Failure> {
     let Some(folder) = folder else { return Ok(()) };
     if !folder.starts_with('/') || folder.len() > api::FOLDER_BYTES_MAX {
@@ -331,7 +333,7 @@ async fn outcome(
             let action = run.awaits_outcome_of_call(call).await;
             action.ok_or_else(|| SessionError::NoSuchCall(call.chars().take(CALL_SHOWN_CHARS).collect()))?
         }
-        _ => return Err(Failure::bad_request("say which action, by `action` or by `call`")),
+        _ => return Err(Failure::bad_request("name the action with `action` or `call`")),
     };
     let (seq, judged) =
         settle(async move { run.outcome(action, request.status, request.content, request.reach).await })
@@ -400,7 +402,7 @@ async fn input(
     JsonBody(request): JsonBody<api::ReportInput>,
 ) -> Result<Json<api::TextAnswer>, Failure> {
     if request.role == api::Role::Operator && caller.0.kind == CredentialKind::Agent {
-        let message = "an agent's credential does not speak for the operator";
+        let message = "an agent's credential cannot act for the operator";
         return Err(Failure::new(StatusCode::FORBIDDEN, api::code::FORBIDDEN, message));
     }
     check_text(&request.text)?;
@@ -486,7 +488,7 @@ async fn reload(State(shared): State<Shared>, Approver(_): Approver) -> Result<J
     let (own, others): (Vec<_>, Vec<_>) =
         shared.gate.reload(false).await.into_iter().partition(|failed| failed.of_default);
     let told = |NotReloaded { run, error, .. }: NotReloaded| {
-        format!("run {run} could not take the new bundle: {error}")
+        format!("run {run} could not switch to the new bundle: {error}")
     };
     if let Some(message) = own.into_iter().next().map(told) {
         return Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "not_durable", message));

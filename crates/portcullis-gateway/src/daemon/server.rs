@@ -40,7 +40,7 @@ const PID_BYTES_MAX: u64 = 64;
 /// How often runs that nobody uses are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// Serves until it is told to stop by SIGTERM or SIGINT. Runs are closed in good order then.
+/// Serves until it is stopped by SIGTERM or SIGINT, then closes its runs.
 pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
@@ -144,7 +144,7 @@ fn bundles(options: &DaemonOptions, given: Option<&Path>) -> Result<Bundles, Dae
     })
 }
 
-/// What to say to whoever wants to serve a state folder with another bundle than the daemon that holds it does.
+/// What to say to anyone who wants to serve a state folder with another bundle than the daemon that holds it does.
 async fn other_bundle(home: &Home, given: Option<&Path>) -> Option<DaemonError> {
     let given = given?;
     let mut serves = None;
@@ -181,12 +181,12 @@ fn not_behind(standing: Result<(), LogError>) -> Result<(), LogError> {
 /// Keeps the transparency log up with the store. What keeps it from going on is told, and holds up no run.
 fn log_thread(ledger: &Path, failed: watch::Sender<Option<String>>) -> Result<LogThread, LogError> {
     let told = move |result: Result<Round, &LogError>| {
-        // What a log waits for stands in its database, where the newest reason is.
+        // What a log waits for is in its database, where the newest reason is.
         let lasting = result.as_ref().err().filter(|error| !matches!(error, LogError::Unconfirmed(_)));
         failed.send_replace(lasting.map(ToString::to_string));
         match result {
             Ok(round) => debug!(leaves = round.leaves, size = round.size, "logged"),
-            Err(error) => warn!(%error, "runs go on without being anchored in the log"),
+            Err(error) => warn!(%error, "runs continue without being anchored in the log"),
         }
     };
     LogThread::start(LogPlaces::beside(ledger), told, cosign::after_round())
@@ -197,16 +197,14 @@ async fn keep_house(gate: &Arc<Gate>) {
     let mut reload = tokio::time::interval(RELOAD_EVERY);
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut complained = Vec::new();
-    let (mut terminate, mut interrupt) = match (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    ) {
-        (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
-        (Err(error), _) | (_, Err(error)) => {
-            warn!(%error, "cannot listen for signals; stopping at once rather than losing the end of runs");
-            return;
-        }
-    };
+    let (mut terminate, mut interrupt) =
+        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+            (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
+            (Err(error), _) | (_, Err(error)) => {
+                warn!(%error, "cannot listen for signals; stopping now, so that runs are still closed");
+                return;
+            }
+        };
     loop {
         tokio::select! {
             _ = terminate.recv() => return,
@@ -214,14 +212,14 @@ async fn keep_house(gate: &Arc<Gate>) {
             _ = sweep.tick() => gate.close_idle(IDLE).await,
             _ = reload.tick() => {
                 for NotReloaded { run, error, .. } in gate.reload(true).await {
-                    warn!(%run, %error, "a run could not take the new bundle and goes on under the old one");
+                    warn!(%run, %error, "a run could not switch to the new bundle and continues with the old one");
                 }
                 let bundles = gate.bundles();
                 let refusals: Vec<String> =
                     bundles.refusal().into_iter().chain(bundles.refusals_of_others()).collect();
                 if refusals != complained {
                     for refusal in &refusals {
-                        warn!("the bundle in force stays: {refusal}");
+                        warn!("the current bundle stays in force: {refusal}");
                     }
                     complained = refusals;
                 }

@@ -1,4 +1,4 @@
-//! Room for work that takes long, of which nobody may take all.
+//! Limits on long work, so that one caller cannot use all the capacity.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ impl Shares {
         Arc::new(Self { each, together, taken: Mutex::default() })
     }
 
-    /// A share, given back when it is dropped; none where the caller, or all of its kind, have theirs.
+    /// A share, given back when it is dropped, or `None` if the caller, or all of its kind, have theirs.
     pub(super) fn take(self: &Arc<Self>, of: &Identity) -> Option<Share> {
         let decides = of.kind == CredentialKind::Approver;
         let holder = (decides, of.principal.id.clone());

@@ -23,7 +23,8 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&Listings) -> Result<T, ListingsError> + Send + 'static,
 ) -> Result<T, Failure> {
     let listings = Arc::clone(&shared.listings);
-    let internal = |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the work was cut short");
+    let internal =
+        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the work was interrupted");
     let result = tokio::task::spawn_blocking(move || work(&listings)).await.map_err(internal)?;
     result.map_err(|error| {
         let (status, code) = match &error {
@@ -93,7 +94,7 @@ pub(super) async fn listed(
     Ok(Json(api::ToolsAnswer { seq, disabled, changed }))
 }
 
-/// Tells a run what is known of changes to a server's tools, before anything is listed in it.
+/// Informs a run of known changes to a server's tools, before anything is listed in it.
 pub(super) async fn known_changes(shared: &Shared, run: &Arc<Run>, server: String) -> Result<(), Failure> {
     let (waiting, server) = blocking(shared, move |listings| {
         let waiting = listings.waiting(&server)?;

@@ -88,10 +88,10 @@ pub enum DemoError {
     #[error(transparent)]
     Home(#[from] HomeError),
     /// The daemon.
-    #[error("the daemon of the demo: {0}")]
+    #[error("the demo's daemon: {0}")]
     Daemon(#[from] DaemonError),
     /// Talking to the daemon.
-    #[error("the daemon of the demo: {0}")]
+    #[error("the demo's daemon: {0}")]
     Client(Box<ClientError>),
     /// A file.
     #[error("cannot write `{}`: {source}", path.display())]
@@ -116,7 +116,7 @@ pub enum DemoError {
     #[error("the verifier could not read what the demo exported: {0}")]
     Unreadable(String),
     /// The show did not go as it must.
-    #[error("the demo did not go as it must: {0}")]
+    #[error("the demo did not run as expected: {0}")]
     Astray(String),
 }
 

@@ -4,7 +4,7 @@
 //! knows nothing of the gate: it executes whatever it is asked. So what a policy prevents can be seen
 //! in the folder it works on, where a denied mail or file is simply not there.
 //!
-//! Its hints (`readOnlyHint` and the like) are true of the folder, and still no substitute for a
+//! Its hints (`readOnlyHint` and similar) are true of the folder, and still no substitute for a
 //! registry: a query really is read-only, and the shipped registry calls it side-effecting all the
 //! same, because of what it may reveal. A server cannot know that; an operator does.
 

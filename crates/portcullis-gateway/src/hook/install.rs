@@ -1,6 +1,6 @@
 //! Setting a client up: entries in its settings file that start `portcullis hook` for each event.
 //!
-//! Whatever else stands in the file stays, in its order. Entries that an earlier installation made are replaced, so
+//! Whatever else is in the file stays, in its order. Entries that an earlier installation made are replaced, so
 //! that installing again is how one changes the options.
 
 use std::fs;
@@ -64,7 +64,7 @@ pub enum InstallError {
         source: io::Error,
     },
     /// The file holds something else than settings; it was left alone.
-    #[error("`{}` was left alone: {why}", path.display())]
+    #[error("`{}` was not changed: {why}", path.display())]
     Unfit {
         /// The file.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! `portcullis hook`: one event of a coding agent's session, told to the daemon and answered.
+//! `portcullis hook`: one event of a coding agent's session, sent to the daemon and answered.
 //!
 //! The client starts a process for each event and waits for it, so this one does as little as it can: read the
 //! input, two requests over the socket, one answer. The run is found by the client's session; it stays open between
@@ -43,7 +43,7 @@ use crate::client::{Client, ClientError, Judged, Permit, Proposed, StartOptions,
 use crate::home::Home;
 use crate::sentence::sentence;
 
-/// How long an event may take in all. Clients give a hook 60 s, and go on without its answer afterwards.
+/// How long an event may take in all. Clients wait 60 s for a hook, then continue without its answer.
 pub const ANSWER_MAX: Duration = Duration::from_secs(55);
 /// The exit code that blocks.
 pub const BLOCKED: u8 = 2;
@@ -61,9 +61,9 @@ const EVENT_NAME_CHARS_MAX: usize = 60;
 pub struct HookOptions {
     /// The state folder.
     pub home: Home,
-    /// The bundle's folder; none for the shipped bundle of a developer's machine.
+    /// The bundle's folder, or `None` for the shipped bundle of a developer's machine.
     pub bundle: Option<PathBuf>,
-    /// The runtime policy; none for the bundle's default.
+    /// The runtime policy, or `None` for the bundle's default.
     pub policy: Option<String>,
     /// Calls that a person has to decide on are left to the client's own prompt, where it shows one.
     pub ask: bool,
@@ -96,7 +96,7 @@ impl Answered {
     /// Blocks what the event is about.
     #[must_use]
     pub fn blocked(why: impl std::fmt::Display) -> Self {
-        let error = format!("portcullis: {why}; nothing goes ahead without the gate");
+        let error = format!("portcullis: {why}; blocked because it could not be judged");
         Self { output: String::new(), error, exit: BLOCKED }
     }
 }
@@ -110,10 +110,7 @@ pub async fn answer(input: &[u8], options: &HookOptions) -> Answered {
     let blocks = blocks(&parsed);
     let answered = match tokio::time::timeout(ANSWER_MAX, tell(input, &parsed, options)).await {
         Ok(answered) => answered.map_err(|error| error.to_string()),
-        Err(_) => Err(format!(
-            "no answer within {} s; `portcullis doctor` looks for the reason",
-            ANSWER_MAX.as_secs()
-        )),
+        Err(_) => Err(format!("no answer within {} s; run `portcullis doctor`", ANSWER_MAX.as_secs())),
     };
     match answered {
         Ok(answered) => answered,
@@ -330,7 +327,7 @@ fn told(stopped: Stopped, call: &HookCall) -> String {
 
 /// Why the user is asked for a call whose arguments were changed.
 fn replaced(call: &HookCall) -> String {
-    format!("Portcullis changed the arguments of `{}`, and does not see all that it does", call.tool)
+    format!("Portcullis changed the arguments of `{}` but cannot determine all its effects", call.tool)
 }
 
 /// Why the user is asked.
@@ -340,7 +337,7 @@ fn reason(judged: &Judged, call: &HookCall) -> String {
             let message = with_effects(finding.message.clone(), finding, &call.arguments);
             format!("Portcullis ({}): {message}", finding.rule)
         }
-        None => "Portcullis wants a person to decide".to_owned(),
+        None => "Portcullis requires a person to decide".to_owned(),
     }
 }
 
@@ -371,7 +368,7 @@ fn stretch(arguments: &Value, span: &Span) -> Option<String> {
     text.get(span.start..span.end).and_then(quoted)
 }
 
-/// A text on one line, cut to a readable length; none for one that says nothing.
+/// A text on one line, cut to a readable length, or `None` for one that says nothing.
 fn quoted(text: &str) -> Option<String> {
     if text.trim().is_empty() {
         return None;
@@ -410,7 +407,7 @@ async fn outcome(
         (Err(_), Some(_)) => {
             evidence(client, run, "call-without-permit", call_id(call).as_bytes()).await?;
             let message = format!(
-                "portcullis: `{}` was called without a permit of the gate; is the hook set up for PreToolUse of every tool?",
+                "portcullis: `{}` was called without a permit from Portcullis; is the hook set up for PreToolUse of every tool?",
                 call.tool
             );
             Ok(Answered::with(json!({ "systemMessage": message }).to_string()))

@@ -1,4 +1,4 @@
-//! What the client is told when it does not get what it asked for.
+//! The client's answer when its request is denied.
 //!
 //! A denial is a tool result with `isError`, because that is what a model gets to see: a sentence to read and
 //! the typed [`Denial`] to act upon. What is wrong with the message itself, or with the gate, is an error of

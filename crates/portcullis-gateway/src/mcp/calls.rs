@@ -84,7 +84,7 @@ impl Open {
 /// Why a request cannot be let in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Full {
-    #[error("the id {0} is in use by a request that is not answered yet; use another")]
+    #[error("the id {0} belongs to a request that is not answered yet; use another")]
     IdInUse(Id),
     #[error("{OPEN_CALLS_MAX} tool calls are open already; wait for one to be answered")]
     Calls,
@@ -266,7 +266,7 @@ impl Calls {
         same
     }
 
-    /// A call goes on as a task. False where that task is known already or there are too many to follow; tasks
+    /// A call continues as a task. False where that task is known already or there are too many to follow; tasks
     /// whose result was recorded make room.
     pub(super) fn follow_task(&self, id: String, tool: String, action: ActionId) -> bool {
         let mut table = self.table();

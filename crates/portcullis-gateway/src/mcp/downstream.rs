@@ -36,7 +36,7 @@ const READ_BYTES: usize = 64 * 1024;
 const METHOD_BYTES_MAX: usize = 256;
 
 /// Why a text that is to be edited is withheld instead.
-const NOT_APART: &str = "what is to be cut out of it cannot be told apart from the rest";
+const NOT_APART: &str = "the part to cut out of it cannot be separated from the rest";
 
 /// Stands in the record at the end of a text that is not all.
 pub(super) const CUT_MARK: &str = "\n[portcullis: cut here; the rest of the result is not recorded]";
@@ -58,7 +58,7 @@ pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
         while let Some(line) = splitter.next_line() {
             match line {
                 Ok(line) => message(gate, line).await,
-                Err(error) => tracing::warn!("a message of the server was dropped: {error}"),
+                Err(error) => tracing::warn!("a message from the server was dropped: {error}"),
             }
         }
     }
@@ -69,7 +69,7 @@ pub(super) async fn pump(gate: &Arc<Gate>, mut output: impl AsyncRead + Unpin) {
 
 async fn pass(gate: &Gate, line: &[u8]) {
     if let Err(error) = gate.to_client.line(line).await {
-        tracing::debug!("the client does not read any more: {error}");
+        tracing::debug!("the client no longer reads: {error}");
     }
 }
 
@@ -79,7 +79,10 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) {
     }
     match peek(line) {
         Err(error) => {
-            tracing::warn!("a line of the server is no message and was dropped: {error}: {}", shown(line));
+            tracing::warn!(
+                "a line from the server is not a message and was dropped: {error}: {}",
+                shown(line)
+            );
         }
         Ok(Message::Request { .. } | Message::Notification { .. }) => {
             if let Some(passed) = said(gate, line).await {
@@ -87,7 +90,7 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) {
             }
         }
         Ok(Message::Response { id, error, .. }) => match answered(gate, &id, error.is_some()) {
-            None => tracing::warn!("a response of the server was dropped: no request {id} is open"),
+            None => tracing::warn!("a response from the server was dropped: no request {id} is open"),
             Some(open) => {
                 let (shared, line) = (Arc::clone(gate), line.to_vec());
                 gate.spawn(async move {
@@ -119,18 +122,21 @@ async fn said(gate: &Gate, line: &[u8]) -> Option<Option<Vec<u8>>> {
         _ => return None,
     };
     if !is_method(&method) || id.is_some_and(|id| id.get().len() > ID_BYTES_MAX) {
-        tracing::warn!("a message of the server was dropped: its method or its id is none: {}", shown(line));
+        tracing::warn!(
+            "a message from the server was dropped: its method or its id is invalid: {}",
+            shown(line)
+        );
         return None;
     }
     match overheard(gate, line, asked(id, params)).await {
         Heard::Passes => Some(None),
         Heard::Changed(line) => Some(Some(line)),
         Heard::Withheld(why) => {
-            tracing::warn!("a message of the server is withheld: {why}");
+            tracing::warn!("a message from the server is withheld: {why}");
             if let Some(id) = id
                 && gate.to_server.refuse(id, &why).await.is_err()
             {
-                tracing::debug!("the server does not hear that its request is withheld");
+                tracing::debug!("the server could not be told that its request is withheld");
             }
             None
         }
@@ -152,12 +158,12 @@ pub(super) enum Heard {
     Withheld(String),
 }
 
-/// Has the text of a message judged that answers no call, and records it.
+/// Judges and records the text of a message that does not answer a call.
 pub(super) async fn overheard(gate: &Gate, line: &[u8], told: Result<Told, FieldError>) -> Heard {
     let withheld = |why: &str| Heard::Withheld(format!("the gate withholds what the server says: {why}"));
     let Told { text, pieces, truncated, .. } = match told {
         Ok(told) => told.with_split_words(is_word),
-        Err(error) => return withheld(&format!("it cannot be read with certainty: {error}")),
+        Err(error) => return withheld(&format!("it is ambiguous: {error}")),
     };
     if text.is_empty() {
         return Heard::Passes;
@@ -293,7 +299,7 @@ async fn passed_on(
     }
 }
 
-/// A call goes on as a task. What its server says about that is judged before it is followed.
+/// A call continues as a task. What its server says about that is judged before it is followed.
 async fn created(
     gate: &Gate,
     line: &[u8],
@@ -321,7 +327,7 @@ struct Seen {
     complaint: Option<(&'static str, String)>,
     /// The call goes on as this task.
     task: Option<String>,
-    /// Where the content stands in the message.
+    /// Where the content is in the message.
     pieces: Vec<Piece>,
 }
 
@@ -355,7 +361,7 @@ impl Seen {
         Self {
             status: OutcomeStatus::Unknown,
             content: None,
-            complaint: Some((UNREADABLE_RESULT, format!("it cannot be read with certainty: {why}"))),
+            complaint: Some((UNREADABLE_RESULT, format!("it is ambiguous: {why}"))),
             task: None,
             pieces: Vec::new(),
         }
@@ -400,7 +406,7 @@ fn unreadable(gate: &Gate, call: &Call, action: ActionId, why: String) -> Vec<u8
     denied(call, &withheld(gate.run.id(), action, &call.tool, UNREADABLE_RESULT, why))
 }
 
-/// What came of a task, with a digest to know it by.
+/// The outcome of a task, with a digest to know it by.
 struct Came {
     seen: Seen,
     digest: Digest,
@@ -439,7 +445,7 @@ impl Came {
 enum State {
     /// It goes on, and this is said of it.
     Open(Told),
-    /// What came of it.
+    /// The outcome of it.
     Came(Came),
 }
 
@@ -477,7 +483,9 @@ async fn task_result(
     let Came { seen, digest } = came;
     match gate.calls.task(task).and_then(|task| task.result) {
         Some(recorded) if recorded == digest => None,
-        Some(_) => Some(unreadable(gate, request, action, "the task has given another result before".into())),
+        Some(_) => {
+            Some(unreadable(gate, request, action, "the task already returned a different result".into()))
+        }
         None => {
             let changed = conclude(gate, line, request, action, seen).await;
             if changed.is_none() {

@@ -26,7 +26,7 @@ const WRITE_BUFFER_BYTES: usize = 64 * 1024;
 /// How much of a line is shown in a log message, in characters.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// Writes whole lines; who waits for the other side to read waits here, which is the back-pressure.
+/// Writes whole lines, and waits until the other side reads them, which is the back-pressure.
 pub(super) struct LineWriter(tokio::sync::Mutex<Option<BufWriter<Box<dyn AsyncWrite + Send + Unpin>>>>);
 
 impl fmt::Debug for LineWriter {
@@ -111,7 +111,7 @@ impl Gate {
         let mut tasks = std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
         if tokio::time::timeout(patience, async { while tasks.join_next().await.is_some() {} }).await.is_err()
         {
-            tracing::warn!("{} messages were still being worked on and are given up", tasks.len());
+            tracing::warn!("{} messages were still being processed and are dropped", tasks.len());
         }
     }
 
@@ -167,7 +167,7 @@ impl Gate {
         Ok((disabled, changed))
     }
 
-    /// Reports what the server says that answers no call.
+    /// Reports what the server says other than answers to calls.
     pub(super) async fn told(&self, content: String) -> Result<ObservationAnswer, ClientError> {
         let told = ReportTold { server: self.command.clone(), content, reach: Reach::Replace };
         self.run.told(&told).await
@@ -194,7 +194,7 @@ impl Gate {
                 let data = json!({"class": "server_ended"});
                 let line = error_response(Some(open.id_raw()), INTERNAL_ERROR, &message, Some(&data));
                 if self.to_client.line(&line).await.is_err() {
-                    tracing::debug!("the client has gone and does not hear: {message}");
+                    tracing::debug!("the client has gone and did not receive: {message}");
                 }
             }
         }

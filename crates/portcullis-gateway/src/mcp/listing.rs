@@ -18,7 +18,7 @@ const NAMES_SHOWN_MAX: usize = 8;
 pub(super) async fn hello(gate: &Gate, line: &[u8], id: &RawValue, result: &RawValue) -> Option<Vec<u8>> {
     let hello = match read_hello(result) {
         Ok(hello) => hello,
-        Err(error) => return refused(id, format!("the gate does not pass this answer on: {error}")),
+        Err(error) => return refused(id, format!("Portcullis does not pass on this answer: {error}")),
     };
     let changed = match overheard(gate, line, Ok(hello.besides)).await {
         Heard::Passes => None,
@@ -38,7 +38,7 @@ pub(super) async fn hello(gate: &Gate, line: &[u8], id: &RawValue, result: &RawV
     let hidden = match gate.report_tools(vec![instructions], Vec::new()).await {
         Ok((_, changed)) => changed,
         Err(error) => {
-            return refused(id, format!("what the server says of itself could not be recorded: {error}"));
+            return refused(id, format!("the server's description of itself could not be recorded: {error}"));
         }
     };
     if hidden.is_empty() || says_nothing {
@@ -60,7 +60,7 @@ pub(super) async fn hello(gate: &Gate, line: &[u8], id: &RawValue, result: &RawV
 /// recorded is not shown: an agent that does not know a tool does no harm with it.
 pub(super) async fn list(gate: &Gate, line: &[u8], id: &RawValue, result: &RawValue) -> Option<Vec<u8>> {
     let unread = |error: &dyn std::fmt::Display| {
-        refused(id, format!("the gate does not pass this list of tools on: {error}"))
+        refused(id, format!("Portcullis does not pass on this list of tools: {error}"))
     };
     let listed = match listed_tools(result) {
         Ok(listed) => listed,
@@ -90,8 +90,7 @@ pub(super) async fn list(gate: &Gate, line: &[u8], id: &RawValue, result: &RawVa
             .collect();
         let more = if changed.len() > names.len() { ", …" } else { "" };
         tracing::warn!(
-            "{} of the server's tools are hidden and their calls held, because they are not as a person accepted \
-             them: {}{more}; see and accept the changes: portcullis tools changed",
+            "{} of the server's tools are hidden and their calls held, because they changed since a person accepted them: {}{more}; review and accept the changes: portcullis tools changed",
             changed.len(),
             names.join(", ")
         );

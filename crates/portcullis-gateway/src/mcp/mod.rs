@@ -5,7 +5,7 @@
 //! client <--stdout- downstream: a result is recorded and judged; then the line goes on            <-- server
 //! ```
 //!
-//! The gate is a pipe with a conscience. It never writes a message anew: what it lets through is the line that
+//! The gate is a pipe with a conscience. It never writes a message again: what it lets through is the line that
 //! came, byte for byte, with fields and methods it has never heard of. Three things it takes apart: calls of
 //! tools, their results, and lists of tools. Of all else that the server says it reads the text. What could be taken
 //! for one of these by another reader, but not with certainty by this one, is refused.
@@ -120,8 +120,8 @@ pub enum GateError {
     Close(#[source] ClientError),
 }
 
-/// Opens a run, starts the server, and stands between it and the client on standard input and output until
-/// either goes away. The process should exit afterwards, without waiting for standard input.
+/// Opens a run, starts the server, and relays between it and the client on standard input and output until either
+/// goes away. The process should exit afterwards, without waiting for standard input.
 ///
 /// # Errors
 /// [`GateError`]. The server is not started unless the run is open.

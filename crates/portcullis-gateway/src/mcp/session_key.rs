@@ -11,7 +11,7 @@ use std::fs;
 /// The environment variable that names the session.
 pub const SESSION_VARIABLE: &str = "PORTCULLIS_SESSION";
 
-/// `given`, else the environment variable, else `PARENT_PID:START_TIME`; none where the system does not tell,
+/// `given`, else the environment variable, else `PARENT_PID:START_TIME`, or `None` if the system does not tell,
 /// which makes the run uncorrelated.
 pub(super) fn session_key(given: Option<String>) -> Option<String> {
     given.or_else(|| env::var(SESSION_VARIABLE).ok()).filter(|key| !key.is_empty()).or_else(parent)

@@ -16,12 +16,12 @@ use crate::client::Permit;
 pub(super) struct NoCall<'l>(&'l [u8]);
 
 impl<'l> NoCall<'l> {
-    /// A line that says nothing; none for any other.
+    /// A line that says nothing, or `None` for any other.
     pub(super) fn blank(line: &'l [u8]) -> Option<Self> {
         is_blank(line).then_some(Self(line))
     }
 
-    /// A line with the message that was read from it; none where it calls a tool, or may.
+    /// A line with the message that was read from it, or `None` if it calls a tool, or may.
     pub(super) fn of(line: &'l [u8], message: &Message<'_>) -> Option<Self> {
         let is_none = match message {
             Message::Batch(elements) => elements

@@ -1,7 +1,7 @@
 //! From the client to the server: tool calls are judged, everything else passes byte for byte.
 //!
-//! A call is judged on a task of its own, so that one that is held for a person keeps nobody else waiting. Only
-//! the line that was judged is forwarded, and only with a permit.
+//! A call is judged on a task of its own, so that a held call does not block others. Only the line that was judged is
+//! forwarded, and only with a permit.
 //!
 //! What the client says is read ahead of what the server takes, so that its leaving is noticed even while the
 //! server does not read.
@@ -68,7 +68,7 @@ pub(super) async fn pump(gate: &Arc<Gate>, mut input: impl AsyncRead + Unpin) ->
     }
     drop(ahead);
     timeout(SERVER_ENDS_MAX, passing).await.unwrap_or_else(|_| {
-        tracing::warn!("the client has gone, and not all that it said could be passed on");
+        tracing::warn!("the client has gone, and some of its messages could not be passed on");
         Gone::Client
     })
 }
@@ -116,7 +116,7 @@ async fn answer(gate: &Gate, line: &[u8]) -> Result<(), Gone> {
 
 /// Answers with an error; the message goes no further.
 async fn refuse(gate: &Gate, id: Option<&RawValue>, code: i64, why: &str) -> Result<(), Gone> {
-    tracing::warn!("a message of the client was refused: {why}");
+    tracing::warn!("a message from the client was refused: {why}");
     answer(gate, &error_response(id, code, why, None)).await
 }
 
@@ -273,7 +273,7 @@ async fn tool_call(
         };
         shared.calls.judged();
         if let Err(gone) = done {
-            tracing::debug!("the {gone:?} went away before call {id} was dealt with");
+            tracing::debug!("the {gone:?} went away before call {id} was handled");
         }
     });
     Ok(())
@@ -300,7 +300,7 @@ async fn execute(gate: &Gate, id: &Id, call: &Call, permit: Permit, line: Vec<u8
     // Half a line may have reached it.
     if gate.calls.expire(id, action) {
         gate.report(action, OutcomeStatus::Unknown).await;
-        let why = "the server went away while it was given the call; whether the tool acted is not known";
+        let why = "the server went away while the call was sent to it; whether the tool acted is not known";
         let data = json!({"class": "server_ended"});
         answer(gate, &error_response(Some(&call.id_raw), INTERNAL_ERROR, why, Some(&data))).await?;
     }
@@ -409,6 +409,6 @@ async fn refuse_all<'r>(
         );
         return Ok(());
     }
-    tracing::warn!("a batch of the client was refused: {why}");
+    tracing::warn!("a batch from the client was refused: {why}");
     answer(gate, &[b"[".as_slice(), &errors.join(b",".as_slice()), b"]"].concat()).await
 }

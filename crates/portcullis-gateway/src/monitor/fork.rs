@@ -1,4 +1,4 @@
-//! A fork as one file that anybody can check who has the log's key (`specs/transparency-log.md` §5).
+//! A fork as one file that anyone with the log's key can check (`specs/transparency-log.md` §5).
 
 use portcullis_proof::Digest;
 use portcullis_proof::log::history::{NoFork, forked_beginnings};
@@ -26,7 +26,7 @@ pub struct ForkProof {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ForkError {
     /// It is not of the format.
-    #[error("it is no `{FORMAT}`: {0}")]
+    #[error("it is not a `{FORMAT}`: {0}")]
     Malformed(String),
     /// The policy does not name its log.
     #[error("the policy names no log `{0}`")]

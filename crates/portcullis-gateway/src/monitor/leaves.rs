@@ -5,9 +5,9 @@
 //! {"origin", "admins", "size", "peaks": the tree of the leaves, "monitor": what they say}
 //! ```
 //!
-//! It is derived: whoever deletes it has all leaves read again. It is believed as if the leaves had been read, so it is
-//! used only where its sum holds, it is of this log and of these keys, and its tree is the beginning of the tree that
-//! the log shows.
+//! It is derived: anyone who deletes it has all leaves read again. It is believed as if the leaves had been read, so
+//! it is used only where its sum holds, it is of this log and of these keys, and its tree is the beginning of the
+//! tree that the log shows.
 
 use std::fs;
 use std::io;
@@ -48,7 +48,8 @@ impl Read {
         Self { range: CompactRange::new(), monitor: Monitor::new(origin, admins.to_vec()) }
     }
 
-    /// What a file says; none where there is no file, or where others may enrol writers now. `told` leaves of the tree of
+    /// What a file says, or `None` if there is no file, or where others may enrol writers now. `told` leaves of the
+    /// tree of
     /// `newest` were reported on.
     ///
     /// # Errors
@@ -70,7 +71,7 @@ impl Read {
         };
         let Saved { origin: of, admins: under, size, peaks, monitor } = parse(&bytes)?;
         if of != origin {
-            return Err(format!("it is of the log `{}`, not of `{origin}`", of.escape_debug()));
+            return Err(format!("it belongs to the log `{}`, not to `{origin}`", of.escape_debug()));
         }
         if under != names(admins) {
             return Ok(None);
@@ -83,13 +84,13 @@ impl Read {
             return Err(format!("it has read {size} leaves, and {told} were reported on"));
         }
         if newest.is_some_and(|newest| newest.size() == size && newest.root() != range.head().root) {
-            return Err(format!("its tree of {size} leaves is not the one that the log signed"));
+            return Err(format!("its tree of {size} leaves is not the tree that the log signed"));
         }
         let monitor = Monitor::resume(origin, admins.to_vec(), monitor).map_err(|error| error.to_string())?;
         Ok(Some(Self { range, monitor }))
     }
 
-    /// The file; none where it would be too long.
+    /// The file, or `None` if it would be too long.
     pub(super) fn to_bytes(&self, origin: &str, admins: &[VerifierKey]) -> Option<Vec<u8>> {
         let saved = Saved {
             origin: origin.to_owned(),
@@ -116,7 +117,7 @@ fn sum(text: &[u8]) -> String {
 }
 
 fn parse(bytes: &[u8]) -> Result<Saved, String> {
-    let damaged = || "its sum does not hold: it is damaged, or was changed by hand".to_owned();
+    let damaged = || "its checksum does not match: it is damaged, or was changed by hand".to_owned();
     let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
     let (first, text) = bytes.split_at_checked(end + 1).ok_or_else(damaged)?;
     let first = String::from_utf8_lossy(first);

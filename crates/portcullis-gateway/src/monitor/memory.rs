@@ -50,7 +50,7 @@ impl Memory {
         }
     }
 
-    /// Takes hold of a state and reads it. One that cannot be used is as good as none, and is told: why, at the end.
+    /// Takes hold of a state and reads it. An unusable state is treated as missing; the reason is returned last.
     pub(super) fn open(
         path: &Path,
         origin: &str,
@@ -100,7 +100,7 @@ impl Memory {
         }
     }
 
-    /// When leaf `index` was first seen, as far as is known.
+    /// When leaf `index` was first seen, if known.
     pub(super) fn seen(&self, index: u64) -> Option<u64> {
         let place = self.sizes.partition_point(|(size, _)| *size <= index);
         self.sizes.get(place).map(|(_, time)| *time)
@@ -119,7 +119,7 @@ fn read(bytes: &[u8], origin: &str, trust: &TrustPolicy) -> Result<Memory, Strin
         return Err(format!("its `format` is not `{FORMAT}`"));
     }
     if memory.origin != origin {
-        return Err(format!("it is of the log `{}`, not of `{origin}`", memory.origin.escape_debug()));
+        return Err(format!("it belongs to the log `{}`, not to `{origin}`", memory.origin.escape_debug()));
     }
     if memory.sizes.len() > SIZES_MAX || !memory.sizes.is_sorted_by(|one, other| one.0 < other.0) {
         return Err("its `sizes` do not grow".to_owned());

@@ -8,10 +8,10 @@
 //!
 //! Nothing that is read is believed before it was held against a signed tree, so it does not matter from where it
 //! comes. A *leaf* is reported on once. A *standing* alert (a log that forked, a number that does not come, a
-//! cosignature that is too old) is reported when it begins, and again when it begins anew.
+//! cosignature that is too old) is reported when it begins, and again when it begins again.
 //!
 //! Between two starts it keeps what it remembers (`memory`) and what it has read (`leaves`). A state that cannot be used is
-//! an alert, is set aside, and everything begins anew: nothing of it is believed.
+//! an alert, is set aside, and everything begins again: nothing of it is believed.
 
 mod fork;
 mod leaves;
@@ -43,7 +43,7 @@ use crate::kept::{Kept, beside};
 const LEAVES_ENDING: &str = ".leaves";
 /// What was read is filed once this many leaves are new, and an eighth of it.
 const LEAVES_A_FILE_MIN: u64 = 256;
-/// The most alerts of one look that are told; of more there is the number.
+/// The most alerts reported per check; beyond that, only the number is reported.
 pub const ALERTS_MAX: usize = 1000;
 
 /// What to watch, and for what.
@@ -69,7 +69,7 @@ pub struct WatchAlert {
     /// The index of the leaf, where it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
-    /// What was expected and what was found.
+    /// What was expected, and what was found instead.
     pub message: String,
     /// The proof of a fork.
     #[serde(skip)]
@@ -79,7 +79,7 @@ pub struct WatchAlert {
 /// What one look found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Look {
-    /// The tree that is followed now; none before the first.
+    /// The tree that is followed now, or `None` before the first.
     pub tree: Option<TreeHead>,
     /// Leaves that were reported on for the first time.
     pub leaves: u64,
@@ -87,7 +87,7 @@ pub struct Look {
     pub alerts: Vec<WatchAlert>,
     /// How many more alerts there are.
     pub more: u64,
-    /// Alerts that hold, told now or before, other than those of leaves.
+    /// Alerts in effect, new or reported before, other than those of leaves.
     pub standing: usize,
     /// Why the look did not come to its end.
     pub incomplete: Option<String>,
@@ -128,7 +128,7 @@ enum Stop {
 }
 
 impl Watch {
-    /// Begins, or goes on from what the state remembers; without one, everything is new.
+    /// Begins, or continues from the state; without one, everything is new.
     ///
     /// # Errors
     /// When the state cannot be used.
@@ -159,8 +159,7 @@ impl Watch {
         if let Some(why) = unusable {
             self.aside = true;
             self.unusable.push(unusable_state(format!(
-                "the state `{}` cannot be used: {why}; it is set aside, and since nothing of it is believed, a log that \
-                 forked or went back meanwhile is not noticed",
+                "the state `{}` cannot be used: {why}; it is set aside, so a log that forked or went back in the meantime is not noticed",
                 path.display()
             )));
             return Ok(());
@@ -215,8 +214,8 @@ impl Watch {
         look
     }
 
-    /// Makes durable what was told, and what was read where much of it is new. To be called once the alerts of a look are
-    /// out: a crash before tells them again.
+    /// Makes durable what was reported, and what was read if much of it is new. Call it once the alerts of a check
+    /// are out: after a crash before that, they are reported again.
     ///
     /// # Errors
     /// When the state could not be written.
@@ -378,7 +377,7 @@ impl Watch {
         let missing = self.read.monitor.missing().filter(|run| overdue(run.since, self.options.missing_for));
         standing.extend(missing.take(ALERTS_MAX).map(|run| {
             let (writer, epoch, number) = (run.writer, run.epoch, run.run_no);
-            let message = format!("number {number} of epoch {epoch} of writer `{writer}` was passed over");
+            let message = format!("number {number} of epoch {epoch} of writer `{writer}` was skipped");
             alert("run-missing", Some(run.since), message)
         }));
         let open = self.read.monitor.open().filter(|segment| overdue(segment.since, self.options.open_for));

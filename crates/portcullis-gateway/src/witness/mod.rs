@@ -1,7 +1,7 @@
 //! A witness: remembers one tree of every log that it watches, and cosigns another only when nothing before it changed
 //! (C2SP `tlog-witness`).
 //!
-//! The point of a witness is that somebody else runs it: an auditor, on another machine. It needs one key, one file of
+//! The point of a witness is that someone else runs it: an auditor, on another machine. It needs one key, one file of
 //! state and no trust in the log. What decides is `portcullis_proof::log::witness`; this is the server and the state.
 //!
 //! The order is everything. Under one lock: the old size is compared, the proof verified, the new tree made durable,
@@ -36,7 +36,7 @@ use self::state::Remembered;
 use crate::kept::KeptError;
 use crate::monitor::ForkProof;
 
-/// Requests that are dealt with at a time; more are told to come again.
+/// Requests that are processed at a time; further ones are told to try again.
 pub const REQUESTS_AT_ONCE: usize = 64;
 /// How long a request may take to arrive.
 pub const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ pub const LOGS_MAX: usize = 256;
 pub struct WitnessOptions {
     /// The file of its key; made at the first start.
     pub key: PathBuf,
-    /// Its name, as it stands in its signature lines.
+    /// Its name, as it appears in its signature lines.
     pub name: String,
     /// The keys of the logs that it watches.
     pub logs: Vec<VerifierKey>,
@@ -67,8 +67,7 @@ pub enum WitnessError {
     State(#[from] KeptError),
     /// Its key is there and its state is gone.
     #[error(
-        "the key `{}` is there and its state `{}` is not: what the witness cosigned is forgotten, and it would \
-         cosign a second history; restore the newest state, or begin with a new key", key.display(), state.display()
+        "the key `{}` exists but its state `{}` does not: without it, the witness could cosign a second history; restore the newest state, or start with a new key", key.display(), state.display()
     )]
     StateLost {
         /// The key.
@@ -78,7 +77,7 @@ pub enum WitnessError {
     },
     /// Its state is there and its key is gone.
     #[error(
-        "the state `{}` is there and its key `{}` is not; restore the key, or begin with a new state as well",
+        "the state `{}` exists but its key `{}` does not; restore the key, or start with a new state as well",
         state.display(), key.display()
     )]
     KeyLost {
@@ -208,7 +207,7 @@ impl Witness {
     }
 }
 
-/// The note with the signatures of known logs alone: whatever else stands on it is anybody's and of any length.
+/// The note with the signatures of known logs alone: whatever else is on it is anyone's and of any length.
 fn signed_by_log(note: &Note<'_>, logs: &[VerifierKey]) -> String {
     let known = |name: &str, id: u32| logs.iter().any(|key| key.name() == name && key.id() == id);
     let lines = note.signatures().iter().filter(|line| known(line.name, line.key_id));

@@ -81,7 +81,7 @@ async fn a_flood_of_held_calls_is_denied_and_hides_nobody_elses() {
         assert_eq!(agent.propose(run, &mail(number, 0)).await.unwrap().judged().enforced, Enforced::Held);
     }
     let over = agent.propose(run, &mail(100, 0)).await.unwrap().denial().cloned().unwrap();
-    assert!(over.message.contains("100 calls of this run wait for a person"), "{}", over.message);
+    assert!(over.message.contains("100 calls of this run are waiting for a person"), "{}", over.message);
     let again = agent.propose(run, &mail(3, 0)).await.unwrap();
     assert_eq!(again.judged().enforced, Enforced::Held, "what waits already goes on waiting");
     assert_eq!(approver.approvals(ApprovalFilter::Pending).await.unwrap().len(), 100);
@@ -214,7 +214,7 @@ async fn a_note_that_no_event_should_hold_is_refused_with_its_limit() {
     ] {
         let refused = refused.unwrap_err();
         assert_eq!(refused.code(), Some("bad_request"), "{refused}");
-        assert!(refused.to_string().contains("`note` may have 16384 bytes"), "{refused}");
+        assert!(refused.to_string().contains("longer than the limit of 16384 bytes"), "{refused}");
     }
     let note = Some("x".repeat(16 << 10));
     approver.refuse(&id, &RefuseApproval { note }).await.unwrap();

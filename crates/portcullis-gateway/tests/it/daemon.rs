@@ -561,7 +561,7 @@ async fn bad_requests_get_clear_answers() {
         for field in ["arguments", "continuation"] {
             let body = format!(r#"{{"tool": "x", "{field}": {value}}}"#);
             let twofold = post(format!("/v1/runs/{run}/actions"), &body).await;
-            let told = twofold.contains("duplicate key") || twofold.contains("pass it as a text");
+            let told = twofold.contains("duplicate key") || twofold.contains("pass it as a string");
             assert!(twofold.starts_with("HTTP/1.1 400") && told, "{twofold}");
         }
     }

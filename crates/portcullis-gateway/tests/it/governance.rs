@@ -69,7 +69,7 @@ async fn approvers_get_the_pack_and_each_file_and_agents_do_not() {
     let (status, _, body) = approver.get(&format!("{path}/passwords.txt")).await;
     assert!(status == 404 && said(&body).contains("summary_report.json"), "{}", said(&body));
     let (status, _, body) = approver.get("/v1/runs/abcdefabcdef/governance").await;
-    assert!(status == 404 && said(&body).contains("no run starts with"), "{}", said(&body));
+    assert!(status == 404 && said(&body).contains("no run id starts with"), "{}", said(&body));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -94,7 +94,7 @@ async fn a_run_without_verification_is_told() {
     let risks = String::from_utf8(risks).unwrap();
     assert_eq!(status, 200, "{risks}");
     assert!(
-        risks.contains("1 reply was given without a check") && risks.contains("The run is still open"),
+        risks.contains("1 reply was delivered without a check") && risks.contains("The run is still open"),
         "{risks}"
     );
     let (status, _, _) = approver.get(&format!("{path}?unverifed=true")).await;

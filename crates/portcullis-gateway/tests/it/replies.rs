@@ -46,9 +46,9 @@ async fn replies_are_held_against_the_documents_that_the_run_retrieved() {
     // The shipped bundle takes no documents on the word of whoever hands the reply over.
     let given = json!({"doc_999": "External reports are anonymized first."});
     let refused = agent.output(run, &reply("So [DOC:doc_999].", Some(given.clone()))).await.unwrap_err();
-    assert!(refused.to_string().contains("takes no documents"), "{refused}");
+    assert!(refused.to_string().contains("does not accept documents"), "{refused}");
     let wrong = agent.output(run, &reply("So [DOC:doc_999].", Some(json!([1])))).await.unwrap_err();
-    assert!(wrong.to_string().contains("documents are a list"), "{wrong}");
+    assert!(wrong.to_string().contains("documents must be a list"), "{wrong}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -145,7 +145,7 @@ fn what_was_read_is_not_believed_where_it_is_damaged_or_of_another_history() {
         fs::read(elsewhere.path().join("audit.state.leaves")).unwrap()
     };
     let fork = other_history(10, 60);
-    same(&small, &filed_of(&fork.first(101)), "is not the one that the log signed");
+    same(&small, &filed_of(&fork.first(101)), "is not the tree that the log signed");
     same(&small, &filed_of(&fork.first(61)), "is not the beginning of the tree of 101 leaves");
     same(&small, &filed_of(&tree.first(103)), "it has read 103 leaves, and 101 were reported on");
     // The beginning of the same history will do.

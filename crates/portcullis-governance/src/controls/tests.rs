@@ -47,13 +47,13 @@ fn a_mistake_is_told_with_its_place_and_the_nearest_name() {
     assert!(broken.starts_with("c.toml:9:"), "{broken}");
     let empty = load("events = []\nfiles = []\nnot_shown = []\n");
     assert_eq!(empty.len(), 2, "{empty:?}");
-    assert_eq!(empty[0], "c.toml:9:10: `events` must name something");
+    assert_eq!(empty[0], "c.toml:9:10: `events` must not be empty");
     let silent = mistakes(&[("c.toml", &format!("{HEAD}{good}").replace("'t'", "' '"))]);
-    assert_eq!(silent, ["c.toml:7:9: `title` must say something"]);
+    assert_eq!(silent, ["c.toml:7:9: `title` must contain text"]);
     let twice = format!("{HEAD}{good}");
     assert_eq!(
         mistakes(&[("a.toml", &twice), ("b.toml", &twice)]),
-        ["b.toml:5:6: the control `c` is there already, in `a.toml`"]
+        ["b.toml:5:6: the control `c` is already defined in `a.toml`"]
     );
     let many = "[[control]]\nid = 'c'\nclause = '1'\ntitle = 't'\nshows = 'x'\n";
     let many: String = (0..=CONTROLS_MAX)

@@ -36,10 +36,10 @@ pub(super) fn replies(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
     [
         risk(
             &unverified,
-            "Replies that nobody verified",
+            "Replies that were not verified",
             || {
                 format!(
-                    "{} given without a check ({}){none}.",
+                    "{} delivered without a check ({}){none}.",
                     count(unverified.len(), "reply was", "replies were"),
                     events(&unverified)
                 )
@@ -48,7 +48,7 @@ pub(super) fn replies(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
         ),
         risk(
             &empty,
-            "Replies that no check could say anything about",
+            "Replies to which no check applied",
             || {
                 format!(
                     "All checks of {} were N/A ({}).",
@@ -60,7 +60,7 @@ pub(super) fn replies(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
         ),
         risk(
             &withheld,
-            "Answers of checks that are not at hand",
+            "Answers of checks that are not available",
             || {
                 format!(
                     "The answers of {} are withheld or erased ({}).",
@@ -68,7 +68,7 @@ pub(super) fn replies(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
                     events(&withheld)
                 )
             },
-            "make the pack with payloads",
+            "create the pack with payloads",
         ),
     ]
     .into_iter()
@@ -76,7 +76,7 @@ pub(super) fn replies(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
     .collect()
 }
 
-/// Tools that nobody classified.
+/// Tools that are not classified.
 pub(super) fn tools(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
     let Some(bundle) = bundle else { return Vec::new() };
     let called = |wanted: &dyn Fn(&str) -> bool| -> Vec<&ActionFact> {
@@ -108,13 +108,13 @@ pub(super) fn tools(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
             "Tools whose classification was guessed",
             || {
                 format!(
-                    "{} of {} ({}), classified by what their server says and by nobody else.",
+                    "{} of {} ({}), classified only by what their server says.",
                     count(inferred.len(), "call", "calls"),
                     tool_names(&inferred),
                     events(&at(&inferred))
                 )
             },
-            "look at their entries in `tools/` and take `inferred` out",
+            "review their entries in `tools/` and remove `inferred`",
         ),
     ]
     .into_iter()
@@ -122,7 +122,7 @@ pub(super) fn tools(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {
     .collect()
 }
 
-/// Tools that servers listed and nobody classified, and those that are described anew.
+/// Tools that servers listed and nobody classified, and those that are described again.
 pub(super) fn offered(input: &PackInput<'_>, bundle: &Bundle) -> Vec<Risk> {
     let (mut unknown, mut changed) = (BTreeMap::new(), BTreeMap::new());
     for event in input.record.events() {
@@ -149,11 +149,10 @@ pub(super) fn offered(input: &PackInput<'_>, bundle: &Bundle) -> Vec<Risk> {
     [
         risk(
             &at(&unknown),
-            "Tools on offer that nobody classified",
+            "Tools on offer that are not classified",
             || {
                 format!(
-                    "Servers listed to the agent what the registry does not know, {}; the bundle answers calls of \
-                     such tools with *{}*.",
+                    "Servers offered the agent tools that are not in the registry, {}; the bundle answers calls of such tools with *{}*.",
                     listed(&unknown),
                     bundle.unknown_tools
                 )
@@ -162,9 +161,9 @@ pub(super) fn offered(input: &PackInput<'_>, bundle: &Bundle) -> Vec<Risk> {
         ),
         risk(
             &at(&changed),
-            "Tools that are described anew",
-            || format!("Servers describe otherwise than a person accepted {}.", listed(&changed)),
-            "look at the change with `portcullis tools changed`, and accept it or drop the server",
+            "Tools whose description changed",
+            || format!("Servers changed the descriptions of {} since a person accepted them.", listed(&changed)),
+            "review the change with `portcullis tools changed`, then accept it or remove the server",
         ),
     ]
     .into_iter()
@@ -196,7 +195,7 @@ pub(super) fn hooks(input: &PackInput<'_>, facts: &Facts) -> Vec<Risk> {
         risks.push(Risk {
             title: "Guards that had nothing to look at",
             fact: format!(
-                "Nothing is recorded of {what}, so {} at the hook {} never ran there: {}.",
+                "The record has nothing of {what}, so {} at the hook {} never ran: {}.",
                 count(guards.len(), "guard", "guards"),
                 hook_word(hook),
                 all_names(guards)
@@ -230,7 +229,7 @@ pub(super) fn unset(input: &PackInput<'_>, facts: &Facts, bundle: &Bundle) -> Ve
                 "Limits that the policy does not set",
                 || {
                     format!(
-                        "{} held against no {} of {}.",
+                        "{} judged without {}, which {} does not set.",
                         count(calls.len(), "call was", "calls were"),
                         names(missing),
                         code(&policy.name)
@@ -246,7 +245,7 @@ pub(super) fn unset(input: &PackInput<'_>, facts: &Facts, bundle: &Bundle) -> Ve
             "No access policies",
             || {
                 format!(
-                    "Nothing says who may do what to which resource: {} judged by type and limits alone.",
+                    "No rule limits access to resources: {} judged by type and limits alone.",
                     count(calls.len(), "call was", "calls were")
                 )
             },
@@ -257,7 +256,7 @@ pub(super) fn unset(input: &PackInput<'_>, facts: &Facts, bundle: &Bundle) -> Ve
         risks.push(Risk {
             title: "Policies without cases",
             fact: format!(
-                "The bundle {} has no file in `tests/`: nothing says what its policies must answer.",
+                "The bundle {} has no file in `tests/`: the verdicts of its policies are not tested.",
                 code(&bundle.digest().to_string())
             ),
             reduce: "write cases and run `portcullis policy test`",

@@ -1,6 +1,6 @@
-//! `residual_risk_summary.md`: what this run leaves open, and what would close it.
+//! `residual_risk_summary.md`: the open risks of this run, and how to reduce them.
 //!
-//! A risk stands here only where events of the run, or what the bundle does not have, show it.
+//! A risk is listed only if events of the run, or missing parts of the bundle, show it.
 
 mod coverage;
 mod record;
@@ -59,7 +59,7 @@ pub(crate) fn markdown(input: &PackInput<'_>, facts: &Facts, signals: &Signals) 
         document.points(title, &points.collect::<Vec<_>>());
     }
     if !said {
-        document.paragraph("Nothing in the record of this run leaves a risk open that can be counted.");
+        document.paragraph("The record of this run shows no open risk that can be counted.");
     }
     document.finish()
 }
@@ -95,7 +95,7 @@ fn enforcement(facts: &Facts) -> Vec<Risk> {
     let asked: Vec<u64> = facts.actions.iter().filter_map(|action| action.when(Enforced::Asked)).collect();
     let observe = || {
         let went = match observed.as_slice() {
-            [] => "none of them would have stopped anything".to_owned(),
+            [] => "none of them would have stopped a call".to_owned(),
             [only] => format!("what one of them would have stopped passed (event {only})"),
             all => format!("what {} of them would have stopped passed ({})", all.len(), events(all)),
         };
@@ -110,14 +110,14 @@ fn enforcement(facts: &Facts) -> Vec<Risk> {
             &facts.observed,
             "Observe mode",
             observe,
-            "set `mode = \"enforce\"` once the denials above are what is meant",
+            "set `mode = \"enforce\"` once the denials above are as intended",
         ),
         risk(
             &too_late,
             "Texts that could not be kept back",
             || {
                 format!(
-                    "Verdicts were against {} that had been read by then ({}).",
+                    "Verdicts were against {} that the agent had already read ({}).",
                     count(too_late.len(), "text", "texts"),
                     events(&too_late)
                 )
@@ -126,16 +126,15 @@ fn enforcement(facts: &Facts) -> Vec<Risk> {
         ),
         risk(
             &asked,
-            "Decided outside of the gate",
+            "Decided outside Portcullis",
             || {
                 format!(
-                    "{} left to the client's own prompt ({}), so there is no permit and nobody is on record as \
-                     having decided.",
+                    "{} left to the client's own prompt ({}), so the record has no permit and does not say who decided.",
                     count(asked.len(), "action was", "actions were"),
                     events(&asked)
                 )
             },
-            "let the gate hold these calls for an approver",
+            "let Portcullis hold these calls for an approver",
         ),
     ]
     .into_iter()
@@ -164,25 +163,25 @@ fn outcomes(facts: &Facts) -> Vec<Risk> {
             "No outcome reported",
             || {
                 format!(
-                    "{} went ahead and nothing was reported of what became of them ({}).",
+                    "{} went ahead without a reported outcome ({}).",
                     count(open.len(), "call", "calls"),
                     events(&open)
                 )
             },
-            "have the surface report every outcome; look into the tool for what was done",
+            "have the surface report every outcome; check in the tool what was done",
         ),
         risk(
             &unsure_at,
             "Side effects that may have happened",
             || {
                 format!(
-                    "{} of {} ended in an error, a time-out or unknown ({}): the effect may have come about.",
+                    "{} of {} ended in an error, a time-out or unknown ({}): the effect may have happened.",
                     count(unsure.len(), "side effect", "side effects"),
                     tool_names(&unsure),
                     events(&unsure_at)
                 )
             },
-            "look into the tools for what was done, and repeat nothing before that",
+            "check in the tools what was done before repeating a call",
         ),
     ]
     .into_iter()
@@ -214,7 +213,7 @@ fn effects_without_a_person(facts: &Facts) -> Option<Risk> {
     )
 }
 
-/// Side effects after the agent had read what anybody may have written.
+/// Side effects after the agent had read what anyone may have written.
 fn after_reading(input: &PackInput<'_>, facts: &Facts, bundle: Option<&Bundle>) -> Option<Risk> {
     let trusted =
         |tool: &str| bundle.and_then(|bundle| bundle.registry.get(tool)).is_some_and(|tool| tool.trusted);
@@ -273,15 +272,15 @@ fn approvals(facts: &Facts) -> Vec<Risk> {
         fact.decided.iter().find(|(_, _, scope)| scope.as_ref().is_some_and(wide)).map(|(event, _, _)| *event)
     });
     [
-        risk(&waiting, "Requests that nobody answered", || {
-            format!("{} still waited when the record ends ({}).", count(waiting.len(), "request", "requests"), events(&waiting))
-        }, "answer them with `portcullis approvals`, and see to it that somebody watches the queue"),
-        risk(&expired, "Requests and grants that ran out", || {
-            format!("{} ran out before it was answered or used ({}).", count(expired.len(), "approval", "approvals"), events(&expired))
-        }, "see to it that somebody watches the queue, or lengthen `approval_request_ttl_s` and `approval_grant_ttl_s`"),
+        risk(&waiting, "Requests that were not answered", || {
+            format!("{} still waiting when the record ends ({}).", count(waiting.len(), "request", "requests"), events(&waiting))
+        }, "answer them with `portcullis approvals`, and have someone watch the queue"),
+        risk(&expired, "Requests and grants that expired", || {
+            format!("{} expired before being answered or used ({}).", count(expired.len(), "approval", "approvals"), events(&expired))
+        }, "have someone watch the queue, or lengthen `approval_request_ttl_s` and `approval_grant_ttl_s`"),
         risk(&unused, "Grants that were not used", || {
-            format!("{} given and not claimed ({}); until it runs out, the same call goes ahead on it.", count(unused.len(), "grant was", "grants were"), events(&unused))
-        }, "shorten `approval_grant_ttl_s`, or refuse what is no longer wanted"),
+            format!("{} given but not claimed ({}); until it expires, the same call goes ahead with it.", count(unused.len(), "grant was", "grants were"), events(&unused))
+        }, "shorten `approval_grant_ttl_s`, or refuse grants that are no longer needed"),
         risk(&wide, "Grants for more than one call", || {
             format!("{} for a tool or for effects rather than for one call ({}): later calls went ahead, or can, without being shown.", count(wide.len(), "grant is", "grants are"), events(&wide))
         }, "grant once, with no scope"),
@@ -312,7 +311,7 @@ fn overridden(facts: &Facts) -> Option<Risk> {
                 events(&at)
             )
         },
-        "have a second person look at these grants",
+        "have a second person review these grants",
     )
 }
 
@@ -342,7 +341,7 @@ fn delivered(facts: &Facts) -> Option<Risk> {
         &shown,
         "Replies delivered although a check failed",
         fact,
-        "set `escalate_on_verification_fail = true` in the policy, so that a person looks first",
+        "set `escalate_on_verification_fail = true` in the policy, so that a person reviews them first",
     )
 }
 
@@ -364,8 +363,8 @@ fn unnoticed(facts: &Facts) -> Option<Risk> {
     };
     risk(
         &silent,
-        "Requests in which nothing was noticed",
+        "Requests without any finding",
         fact,
-        "look at the request; where it should have been stopped, add its words to `monitors.toml`",
+        "review the request; if it should have been stopped, add its words to `monitors.toml`",
     )
 }

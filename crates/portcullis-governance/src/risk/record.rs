@@ -20,36 +20,36 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
         SegmentState::Closed => {}
         SegmentState::Open => risks.push(Risk {
             title: "The run is still open",
-            fact: format!("The record ends with event {} and more may follow.", head.count),
-            reduce: "close the run and make the pack again",
+            fact: format!("The record ends with event {}, and more events may follow.", head.count),
+            reduce: "close the run and create the pack again",
         }),
         SegmentState::Abandoned => risks.push(Risk {
             title: "The writer ended before the run did",
-            fact: format!("The last segment was closed by somebody else (event {}): what happened after its last event and before that is not known.", head.count),
-            reduce: "look into the tools for what was done",
+            fact: format!("The last segment was closed by another writer (event {}): what happened between its last event and the close is not known.", head.count),
+            reduce: "check in the tools what was done",
         }),
     }
     let withheld = record.report().payloads.withheld;
     if withheld > 0 {
         risks.push(Risk {
-            title: "Texts that are not at hand",
+            title: "Texts that are not available",
             fact: format!(
-                "{withheld} of {} payloads are withheld or erased; only their commitments are here.",
+                "{withheld} of {} payloads are withheld or erased; the pack has only their commitments.",
                 record.report().payloads.named
             ),
-            reduce: "make the pack with payloads, where they are still there",
+            reduce: "create the pack with payloads, if they still exist",
         });
     }
     risks.extend(risk(
         &signals.unread,
-        "Signals that rest on less than the gate knew",
+        "Signals computed from less than the gate knew",
         || {
             format!(
-                "Texts of {} were not there, so what came close to a limit after them is not known here.",
+                "Texts of {} were not available, so values close to a limit after them are not known.",
                 events(&signals.unread)
             )
         },
-        "make the pack with payloads",
+        "create the pack with payloads",
     ));
     let gone: Vec<u64> = policy::periods(record)
         .into_iter()
@@ -58,9 +58,9 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
         .collect();
     risks.extend(risk(
         &gone,
-        "Bundles that are not at hand",
-        || format!("From {} on the run was judged by a bundle that this pack does not hold.", events(&gone)),
-        "give its folder with `--bundle`",
+        "Bundles that are not available",
+        || format!("From {} on, the run was judged by a bundle that is not in this pack.", events(&gone)),
+        "pass its folder with `--bundle`",
     ));
     let gate = Actor::gate();
     let said: Vec<u64> = record
@@ -71,27 +71,27 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
         .collect();
     risks.extend(risk(
         &said,
-        "Evidence on the agent's word",
+        "Evidence from the agent alone",
         || {
             format!(
-                "{} recorded by others than the gate ({}); nothing here checked it.",
+                "{} not recorded by the gate ({}) and not checked.",
                 count(said.len(), "piece of evidence was", "pieces of evidence were"),
                 events(&said)
             )
         },
-        "hold the digests against the things themselves",
+        "compare the digests with the originals",
     ));
     let lost = facts.of_kind("gap");
     risks.extend(risk(
         lost,
         "Lost events",
-        || format!("The record admits holes ({}).", events(lost)),
+        || format!("The record states that it has gaps ({}).", events(lost)),
         "find out why; `portcullis doctor` checks the store",
     ));
     if record.opened().is_some_and(|opened| opened.session.is_none() && opened.surface != "simulator") {
         risks.push(Risk {
             title: "No client session",
-            fact: "The run names no session of its client (event 1): what the same agent did in other runs is not connected to it.".to_owned(),
+            fact: "The run names no session of its client (event 1): other runs of the same agent are not connected to it.".to_owned(),
             reduce: "use a surface that names its session",
         });
     }
@@ -108,12 +108,11 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
         "Signals of another release",
         || {
             format!(
-                "From {} on the run was judged by other built-in patterns, models or code than made this pack, so what \
-                 came close to a limit may have been closer or further then.",
+                "From {} on the run was judged by other built-in patterns, models or code than made this pack, so values close to a limit may have been different then.",
                 events(&other)
             )
         },
-        "make the pack with the release that judged the run",
+        "create the pack with the release that judged the run",
     ));
     risks.extend(witnesses(input));
     risks
@@ -130,14 +129,13 @@ fn witnesses(input: &PackInput<'_>) -> Option<Risk> {
             count(usize::try_from(log.size).unwrap_or(usize::MAX), "leaf", "leaves")
         ),
         None => format!(
-            "No checkpoint of the transparency log covers the head ({} events, link {}): whoever holds the store and \
-             its key could write another record.",
+            "No checkpoint of the transparency log covers the head ({} events, link {}): anyone who holds the store and its key could write a different record.",
             head.count,
             code(&head.link.to_string())
         ),
     };
     Some(Risk {
-        title: "No witness but the store",
+        title: "No witness other than the store",
         fact,
         reduce: "have witnesses cosign the log, or keep its checkpoint where the store's owner cannot write",
     })

@@ -57,12 +57,12 @@ impl Guard for ApprovalRefused {
         let principal = context.run.principal().map_or("", |principal| &principal.id);
         let digest = action.grant_digest(context.bundle.digest(), principal);
         let Some(note) = context.run.refusal(digest) else { return Ok(Vec::new()) };
-        let mut message = "an approver refused this call in this run".to_owned();
+        let mut message = "an approver already refused this call in this run".to_owned();
         if let Some(note) = note {
             message = format!("{message}: {}", line(note));
         }
-        let finding =
-            Finding::new(META.id, Verdict::Deny, message).instead("tell the user that the approver said no");
+        let finding = Finding::new(META.id, Verdict::Deny, message)
+            .instead("tell the user that the approver refused the call");
         Ok(vec![finding])
     }
 }

@@ -84,10 +84,10 @@ impl Guard for OwnState {
                     format!("the call changes the gate's own state ({effect})"),
                 )
             } else if effect.is("sweeps_gate") {
-                let below = "the gate's own tokens lie below what the call goes through";
+                let below = "the call goes through a folder that contains the gate's own tokens";
                 let (message, instead) = match effect.resource.name.starts_with("/proc") {
                     true => {
-                        ("the call reaches into other processes, the gate's among them", PROCESSES.to_owned())
+                        ("the call reaches into other processes, including the gate", PROCESSES.to_owned())
                     }
                     false => (below, narrower(context, action.tool.as_deref())),
                 };

@@ -81,11 +81,11 @@ fn is_code(effect: &Effect) -> bool {
 fn finding(effect: &Effect, verdict: Verdict) -> Finding {
     let what = &effect.resource.name;
     let message = match effect.resource.attributes.get("why") {
-        Some(Attribute::Text(why)) => format!("what the call would touch cannot be read ({what}): {why}"),
-        _ => format!("what the call would touch cannot be read ({what})"),
+        Some(Attribute::Text(why)) => format!("the effects of the call cannot be determined ({what}): {why}"),
+        _ => format!("the effects of the call cannot be determined ({what})"),
     };
     let mut finding = Finding::new(META.id, verdict, message)
-        .instead("say the same in a simpler form, without constructs that are decided only when they run");
+        .instead("write the call in a simpler form, without constructs that are only resolved at run time");
     finding.spans.extend(effect.span.clone());
     finding
 }

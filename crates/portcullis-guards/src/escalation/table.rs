@@ -101,11 +101,11 @@ impl Guard for EscalationTable {
         match verdict {
             Verdict::Clarify => {
                 finding = finding
-                    .question("what exactly is meant, and what is it for?")
-                    .instead("put the question to the user and report the answer as input");
+                    .question("what exactly should be done, and why?")
+                    .instead("ask the user and report the answer as input");
             }
             Verdict::Pause => {
-                finding = finding.instead("wait for the user's next input, or for a person's resume")
+                finding = finding.instead("wait for the user's next input, or for a person to resume the run")
             }
             _ => {}
         }
@@ -130,7 +130,7 @@ fn message(signals: &Signals, outcome: &Outcome, rows: &[Row]) -> String {
     let mut message = format!("row {} gives {}: {}", outcome.row, outcome.level.as_str(), values.join(", "));
     if !outcome.inactive.is_empty() {
         let rows: Vec<String> = outcome.inactive.iter().map(ToString::to_string).collect();
-        message.push_str(&format!("; inactive, as a signal is not reported: row {}", rows.join(", ")));
+        message.push_str(&format!("; inactive because a signal is not reported: row {}", rows.join(", ")));
     }
     message
 }

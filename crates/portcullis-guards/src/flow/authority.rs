@@ -50,7 +50,8 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Task),
 };
 
-const INSTEAD: &str = "what the user asked for, in the user's words; ask the user whether this was meant";
+const INSTEAD: &str =
+    "do what the user asked for, in the user's words; ask the user whether this was intended";
 
 impl Guard for Authority {
     fn meta(&self) -> &'static GuardMeta {

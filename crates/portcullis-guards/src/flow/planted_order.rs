@@ -75,7 +75,7 @@ impl Guard for PlantedOrder {
         let reading = context.reading::<RunReading>()?;
         let FlowReading::Result(seen, planted) = &reading.flow else { return Ok(Vec::new()) };
         let Some(planted) = planted else {
-            return Err(GuardFailure("the model of orders does not load".to_owned()));
+            return Err(GuardFailure("cannot load the model that detects instructions".to_owned()));
         };
         if planted.is_empty() {
             return Ok(Vec::new());
@@ -83,8 +83,8 @@ impl Guard for PlantedOrder {
         let from = seen.unread.as_ref().map(|unread| unread.start);
         let is_rest = |range: &Range<usize>| from == Some(range.start);
         let message = match planted.iter().all(is_rest) {
-            true => "the result is too long to be read as a whole",
-            false => "the result tells its reader to do what the user did not ask for",
+            true => "the result is too long to be checked in full",
+            false => "the result contains instructions that the user did not give",
         };
         let mut finding = Finding::new(META.id, Verdict::Modify, message);
         for range in planted {

@@ -63,7 +63,7 @@ impl Guard for InputInjection {
             return Ok(Vec::new());
         }
         let FlowReading::Input(_, Overrides::Read(hits)) = &context.reading::<RunReading>()?.flow else {
-            return Err(GuardFailure("the detector of injections does not load".to_owned()));
+            return Err(GuardFailure("cannot load the injection detector".to_owned()));
         };
         let stops = context.bundle.scores == Scores::Stop;
         let sentence = hits.iter().find(|hit| hit.family.is_none());
@@ -72,14 +72,14 @@ impl Guard for InputInjection {
         let (verdict, hit, message) = match (sentence, marker) {
             (Some(sentence), _) if disguised => {
                 let verdict = if stops { Verdict::Pause } else { Verdict::Warn };
-                (verdict, sentence, "hidden or encoded text reads like an injection".to_owned())
+                (verdict, sentence, "hidden or encoded text looks like an injection".to_owned())
             }
             (Some(sentence), Some((_, family))) => {
-                let message = format!("the text reads like an injection, with a phrase of `{family}`");
+                let message = format!("the text looks like an injection, with a `{family}` phrase");
                 (Verdict::Warn, sentence, message)
             }
             (None, Some((marker, family))) if !stops => {
-                (Verdict::Warn, marker, format!("the text has a phrase of `{family}`"))
+                (Verdict::Warn, marker, format!("the text contains a `{family}` phrase"))
             }
             _ => return Ok(Vec::new()),
         };

@@ -82,7 +82,7 @@ impl Guard for InputIntent {
         let memory: &RunMemory = context.memory()?;
         let reading = &context.reading::<RunReading>()?.monitors;
         if let Some((start, end)) = reading.to_gate {
-            let message = "the gate or its approver is told to stop judging";
+            let message = "the input tells the gate or its approver to stop judging";
             let finding = Finding::new(OVERRIDDEN, Verdict::Halt, message);
             return Ok(vec![finding.at(Span { pointer: TEXT.into(), start, end })]);
         }

@@ -56,7 +56,7 @@ impl Guard for OutcomeAnomaly {
         if odd.is_empty() {
             return Ok(Vec::new());
         }
-        let message = format!("the result is odd: {}", odd.join("; "));
+        let message = format!("the result is unusual: {}", odd.join("; "));
         Ok(vec![Finding::new("outcome/anomaly", Verdict::Warn, message)])
     }
 }

@@ -60,9 +60,9 @@ impl Guard for OutcomeVerifier {
         }
         if let Some(claim) = reading.claim {
             let message = match claim {
-                Claim::Failed => "the reply says that something was done, and the latest call failed",
+                Claim::Failed => "the reply says that something was done, but the latest call failed",
                 Claim::NotExecuted => {
-                    "the reply says that something was done, and the latest call was not executed"
+                    "the reply says that something was done, but the latest call was not executed"
                 }
             };
             findings.push(Finding::new("outcome/verifier/claim", Verdict::Warn, message));

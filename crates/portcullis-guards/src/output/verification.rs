@@ -78,22 +78,22 @@ impl Guard for OutputVerification {
 fn finding(result: &CheckResult, verdict: Verdict) -> Finding {
     let (rule, instead) = match result.check {
         Check::CitationPresence => {
-            ("output/verification/citation-presence", "a reply that cites what it rests on, as `[DOC:id]`")
+            ("output/verification/citation-presence", "a reply that cites its sources as `[DOC:id]`")
         }
         Check::CitationMatch => {
-            ("output/verification/citation-match", "citations of documents that this run has retrieved")
+            ("output/verification/citation-match", "citations of documents that this run retrieved")
         }
         Check::FactConsistency => {
-            ("output/verification/fact-consistency", "citations of documents about what was asked")
+            ("output/verification/fact-consistency", "citations of documents relevant to the question")
         }
         Check::RefusalPolicy => {
             ("output/verification/refusal-policy", "a reply that refuses or escalates the instruction")
         }
         Check::QuotationGrounding => {
-            ("output/verification/quotation-grounding", "quotations as they stand in the cited documents")
+            ("output/verification/quotation-grounding", "quotations that match the cited documents")
         }
         Check::NumberGrounding => {
-            ("output/verification/number-grounding", "numbers as they stand in the cited documents")
+            ("output/verification/number-grounding", "numbers that match the cited documents")
         }
     };
     let mut finding = Finding::new(rule, verdict, result.explanation.clone()).instead(instead);

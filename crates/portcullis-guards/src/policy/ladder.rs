@@ -84,7 +84,7 @@ fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option
     let run = context.run;
     let step = run.open_action(action.id).map_or(run.steps().saturating_add(1), |open| open.step);
     if step > policy.max_steps {
-        let message = format!("step {step} is beyond the {} steps of `{}`", policy.max_steps, policy.name);
+        let message = format!("step {step} exceeds the {}-step limit of `{}`", policy.max_steps, policy.name);
         return Ok(Some(
             Finding::new("runtime-policy/step-limit", Verdict::Deny, message)
                 .instead("finish with what is known, or ask the user to start a new run"),
@@ -98,7 +98,7 @@ fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option
         return Ok(None);
     }
     let approval = policy.approval_for_side_effects.then(|| {
-        let message = format!("`{}` wants side effects approved by a person", policy.name);
+        let message = format!("`{}` requires human approval for side effects", policy.name);
         Finding::new("runtime-policy/approval", Verdict::Review, message)
     });
     if approval.is_some() && !granted {
@@ -106,7 +106,7 @@ fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option
     }
     if run.side_effects() >= policy.max_side_effects {
         let message = format!(
-            "the {} side effects that `{}` permits are used up",
+            "the limit of {} side effects set by `{}` is used up",
             policy.max_side_effects, policy.name
         );
         return Ok(Some(
@@ -140,7 +140,7 @@ fn restricted_keyword(policy: PolicyRef<'_>, action: &Action) -> Result<Option<F
         },
     };
     Ok(hit.map(|(keyword, span)| {
-        let message = format!("the restricted keyword `{keyword}` stands at {}", span.pointer);
+        let message = format!("the restricted keyword `{keyword}` occurs at {}", span.pointer);
         Finding::new("runtime-policy/restricted-keyword", Verdict::Deny, message)
             .at(span)
             .instead("an action that does not need it")

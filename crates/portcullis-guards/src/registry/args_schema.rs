@@ -57,14 +57,14 @@ impl Guard for ArgsSchema {
         let Err(mismatch) = tool.args.check(&action.arguments) else { return Ok(Vec::new()) };
         let place = if mismatch.pointer.is_empty() { "the top level" } else { &mismatch.pointer };
         let message = format!(
-            "the arguments of `{}` do not fit: at {place}, expected {}",
+            "the arguments of `{}` do not match its schema: at {place}, expected {}",
             tool.name, mismatch.expected
         );
         let span = Span { pointer: format!("{}{}", edit::ARGUMENTS, mismatch.pointer), start: 0, end: 0 };
         let verdict = if tool.inferred { Verdict::Warn } else { Verdict::Deny };
         let finding = Finding::new(META.id, verdict, message)
             .at(span)
-            .instead("call the tool with arguments that fit its schema");
+            .instead("call the tool with arguments that match its schema");
         Ok(vec![finding])
     }
 }

@@ -58,7 +58,7 @@ impl Guard for ChangedTool {
         if !context.run.tool_changed(name, action.server.as_deref()) {
             return Ok(Vec::new());
         }
-        let message = format!("the server describes the tool `{name}` otherwise than it was accepted");
+        let message = format!("the tool `{name}` changed its description since it was accepted");
         let finding = Finding::new(META.id, Verdict::Review, message)
             .instead("wait until a person has read and accepted the change: portcullis tools changed");
         Ok(vec![finding])

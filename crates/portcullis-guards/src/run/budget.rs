@@ -78,7 +78,7 @@ impl Guard for Budget {
         let (usage, policy) = (context.run.usage(), context.policy);
         if let Some(limit) = policy.max_bytes.filter(|limit| usage.bytes() >= *limit) {
             let message = format!(
-                "{} bytes of arguments and results have passed; `{}` permits {limit}",
+                "arguments and results have {} bytes in total; `{}` permits {limit}",
                 usage.bytes(),
                 policy.name
             );
@@ -138,13 +138,13 @@ fn principal(
         && context.is_side_effecting(tool)
     {
         let message = format!(
-            "the {limit} side effects each {per} that `{policy}` permits all runs of the principal are used up"
+            "the limit of {limit} side effects each {per} that `{policy}` sets for all runs of the principal is used up"
         );
         return denial("run/budget/principal-side-effects", message);
     }
     if let Some(limit) = reached(used.bytes, budget.max_bytes) {
         let message = format!(
-            "{} bytes of arguments and results have passed in the principal's runs; `{policy}` permits {limit} each {per}",
+            "arguments and results in the principal's runs have {} bytes in total; `{policy}` permits {limit} each {per}",
             used.bytes
         );
         return denial("run/budget/principal-bytes", message);

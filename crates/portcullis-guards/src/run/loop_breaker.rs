@@ -83,7 +83,7 @@ impl Guard for LoopBreaker {
                 format!("loop breaker: {denied} of the latest {VERDICTS_REMEMBERED_MAX} calls were denied");
             findings.push(
                 Finding::new("run/loop-breaker/denials", Verdict::Pause, message)
-                    .instead("tell the user what was denied, and ask how to go on"),
+                    .instead("tell the user what was denied, and ask how to proceed"),
             );
         }
         Ok(findings)

@@ -49,9 +49,9 @@ impl Guard for RunPhase {
         let finding = match context.run.phase() {
             Phase::Running => return Ok(Vec::new()),
             Phase::Clarifying { question } => {
-                Finding::new("run/phase/clarifying", Verdict::Clarify, "a question to the user is open")
+                Finding::new("run/phase/clarifying", Verdict::Clarify, "a question to the user is not answered yet")
                     .question(question.clone())
-                    .instead("put the question to the user and report the answer as input")
+                    .instead("ask the user and report the answer as input")
             }
             Phase::Paused { .. } => Finding::new("run/phase/paused", Verdict::Pause, "the run is paused")
                 .instead("wait for a person to resume the run or, if no person paused it, for the user's next input"),

@@ -66,7 +66,7 @@ impl Guard for Violations {
         Ok(violations
             .iter()
             .map(|violation| {
-                let message = format!("the call is a violation of the kind {}", violation.family);
+                let message = format!("the call is a violation of type {}", violation.family);
                 Finding::new(format!("{}/{}", META.id, violation.name), Verdict::Halt, message)
             })
             .collect())

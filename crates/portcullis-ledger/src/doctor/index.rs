@@ -70,12 +70,12 @@ fn read_events(connection: &Connection, number: i64, found: &mut Vec<String>) ->
     )?;
     let mut rows = statement.query(params![event_key(number, 0), event_key(number, u64::MAX)])?;
     while let Some(row) = rows.next()? {
-        // What cannot be read is for whoever checks the links to name.
+        // What cannot be read is reported by the check of the links.
         let Ok(event) = Event::from_line(row.get_ref(4)?.as_blob()?) else { continue };
         let (kind, action, t): (String, Option<Vec<u8>>, i64) = (row.get(1)?, row.get(2)?, row.get(3)?);
         let indexed = event.body.action().map(|action| action.as_bytes().to_vec());
         if kind != event.body.kind() || action != indexed || t != event.t.as_micros() {
-            found.push(format!("event {} is indexed as another one: `{kind}`", event.seq));
+            found.push(format!("the index row of event {} does not match it: `{kind}`", event.seq));
         }
         said.take(row.get(0)?, &event);
     }
@@ -168,10 +168,11 @@ fn run_row(
         .prepare_cached("SELECT principal, session_key FROM runs WHERE number = ?1")?
         .query_row([number], |row| Ok((row.get(0)?, row.get(1)?)))?;
     if indexed != *principal {
-        found.push(format!("it is indexed as the principal `{indexed}`'s, and its events say `{principal}`"));
+        found
+            .push(format!("it is indexed under the principal `{indexed}`, but its events say `{principal}`"));
     }
     if session != said.session {
-        found.push("it is indexed under another session than its events say".to_owned());
+        found.push("it is indexed under a different session than its events say".to_owned());
     }
     Ok(())
 }
@@ -192,7 +193,7 @@ fn segment_rows(
             None => "open",
         };
         if said.segments.contains(&segment) && state != expected {
-            found.push(format!("a segment is indexed as {state}, and its events say {expected}"));
+            found.push(format!("a segment is indexed as {state}, but its events say {expected}"));
         }
     }
     Ok(())
@@ -214,32 +215,34 @@ fn approval_rows(
         let approval = ApprovalId::from_bytes(row.get(0)?);
         indexed.insert(approval);
         let Some(asked) = said.approvals.get(&approval) else {
-            found.push(format!("approval {approval} is indexed, and no event asks for it"));
+            found.push(format!("approval {approval} is indexed, but no event requests it"));
             continue;
         };
         let (action, digest): (Vec<u8>, Vec<u8>) = (row.get(1)?, row.get(2)?);
         let (principal, state): (String, String) = (row.get(3)?, row.get(4)?);
         let of = said.principal.as_ref().is_none_or(|of| *of == principal);
         if action != asked.action.as_bytes() || digest != asked.digest.as_bytes() || !of {
-            found.push(format!("approval {approval} is indexed as one of another action or principal"));
+            found.push(format!("approval {approval} is indexed under a different action or principal"));
         }
         if state != asked.state.as_str() {
             let expected = asked.state.as_str();
-            found.push(format!("approval {approval} is indexed as {state}, and the events say {expected}"));
+            found.push(format!("approval {approval} is indexed as {state}, but the events say {expected}"));
         }
         let (scope, decided_by): (Option<String>, Option<String>) = (row.get(5)?, row.get(6)?);
         if !asked.is_scope(scope.as_deref()) {
-            found.push(format!("approval {approval} is indexed with another scope than was granted"));
+            found.push(format!("approval {approval} is indexed with a different scope than was granted"));
         }
         if decided_by != asked.decided_by {
-            found.push(format!("approval {approval} is indexed as decided by somebody else"));
+            found.push(format!("approval {approval} is indexed under a different approver"));
         }
         for field in asked.unlike(&row.get::<_, String>(7)?) {
-            found.push(format!("approval {approval} is indexed with another `{field}` than the events say"));
+            found.push(format!(
+                "approval {approval} is indexed with a different `{field}` than the events say"
+            ));
         }
     }
     let missing = said.approvals.keys().filter(|approval| !indexed.contains(*approval));
-    found.extend(missing.map(|approval| format!("approval {approval} is missing in the index")));
+    found.extend(missing.map(|approval| format!("approval {approval} is missing from the index")));
     Ok(())
 }
 
@@ -265,11 +268,11 @@ fn payload_rows(
     }
     for commitment in known.difference(&said.commitments) {
         let commitment = Commitment::from_bytes(*commitment);
-        found.push(format!("payload {commitment} is there or erased, and no event names it"));
+        found.push(format!("payload {commitment} is stored or erased, but no event names it"));
     }
     for commitment in said.commitments.difference(&known) {
         let commitment = Commitment::from_bytes(*commitment);
-        found.push(format!("payload {commitment} is neither there nor erased"));
+        found.push(format!("payload {commitment} is neither stored nor erased"));
     }
     Ok(())
 }

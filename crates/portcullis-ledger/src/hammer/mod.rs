@@ -43,7 +43,7 @@ pub const HAMMER_GOAL_MAX: u64 = 100_000_000;
 const ORIGIN: &str = "portcullis/hammer";
 /// The most problems that are named; the first one ends the writing.
 const PROBLEMS_MAX: usize = 20;
-/// How often progress is told.
+/// How often progress is reported.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// How often it is looked whether a run has a proof.
 const OBSERVE_EVERY: Duration = Duration::from_millis(10);
@@ -55,7 +55,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(20);
 /// What to do.
 #[derive(Debug, Clone)]
 pub struct HammerOptions {
-    /// The folder of the store, without one in it. The log comes to stand beside it.
+    /// The folder of the store, which must not hold a store yet. The log is created beside it.
     pub folder: PathBuf,
     /// Writers at a time, 1 to [`HAMMER_WRITERS_MAX`].
     pub writers: usize,
@@ -103,7 +103,7 @@ pub struct HammerReport {
     pub fdatasync: Spread,
     /// The median of the former over that of the latter.
     pub append_over_fdatasync: f64,
-    /// From a decision's append to its answer, with nobody else writing.
+    /// From a decision's append to its answer, without other writers.
     pub append_alone: Spread,
     /// Appending 4 KiB and `fdatasync` in turns with those.
     pub fdatasync_alone: Spread,
@@ -222,7 +222,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes, reads and verifies; `told` hears how far it is.
+/// Writes, reads and verifies; `told` receives the progress.
 ///
 /// # Errors
 /// When the store or its log cannot be made. What goes wrong later is in the report.
@@ -303,7 +303,7 @@ pub fn hammer(
     })
 }
 
-/// What the load came to.
+/// The results of the load.
 struct Load {
     seconds: f64,
     append: Times,

@@ -1,9 +1,9 @@
 //! A reader: a stranger who believes the log's key, and computes everything else again.
 //!
-//! Whatever a writer was told is on the disk, a reader then demands of the store: the head that was acknowledged
-//! stands in a trust file. Every run that was closed is exported with its evidence and has to be `VALID`. Between
-//! those, runs that go on are exported, leaves are drawn by lot, and the checkpoint that is published is followed
-//! along consistency proofs from the one that this reader saw before.
+//! What was acknowledged to a writer, a reader then requires of the store: the acknowledged head is in a trust file.
+//! Every run that was closed is exported with its evidence and has to be `VALID`. Between those, runs that go on are
+//! exported, leaves are drawn by lot, and the checkpoint that is published is followed along consistency proofs from
+//! the one that this reader saw before.
 
 use std::time::{Duration, Instant};
 
@@ -90,7 +90,7 @@ pub(super) fn read(shared: &Shared<'_>) -> Result<HammerReads, String> {
 }
 
 impl Stranger<'_> {
-    /// Goes on to the checkpoint that is published.
+    /// Continues to the published checkpoint.
     fn follow(&mut self) -> Result<(), String> {
         let told = |error: &dyn std::fmt::Display| format!("the published checkpoint: {error}");
         let Some((text, _)) = self.shared.places.published().map_err(|error| told(&error))? else {
@@ -126,7 +126,7 @@ impl Stranger<'_> {
         Ok(())
     }
 
-    /// Reads a run that goes on, up to whatever it has by now.
+    /// Reads an open run, up to its current head.
     fn open_run(&mut self) -> Result<(), String> {
         let slot = self.random.below(self.shared.slots() as u64);
         let Some(head) = self.shared.live(slot) else { return Ok(()) };
@@ -189,7 +189,7 @@ impl Stranger<'_> {
         Ok(verify_files(&files, Some(trust), &policy)?)
     }
 
-    /// A run as it stands, and a trust file with what was acknowledged of it.
+    /// A run as it is, and a trust file with what was acknowledged of it.
     fn export(&self, head: Head) -> Result<(Vec<u8>, Trust), String> {
         let told = |error: &dyn std::fmt::Display| format!("run {}: {error}", head.run);
         let mut export = Vec::new();

@@ -20,7 +20,7 @@ use crate::{Append, ChainedLine, Head, Ledger, NewSegment, StoredPayload};
 
 /// Actions of one run; with four events each, and those that open and close it, a run has 98.
 pub(super) const ACTIONS_PER_RUN: usize = 24;
-/// Decisions that are timed with nobody else writing.
+/// Decisions that are timed without other writers.
 const ALONE: usize = 200;
 /// Bytes of an action's arguments, and of its result.
 const ARGUMENTS_BYTES: usize = 256;
@@ -55,7 +55,7 @@ pub(super) fn write(shared: &Shared<'_>, slot: usize) -> Result<Times, String> {
     Ok(times)
 }
 
-/// Times decisions with nobody else writing, and the disk by itself, in turns.
+/// Times decisions without other writers, and the disk alone, in turns.
 pub(super) fn alone(ledger: &Ledger, probe: &mut Probe) -> Result<(Times, Times), String> {
     let (mut decisions, mut disk) = (Times::default(), Times::default());
     let mut random = Random::new()?;

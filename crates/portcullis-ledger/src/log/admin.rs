@@ -10,11 +10,11 @@ use super::sequencer::Round;
 use super::{LABEL, Log};
 
 impl Log {
-    /// Has a new writer's key sign from now on. The old one goes on to sign the ends of segments that it opened, so
-    /// its file stays until they have ended.
+    /// Makes a new writer's key sign from now on. The old key still signs the ends of segments that it opened, so its
+    /// file stays until they have ended.
     ///
     /// # Errors
-    /// What keeps the log from going on.
+    /// Why the log cannot continue.
     pub fn rotate_writer(&mut self, label: &str) -> Result<KeyId, LogError> {
         self.round()?;
         self.enrol(label)?;
@@ -56,11 +56,11 @@ impl Log {
         self.round()
     }
 
-    /// Ends the log: what is due is logged, and nothing after it. Runs go on to be recorded, unanchored, until the
+    /// Ends the log: what is due is logged, and nothing after it. Runs are still recorded, unanchored, until the
     /// store is replaced.
     ///
     /// # Errors
-    /// What keeps the log from its last round.
+    /// Why the log cannot do its last round.
     pub fn freeze(&mut self, reason: &str) -> Result<Round, LogError> {
         let round = self.round()?;
         self.freeze_as_it_is(reason)?;

@@ -7,10 +7,10 @@
 //!
 //! *What confirms:* a cosignature, made for this process, over the very tree that the log remembers. A witness gives none
 //! when it knows a larger tree or another root. No other answer says as much: a witness may not watch the log, or a
-//! proxy may answer in its place. A witness that contradicts keeps the log waiting, whoever else confirms.
+//! proxy may answer in its place. A witness that contradicts keeps the log waiting, no matter who else confirms.
 //!
 //! *How many:* those who confirm are a quorum of `log/witnesses.policy`, or no quorum can do without them; one at least.
-//! Where any two quorums have a witness in common, somebody who confirms was then part of every quorum that ever
+//! Where any two quorums have a witness in common, someone who confirms was then part of every quorum that ever
 //! cosigned, so no tree which a reader of that policy accepted is contradicted. That is one of *all*, two of *two of
 //! three*, and no more than what an export needs anyway. Quorums that have nobody in common (*any of two*, `none`) do not
 //! keep their readers from being shown two histories by the log itself; more than one answer would only stop it longer.
@@ -35,7 +35,7 @@ pub struct LogWait {
     pub since: Timestamp,
     /// What each witness that did not confirm said, in one line.
     pub why: String,
-    /// Whether a witness saw another history: waiting longer does not mend that.
+    /// Whether a witness saw a different history, which waiting does not resolve.
     pub contradicted: bool,
 }
 
@@ -43,30 +43,29 @@ impl fmt::Display for LogWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the log waits since {} for its witnesses to confirm that it is no old copy, and signs nothing new until \
-             then: {}",
+            "the log has been waiting since {} for its witnesses to confirm that it is not an old copy, and signs nothing until then: {}",
             self.since, self.why
         )
     }
 }
 
-/// How the log of a process stands with its witnesses.
+/// The state of a process's log with its witnesses.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) wait: LogWait,
-    /// Whether anybody was asked on behalf of this process.
+    /// Whether anyone was asked on behalf of this process.
     pub(super) begun: bool,
 }
 
 impl Log {
-    /// What the log waits for before it signs; none when it signs.
+    /// What the log waits for before it signs, or `None` if it signs.
     #[must_use]
     pub fn waits(&self) -> Option<&LogWait> {
         self.waiting.as_ref().map(|waiting| &waiting.wait)
     }
 
-    /// The tree that the log signed last, where it needs nobody's word for it: what to [`Log::resume`] from. None where
-    /// it waits, or where its database cannot be read any more.
+    /// The tree that the log signed last, to [`Log::resume`] from. `None` if the log is waiting for witnesses, or if
+    /// its database can no longer be read.
     #[must_use]
     pub fn vouched(&self) -> Option<TreeHead> {
         if self.waiting.is_some() {
@@ -75,7 +74,7 @@ impl Log {
         self.database.tree().ok().map(|tree| tree.head)
     }
 
-    /// Goes on without asking where the log still is as this process left it.
+    /// Continues without asking witnesses if the log is still as this process left it.
     ///
     /// # Errors
     /// When the database fails.
@@ -89,7 +88,7 @@ impl Log {
             Ok(policy) if policy.as_ref().is_none_or(|policy| policy.witnesses().is_empty()) => {
                 return self.confirmed();
             }
-            Ok(_) => "nobody was asked yet".to_owned(),
+            Ok(_) => "no witness was asked yet".to_owned(),
             Err(error) => error.to_string(),
         };
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -100,14 +99,14 @@ impl Log {
         Ok(())
     }
 
-    /// The log is no old copy, as far as can be known.
+    /// The log is not an old copy, according to what is known.
     pub(super) fn confirmed(&mut self) -> Result<(), LogError> {
         self.database.put_wait(None)?;
         self.waiting = None;
         Ok(())
     }
 
-    /// Goes on to wait, for this reason.
+    /// Keeps waiting, for this reason.
     pub(super) fn wait_on(&mut self, why: String, contradicted: bool) -> Result<(), LogError> {
         let as_before = |wait: &LogWait| wait.why == why && wait.contradicted == contradicted;
         let Some(waiting) = self.waiting.as_mut().filter(|waiting| !as_before(&waiting.wait)) else {

@@ -1,6 +1,6 @@
 //! Asking witnesses to cosign the tree (C2SP `tlog-witness`), and what their answers mean.
 //!
-//! Whom to ask stands in `log/witnesses.policy` beside the store, a plain C2SP policy whose witnesses have addresses. It
+//! Whom to ask is in `log/witnesses.policy` beside the store, a plain C2SP policy whose witnesses have addresses. It
 //! is read again when it changes. A witness that does not answer costs its cosignature and nothing else: it is told of
 //! once and asked again after a while. One that has seen *more* of this log than the log remembers stops it: the log
 //! was restored from an old copy, and whatever it signed next would be a second history. After a start it signs nothing
@@ -52,7 +52,7 @@ pub struct Ask {
     pub body: String,
 }
 
-/// What came of a question.
+/// The outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WitnessAnswer {
     /// A response.
@@ -71,7 +71,7 @@ pub enum WitnessAnswer {
 pub struct WitnessNews {
     /// Its name in the policy.
     pub witness: String,
-    /// Why it does not cosign; none when it does again, or for the first time.
+    /// Why it does not cosign, or `None` if it does again, or for the first time.
     pub failure: Option<String>,
 }
 
@@ -81,7 +81,7 @@ struct Watched {
     name: String,
     url: String,
     key: VerifierKey,
-    /// The size of the tree that it saw last, as far as is known.
+    /// The last known size of the tree that it saw.
     seen: u64,
     /// That size, where it is past ours.
     ahead: Option<u64>,
@@ -91,11 +91,11 @@ struct Watched {
     line: Option<(TreeHead, String, Instant)>,
     /// When to ask again, and how long the wait was.
     wait: Option<(Instant, Duration)>,
-    /// What was told of it last; none before anything was.
+    /// What was last reported about it, or `None` before the first report.
     told: Option<Option<String>>,
 }
 
-/// What an answer came to.
+/// The result of an answer.
 enum Taken {
     /// Its signature holds.
     Cosigned,
@@ -108,7 +108,7 @@ enum Taken {
 /// Gets cosignatures for one log.
 #[derive(Debug, Default)]
 pub struct Cosigner {
-    /// The policy as it was read; none where there is no file.
+    /// The policy as it was read, or `None` if there is no file.
     text: Option<Vec<u8>>,
     policy: Option<Policy>,
     witnesses: Vec<Watched>,
@@ -122,7 +122,7 @@ impl LogPlaces {
     }
 }
 
-/// The policy of the log's witnesses; none where nobody wrote one.
+/// The policy of the log's witnesses, or `None` if there is none.
 ///
 /// # Errors
 /// When the file cannot be read or is not a plain policy.
@@ -147,7 +147,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, LogError> {
 }
 
 impl Cosigner {
-    /// One that has asked nobody yet.
+    /// A cosigner that has not asked any witness yet.
     #[must_use]
     pub fn new() -> Cosigner {
         Cosigner::default()
@@ -199,7 +199,7 @@ impl Cosigner {
             due = due
                 .into_iter()
                 .filter_map(|witness| {
-                    let none = || WitnessAnswer::Unreachable("nobody asked it".to_owned());
+                    let none = || WitnessAnswer::Unreachable("it was not asked".to_owned());
                     let answer = answers.next().unwrap_or_else(none);
                     match witness.take(answer, &tree, now, last) {
                         Taken::Again => return Some(witness),
@@ -220,7 +220,8 @@ impl Cosigner {
         Ok(news)
     }
 
-    /// A log that has begun to wait is asked for anew: what was cosigned before may be of a time before it was restored.
+    /// A log that has begun to wait is asked for again: what was cosigned before may be of a time before it was
+    /// restored.
     fn begin(&mut self, log: &mut Log) {
         if let Some(waiting) = log.waiting.as_mut().filter(|waiting| !waiting.begun) {
             waiting.begun = true;
@@ -252,7 +253,7 @@ impl Cosigner {
         self.witnesses.iter().any(|witness| witness.contradicts)
     }
 
-    /// What is lacking until the log is known to be no old copy; none when it is.
+    /// What is lacking until the log is known to be no old copy, or `None` if it is.
     fn unconfirmed(&self, head: TreeHead) -> Option<String> {
         let confirms = |witness: &Watched| witness.line.as_ref().is_some_and(|(of, ..)| *of == head);
         let yes: Vec<bool> = self.witnesses.iter().map(confirms).collect();
@@ -398,7 +399,7 @@ impl Watched {
             WitnessAnswer::Answered { status: 409, body } => match conflict_size(&body) {
                 Ok(size) if size > tree.head.size => {
                     self.ahead = Some(size);
-                    format!("it has seen {size} leaves, which are more than the {} here", tree.head.size)
+                    format!("it has seen {size} leaves, but this log has only {}", tree.head.size)
                 }
                 Ok(size) => {
                     self.ahead = None;
@@ -406,19 +407,19 @@ impl Watched {
                     if !last && size != asked {
                         return Taken::Again;
                     }
-                    format!("it says that it saw {size} leaves last, and takes no proof from there")
+                    format!("it says that it last saw {size} leaves, but accepts no proof from that size")
                 }
                 Err(error) => format!("it answers 409 without a size: {error}"),
             },
             WitnessAnswer::Answered { status: 422, body } => {
                 self.contradicts = true;
                 format!(
-                    "it saw another history of this log (422): {}; two trees were signed, or its state is wrong",
+                    "it saw a different history of this log (422): {}; either two trees were signed, or its state is wrong",
                     said(&body)
                 )
             }
             WitnessAnswer::Answered { status, body } => format!("it answers {status}: {}", said(&body)),
-            WitnessAnswer::Unreachable(why) => format!("it gives no answer: {why}"),
+            WitnessAnswer::Unreachable(why) => format!("no answer: {why}"),
         };
         Taken::Failed(failure)
     }
@@ -433,14 +434,14 @@ impl Watched {
     fn signature(&self, body: &[u8], note: &str) -> Result<String, String> {
         let lines = signature_lines(body).map_err(|error| error.to_string())?;
         let own = lines.iter().find(|line| line.name == self.key.name() && line.key_id == self.key.id());
-        let line = own.ok_or_else(|| format!("it is not of the key `{}`", self.key))?.line();
+        let line = own.ok_or_else(|| format!("it was not signed by the key `{}`", self.key))?.line();
         let note = format!("{note}{line}");
         let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
         note.verify([&self.key]).map_err(|error| error.to_string())?;
         Ok(line)
     }
 
-    /// Tells what is new.
+    /// Reports what is new.
     fn tell(&mut self, failure: Option<String>, news: &mut Vec<WitnessNews>) {
         if self.told.as_ref() != Some(&failure) {
             news.push(WitnessNews { witness: self.name.clone(), failure: failure.clone() });

@@ -1,9 +1,9 @@
-//! What the log remembers: its last signature, the leaves that wait for a place, and where each segment stands.
+//! What the log remembers: its last signature, the leaves that wait for a place, and the head of each segment.
 //!
 //! This database is the one store that the log trusts. Its row `tree` is the lock of Sunlight's design: a
 //! checkpoint is published only after it stands here, and it comes to stand here only in place of the one that the
 //! new tree was built on. The leaves get their places, and the files that are to be published are staged, in that
-//! same transaction; so whoever comes after a crash finds either nothing of a round or all of it.
+//! same transaction; so anyone who comes after a crash finds either nothing of a round or all of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -98,7 +98,7 @@ pub(super) struct SignedTree {
     pub(super) settled: i64,
 }
 
-/// Where a segment stands in the log.
+/// Where a segment is in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LoggedSegment {
     pub(super) run: Id,
@@ -269,7 +269,7 @@ impl Database {
         })
     }
 
-    /// Where a segment stands in the log; none when it is not in it.
+    /// Where a segment is in the log, or `None` if it is not in it.
     pub(super) fn segment(&self, segment: Id) -> Result<Option<LoggedSegment>, LogError> {
         self.query(|connection| {
             connection
@@ -388,7 +388,7 @@ impl Database {
         Ok(spans)
     }
 
-    /// The place of the first leaf on a segment; none when there is none, or it waits.
+    /// The place of the first leaf on a segment, or `None` if there is none, or it waits.
     pub(super) fn first_place(&self, segment: Id) -> Result<Option<u64>, LogError> {
         let place: Option<i64> = self.query(|connection| {
             connection
@@ -423,7 +423,7 @@ impl Database {
             if !connection.table_exists(None, "waits")? {
                 return Ok(None);
             }
-            // A log of before does not say whether it is contradicted until it waits anew.
+            // A log of before does not say whether it is contradicted until it waits again.
             let select = if connection.column_exists(None, "waits", "contradicted")? {
                 "SELECT since, why, contradicted FROM waits"
             } else {
@@ -484,7 +484,7 @@ pub(super) fn insert_leaf(
         .map(drop)
 }
 
-/// Writes where a segment stands.
+/// Writes the head of a segment.
 pub(super) fn put_segment(
     transaction: &Transaction<'_>,
     segment: Id,

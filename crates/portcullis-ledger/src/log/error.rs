@@ -1,4 +1,4 @@
-//! Why the log does not go on. Each variant is one that an operator acts on differently.
+//! Why the log cannot continue. Each variant needs a different action by the operator.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -35,13 +35,13 @@ pub enum LogError {
         detail: String,
     },
     /// Another process has the log.
-    #[error("another process has the log of `{}`; a log has one sequencer at a time", folder.display())]
+    #[error("another process is writing the log of `{}`; a log has one sequencer at a time", folder.display())]
     Busy {
         /// The folder of the store.
         folder: PathBuf,
     },
     /// There is no log beside the store yet.
-    #[error("there is no log in `{}` yet; the daemon makes one when it starts, and so does an export to an archive", folder.display())]
+    #[error("there is no log in `{}` yet; the daemon creates one when it starts, and so does an export to an archive", folder.display())]
     NoLog {
         /// Where it would be.
         folder: PathBuf,
@@ -58,7 +58,7 @@ pub enum LogError {
         /// The published checkpoint.
         checkpoint: PathBuf,
     },
-    /// What the log remembers is older than what it published, or than what a witness saw.
+    /// The log's memory is older than what it published, or than what a witness saw.
     #[error(
         "the log remembers {known} leaves, but {seen_by} shows {seen}: it was restored from an old copy and \
          would sign a second history; restore the newest copy, or freeze this store and start another one"
@@ -73,18 +73,17 @@ pub enum LogError {
     },
     /// The published tree is another one than the log remembers.
     #[error(
-        "the published checkpoint is of another tree of {size} leaves than the log remembers: two histories \
-         were signed; keep both, tell whoever relies on the log, and start another store"
+        "the published checkpoint is of a different tree of {size} leaves than the log remembers: two histories were signed; keep both, notify everyone who relies on the log, and start a new store"
     )]
     Forked {
         /// The leaves of both.
         size: u64,
     },
-    /// Its witnesses have not confirmed yet that it is no old copy.
+    /// Its witnesses have not confirmed yet that it is not an old copy.
     #[error("{0}")]
     Unconfirmed(LogWait),
-    /// Somebody else signed since this process looked.
-    #[error("another sequencer signed a checkpoint meanwhile; nothing was published by this one")]
+    /// Someone else signed since this process looked.
+    #[error("another sequencer signed a checkpoint in the meantime; this one published nothing")]
     LockMoved,
     /// The store of runs is older than its log.
     #[error(
@@ -106,7 +105,7 @@ pub enum LogError {
         /// The file.
         path: PathBuf,
     },
-    /// A key file is not one.
+    /// A key file is malformed.
     #[error("`{}` is not a key of this log: {message}", path.display())]
     KeyMalformed {
         /// The file.
@@ -114,8 +113,8 @@ pub enum LogError {
         /// What is wrong.
         message: String,
     },
-    /// The policy of the log's witnesses is not one.
-    #[error("`{}` does not say which witnesses to ask: {message}; nothing is logged until it does", path.display())]
+    /// The policy of the log's witnesses is invalid.
+    #[error("`{}` is not a valid witness policy: {message}; nothing is logged until it is fixed", path.display())]
     WitnessPolicy {
         /// The file.
         path: PathBuf,
@@ -134,7 +133,7 @@ pub enum LogError {
     #[error("the log has no writer `{0}`; `portcullis log status` lists them")]
     WriterUnknown(KeyId),
     /// A tile that was published does not fit.
-    #[error("the published tiles do not fit the log: {message}; `portcullis fsck` says which")]
+    #[error("the published tiles do not match the log: {message}; `portcullis fsck` shows which")]
     Tiles {
         /// What is wrong.
         message: String,
@@ -168,7 +167,7 @@ impl LogError {
         LogError::Tiles { message: error.to_string() }
     }
 
-    /// Whether trying again later may help, without anybody doing anything.
+    /// Whether trying again later may help, without anyone doing anything.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {

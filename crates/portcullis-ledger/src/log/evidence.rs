@@ -18,7 +18,7 @@ use super::database::{Database, SignedTree};
 use super::error::LogError;
 use super::folder::LogPlaces;
 
-/// A log that is read, whoever writes it.
+/// A log that is read; another process may write it.
 #[derive(Debug)]
 pub struct LogReader {
     places: LogPlaces,
@@ -34,7 +34,7 @@ pub struct EvidenceFile {
     pub bytes: Vec<u8>,
 }
 
-/// How a log stands.
+/// The state of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogStatus {
     /// Its name.
@@ -43,7 +43,7 @@ pub struct LogStatus {
     pub size: u64,
     /// Its root.
     pub root: portcullis_proof::Digest,
-    /// The leaves of the newest tree that witnesses cosigned; none without witnesses.
+    /// The leaves of the newest tree that witnesses cosigned, or `None` without witnesses.
     pub witnessed: Option<u64>,
     /// Leaves that wait for a place.
     pub waiting: u64,
@@ -75,14 +75,14 @@ impl LogReader {
     /// Opens the log at its places.
     ///
     /// # Errors
-    /// [`LogError::NoLog`] where there is none yet.
+    /// [`LogError::NoLog`] if there is no log yet.
     pub fn open(places: &LogPlaces) -> Result<LogReader, LogError> {
         let database = Database::open(places, false)?;
         let database = database.ok_or_else(|| LogError::NoLog { folder: places.ledger.clone() })?;
         Ok(LogReader { places: places.clone(), database })
     }
 
-    /// How the log stands.
+    /// The state of the log.
     ///
     /// # Errors
     /// When its database cannot be read.
@@ -111,7 +111,7 @@ impl LogReader {
         })
     }
 
-    /// What the log waits for before it signs; none where it does not, or nobody is left whom it could wait for.
+    /// What the log waits for before it signs, or `None` if it does not, or if there is no witness left to wait for.
     ///
     /// # Errors
     /// When its database cannot be read.
@@ -123,7 +123,7 @@ impl LogReader {
         Ok(self.database.wait()?.filter(|_| somebody()))
     }
 
-    /// Why the log takes nothing more; none where it does.
+    /// Why the log takes nothing more, or `None` if it does.
     ///
     /// # Errors
     /// When its database cannot be read.
@@ -142,8 +142,8 @@ impl LogReader {
         Ok((note, checkpoint))
     }
 
-    /// A policy that believes this log's key, and nobody else. `key` is the verifier key that `log.key` stands for;
-    /// `remember` has the policy remember the tree of now.
+    /// A policy that trusts only this log's key. `key` is the verifier key of `log.key`; with `remember`, the policy
+    /// remembers the current tree.
     ///
     /// # Errors
     /// When the database cannot be read.
@@ -221,9 +221,9 @@ impl LogReader {
         Ok(witness_policy(&self.places)?.is_some_and(|policy| policy.has_quorum()))
     }
 
-    /// The leaves on a run with their proofs, as files of an export; none for a run that the log does not have. Where the
-    /// policy of the witnesses asks for a quorum, those that no quorum has cosigned yet are left out. From each tree in
-    /// `remembered`, by its number of leaves, a proof leads to the tree of the leaves.
+    /// The leaves on a run with their proofs, as files of an export; empty for a run that the log does not have. If
+    /// the policy of the witnesses has a quorum, leaves that no quorum has cosigned yet are left out. From each tree
+    /// in `remembered`, by its number of leaves, a proof leads to the tree of the leaves.
     ///
     /// # Errors
     /// When the tiles do not lead to the checkpoint, or there are more leaves than a verifier reads.
@@ -253,7 +253,7 @@ impl LogReader {
         let wanted = remembered.iter().copied().filter(|size| *size <= tree.head.size).max();
         let wanted = wanted.unwrap_or(0).max(last + 1);
         let note = if self.asks_for_quorum()? { tree.witnessed } else { Some(newest(&tree, wanted)?) };
-        // What no quorum has cosigned yet is left out: incomplete for a while, rather than invalid for ever.
+        // What no quorum has cosigned yet is left out: incomplete for a while, rather than invalid forever.
         let Some(note) = note else { return Ok(Vec::new()) };
         let head = checkpoint_of(&note)?.head();
         let tiles = self.places.tiles();

@@ -5,7 +5,7 @@
 //!   ledger/log.db      what the log remembers: its last signature, the leaves that wait (trusted by the log)
 //!   ledger/log.lock    held by the one process that sequences
 //!   log/checkpoint     the signed tree, for everybody
-//!   log/tile/...       the tree, for everybody; every byte is derived again by whoever reads it
+//!   log/tile/...       the tree, for everybody; every byte is derived again by each reader
 //!   keys/              log.key, writer-*.key
 //! ```
 
@@ -64,7 +64,7 @@ impl LogPlaces {
         Tiles { folder: self.public.clone() }
     }
 
-    /// Reads the published checkpoint; none where nothing was published.
+    /// Reads the published checkpoint, or `None` if nothing was published.
     ///
     /// # Errors
     /// When it cannot be read, or is not a checkpoint.
@@ -148,7 +148,7 @@ pub(super) fn sync_folder(folder: &Path) -> Result<(), LogError> {
 /// # Errors
 /// When the system refuses; what was there before is then still there.
 pub fn put(path: &Path, bytes: &[u8], mode: u32) -> Result<(), LogError> {
-    // What has another length, or is no file, need not be read: it may wait for a writer, or never end.
+    // What has another length, or is not a file, need not be read: it may wait for a writer, or never end.
     let may_be_same = fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == bytes.len() as u64);
     if may_be_same && fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());

@@ -127,7 +127,7 @@ impl NodeSource for Derived {
     }
 }
 
-/// Makes the tree anew from the leaves, and compares root and tiles.
+/// Makes the tree again from the leaves, and compares root and tiles.
 fn derive(
     places: &LogPlaces,
     entries: &[Vec<u8>],
@@ -159,7 +159,7 @@ fn derive(
         };
         match (tiles.tile(tile), bytes) {
             (Ok(there), Some(bytes)) if there.starts_with(&bytes) => found.tiles += 1,
-            (Ok(_), _) => found.problem(format!("`{tile}` is not what the leaves lead to")),
+            (Ok(_), _) => found.problem(format!("`{tile}` does not match the leaves")),
             (Err(error), _) => found.problem(format!("`{tile}`: {error}")),
         }
         expected.insert(tile);
@@ -174,7 +174,7 @@ fn bundle_of(entries: &[Vec<u8>], tile: TileId) -> Option<Vec<u8>> {
     bundle_bytes(entries.get(first..until)?).ok()
 }
 
-/// Files in the public folder that no tree has: an older partial tile is none of them.
+/// Files in the public folder that belong to no tree. Older partial tiles do belong.
 fn strangers(public: &Path, expected: &BTreeSet<TileId>, found: &mut LogCheck) {
     let mut folders = vec![public.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -194,7 +194,7 @@ fn strangers(public: &Path, expected: &BTreeSet<TileId>, found: &mut LogCheck) {
                 })
             });
             if !known && name != CHECKPOINT_FILE && !name.ends_with(".policy") {
-                found.problem(format!("`{name}` is no file of the log"));
+                found.problem(format!("`{name}` is not a file of the log"));
             }
         }
     }
@@ -226,7 +226,7 @@ fn follow(
         }
     }
     for missing in monitor.missing() {
-        found.problem(format!("number {} of writer {} was passed over", missing.run_no, missing.writer));
+        found.problem(format!("number {} of writer {} was skipped", missing.run_no, missing.writer));
     }
     found.open = monitor.open().count() as u64;
     Ok(())
@@ -253,7 +253,7 @@ fn contradicts(ledger: &Reader, head: &RunHead) -> Result<Option<String>, LogErr
         None => Some(format!("the store does not have its segment {}", heads::segment_id(head.segment))),
         Some(None) => Some(format!("the store does not have its event {}", head.count)),
         Some(Some(link)) if Hex(link) != head.link => {
-            Some(format!("event {} has another link in the store than in the log", head.count))
+            Some(format!("event {} has a different link in the store than in the log", head.count))
         }
         Some(Some(_)) => None,
     })

@@ -20,9 +20,9 @@ use crate::error::LedgerError;
 use crate::read::{Reader, state as segment_state};
 use crate::schema::{event_key, key_seq, unsigned};
 
-/// Segments that are taken up in one look at the ledger.
+/// Segments that are read in one pass over the ledger.
 const SEGMENTS_A_LOOK: usize = 4096;
-/// A segment that goes on gets a head after this time, when it has a new event.
+/// An open segment gets a head after this time if it has a new event.
 pub const PROGRESS_EVERY: Duration = Duration::from_secs(60);
 /// Or after this many events.
 pub const PROGRESS_EVENTS: u64 = 10_000;
@@ -38,7 +38,7 @@ pub(super) struct Watched {
     after: u64,
     pub(super) parent: Option<Parent>,
     first_link: Digest,
-    /// The bundle in force after the events that were looked at.
+    /// The bundle in force after the events read so far.
     bundle: Option<Digest>,
     looked_at: u64,
     pub(super) logged: Option<LoggedSegment>,
@@ -58,7 +58,7 @@ pub(super) struct DueHead {
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     watched: BTreeMap<i64, Watched>,
-    /// Rows up to this one were taken up.
+    /// Rows up to this one were read.
     seen: i64,
 }
 
@@ -124,7 +124,7 @@ impl Follower {
         self.watched.get(&row)
     }
 
-    /// The heads that a segment is due for; none where nothing is.
+    /// The heads that are due for a segment; empty if there are none.
     pub(super) fn due(&mut self, reader: &Reader, row: i64) -> Result<Vec<DueHead>, LogError> {
         let Some(watched) = self.watched.get_mut(&row) else { return Ok(Vec::new()) };
         let Some((state, count, link)) = watched.stand(reader)? else {
@@ -153,7 +153,7 @@ impl Follower {
 }
 
 impl Watched {
-    /// How the segment stands in the ledger; none when it is gone.
+    /// How the segment is in the ledger, or `None` if it is gone.
     fn stand(&self, reader: &Reader) -> Result<Option<(SegmentState, u64, Digest)>, LogError> {
         let found = reader.query(|connection| {
             let row: Option<(SegmentState, Option<i64>)> = connection

@@ -63,7 +63,7 @@ pub(super) fn load_log_key(places: &LogPlaces, origin: &str) -> Result<LogKey, L
     log_key(&path, origin, &seed)
 }
 
-/// Makes the log's key where there is none.
+/// Creates the log's key if there is none.
 pub(super) fn create_log_key(places: &LogPlaces, origin: &str) -> Result<LogKey, LogError> {
     let path = places.log_key();
     if !path.exists() {
@@ -174,7 +174,7 @@ fn read(path: &Path, name: &str) -> Result<[u8; 32], LogError> {
     };
     let seed: [u8; 32] = seed.try_into().map_err(|_| malformed("the key has not 32 bytes".to_owned()))?;
     if id_of(name, &seed).map_err(malformed)? != id {
-        return Err(malformed("its id is not that of name and key".to_owned()));
+        return Err(malformed("its id does not match its name and key".to_owned()));
     }
     Ok(seed)
 }

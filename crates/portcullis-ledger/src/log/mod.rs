@@ -1,4 +1,4 @@
-//! The transparency log of a store: what makes its chains hold against whoever owns it.
+//! The transparency log of a store: what makes its chains hold against anyone who owns it.
 //!
 //! ```text
 //! ledger ─ heads ─> waiting leaves ─ sequencer ─> signed tree ─> tiles and checkpoint as files
@@ -81,11 +81,11 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log of a store, making it and its keys where there is none, and finishes what a process that died
-    /// had begun. One that was there and names witnesses waits for them ([`Log::waits`]).
+    /// Opens the log of a store, creating it and its keys if there is none, and finishes what a dead process had
+    /// begun. An existing log with witnesses waits for them ([`Log::waits`]).
     ///
     /// # Errors
-    /// [`LogError::Busy`] when another process has it; else what speaks against signing anything.
+    /// [`LogError::Busy`] when another process has it; otherwise the reason not to sign anything.
     pub fn open(places: &LogPlaces) -> Result<Log, LogError> {
         let reader = Reader::open(&places.ledger)?;
         let lock = take_lock(places)?;
@@ -151,7 +151,7 @@ impl Log {
         }
     }
 
-    /// What is published is not ahead of what is remembered.
+    /// Checks that the published tree is not ahead of the remembered one.
     fn check_published(&self) -> Result<(), LogError> {
         let known = self.database.tree()?.head;
         let Some((_, published)) = self.places.published()? else { return Ok(()) };
@@ -290,7 +290,7 @@ fn is_revoked(writers: &[WriterRow], key: KeyId) -> bool {
     writers.iter().any(|row| row.key == key && row.state == WriterState::Revoked)
 }
 
-/// Where a segment stands before its next head: where it stood, or numbered anew.
+/// The state of a segment before its next head: unchanged, or numbered again.
 fn next_stand(
     logged: Option<LoggedSegment>,
     run: portcullis_proof::Id,
@@ -378,7 +378,7 @@ fn create(places: &LogPlaces, origin: &str) -> Result<(Database, LogKey), LogErr
 /// The key that the log of a store signs with, as others check it. Reads `log.key`.
 ///
 /// # Errors
-/// When the key is missing or not one.
+/// When the key is missing or malformed.
 pub fn verifier_key(places: &LogPlaces) -> Result<VerifierKey, LogError> {
     let origin = Reader::open(&places.ledger)?.origin()?;
     Ok(keys::load_log_key(places, &origin)?.notes.verifier().clone())

@@ -78,7 +78,7 @@ impl Log {
         let note = sign(&self.key.notes, &old.origin, head)?;
         files.push((CHECKPOINT_FILE.to_owned(), note.clone().into_bytes()));
         let moved = self.database.write(|transaction| {
-            // Whoever else signed since has another tree standing here.
+            // Anyone who else signed since has another tree standing here.
             let moved = transaction.execute(
                 "UPDATE tree SET size = ?1, root = ?2, note = ?3 WHERE size = ?4 AND root = ?5 AND frozen IS NULL",
                 params![signed(head.size), head.root.0, note, signed(old.head.size), old.head.root.0],
@@ -105,7 +105,7 @@ impl Log {
         Ok(Round { leaves: waiting.len() as u64, size: head.size })
     }
 
-    /// Puts out what is staged: tiles first, the checkpoint that speaks of them last.
+    /// Publishes what is staged: tiles first, the checkpoint that refers to them last.
     pub(super) fn publish(&mut self) -> Result<(), LogError> {
         let staged = self.database.staged()?;
         if staged.is_empty() {
@@ -152,7 +152,7 @@ fn accept(
             let signer = leaf.leaf.signer();
             let public = keys.get(&signer).filter(|_| !revoked(signer));
             let public =
-                public.ok_or_else(|| refused(format!("nobody enrolled `{signer}`, or it was revoked")))?;
+                public.ok_or_else(|| refused(format!("`{signer}` was not enrolled, or was revoked")))?;
             leaf.verify(public).map_err(|_| refused(format!("the signature of `{signer}` does not hold")))?;
             Ok(leaf)
         })
@@ -169,7 +169,7 @@ fn grow(
     let mut range = CompactRange::load(&grown.old, old.head.size).map_err(LogError::tiles)?;
     if range.head() != old.head {
         return Err(LogError::Tiles {
-            message: format!("they lead to another root of {} leaves than was signed", old.head.size),
+            message: format!("their root of {} leaves is not the one that was signed", old.head.size),
         });
     }
     for leaf in leaves {

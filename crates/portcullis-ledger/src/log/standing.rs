@@ -15,12 +15,12 @@ use crate::schema::{event_key, key_seq, unsigned};
 /// The newest leaves whose segments are looked for.
 const LEAVES_LOOKED_AT: usize = 1024;
 
-/// Holds the store against the segments of the newest leaves of its log, and against those whose end the log has not
-/// seen. Reads only; without a store or a log there is nothing to hold against.
+/// Compares the store with the segments of the newest leaves of its log, and with those whose end the log has not
+/// seen. Only reads; without a store or a log, there is nothing to compare.
 ///
 /// # Errors
-/// [`LogError::LedgerBehind`] where the store lacks a segment or events that the log has; or when either cannot be
-/// read.
+/// [`LogError::LedgerBehind`] if the store does not have a segment or events that the log has; other errors if either
+/// cannot be read.
 pub fn check_standing(places: &LogPlaces) -> Result<(), LogError> {
     if !places.ledger.join("ledger.db").exists() {
         return Ok(());

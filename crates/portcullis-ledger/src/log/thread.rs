@@ -14,7 +14,7 @@ use super::evidence::LogReader;
 use super::folder::LogPlaces;
 use super::sequencer::Round;
 
-/// How often the ledger is looked at.
+/// How often the ledger is read.
 pub const ROUND_EVERY: Duration = Duration::from_millis(500);
 /// How long to wait after a failure before the next try, at most.
 const BACK_OFF_MAX: Duration = Duration::from_secs(60);
@@ -41,7 +41,7 @@ enum Message {
     Stop,
 }
 
-/// A segment whose first head somebody waits for.
+/// A segment whose first head someone waits for.
 #[derive(Debug)]
 struct Wanted {
     segment: SegmentId,
@@ -50,7 +50,7 @@ struct Wanted {
 
 /// A segment is not in the log, and it cannot be said when it will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the log does not take the run up; `portcullis log status` and the daemon's log say why")]
+#[error("the log does not accept the run; `portcullis log status` and the daemon's log show why")]
 pub struct NotAnchored;
 
 impl Anchor {
@@ -88,7 +88,7 @@ impl LogThread {
         Ok(LogThread { messages, thread: Some(thread) })
     }
 
-    /// A hand for whoever waits for first heads.
+    /// A handle for callers that wait for first heads.
     #[must_use]
     pub fn anchor(&self) -> Anchor {
         Anchor { messages: self.messages.clone() }
@@ -121,7 +121,7 @@ fn run(
     loop {
         let last = listen(heard, wait, &mut wanted);
         let stepped = step(places, &mut log, left, &mut after);
-        // Whoever waits for the log does not wait for what comes after it.
+        // Anyone who waits for the log does not wait for what comes after it.
         answer(places, &mut wanted);
         let stepped = stepped.and_then(|round| log.as_mut().map_or(Ok(()), &mut after).map(|()| round));
         match stepped {
@@ -136,7 +136,7 @@ fn run(
                 match &error {
                     // Waiting for witnesses is nothing that opening again would mend.
                     LogError::Unconfirmed(_) => {}
-                    // A log that somebody contradicted needs another's word, however it was left.
+                    // A log that someone contradicted needs another's word, however it was left.
                     LogError::RolledBack { .. } | LogError::Forked { .. } => (log, left) = (None, None),
                     // Opening again is recovery, whatever went wrong.
                     _ => left = log.take().map_or(left, |log| log.vouched()),
@@ -159,7 +159,7 @@ fn run(
     }
 }
 
-/// Waits for the time of the next round, or for somebody who wants one sooner; whether it is the last.
+/// Waits for the next round, or for a request for an earlier one. Returns whether it is the last.
 fn listen(heard: &Receiver<Message>, wait: Duration, wanted: &mut Vec<Wanted>) -> bool {
     let mut next = heard.recv_timeout(wait);
     loop {
@@ -168,7 +168,7 @@ fn listen(heard: &Receiver<Message>, wait: Duration, wanted: &mut Vec<Wanted>) -
             Ok(Message::Stop) | Err(RecvTimeoutError::Disconnected) => return true,
             Err(RecvTimeoutError::Timeout) => return false,
         }
-        // Whoever else asked meanwhile is served by the same round.
+        // Anyone who else asked meanwhile is served by the same round.
         next = heard.recv_timeout(Duration::ZERO);
     }
 }
@@ -182,7 +182,7 @@ fn answer(places: &LogPlaces, wanted: &mut Vec<Wanted>) {
     let Ok(log) = LogReader::open(places) else { return };
     for Wanted { segment, answer } in std::mem::take(wanted) {
         if log.is_opened(segment).unwrap_or(false) {
-            // Whoever asked may have gone.
+            // Anyone who asked may have gone.
             let _ = answer.send(());
         } else {
             wanted.push(Wanted { segment, answer });

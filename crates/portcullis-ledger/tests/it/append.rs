@@ -402,25 +402,25 @@ fn who_writes_for_long_has_room_in_the_log_and_nothing_else_changes() {
 #[test]
 fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
     let changes = [
-        ("UPDATE runs SET principal = 'mallory'", "indexed as the principal"),
-        ("UPDATE runs SET session_key = 'other'", "another session"),
-        ("UPDATE events SET kind = 'input' WHERE kind = 'verdict'", "indexed as another one"),
-        ("UPDATE events SET action = zeroblob(16) WHERE kind = 'verdict'", "indexed as another one"),
+        ("UPDATE runs SET principal = 'mallory'", "indexed under the principal"),
+        ("UPDATE runs SET session_key = 'other'", "a different session"),
+        ("UPDATE events SET kind = 'input' WHERE kind = 'verdict'", "does not match it"),
+        ("UPDATE events SET action = zeroblob(16) WHERE kind = 'verdict'", "does not match it"),
         ("UPDATE segments SET state = 'abandoned'", "indexed as abandoned"),
         ("UPDATE approvals SET state = 'granted'", "indexed as granted"),
-        ("UPDATE approvals SET digest = zeroblob(32)", "another action or principal"),
-        ("UPDATE approvals SET principal = 'mallory'", "another action or principal"),
-        ("UPDATE approvals SET scope = '\"once\"'", "another scope"),
-        ("UPDATE approvals SET decided_by = 'approver:ann'", "somebody else"),
-        ("UPDATE approvals SET detail = '{\"tool\":\"read_file\"}'", "another `tool`"),
-        ("UPDATE approvals SET detail = '{\"proposed\":7}'", "another `proposed`"),
-        ("UPDATE approvals SET detail = '{\"note\":\"fine\"}'", "another `note`"),
+        ("UPDATE approvals SET digest = zeroblob(32)", "a different action or principal"),
+        ("UPDATE approvals SET principal = 'mallory'", "a different action or principal"),
+        ("UPDATE approvals SET scope = '\"once\"'", "a different scope"),
+        ("UPDATE approvals SET decided_by = 'approver:ann'", "a different approver"),
+        ("UPDATE approvals SET detail = '{\"tool\":\"read_file\"}'", "a different `tool`"),
+        ("UPDATE approvals SET detail = '{\"proposed\":7}'", "a different `proposed`"),
+        ("UPDATE approvals SET detail = '{\"note\":\"fine\"}'", "a different `note`"),
         (
             "INSERT INTO erasures (run, commitment, at, erased_by) VALUES (1, zeroblob(32), 0, 'ann')",
             "no event names it",
         ),
-        ("DELETE FROM approvals", "missing in the index"),
-        ("DELETE FROM payloads", "neither there nor erased"),
+        ("DELETE FROM approvals", "missing from the index"),
+        ("DELETE FROM payloads", "neither stored nor erased"),
     ];
     for (change, expected) in changes {
         let folder = tempfile::tempdir().unwrap();

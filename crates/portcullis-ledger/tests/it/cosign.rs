@@ -159,7 +159,7 @@ fn a_dead_witness_costs_its_cosignature_and_is_told_once() {
     log.round().unwrap();
     let news = world.round(&mut log).unwrap();
     let failures: Vec<_> = news.iter().filter_map(|news| news.failure.as_deref()).collect();
-    assert_eq!(failures, ["it gives no answer: connection refused"]);
+    assert_eq!(failures, ["no answer: connection refused"]);
     assert_eq!(world.published("quorum w1\n").unwrap(), (3, 1), "what there is, is published");
     let reader = LogReader::open(&world.place.places()).unwrap();
     assert_eq!(reader.status().unwrap().witnessed, None, "and no quorum is claimed");
@@ -265,7 +265,7 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
     fs::write(places.witnesses(), &policy).unwrap();
     let news = world.round(&mut log).unwrap();
     let [WitnessNews { failure: Some(failure), .. }] = news.as_slice() else { panic!("{news:?}") };
-    assert!(failure.starts_with("it saw another history of this log (422)"), "{failure}");
+    assert!(failure.starts_with("it saw a different history of this log (422)"), "{failure}");
     assert!(world.published("quorum w1\n").is_err());
 
     // The next process does not go on from there.
@@ -274,7 +274,7 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
     world.cosigner = Cosigner::new();
     world.round(&mut log).unwrap();
     let Err(LogError::Unconfirmed(wait)) = log.round() else { panic!("it signs") };
-    assert!(wait.why.starts_with("witness `w1`: it saw another history of this log (422)"), "{wait}");
+    assert!(wait.why.starts_with("witness `w1`: it saw a different history of this log (422)"), "{wait}");
     assert!(wait.contradicted);
     let status = || LogReader::open(&places).unwrap().status().unwrap();
     assert_eq!(status().waits, Some(wait));
@@ -376,7 +376,7 @@ fn a_log_of_this_process_waits_for_nobody_and_a_foreign_hand_makes_it_wait() {
     log.resume(left).unwrap();
     world.round(&mut log).unwrap();
     let error = log.round().unwrap_err();
-    assert!(error.to_string().contains("witness `w1`: it gives no answer: connection refused"), "{error}");
+    assert!(error.to_string().contains("witness `w1`: no answer: connection refused"), "{error}");
     let frozen = log.freeze("the end").unwrap_err();
     assert!(matches!(frozen, LogError::Unconfirmed(_)), "{frozen}");
     assert!(matches!(log.rotate_writer("other"), Err(LogError::Unconfirmed(_))));
@@ -405,7 +405,7 @@ fn a_log_of_this_process_waits_for_nobody_and_a_foreign_hand_makes_it_wait() {
     drop(log);
     // A policy that cannot be read is not one without witnesses.
     for (wrong, why) in [
-        ("quorum some\n".to_owned(), "`some` is not the name"),
+        ("quorum some\n".to_owned(), "`some` is not a witness or group"),
         (policy.replace(" http://w1", ""), "no address"),
     ] {
         fs::write(places.witnesses(), wrong).unwrap();
@@ -436,11 +436,11 @@ fn signatures_that_do_not_hold_are_neither_stored_nor_published() {
     let lies: [(u16, Vec<u8>, &str); 9] = [
         (200, Vec::new(), "there is no signature"),
         (200, b"ok\n".to_vec(), "expected a signature"),
-        (200, other.sign(&format!("{text}\n"), 1).unwrap().into_bytes(), "it is not of the key"),
+        (200, other.sign(&format!("{text}\n"), 1).unwrap().into_bytes(), "it was not signed by the key"),
         (200, own.sign("another text\n", 1).unwrap().into_bytes(), "does not hold"),
         (200, note.clone().into_bytes(), "expected a signature"),
         (409, b"many\n".to_vec(), "409 without a size"),
-        (409, b"0\n".to_vec(), "takes no proof from there"),
+        (409, b"0\n".to_vec(), "accepts no proof from that size"),
         (500, b"out of\x1b[2J order".to_vec(), "it answers 500: out of\\u{1b}[2J order"),
         (301, Vec::new(), "it answers 301: "),
     ];
@@ -465,7 +465,7 @@ fn a_policy_that_cannot_be_used_stops_the_log_and_says_why() {
     let good = fs::read_to_string(&path).unwrap();
     for (text, expected) in [
         (good.replace(" http://w1", ""), "the witness `w1` has no address"),
-        ("quorum some\n".to_owned(), "line 1, byte 0: `some` is not the name"),
+        ("quorum some\n".to_owned(), "line 1, byte 0: `some` is not a witness or group"),
         (format!("{good}admin x\n"), "line 3"),
         ("x".repeat(300 << 10), "more than 262144 bytes"),
     ] {

@@ -365,7 +365,7 @@ fn a_payload_that_was_changed_behind_the_ledgers_back_is_not_believed() {
         let error = reader.payload(run, commitment).unwrap_err();
         assert!(matches!(error, LedgerError::PayloadAltered { .. }), "{error:?}");
         assert!(error.to_string().contains("restore a copy"), "{error}");
-        let problem = format!("run {run}: payload {commitment} is not what was committed to");
+        let problem = format!("run {run}: payload {commitment} does not match its commitment");
         assert_eq!(reader.integrity_check().unwrap().problems, [problem]);
     }
 }

@@ -204,7 +204,7 @@ fn writers_go_on_while_much_is_erased() {
     // The approvals were written without the events that ask for them.
     let sound = || {
         let problems = Reader::open(store).unwrap().integrity_check().unwrap().problems;
-        assert!(problems.iter().all(|problem| problem.ends_with("and no event asks for it")), "{problems:?}");
+        assert!(problems.iter().all(|problem| problem.ends_with("but no event requests it")), "{problems:?}");
     };
     sound();
     // What was freed is filled again, and given back once nobody writes.

@@ -118,7 +118,7 @@ impl<R: Read> Lines<R> {
         self.buffer.get(self.next..).unwrap_or_default()
     }
 
-    /// Goes on by lines that stand in [`Lines::ahead`], of so many bytes with their newlines.
+    /// Skips lines in [`Lines::ahead`], given their number and their bytes with newlines.
     pub fn skip(&mut self, lines: u64, bytes: usize) {
         self.number += lines;
         self.step(bytes);

@@ -16,7 +16,7 @@ use crate::trust::check_origin;
 /// The longest text of a checkpoint in bytes.
 pub const CHECKPOINT_BYTES_MAX: usize = 16 << 10;
 
-/// The most extension lines that are read. This log writes none: nobody can audit them.
+/// The most extension lines that are read. This log writes none, because they cannot be audited.
 pub const EXTENSIONS_MAX: usize = 16;
 
 /// A tree of a log.

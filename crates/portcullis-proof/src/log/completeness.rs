@@ -71,7 +71,7 @@ impl Completeness {
 /// What a run of the export brings of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported<'a> {
-    /// What stands before the names of its files, when a failure names one.
+    /// The prefix of its file names in failures.
     pub folder: &'a str,
     /// The files, which were verified with the run.
     pub evidence: Evidence<'a>,
@@ -156,7 +156,7 @@ impl Numbering {
             |attack, message| Err(LogFailure { attack, file: file.to_owned(), line: None, byte: 0, message });
         let other = *self.numbers.entry(number).or_insert(segment);
         if other != segment {
-            let message = format!("segment `{}` has number {} of epoch {} too", other.1, number.2, number.1);
+            let message = format!("segment `{}` also has number {} of epoch {}", other.1, number.2, number.1);
             return fail(LogAttack::RunNumberReused, message);
         }
         if *self.segments.entry(segment).or_insert(number) != number {

@@ -31,7 +31,7 @@ pub const NAME_BYTES_MAX: usize = 64;
 /// Files of an export, by what they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportFiles<'a> {
-    /// The run; none when it is not there.
+    /// The run, or `None` if it is not there.
     pub export: Option<&'a [u8]>,
     /// What the log says of it.
     pub evidence: Evidence<'a>,
@@ -122,7 +122,7 @@ fn is_plain(name: &str) -> bool {
 pub struct Collection<'a> {
     /// The folders of the runs, `runs/NAME/`, in the order of their bytes.
     pub folders: BTreeSet<&'a str>,
-    /// What stands beside them, with [`ExportFiles::export`] none: a run belongs into a folder.
+    /// The files beside them. [`ExportFiles::export`] is `None`: a run belongs in a folder.
     pub beside: ExportFiles<'a>,
 }
 

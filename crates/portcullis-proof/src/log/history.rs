@@ -1,8 +1,8 @@
 //! What a log must never do, and how it is shown to others.
 //!
 //! A [`History`] is one reader's memory of a log: it goes forward along proofs and never back. A [`Fork`] is what a
-//! reader can hand to anybody who has the log's key: two statements that no honest log signs both. A consistency proof
-//! that fails is none, because anybody can write one; one that *holds*, from another beginning than the log signed, is.
+//! reader can hand to anyone who has the log's key: two statements that no honest log signs both. A consistency proof
+//! that fails is none, because anyone can write one; one that *holds*, from another beginning than the log signed, is.
 
 use crate::chain::Digest;
 use crate::log::checkpoint::Checkpoint;
@@ -68,10 +68,10 @@ impl History {
         &self.newest
     }
 
-    /// Goes on to a checkpoint whose signatures were verified, along a consistency proof from the newest one.
+    /// Advances to a checkpoint with verified signatures, along a consistency proof from the newest one.
     ///
     /// # Errors
-    /// What the log did wrong.
+    /// How the log misbehaved.
     pub fn advance(&mut self, next: Checkpoint, path: &[Digest]) -> Result<(), HistoryError> {
         if next.origin() != self.newest.origin() {
             let (known, found) = (self.newest.origin().to_owned(), next.origin().to_owned());
@@ -133,7 +133,7 @@ pub enum NoFork {
     #[error(transparent)]
     Proof(#[from] ProofError),
     /// They do not contradict each other, or are of different logs.
-    #[error("the two do not contradict each other")]
+    #[error("the two checkpoints do not contradict each other")]
     NoContradiction,
 }
 
@@ -161,7 +161,7 @@ pub fn forked_roots(first: &[u8], second: &[u8], key: &VerifierKey) -> Result<Fo
 /// Shows a fork by two checkpoints of different sizes: the first leaves of the larger tree, as many as the smaller one
 /// has, have the root `beginning`, which `path` proves, and the log signed another one.
 ///
-/// The proof holds or it does not: whoever could write one for a beginning that the larger tree does not have could
+/// The proof holds or it does not: anyone who could write one for a beginning that the larger tree does not have could
 /// find a collision of SHA-256.
 ///
 /// # Errors

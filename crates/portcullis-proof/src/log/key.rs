@@ -45,7 +45,7 @@ impl KeyKind {
 /// Why a text is not a verifier key, or a key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The name cannot stand in a signature line.
+    /// The name cannot be in a signature line.
     #[error(
         "key name `{name}`: it has 1 to {KEY_NAME_BYTES_MAX} bytes, no white space, no control characters, no `+`"
     )]
@@ -85,7 +85,7 @@ pub struct VerifierKey {
     public: VerifyingKey,
 }
 
-/// Whether a name can stand in a signature line.
+/// Whether a name can be in a signature line.
 pub(super) fn check_name(name: &str) -> Result<(), KeyError> {
     let bad = |c: char| c.is_whitespace() || c.is_control() || c == '+';
     if name.is_empty() || name.len() > KEY_NAME_BYTES_MAX || name.chars().any(bad) {

@@ -1,4 +1,4 @@
-//! The leaves of the log: who may write, and where each run stands.
+//! The leaves of the log: who may write, and the head of each run.
 //!
 //! ```text
 //! enrol    = "portcullis/enrol/v1\0"    lp(origin) type public-key lp(label) admin                         signature
@@ -12,7 +12,7 @@
 //! which no note may: a key that signs notes too cannot be made to say the one by the other.
 //!
 //! A writer numbers the segments that it opens densely, from 0 in every epoch, so that one that was left out leaves a
-//! hole; a new epoch, which starts the count anew, is a leaf itself. A head names the head before it of its segment.
+//! hole; a new epoch, which starts the count again, is a leaf itself. A head names the head before it of its segment.
 
 use ed25519_dalek::{Signer as _, SigningKey};
 
@@ -105,17 +105,17 @@ pub struct RunHead {
     pub epoch: u64,
     /// The number of segments that the writer opened in this epoch before.
     pub run_no: u64,
-    /// How the segment stands.
+    /// The state of the segment.
     pub state: RunState,
-    /// The seq of its last event; of the last event before it, when it has none.
+    /// The seq of its last event, or of the last event before the segment if it has none.
     pub count: u64,
-    /// The link of that event; the first link of the segment, when it has none.
+    /// The link of that event, or the first link of the segment if it has none.
     pub link: Digest,
     /// The digest of the bundle in force.
     pub bundle: Digest,
-    /// The leaf hash of the head before it of the segment; none for `open`.
+    /// The leaf hash of the head before it of the segment, or `None` for `open`.
     pub previous: Option<Digest>,
-    /// Who signs: the writer, or its successor for `abandoned`.
+    /// The signer: the writer, or its successor for `abandoned`.
     pub signer: KeyId,
 }
 
@@ -144,7 +144,7 @@ pub enum Leaf {
         /// Who signs.
         admin: KeyId,
     },
-    /// A writer lost count and starts anew.
+    /// A writer lost count and starts again.
     Epoch {
         /// The log.
         origin: String,
@@ -161,7 +161,7 @@ pub enum Leaf {
     Head(RunHead),
 }
 
-/// A leaf with its signature, as it stands in the log.
+/// A leaf with its signature, as it appears in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedLeaf {
     /// What it says. Not to be believed before its signature is verified.
@@ -334,7 +334,7 @@ impl SignedLeaf {
         Ok(SignedLeaf { leaf, bytes: bytes.to_vec() })
     }
 
-    /// The bytes that stand in the log.
+    /// The bytes that are in the log.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
@@ -362,7 +362,7 @@ impl SignedLeaf {
         label.len() as u64 + 4
     }
 
-    /// Checks the signature with the public key that the signer's id stands for.
+    /// Checks the signature with the public key of the signer's id.
     ///
     /// # Errors
     /// When the key is another one, or the signature does not hold.

@@ -1,4 +1,4 @@
-//! The transparency log: what a run's hash chain is anchored in, so that a stranger need not believe its writer.
+//! The transparency log: the anchor of a run's hash chain, so that a verifier does not have to trust its writer.
 //!
 //! A writer signs a *run head* when a segment of a run opens, goes on and ends. The heads are the leaves of one
 //! RFC 6962 Merkle tree, whose root the log signs as a *checkpoint*; witnesses cosign it, so that the log cannot show

@@ -5,7 +5,7 @@
 //! kept: numbers that a writer has passed over ([`Monitor::missing`]) and segments without end ([`Monitor::open`]),
 //! each with the index since when, so that the caller can set deadlines.
 //!
-//! It takes the leaves for granted: whoever feeds it has read them from tiles of a checkpoint that it follows. What it
+//! It takes the leaves for granted: the caller has read them from tiles of a checkpoint that it follows. What it
 //! knows can be put aside and taken up again ([`Monitor::state`], [`Monitor::resume`]).
 
 mod state;
@@ -32,7 +32,7 @@ pub enum AlertKind {
     LeafMalformed,
     /// It is of another log.
     WrongOrigin,
-    /// Somebody enrolled or revoked a writer who may not.
+    /// Someone enrolled or revoked a writer who may not.
     AdminUnknown,
     /// Its signature does not hold.
     LeafForged,
@@ -58,14 +58,14 @@ pub enum AlertKind {
     EpochForgot,
 }
 
-/// Something that should not stand in the log.
+/// Something that should not be in the log.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Alert {
     /// The index of the leaf.
     pub index: u64,
     /// What is wrong.
     pub kind: AlertKind,
-    /// What was expected and what was found.
+    /// What was expected, and what was found instead.
     pub message: String,
 }
 
@@ -126,7 +126,7 @@ pub struct Monitor {
     segments: HashMap<Id, Segment>,
     /// Numbers that were passed over, by writer, epoch and number, with the index since when.
     missing: BTreeMap<(KeyId, u64, u64), u64>,
-    /// The hash of every head, since one that is handed in again is no contradiction.
+    /// The hash of every head, since one that is handed in again is not a contradiction.
     heads: HashSet<Digest>,
 }
 

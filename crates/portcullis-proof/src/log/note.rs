@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Reading a note believes nothing. [`Note::verify`] takes the keys that are trusted: signatures of other keys are
-//! ignored, whoever they claim to be of, and one of a trusted key that does not hold condemns the whole note.
+//! ignored, no matter who they claim to be of, and one of a trusted key that does not hold condemns the whole note.
 
 use crate::log::key::{KeyKind, NoteSigner, TimeOutside, VerifierKey, check_name};
 use crate::log::text::{Place, TextError, TextLines, base64_bytes, base64_text};
@@ -159,7 +159,7 @@ impl<'a> Note<'a> {
         Ok(signed)
     }
 
-    /// That nobody signed whose word counts.
+    /// The error that no trusted key signed.
     pub(super) fn unsigned(&self) -> NoteError {
         let names: Vec<_> =
             self.signatures.iter().take(8).map(|signature| format!("`{}`", signature.name)).collect();

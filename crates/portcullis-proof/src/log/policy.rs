@@ -69,7 +69,7 @@ pub struct Policy {
     logs: Vec<PolicyLog>,
     witnesses: Vec<PolicyWitness>,
     groups: Vec<Group>,
-    /// None for `quorum none`.
+    /// `None` for `quorum none`.
     quorum: Option<Member>,
 }
 
@@ -177,7 +177,7 @@ impl Policy {
         if !logs.clone().any(|key| of_origin(&key)) {
             return Err(PolicyError::UnknownLog { origin: checkpoint.origin().to_owned() });
         }
-        // One bad signature of a key in the policy condemns the note, whoever else signed it.
+        // One bad signature of a key in the policy condemns the note, no matter who else signed it.
         let signed = note.verify(logs.chain(witnesses.map(|witness| &witness.key)).collect::<Vec<_>>())?;
         if !signed.iter().any(|signed| signed.time.is_none() && of_origin(&signed.key)) {
             return Err(note.unsigned().into());

@@ -38,7 +38,7 @@ pub struct TlogProof<'a> {
     pub note: Note<'a>,
     /// The checkpoint in it.
     pub checkpoint: Checkpoint,
-    /// Where the index stands.
+    /// Where the index is.
     pub(super) index_at: Place,
     /// Where the checkpoint starts.
     pub(super) note_at: Place,

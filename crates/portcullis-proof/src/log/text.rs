@@ -21,7 +21,7 @@ pub struct TextError {
 }
 
 impl TextError {
-    /// The same error in a text that stands `lines` lines and `bytes` bytes into a larger one.
+    /// The same error in a text that starts `lines` lines and `bytes` bytes into a larger one.
     pub(super) fn within(mut self, place: Place) -> TextError {
         self.line += place.line.saturating_sub(1);
         self.byte += place.byte;
@@ -72,7 +72,7 @@ impl<'a> TextLines<'a> {
         self.rest
     }
 
-    /// The next line as bytes; none at the end.
+    /// The next line as bytes, or `None` at the end.
     pub(super) fn next_bytes(&mut self) -> Result<Option<(Place, &'a [u8])>, TextError> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -87,7 +87,7 @@ impl<'a> TextLines<'a> {
         Ok(Some((place, line)))
     }
 
-    /// The next line as text without control characters; none at the end.
+    /// The next line as text without control characters, or `None` at the end.
     pub(super) fn next_text(&mut self) -> Result<Option<(Place, &'a str)>, TextError> {
         let Some((place, line)) = self.next_bytes()? else { return Ok(None) };
         let line = std::str::from_utf8(line).map_err(|_| place.error("the line is not UTF-8"))?;

@@ -73,14 +73,14 @@ pub struct TilePathError {
 }
 
 impl TileId {
-    /// The tile `index` of a kind; none when its level or width does not exist.
+    /// The tile `index` of a kind, or `None` if its level or width does not exist.
     #[must_use]
     pub fn new(kind: TileKind, index: u64, width: u16) -> Option<TileId> {
         let level = matches!(kind, TileKind::Entries | TileKind::Hashes { level: 0..=TILE_LEVEL_MAX });
         (level && (1..=TILE_WIDTH).contains(&width)).then_some(TileId { kind, index, width })
     }
 
-    /// The tile as a tree of `size` leaves has it; none when it has not.
+    /// The tile as a tree of `size` leaves has it, or `None` if it has not.
     #[must_use]
     pub fn in_tree(kind: TileKind, index: u64, size: u64) -> Option<TileId> {
         let hashes = hashes_at(kind, size);
@@ -185,7 +185,7 @@ pub fn tiles_to_write(old: u64, new: u64) -> impl Iterator<Item = TileId> {
         })
 }
 
-/// The bytes of a tile of hashes, from the nodes of a tree; none for a tile of entries, or above any tree.
+/// The bytes of a tile of hashes, from the nodes of a tree, or `None` for a tile of entries, or above any tree.
 ///
 /// # Errors
 /// When a node could not be read.
@@ -336,7 +336,7 @@ impl<'s, S: TileSource> TileReader<'s, S> {
         prove_inclusion(self, index, self.head.size)?.ok_or(self.outside())
     }
 
-    /// The proof that the tree of the first `old` leaves is its beginning. Who knows that tree's root checks it.
+    /// The proof that the tree of the first `old` leaves is its beginning. It is checked against that tree's root.
     ///
     /// # Errors
     /// See [`TileError`].

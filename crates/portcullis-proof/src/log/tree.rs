@@ -127,8 +127,8 @@ pub fn root<S: NodeSource + ?Sized>(nodes: &S, size: u64) -> Result<Digest, S::E
     subtree(nodes, 0, size)
 }
 
-/// Makes the proof that leaf `index` is in the tree of the first `size` leaves, from the leaf's sibling upwards; none
-/// when there is no such leaf.
+/// Makes the proof that leaf `index` is in the tree of the first `size` leaves, from the leaf's sibling upwards, or
+/// `None` if there is no such leaf.
 ///
 /// # Errors
 /// When a node could not be read.
@@ -156,7 +156,7 @@ pub fn prove_inclusion<S: NodeSource + ?Sized>(
     Ok(Some(path))
 }
 
-/// Makes the proof that the tree of the first `old` leaves is the beginning of that of the first `new`; none when
+/// Makes the proof that the tree of the first `old` leaves is the beginning of that of the first `new`, or `None` if
 /// `old` is larger. From nothing, and from a tree to itself, the proof is empty.
 ///
 /// # Errors
@@ -329,7 +329,7 @@ impl CompactRange {
         Ok(CompactRange { size, peaks: peaks(nodes, 0, size)? })
     }
 
-    /// The tree that has these peaks, from left to right; none when a tree of that size has another number of them.
+    /// The tree that has these peaks, from left to right, or `None` if a tree of that size has another number of them.
     #[must_use]
     pub fn from_peaks(size: u64, peaks: Vec<Digest>) -> Option<CompactRange> {
         let fits = size <= TREE_SIZE_MAX && peaks.len() == size.count_ones() as usize;
@@ -342,7 +342,7 @@ impl CompactRange {
         &self.peaks
     }
 
-    /// Adds a leaf and tells of every complete node that it makes, the leaf first: level, index, hash.
+    /// Adds a leaf and reports every node that it completes, the leaf first: level, index, hash.
     ///
     /// # Errors
     /// When the tree has [`TREE_SIZE_MAX`] leaves; it is not changed then.

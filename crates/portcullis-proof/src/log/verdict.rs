@@ -85,7 +85,7 @@ pub struct SegmentFacts {
     pub ordinal: u64,
     /// The segment before it.
     pub parent: Option<Parent>,
-    /// How it stands.
+    /// Its state.
     pub state: SegmentState,
     /// Before its first event: the seq of the last event before it, and the first link.
     pub start: Head,

@@ -40,7 +40,7 @@ impl Taken {
 }
 
 impl Verifier<'_> {
-    /// Takes the lines of one kind that are read ahead; false where there is none, and the next line has to be looked
+    /// Takes the lines of one kind that are read ahead; false if there is none, and the next line has to be looked
     /// at by itself.
     pub(super) fn ahead<R: BufRead>(&mut self, lines: &mut Lines<R>) -> Result<bool, Stop> {
         let (run, segment) = (self.run(), self.segment);

@@ -8,7 +8,7 @@ use crate::export::ErasedRecord;
 use crate::hash::Sha256;
 use crate::report::Attack;
 
-/// A payload as events name it. What is kept has the same size whatever an event says.
+/// A payload as events name it, of constant size.
 pub(super) struct Named {
     /// The event that names it first.
     pub(super) seq: u64,
@@ -41,7 +41,8 @@ impl Verifier<'_> {
         };
         if named.described != described(bytes, &record.media_type) {
             let seq = named.seq;
-            let message = format!("event {seq} says another length or media type than this payload has");
+            let message =
+                format!("event {seq} states a different length or media type than this payload has");
             return place.fail(Attack::PayloadAltered, Some(seq), message);
         }
         self.in_order(place, record.commitment, seq)?;
@@ -60,7 +61,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    /// Payloads given and erased stand in one order, so that none is given twice, or given and erased.
+    /// Payloads given and erased are in one order, so that none is given twice, or given and erased.
     fn in_order(&mut self, place: Place, commitment: Digest, seq: Option<u64>) -> Result<(), Stop> {
         if self.last_payload.is_some_and(|last| last >= commitment) {
             return place.fail(

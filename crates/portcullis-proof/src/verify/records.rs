@@ -1,4 +1,4 @@
-//! Records, read before it is asked whether they may stand where they do.
+//! Reads records, before their place is checked.
 
 use super::ahead::PayloadLine;
 use super::{Verifier, WRITER_BYTES_MAX};
@@ -20,7 +20,7 @@ pub(super) enum Record<'a> {
 }
 
 impl Verifier<'_> {
-    /// A record of this version of the format, wherever it stands.
+    /// A record of this version of the format, at any place.
     pub(super) fn record<'a>(&self, kind: &str, line: &'a [u8]) -> Result<Record<'a>, String> {
         Ok(match kind {
             "export" => {

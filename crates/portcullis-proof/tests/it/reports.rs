@@ -33,7 +33,7 @@ fn a_report_says_what_was_found() {
         VALID
           run         01010101010101010101010101010101 of `portcullis/example`
           head        10 268d45075d8c0f7623ac66e00306f416f91483a3b78bae4691ef4ea5d6f05c36
-          format      pass: every line is in its one spelling and place
+          format      pass: every line is canonical and in order
           chain       pass: 10 events in 1 segments follow from each other
           trajectory  pass: every action was judged before it went ahead
           payloads    pass: 3 verified, 0 withheld, 0 erased
@@ -48,11 +48,11 @@ fn a_report_says_what_was_found() {
         INCOMPLETE
           run         01010101010101010101010101010101 of `portcullis/example`
           head        10 268d45075d8c0f7623ac66e00306f416f91483a3b78bae4691ef4ea5d6f05c36
-          format      pass: every line is in its one spelling and place
+          format      pass: every line is canonical and in order
           chain       pass: 10 events in 1 segments follow from each other
           trajectory  pass: every action was judged before it went ahead
           payloads    pass: 3 verified, 0 withheld, 0 erased
-          anchor      not checked: no trust file: a chain without one can be rewritten whole
+          anchor      not checked: no trust file: without one, a chain can be rewritten as a whole
           closure     pass: the run is closed with event 10
     "#]],
     );
@@ -63,7 +63,7 @@ fn a_report_says_what_was_found() {
         INCOMPLETE
           run         02020202020202020202020202020202 of `portcullis/example`
           head        17 baea76e54d47d8bc9ef2d16d22edc422ec416904a2b779b1ac8fefb9241c53e2
-          format      pass: every line is in its one spelling and place
+          format      pass: every line is canonical and in order
           chain       pass: 17 events in 2 segments follow from each other
           trajectory  pass: every action was judged before it went ahead
           payloads    pass: 1 verified, 0 withheld, 0 erased
@@ -76,11 +76,11 @@ fn a_report_says_what_was_found() {
         &unlike,
         Some(&export.trust_text()),
         &expect![[r#"
-        INVALID event-altered at line 10, byte 2268, event 8: event 8 does not hash to its link: it or its link was altered, or is of another run
+        INVALID event-altered at line 10, byte 2268, event 8: event 8 does not hash to its link: it or its link was altered, or belongs to another run
           run         01010101010101010101010101010101 of `portcullis/example`
           head        7 ed827df197686ac67eda30bc735a5fa22298d57f16547bdc6146ca630891d489
           format      not checked: stopped at the first failure
-          chain       FAIL: event 8 does not hash to its link: it or its link was altered, or is of another run
+          chain       FAIL: event 8 does not hash to its link: it or its link was altered, or belongs to another run
           trajectory  not checked: stopped at the first failure
           payloads    not checked: stopped at the first failure
           anchor      not checked: stopped at the first failure
@@ -201,12 +201,12 @@ fn a_cut_export_says_what_should_follow() {
             13 => "a record `segment`, `payload` or `end`",
             _ => "a record `payload` or `end`",
         };
-        let message = format!("the file ends where {follows} should follow");
+        let message = format!("the file ends before {follows}");
         assert_eq!((failure.attack, failure.message), (Attack::Truncated, message), "{cut} lines");
     }
     let twice = [&lines[..1], &lines[..]].concat().concat();
     let failure = check(&twice, None).failure.unwrap();
-    assert!(failure.message.ends_with(" stands where a record `segment` should"), "{}", failure.message);
+    assert!(failure.message.ends_with(" where a record `segment` should be"), "{}", failure.message);
     for more in ["x", "x\n", "\n"] {
         let failure = check(&[&export.text, more.as_bytes()].concat(), None).failure.unwrap();
         assert_eq!((failure.attack, failure.line), (Attack::TrailingData, 18), "{more:?}");
@@ -222,14 +222,14 @@ fn what_stands_in_the_wrong_place_is_named() {
     // Events that follow from each other, before the first segment and after its head.
     let mut builder = Builder::new(0x01);
     builder.event("run-opened", "{}");
-    let message = "an event stands where a record `segment` should".to_owned();
+    let message = "an event where a record `segment` should be".to_owned();
     assert_eq!(failure(&builder.finish().text), (Attack::RecordOutOfOrder, message));
     let mut builder = Builder::new(0x01);
     builder.segment(0x51, "writer-1");
     builder.event("run-opened", "{}");
     builder.close(SegmentState::Closed);
     builder.event("evidence", "{}");
-    let message = "an event stands where a record `segment`, `payload` or `end` should".to_owned();
+    let message = "an event where a record `segment`, `payload` or `end` should be".to_owned();
     assert_eq!(failure(&builder.finish().text), (Attack::RecordOutOfOrder, message));
 
     let export = closed(0x01, "what is due?");

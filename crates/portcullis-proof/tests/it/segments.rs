@@ -146,7 +146,7 @@ fn a_payload_is_what_every_event_says_of_it() {
         assert!(message.contains("differs from what event 2 says"), "{message}");
         let (attack, message) = named(media_type, bytes, false).unwrap();
         assert_eq!(attack, Attack::PayloadAltered);
-        assert!(message.contains("event 2 says another length or media type"), "{message}");
+        assert!(message.contains("event 2 states a different length or media type"), "{message}");
     }
 }
 

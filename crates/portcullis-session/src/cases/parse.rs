@@ -272,20 +272,20 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
             | StepKind::Output(_)
     );
     if expect.is_some() && !judged {
-        return Err("only `call`, `think`, `input`, `result` and `output` get a verdict".into());
+        return Err("only `call`, `think`, `input`, `result` and `output` have a verdict".into());
     }
     Ok((kind, expect))
 }
 
 /// An object with no other fields than these: a misspelt one would say nothing, and the test would pass for it.
 fn known_fields(what: &str, given: Value, known: &[&str]) -> Result<Value, String> {
-    let Value::Object(fields) = &given else { return Err("an object is wanted here".into()) };
+    let Value::Object(fields) = &given else { return Err("expected an object".into()) };
     match fields.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(given),
         Some(wrong) => {
             let help = match portcullis_core::bundle::nearest(wrong, known) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known here: {}", known.join(", ")),
+                None => format!("expected one of: {}", known.join(", ")),
             };
             Err(format!("`{wrong}` is not a field of `{what}` ({help})"))
         }
@@ -297,10 +297,10 @@ fn used(given: Value) -> Result<Used, String> {
     let given = known_fields("used", given, &["steps", "side_effects", "bytes", "cost_micros"])?;
     let mut whole = json!(Used::default());
     let (Value::Object(given), Some(whole_fields)) = (given, whole.as_object_mut()) else {
-        return Err("an object is wanted here".into());
+        return Err("expected an object".into());
     };
     whole_fields.extend(given);
-    serde_json::from_value(whole).map_err(|error| format!("not what can be used up: {error}"))
+    serde_json::from_value(whole).map_err(|error| format!("not a valid usage: {error}"))
 }
 
 /// What is left of a line.
@@ -318,7 +318,7 @@ impl<'t> Rest<'t> {
         if folder.starts_with('/') {
             Ok(folder.to_owned())
         } else {
-            Err("an absolute folder is wanted here".into())
+            Err("expected the absolute path of a folder".into())
         }
     }
 
@@ -336,7 +336,7 @@ impl<'t> Rest<'t> {
     fn string(&mut self) -> Result<String, String> {
         match self.json()? {
             Value::String(text) => Ok(text),
-            _ => Err("a string in double quotes is wanted here".into()),
+            _ => Err("expected a string in double quotes".into()),
         }
     }
 
@@ -345,7 +345,7 @@ impl<'t> Rest<'t> {
             return Ok(None);
         }
         if self.word() != "=>" {
-            return Err("after the step only `=> VERDICT [RULE] [at POINTER]` may follow".into());
+            return Err("only `=> VERDICT [RULE] [at POINTER]` may follow the step".into());
         }
         let name = self.word();
         let Some(verdict) = Verdict::from_name(name) else {
@@ -393,7 +393,7 @@ mod tests {
                 "call x => no",
                 "line 2: `no` is not a verdict: allow, warn, modify, clarify, pause, review, deny, halt",
             ),
-            ("grant => allow", "line 2: only `call`, `think`, `input`, `result` and `output` get a verdict"),
+            ("grant => allow", "line 2: only `call`, `think`, `input`, `result` and `output` have a verdict"),
             ("call", "line 2: `call` needs the name or id of a tool"),
             ("used {\"stps\": 1}", "line 2: `stps` is not a field of `used` (did you mean `steps`?)"),
             (

@@ -40,7 +40,7 @@ pub struct Mismatch {
     pub case: String,
     /// Line in the file; 0 when it concerns the whole run.
     pub line: usize,
-    /// What was expected and what came.
+    /// The expected and the actual answer.
     pub message: String,
 }
 
@@ -66,7 +66,7 @@ pub fn run_file(file: &CaseFile, base: &BTreeMap<String, Vec<u8>>, pipeline: &Ar
             Err(diagnostics) => report.mismatches.extend(diagnostics.iter().map(|diagnostic| Mismatch {
                 case: case.name.clone(),
                 line: 0,
-                message: format!("the bundle does not load: {diagnostic}"),
+                message: format!("cannot load the bundle: {diagnostic}"),
             })),
         }
         if report.mismatches.len() == before {

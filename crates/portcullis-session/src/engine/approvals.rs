@@ -26,28 +26,28 @@ pub struct Answer {
     pub note: Option<String>,
     /// Who answers.
     pub approver: String,
-    /// The run's labels as the person was shown them: a grant for a run that has seen more by now is not given. None
-    /// where nobody was shown anything, in rehearsals and cases.
+    /// The run's labels as the person was shown them: a grant is rejected if the run has seen more since. `None` in
+    /// rehearsals and cases, which show nothing to a person.
     pub shown: Option<LabelSet>,
 }
 
 /// Why an approval could not be answered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AnswerError {
-    /// No such approval in this run.
+    /// There is no approval with this id in this run.
     #[error("there is no approval {0} in this run")]
     Unknown(ApprovalId),
     /// It was answered before.
     #[error("approval {0} was already decided")]
     Decided(ApprovalId),
-    /// It waited for too long.
-    #[error("approval {0} lapsed before it was answered; the agent has to make the call again")]
+    /// It lapsed before it was answered.
+    #[error("approval {0} lapsed before it was answered; the agent must repeat the call")]
     Lapsed(ApprovalId),
     /// The run went on between the look and the answer.
-    #[error("the run has read more since approval {0} was shown; look at it again, then answer")]
+    #[error("the run has read more since approval {0} was shown; review it again, then answer")]
     Changed(ApprovalId),
     /// A tool scope that names another tool than the one that waits.
-    #[error("the grant names the tool `{named}`, but approval is asked for `{waiting}`")]
+    #[error("the grant names the tool `{named}`, but the approval is for `{waiting}`")]
     OtherTool {
         /// In the scope.
         named: String,
@@ -91,7 +91,7 @@ impl Engine {
                     return None;
                 };
                 if !self.covers_words(&grant, action) {
-                    // Another announcement was shown than the one that is made now: a person is asked anew.
+                    // The announcement changed since it was shown, so a person is asked again.
                     self.expire(batch, id, approval.action);
                     return None;
                 }
@@ -138,7 +138,7 @@ impl Engine {
             return decision;
         }
         let message = format!(
-            "{limit} calls of this run wait for a person, which is the limit; further ones are denied until some are answered"
+            "{limit} calls of this run are waiting for a person, which is the limit; more are denied until some are answered"
         );
         denied(reserved::LIMIT, message)
     }
@@ -204,7 +204,7 @@ impl Engine {
         }
         let mut labels = self.state.labels().clone();
         if granted && answer.scope != GrantScope::Once {
-            // Who approves further calls has approved that the results of the tool will be seen.
+            // Approving further calls includes approving that the results of the tool will be seen.
             labels.insert(Label::Tool(approval.tool.clone()));
             // Its server may say something beside each result: how far it has come, what it logs.
             labels.extend(approval.server.clone().map(Label::Server));

@@ -1,10 +1,10 @@
 //! The key of a run's digests.
 //!
-//! Digests of actions stand in the record for ever, so that the same action is known again, in this segment and in
-//! those after it. Were they digests of the arguments alone, whoever can guess all arguments could test the guess long
-//! after they were erased. So each run has a random key, a payload of its first event, that goes into all of them, and
-//! that is erased with the first other payload of the run. A run that is taken up without one (it was erased, or the
-//! run is older than keys) gets a new key: what was asked or denied before is then not known again.
+//! Digests of actions stay in the record forever, so that the same action is known again, in this segment and in
+//! those after it. If they were digests of the arguments alone, anyone able to guess all arguments could test the
+//! guess long after they were erased. So each run has a random key, a payload of its first event, that goes into all
+//! of them, and that is erased with the first other payload of the run. A run that is taken up without one (it was
+//! erased, or the run is older than keys) gets a new key: what was asked or denied before is then not known again.
 
 use portcullis_core::aside::DIGEST_KEY;
 use portcullis_core::event::{ConfigChange, Event, EventBody};
@@ -14,8 +14,8 @@ use portcullis_core::memory::Texts;
 use super::{Engine, TEXT};
 use crate::batch::{BatchBuilder, note_secrets};
 
-/// How an id begins that a surface made of the call itself, because its client has none. What follows is a digest that
-/// whoever knows the call can make again.
+/// How an id begins that a surface made of the call itself, because its client has none. A digest follows that anyone
+/// with the call can compute again.
 pub const UNNAMED_CALL: &str = "unnamed:";
 
 impl Engine {
@@ -34,14 +34,13 @@ impl Engine {
         }
     }
 
-    /// Puts another key in the place of the one so far, as the record has it at an event. For judging records only: it
-    /// is no secret.
+    /// Replaces the key with the one that the record has at an event. Only for judging records: it is not secret.
     pub(crate) fn renew_key(&mut self, event: u64) {
         let key = DigestBuilder::new("portcullis/replayed-key/v1").part(&event.to_be_bytes());
         self.key = Some(key.finish());
     }
 
-    /// A surface's id of a call as it stands in the record: without secrets, and keyed where it is a digest.
+    /// A surface's id of a call as it appears in the record: without secrets, and keyed where it is a digest.
     pub fn call_name(&self, call: &str) -> String {
         let mut name = match (call.strip_prefix(UNNAMED_CALL), &self.key) {
             (Some(digest), Some(key)) => {

@@ -79,7 +79,7 @@ impl Engine {
         batch.finish()
     }
 
-    /// Something that bears on the run and is neither said, done nor seen by the agent, as its surface tells it.
+    /// Something relevant to the run that the agent neither said, did nor saw, as reported by its surface.
     pub fn evidence(&self, env: &mut dyn Env, name: String, digest: Digest) -> Batch {
         let mut batch = self.builder(env);
         batch.push(Actor::agent(self.principal()), None, EventBody::Evidence { name, digest });
@@ -99,7 +99,7 @@ impl Engine {
         batch.finish()
     }
 
-    /// The last events of the segment. Nobody is left for what waits for an approver, so that lapses.
+    /// The last events of the segment. Requests that wait for an approver lapse.
     pub fn close(&self, env: &mut dyn Env, state: ClosedState) -> Batch {
         let mut batch = self.builder(env);
         for (approval, action) in self.state.pending_approvals().into_iter().take(LAPSES_PER_CLOSE_MAX) {

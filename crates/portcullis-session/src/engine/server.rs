@@ -5,7 +5,7 @@ use portcullis_core::limits::NAME_BYTES_MAX;
 
 use crate::batch::note_known_secrets;
 
-/// Digits of the digest that tells long names apart.
+/// Digits of the digest that distinguishes long names.
 const DIGEST_DIGITS: usize = 16;
 
 /// The command that started a server as a name that is recorded, compared and shown: without secrets, on one line, and

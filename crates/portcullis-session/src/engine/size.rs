@@ -20,7 +20,7 @@ impl Engine {
         let text = approximate_size(&action.arguments, ARGUMENTS_BYTES_MAX)
             .saturating_add(continuation.map_or(0, |value| approximate_size(value, ARGUMENTS_BYTES_MAX)));
         (text > ARGUMENTS_BYTES_MAX)
-            .then(|| format!("the arguments take more than {ARGUMENTS_BYTES_MAX} bytes, which is the limit"))
+            .then(|| format!("the arguments exceed the limit of {ARGUMENTS_BYTES_MAX} bytes"))
     }
 }
 

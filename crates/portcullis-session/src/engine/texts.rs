@@ -1,5 +1,5 @@
-//! What is said and seen: inputs, results of tools, replies. Each is recorded as it came, judged, and shown to its
-//! reader whole, with stretches replaced, or not at all.
+//! What is said and seen: inputs, results of tools, replies. Each is recorded unchanged, judged, and shown to its
+//! reader whole, with spans replaced, or not at all.
 //!
 //! A text against which nothing was found leaves no verdict in the record: having been recorded at all, it was judged.
 //!
@@ -41,8 +41,8 @@ pub enum Reach {
     Replace,
     /// Keep it back whole. What would be replaced is withheld.
     Withhold,
-    /// Nothing for certain: its reader has it, or gets it whatever the gate says. The verdict stands and the run may be
-    /// stopped by it, but the text is let pass.
+    /// Nothing: the reader has the text, or gets it regardless of the verdict. The verdict may stop the run, but the
+    /// text passes.
     Tell,
 }
 
@@ -142,8 +142,8 @@ impl Engine {
         (batch.finish(), judgement)
     }
 
-    /// A server says something that answers no action: contents of a resource, a prompt, a notification, a question.
-    /// `server` is the command that started it.
+    /// A server says something that is not the answer to an action: contents of a resource, a prompt, a notification,
+    /// a question. `server` is the command that started it.
     pub fn told(
         &self,
         env: &mut dyn Env,
@@ -220,7 +220,7 @@ impl Engine {
     fn decide_text(&self, pending: &Pending<'_>) -> (Facts, Decision, Option<Reading>) {
         let reading = self.reading(*pending);
         let Some(context) = self.context() else {
-            let message = format!("the bundle has no runtime policy `{}` any more", self.state.policy());
+            let message = format!("the bundle no longer has the runtime policy `{}`", self.state.policy());
             return (Facts::none(), denied(reserved::LIMIT, message), None);
         };
         let context = context.with_reading(&reading);

@@ -29,12 +29,12 @@ impl Gate {
         let runs: Vec<(RunId, Option<ClosedState>)> =
             self.lock().by_id.iter().map(|(id, entry)| (*id, entry.left)).collect();
         for (id, left) in runs {
-            // What cannot be closed now is closed as abandoned by whoever opens the store next.
+            // What cannot be closed now is closed as abandoned by the next process that opens the store.
             let _ = self.close(id, left.unwrap_or(ClosedState::Closed)).await;
         }
     }
 
-    /// Closes runs that nobody uses any more.
+    /// Closes idle runs.
     pub async fn close_idle(&self, idle: Duration) {
         let ids: Vec<RunId> = self
             .lock()
@@ -48,7 +48,7 @@ impl Gate {
         }
     }
 
-    /// A person accepted a tool as its server describes it now: tells all live runs. Returns how many.
+    /// Informs all live runs that a person accepted a tool's current description. Returns the number of runs.
     pub async fn tool_accepted(
         &self,
         server: &str,
@@ -68,10 +68,10 @@ impl Gate {
         Ok(told)
     }
 
-    /// Reads the bundles' folders again and puts what changed in force, in live runs too. Runs whose policy a bundle no
-    /// longer has are closed: were the bundle refused for them, whoever keeps a run open would keep a credential or a
-    /// policy in force that was taken away. With `settled` a change counts only once two looks agree,
-    /// so that files half-way through being written are not taken for policy.
+    /// Reads the bundles' folders again and applies changes, also to live runs. Runs whose policy a bundle no longer
+    /// has are closed: if the bundle were refused for them, keeping a run open would keep a revoked credential or
+    /// policy in force. With `settled`, a change counts only once two reads agree, so that partly written files are
+    /// not read as policy.
     ///
     /// Gives the runs that could not record the change; they go on under the old bundle and are tried again at
     /// the next reload.

@@ -20,7 +20,7 @@ impl Gate {
         }
     }
 
-    /// The same for whoever asks on behalf of a principal. A run of another principal is unknown to it.
+    /// The same for anyone who asks on behalf of a principal. A run of another principal is unknown to it.
     pub(super) fn opening_for(&self, id: RunId, principal: &str) -> Result<RunOpened, SessionError> {
         let opened = self.opening_of(id)?;
         if opened.principal.id == principal {
@@ -35,8 +35,8 @@ impl Gate {
         self.lock().by_id.values().map(|entry| entry.source.clone()).collect()
     }
 
-    /// Refuses one more bundle to a principal whose live runs use many: a bundle in use is not given up, and whoever
-    /// takes all there is room for would leave none to others.
+    /// Refuses one more bundle to a principal whose live runs use many: a bundle in use cannot be evicted, so one
+    /// principal could otherwise take the room of all others.
     pub(super) fn check_share_of_bundles(&self, request: &OpenRun) -> Result<(), SessionError> {
         let source = self.bundles.source(request.bundle.as_deref());
         if self.bundles.is_default(&source) {

@@ -165,11 +165,7 @@ async fn mapped_credentials_are_bound() {
     assert!(gate.open(request(Some("p"), None)).await.is_ok());
     assert!(gate.open(request(Some("other"), None)).await.unwrap_err().to_string().contains("bound to"));
     assert!(
-        gate.open(request(None, Some("/tmp")))
-            .await
-            .unwrap_err()
-            .to_string()
-            .contains("leave the bundle out")
+        gate.open(request(None, Some("/tmp"))).await.unwrap_err().to_string().contains("omit the bundle")
     );
 }
 

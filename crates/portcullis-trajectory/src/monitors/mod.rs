@@ -335,7 +335,7 @@ impl Monitors {
         Reading { claim: self.outcomes.claim(text), ..Reading::default() }
     }
 
-    /// The violations of the call that was read: patterns that need what it would do. Who asks first pays for it.
+    /// The violations of the call that was read: patterns that need what it would do. They are computed on first use.
     pub fn violations<'r>(
         &self,
         reading: &'r Reading,
@@ -406,7 +406,7 @@ impl Monitors {
         self.request.extend(reading.request.iter().take(room));
     }
 
-    /// A person let the run go on: what had added up is answered.
+    /// A person resumed the run: the accumulated score is reset.
     pub fn resumed(&mut self) {
         (self.drift, self.step) = (0.0, 0.0);
         self.moved.clear();

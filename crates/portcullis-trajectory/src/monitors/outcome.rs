@@ -28,9 +28,9 @@ impl Anomaly {
     /// In words.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Size => "it is many times larger than any result of this tool before",
-            Self::Failure => "it has several words of failure",
-            Self::Order => "it speaks to an assistant and tells it what to do",
+            Self::Size => "it is many times larger than any earlier result of this tool",
+            Self::Failure => "it contains several words that report a failure",
+            Self::Order => "it gives instructions to an assistant",
         }
     }
 }

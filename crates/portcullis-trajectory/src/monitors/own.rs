@@ -1,14 +1,15 @@
 //! Which part of an input is the user's own words.
 //!
-//! People paste issues, mails, logs, pages and recipes below what they ask. Such a text says what somebody else wrote: it
-//! is no sign of what the user wants. So the user's own words are what stands before a document begins, without fenced
-//! code, quoted lines and quotations. A document begins where the text takes on the form of one: a heading, the head of
-//! a mail, a line of a log, a table, markup, a paragraph that nobody types into a prompt. What follows belongs to it,
-//! since nothing tells where it ends; a fence or a quoted line says that itself, and the user goes on behind it.
+//! People paste issues, mails, logs, pages and recipes below what they ask. Such a text says what someone else wrote:
+//! it is no sign of what the user wants. So the user's own words are what stands before a document begins, without
+//! fenced code, quoted lines and quotations. A document begins where the text takes on the form of one: a heading,
+//! the head of a mail, a line of a log, a table, markup, a paragraph that nobody types into a prompt. What follows
+//! belongs to it, since nothing tells where it ends; a fence or a quoted line says that itself, and the user goes on
+//! behind it.
 
 use std::ops::Range;
 
-/// Bytes of a paragraph that somebody writes into a prompt. A longer one is taken for a document from there on.
+/// Bytes of a paragraph that someone writes into a prompt. A longer one is taken for a document from there on.
 const PARAGRAPH_MAX: usize = 600;
 /// Bytes of a user's own words that are read. Who asks for something says it at the beginning.
 const OWN_MAX: usize = 1_200;
@@ -16,7 +17,7 @@ const OWN_MAX: usize = 1_200;
 const QUOTATION_MAX: usize = 400;
 
 /// The text with blanks in place of all that is not the user's own word, byte for byte, so that places stay. A full
-/// stop stands where something was left out: no sentence goes on across it.
+/// stop replaces what was left out, so that no sentence continues across it.
 pub(super) fn own_words(text: &str) -> String {
     let mut own = text.as_bytes().to_vec();
     for range in foreign(text) {
@@ -72,7 +73,7 @@ fn foreign(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// What stands in quotation marks or between backticks in one line.
+/// What is in quotation marks or between backticks in one line.
 fn quotations(line: &str, start: usize, found: &mut Vec<Range<usize>>) {
     let mut from = 0;
     while let Some((at, open)) = line

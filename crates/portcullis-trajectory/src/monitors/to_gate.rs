@@ -201,7 +201,7 @@ impl Sentence {
         !self.asks && !self.is_about() && (0..self.words.len()).any(|at| self.switches_off(at, begins))
     }
 
-    /// Whether the words from `at` tell somebody to let all pass, to judge no more, or to switch off what judges.
+    /// Whether the words from `at` tell someone to let all pass, to judge no more, or to switch off what judges.
     fn lets_all(&self, from: usize) -> bool {
         let forbidden = |at: usize| {
             at > from && (self.is(at - 1, CEASE) || self.is(at - 1, "no") && self.is(at, "longer"))

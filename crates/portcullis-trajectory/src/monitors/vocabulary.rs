@@ -136,7 +136,7 @@ pub(super) struct Before {
     pub(super) earlier: Bits,
     /// In results.
     pub(super) seen: Bits,
-    /// In the user's turns after a result told of a restriction; none where no result did.
+    /// In the user's turns after a result that reported a restriction, or `None` if no result did.
     pub(super) since: Option<Bits>,
     /// Whether what is looked at is a turn of the user's, which then counts as one of them.
     pub(super) speaks: bool,
@@ -297,7 +297,7 @@ impl Vocabulary {
         })
     }
 
-    /// The bit of a concept; none if there is no such concept.
+    /// The bit of a concept; empty if there is no such concept.
     pub(super) fn of(&self, name: &str) -> Bits {
         self.bits.get(name).copied().unwrap_or(0)
     }
@@ -414,7 +414,7 @@ impl Vocabulary {
         let searched = if stretches.is_empty() { empty.as_slice() } else { stretches };
         let own = searched.iter().fold(acts, |bits, stretch| bits | stretch.own);
         let all = searched.iter().fold(acts, |bits, stretch| bits | stretch.all);
-        // What is quoted by somebody who speaks about quotations is not asked for.
+        // What is quoted by someone who speaks about quotations is not asked for.
         let mentioned = own & self.known.mention != 0;
         let excused = own | before.earlier & self.known.legitimate;
         let anywhere = if mentioned { own } else { all };

@@ -1,10 +1,10 @@
-//! Texts as the monitors see them: words by the hash of their stem, sentences, and what stands in quotation marks.
+//! Texts as the monitors see them: words by the hash of their stem, sentences, and what is in quotation marks.
 
 use portcullis_core::normalise::Normalised;
 
 use crate::words::{DIGIT, FOREIGN, JOINT, LOWER, SIGN, SPACE, UPPER, class, hash, letter_at, plain};
 
-/// Most words of one text that are read. What stands beyond is not looked at, and the reading says so.
+/// Most words of one text that are read. Further words are not read, and the reading says so.
 pub(super) const WORDS_MAX: usize = 65_536;
 /// Most letters of one word that are looked at.
 const LETTERS_MAX: usize = 32;
@@ -25,7 +25,7 @@ const RESERVED_MAX: usize = 65_536;
 pub struct Word {
     /// Hash of its stem.
     pub stem: u64,
-    /// The same with digits and signs read as the letters that they resemble; 0 where there are none.
+    /// The same with digits and signs read as the letters that they resemble; 0 if there are none.
     pub plain: u64,
     /// Where it begins in the text as given.
     pub start: usize,
@@ -33,7 +33,7 @@ pub struct Word {
     pub end: usize,
     /// It begins a sentence.
     pub begins: bool,
-    /// It stands in quotation marks.
+    /// It is in quotation marks.
     pub quoted: bool,
     /// A colon follows: it heads what comes.
     pub heads: bool,
@@ -48,7 +48,7 @@ pub struct Word {
 pub struct Words {
     /// The words in order.
     pub list: Vec<Word>,
-    /// A mail address, URL, network address, account or telephone number stands in it.
+    /// A mail address, URL, network address, account or telephone number is in it.
     pub address: bool,
     /// Hashes of the first of them, without the signs around them.
     pub addresses: Vec<u64>,

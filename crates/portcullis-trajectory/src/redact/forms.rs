@@ -6,7 +6,7 @@ use super::Secret;
 
 /// Longest value of a named field that is looked at, in bytes.
 const VALUE_BYTES_MAX: usize = 512;
-/// Shortest password, in bytes: shorter words stand in such fields by chance.
+/// Shortest password, in bytes: shorter words are in such fields by chance.
 const PASSWORD_BYTES_MIN: usize = 6;
 /// Shortest value of fields such as `token`, whose names mean other things, too.
 const TOKEN_BYTES_MIN: usize = 16;
@@ -62,15 +62,15 @@ pub(super) enum Alphabet {
 use Alphabet::{Alphanumeric, Capitals, Dotted, Hex, Mixed, Path, Url};
 use Rule::{Authorization, Bearer, Issued, Jwt, Named, NoteKey, Own, PrivateKey};
 
-/// Where to look for this gate's own tokens and keys, in any case of letters. They are kept from the store whatever the
-/// bundle says, and their form is this program's: whatever begins so and goes on long enough is one.
+/// Where to look for this gate's own tokens and keys, in any case of letters. They are kept from the store whatever
+/// the bundle says, and their form is this program's: any text that begins so and is long enough is one.
 pub(super) const OWN: &[(&str, Rule)] = &[
     ("pcag_", Own("portcullis-agent-token", 32)),
     ("pcap_", Own("portcullis-approver-token", 32)),
     ("PRIVATE+KEY+", NoteKey),
 ];
 
-/// Where to look, in any case of letters: the beginnings have to stand as they are written.
+/// Where to look, in any case of letters: the beginnings must match exactly.
 pub(super) const ANCHORS: &[(&str, Rule)] = &[
     ("AKIA", Issued("aws-access-key", Capitals, 16)),
     ("ASIA", Issued("aws-access-key", Capitals, 16)),
@@ -186,9 +186,9 @@ const PLACEHOLDER_PARTS: &[&str] = &[
 /// What was looked at already, so that no text is looked at again and again.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Where the latest value of a field that is no secret ends.
+    /// Where the latest value of a field that is not a secret ends.
     value_end: usize,
-    /// Where the latest run of letters that is no token with points in it ends.
+    /// Where the latest run of letters that is not a token with points in it ends.
     dotted_end: usize,
 }
 
@@ -252,7 +252,7 @@ fn has_letter(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Whether somebody wrote this in place of a secret.
+/// Whether someone wrote this in place of a secret.
 fn is_placeholder(value: &str) -> bool {
     let first = value.bytes().next().unwrap_or_default();
     if matches!(first, b'<' | b'{' | b'$' | b'%' | b'[' | b'(')
@@ -370,7 +370,7 @@ fn private_key(text: &str, anchor: &Range<usize>) -> Option<Secret> {
     {
         return None;
     }
-    // Lines of Base64 and headers; no quote, so that the string of JSON that it stands in is not left.
+    // Lines of Base64 and headers; no quote, so that the string of JSON that it is in is not left.
     let is_body = |byte: u8| {
         byte.is_ascii_alphanumeric()
             || matches!(byte, b'+' | b'/' | b'=' | b'\\' | b'\n' | b'\r' | b'\t' | b' ' | b':' | b',' | b'.')

@@ -1,6 +1,6 @@
 //! Secrets in texts that are about to be stored, and the same texts without them.
 //!
-//! Whoever may read the record need not be whoever may use a key that stands in it. So before a payload is stored,
+//! Anyone who may read the record need not be anyone who may use a key that is in it. So before a payload is stored,
 //! each secret that is recognised becomes a note, `[secret:KIND]`; guards and the agent see what was there.
 //!
 //! The gate's own tokens and keys are kept from the store always, all others unless the bundle says that they are kept.
@@ -10,7 +10,7 @@
 //! merely looks random is left alone: digests, identifiers and images do, too, and a record without them is of little
 //! use. So this is a net with holes, and no reason to hand secrets to agents.
 //!
-//! Texts are often JSON, and what stands in it may be JSON again. Notes have no quote and no backslash, and nothing
+//! Texts are often JSON, and what is in it may be JSON again. Notes have no quote and no backslash, and nothing
 //! that is replaced has either, save whole escapes of line breaks: what was JSON before is JSON after.
 
 mod forms;
@@ -26,7 +26,7 @@ use forms::{ANCHORS, OWN, Rule, Seen};
 /// A secret in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
-    /// Where it stands.
+    /// Where it is.
     pub range: Range<usize>,
     /// What it is, in words joined by hyphens: `github-token`, `password`, `private-key`, ...
     pub kind: &'static str,
@@ -70,7 +70,7 @@ fn find_with(automaton: Option<&AhoCorasick>, text: &str) -> Vec<Secret> {
         match found.last_mut() {
             // The value of a field is told once more by its own form, which says more than the name of the field.
             Some(last) if last.range == secret.range => *last = secret,
-            // What lies in a secret is gone with it; of the gate's own no end is left over either.
+            // What is in a secret is gone with it; of the gate's own no end is left over either.
             Some(last) if secret.range.start < last.range.end => {
                 if anchor.pattern().as_usize() < OWN.len() {
                     last.range.end = last.range.end.max(secret.range.end);

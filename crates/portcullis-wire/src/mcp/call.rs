@@ -14,15 +14,15 @@ pub const TOOL_NAME_BYTES_MAX: usize = 1024;
 pub struct ToolCall<'a> {
     /// Which tool.
     pub name: String,
-    /// The arguments: always an object, read strictly; empty where the call has none.
+    /// The arguments: always an object, read strictly; empty if the call has none.
     pub arguments: Value,
-    /// The arguments as sent; absent where the call has none.
+    /// The arguments as sent; absent if the call has none.
     pub arguments_raw: Option<&'a RawValue>,
     /// Metadata as sent.
     pub meta: Option<&'a RawValue>,
     /// What the call carries besides its arguments when it answers an earlier `input_required` result (from
-    /// 2026-07-28): an object of `inputResponses` and `requestState`, as far as they are there, read strictly,
-    /// because the tool sees them as well.
+    /// 2026-07-28): an object of `inputResponses` and `requestState`, if present, read strictly because the tool sees
+    /// them as well.
     pub continuation: Option<Value>,
     /// The call asks to run as a task, whose result is fetched later (2025-11-25).
     pub task: bool,
@@ -44,7 +44,7 @@ pub enum CallError {
     #[error("`params.name` has {0} bytes, more than the limit of {TOOL_NAME_BYTES_MAX}")]
     NameTooLong(usize),
     /// `arguments` is something other than an object.
-    #[error("`params.arguments` must be an object; leave it out where there are none")]
+    #[error("`params.arguments` must be an object; omit it if there are none")]
     NotAnObject,
     /// The arguments are ambiguous.
     #[error("`params.arguments` cannot be read: {0} of the arguments")]
@@ -68,7 +68,7 @@ pub enum CallError {
 /// Reads the parameters of a `tools/call` request.
 ///
 /// # Errors
-/// [`CallError`] where they cannot be read, or two peers could read them differently.
+/// [`CallError`] if they cannot be read, or two peers could read them differently.
 pub fn parse_tool_call(params: Option<&RawValue>) -> Result<ToolCall<'_>, CallError> {
     let params = fields::present(params).ok_or(CallError::NoParams)?;
     let [name, arguments_raw, meta, input_responses, request_state, task] = fields::read(
@@ -95,7 +95,7 @@ pub fn parse_tool_call(params: Option<&RawValue>) -> Result<ToolCall<'_>, CallEr
     })
 }
 
-/// An object of the `parts` that are there; none where none is.
+/// An object of the `parts` that are there, or `None` if none is.
 fn continuation(parts: [(&'static str, Option<&RawValue>); 2]) -> Result<Option<Value>, CallError> {
     let mut object = Map::new();
     for (field, raw) in parts {
@@ -112,7 +112,7 @@ fn continuation(parts: [(&'static str, Option<&RawValue>); 2]) -> Result<Option<
 /// without arguments gets them as its first parameter.
 ///
 /// # Errors
-/// [`CallError`] where the line is no message with parameters, or would become too large.
+/// [`CallError`] if the line is not a message with parameters, or would become too large.
 pub fn replace_arguments(line: &[u8], arguments: &Value) -> Result<Vec<u8>, CallError> {
     let text = jsonrpc::check(line)?;
     let [params] = fields::read(text, &["params"])?;

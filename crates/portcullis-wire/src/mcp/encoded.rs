@@ -24,7 +24,7 @@ pub(super) struct UnknownCharset;
 /// What a string that should be base64 may be shown as.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Decoded {
-    /// The string is not clean base64, and may be shown as it stands.
+    /// The string is not clean base64, and may be shown as it is.
     pub(super) is_text: bool,
     /// Readings of its bytes, each as one text.
     pub(super) texts: Vec<String>,
@@ -165,7 +165,8 @@ fn readings(bytes: &[u8], media_type: &MediaType) -> Result<Vec<String>, Unknown
     let mut texts = Vec::new();
     let is_mostly_text = readable >= STRETCH_CHARS_MIN * 2 && readable * 100 >= all * READABLE_PERCENT;
     if media_type.is_text || is_mostly_text {
-        // What is no text may be shown as gaps, or not at all. The latter also reads UTF-16 and UTF-32 of Latin letters.
+        // What is not a text may be shown as gaps, or not at all. The latter also reads UTF-16 and UTF-32 of Latin
+        // letters.
         texts.push(stretches(lossy.chars(), 1, " "));
         texts.push(lossy.chars().filter(|letter| is_readable(*letter)).collect());
         let high = bytes.iter().filter(|byte| !byte.is_ascii()).count();

@@ -1,4 +1,4 @@
-//! Replaces stretches of a result's text where they stand in the message, and leaves every other byte as it came.
+//! Replaces stretches of a result's text where they are in the message, and leaves every other byte unchanged.
 //!
 //! Guards judge the text of a result as one piece a line; what they want replaced is given in bytes of that text. Here
 //! it is brought back to the JSON strings that the text was read from. What cannot be brought back with certainty is
@@ -25,18 +25,18 @@ pub struct Piece {
 enum PieceKind {
     /// The decoded value of a JSON string.
     String,
-    /// A JSON value, written anew.
+    /// A JSON value, written again.
     Json,
     /// Other pieces read once more, one behind the other.
     Joined(Vec<Part>),
 }
 
-/// A part of a text that stands in another piece as well.
+/// A part of a text that is in another piece as well.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     /// Its first byte, counted from the beginning of the joined text.
     pub(super) at: usize,
-    /// Where it stands in that other piece, in bytes of the whole text.
+    /// Where it is in that other piece, in bytes of the whole text.
     pub(super) of: Range<usize>,
 }
 
@@ -88,7 +88,7 @@ impl Piece {
         Some(apart)
     }
 
-    /// Where the JSON value stands in a message that it was read from.
+    /// Where the JSON value is in a message that it was read from.
     fn place_in(&self, message: &str) -> Option<Range<usize>> {
         let start = self.address.checked_sub(message.as_ptr().addr())?;
         let end = start.checked_add(self.bytes)?;
@@ -96,14 +96,14 @@ impl Piece {
     }
 }
 
-/// A stretch of the text of a result, and what is to stand there.
+/// A span of the text of a result, and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replacement<'a> {
     /// First byte in the text.
     pub start: usize,
     /// One past the last.
     pub end: usize,
-    /// What stands there instead.
+    /// The replacement.
     pub with: &'a str,
 }
 
@@ -158,7 +158,7 @@ pub fn replace_in_message(
     Some(written.into_bytes())
 }
 
-/// The replacements in the pieces that stand in the message, in order and apart. What is found in both readings of a
+/// The replacements in the pieces that are in the message, in order and apart. What is found in both readings of a
 /// text is replaced once.
 fn brought_apart<'r>(pieces: &[Piece], replacements: &[Replacement<'r>]) -> Vec<Replacement<'r>> {
     let joined = || pieces.iter().filter(|piece| matches!(piece.kind, PieceKind::Joined(_)));

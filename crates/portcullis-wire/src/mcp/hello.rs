@@ -16,15 +16,15 @@ pub struct Hello<'a> {
     pub version: Option<Cow<'a, str>>,
     /// How a model should use it: clients put that into their prompts. Empty where it says nothing.
     pub instructions: Cow<'a, str>,
-    /// What else it says: titles, descriptions, metadata, and fields of unknown kind. Empty where there are words only,
-    /// such as names, versions and capabilities.
+    /// Everything else that it says: titles, descriptions, metadata, and fields of unknown kind. Empty where there
+    /// are words only, such as names, versions and capabilities.
     pub besides: Told,
 }
 
 /// Reads how a server introduces itself.
 ///
 /// # Errors
-/// [`FieldError`] where it is no object, says a field twice, or its instructions are no text.
+/// [`FieldError`] if it is not an object, says a field twice, or its instructions are no text.
 pub fn read_hello(result: &RawValue) -> Result<Hello<'_>, FieldError> {
     let ([server, version, instructions], rest) =
         fields::read_with_rest(result.get(), &["serverInfo", "protocolVersion", "instructions"])?;
@@ -52,7 +52,7 @@ pub fn read_hello(result: &RawValue) -> Result<Hello<'_>, FieldError> {
     })
 }
 
-/// The same response with empty instructions; all other bytes stay. None where it has none.
+/// The same response with empty instructions; all other bytes stay. `None` if it has none.
 #[must_use]
 pub fn without_instructions(line: &[u8]) -> Option<Vec<u8>> {
     let text = jsonrpc::check(line).ok()?;

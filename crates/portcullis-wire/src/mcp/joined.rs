@@ -1,6 +1,6 @@
 //! Words that are split over the content blocks of one message.
 //!
-//! A client puts the texts of blocks one behind the other, so that `ign` and `ore` become a word that stands in neither.
+//! A client puts the texts of blocks one behind the other, so that `ign` and `ore` become a word that is in neither.
 //! Where the end of a block and the beginning of the next make a word, both are read once more as one text.
 
 use std::ops::{Range, RangeInclusive};
@@ -41,15 +41,15 @@ impl Told {
 /// How two blocks meet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Joint {
-    /// Nothing says that one goes on in the other.
+    /// Nothing shows that one continues in the other.
     Apart,
-    /// There is a blank between them, so that a sentence may go on.
+    /// There is a blank between them, so that a sentence may continue.
     Blank,
     /// They share a word.
     Word,
 }
 
-/// The stretches of blocks that read as one text and have a word that stands in none of them alone.
+/// The stretches of blocks that read as one text and have a word that is in none of them alone.
 fn chains(texts: &[&str], is_word: impl Fn(&str) -> bool) -> Vec<RangeInclusive<usize>> {
     let mut joints: Vec<Joint> = texts.windows(2).map(blank_between).collect();
     let mut at = 0;

@@ -28,7 +28,7 @@ pub struct ListedTool {
     pub title: Option<String>,
     /// What it does, in the server's words; empty where it says nothing.
     pub description: String,
-    /// The schema of its arguments; an empty object where there is none.
+    /// The schema of its arguments; an empty object if there is none.
     pub input_schema: Value,
     /// What the server claims about it.
     pub hints: Hints,
@@ -65,7 +65,7 @@ pub struct ToolList {
 /// Why a list cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ListError {
-    /// The result is no object with an array `tools`, or says a field twice.
+    /// The result is not an object with an array `tools`, or says a field twice.
     #[error("the list of tools cannot be read: {0}")]
     Field(#[from] FieldError),
     /// `tools` is missing.
@@ -79,7 +79,7 @@ pub enum ListError {
 /// Reads the result of a `tools/list` request.
 ///
 /// # Errors
-/// [`ListError`] where the result as a whole cannot be read; single entries that cannot are in
+/// [`ListError`] if the result as a whole cannot be read; single entries that cannot be in
 /// [`ToolList::unreadable`].
 pub fn listed_tools(result: &RawValue) -> Result<ToolList, ListError> {
     let ([tools, cursor], rest) = fields::read_with_rest(result.get(), &["tools", "nextCursor"])?;
@@ -101,7 +101,7 @@ pub fn listed_tools(result: &RawValue) -> Result<ToolList, ListError> {
     Ok(list)
 }
 
-/// Reads each entry, or says why it cannot be read with certainty. A name that stands in a page twice is of neither.
+/// Reads each entry, or says why it cannot be read with certainty. A name that is in a page twice is of neither.
 fn read_entries(entries: &[&RawValue]) -> Vec<Result<ListedTool, String>> {
     let mut read: Vec<_> = entries.iter().map(|entry| listed_tool(entry)).collect();
     let mut times: HashMap<String, usize> = HashMap::new();
@@ -110,7 +110,7 @@ fn read_entries(entries: &[&RawValue]) -> Vec<Result<ListedTool, String>> {
     }
     for entry in &mut read {
         if entry.as_ref().is_ok_and(|tool| times.get(&tool.name).is_some_and(|times| *times > 1)) {
-            *entry = Err("another tool of the list has its name".to_owned());
+            *entry = Err("another tool in the list has the same name".to_owned());
         }
     }
     read
@@ -169,7 +169,7 @@ fn check_name(name: &str) -> Result<(), String> {
         return Err(format!("its name must have 1 to {TOOL_NAME_BYTES_MAX} bytes"));
     }
     if name.chars().any(char::is_control) || name.trim() != name || name == INSTRUCTIONS {
-        return Err("its name is none that a tool can have".to_owned());
+        return Err("its name is not a valid tool name".to_owned());
     }
     Ok(())
 }
@@ -207,7 +207,7 @@ fn hints(annotations: Option<&RawValue>) -> Result<Hints, FieldError> {
 /// read with certainty are hidden too. `None`: nothing to hide, forward the line itself.
 ///
 /// # Errors
-/// [`ListError`] where the line is no response with a list of tools.
+/// [`ListError`] if the line is no response with a list of tools.
 pub fn hide_tools(line: &[u8], hidden: impl Fn(&str) -> bool) -> Result<Option<Vec<u8>>, ListError> {
     let text = jsonrpc::check(line)?;
     let [result] = fields::read(text, &["result"])?;

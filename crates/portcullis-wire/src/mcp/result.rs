@@ -7,7 +7,7 @@ pub use super::text::{
     CONTENT_BLOCKS_MAX, RESULT_TEXT_BYTES_MAX, Told, asked, error_text, is_standard_error, told,
 };
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResultKind {
     /// The tool did it.
@@ -16,16 +16,16 @@ pub enum ResultKind {
     Error,
     /// The server asks for something first; the client will call again (from 2026-07-28).
     InputRequired,
-    /// The call goes on as a task, whose result is fetched later.
+    /// The call continues as a task, whose result is fetched later.
     TaskCreated,
     /// A `resultType` that this gate does not know.
     Other(String),
 }
 
-/// One result, as far as it matters to a gate.
+/// The parts of a result that matter to a gate.
 #[derive(Debug, Clone)]
 pub struct ToolResult<'a> {
-    /// What came of the call.
+    /// The outcome of the call.
     pub kind: ResultKind,
     /// All text that a model may be shown, for guards to read: text blocks, embedded and linked resources,
     /// `structuredContent` as JSON, the questions of an `input_required` result, what a task says of its state,
@@ -35,7 +35,7 @@ pub struct ToolResult<'a> {
     pub structured: Option<&'a RawValue>,
     /// The state the client will echo when it calls again, as sent (`input_required` only).
     pub request_state: Option<&'a RawValue>,
-    /// The task that goes on ([`ResultKind::TaskCreated`] only).
+    /// The task ([`ResultKind::TaskCreated`] only).
     pub task_id: Option<String>,
     /// The result as sent.
     pub raw: &'a RawValue,
@@ -44,8 +44,8 @@ pub struct ToolResult<'a> {
 /// Reads the result of a `tools/call` request.
 ///
 /// # Errors
-/// [`FieldError`] where it is no object, has too many content blocks, says a field twice, or nests deeper than is read,
-/// so that the client may see another text than the guards did.
+/// [`FieldError`] if it is not an object, has too many content blocks, says a field twice, or nests deeper than is
+/// read, so that the client may see another text than the guards did.
 pub fn read_tool_result(result: &RawValue) -> Result<ToolResult<'_>, FieldError> {
     let known = [
         "content",

@@ -1,6 +1,6 @@
 //! Tasks: what a request about one names, and what the answer says of it.
 //!
-//! A call that goes on as a task is answered twice: with the task, and later with its result. The second answer
+//! A call that continues as a task is answered twice: with the task, and later with its result. The second answer
 //! is the one that matters, so it is read as strictly as that of a call. Up to 2025-11-25 the result is fetched
 //! with [`TASKS_RESULT`](super::TASKS_RESULT); later it is a field of what
 //! [`TASKS_GET`](super::TASKS_GET) answers.
@@ -27,7 +27,7 @@ pub enum TaskError {
 /// The task that a `tasks/…` request names.
 ///
 /// # Errors
-/// [`TaskError`] where it names none, or two readers could take it for different ones.
+/// [`TaskError`] if it names none, or two readers could take it for different ones.
 pub fn task_id(params: Option<&RawValue>) -> Result<String, TaskError> {
     let params = fields::present(params).ok_or(TaskError::Id)?;
     let [id] = fields::read(params.get(), &["taskId"])?;
@@ -51,7 +51,7 @@ pub struct TaskState<'a> {
 /// Reads the state of a task.
 ///
 /// # Errors
-/// [`FieldError`] where it is no object, says one of these fields twice, or cannot be read with certainty.
+/// [`FieldError`] if it is not an object, says one of these fields twice, or cannot be read with certainty.
 pub fn read_task_state(answer: &RawValue) -> Result<TaskState<'_>, FieldError> {
     let ([status, result, error], rest) =
         fields::read_with_rest(answer.get(), &["status", "result", "error"])?;

@@ -116,7 +116,7 @@ impl Told {
         }
     }
 
-    /// Written anew, so that no letter hides behind an escape. What readers may read differently, or cannot read at
+    /// Written again, so that no letter hides behind an escape. What readers may read differently, or cannot read at
     /// all for its depth, is an error: it could not be judged as it will be shown.
     pub(super) fn push_json(&mut self, raw: Option<&RawValue>) -> Result<(), FieldError> {
         // Without a quote there is no string in it.
@@ -209,8 +209,8 @@ impl Told {
         Ok(())
     }
 
-    /// Bytes in base64: the text in them, and the string itself where it is no base64. What is decoded has no piece that
-    /// it could be excised from, so what is found in it withholds the message.
+    /// Bytes in base64: the text in them, and the string itself where it is not base64. What is decoded has no piece
+    /// that it could be excised from, so what is found in it withholds the message.
     fn push_encoded(
         &mut self,
         raw: Option<&RawValue>,
@@ -321,7 +321,7 @@ fn list_of<'a>(raw: &'a RawValue, what: &'static str) -> Result<Vec<&'a RawValue
 /// parameters.
 ///
 /// # Errors
-/// [`FieldError`] where it cannot be read with certainty.
+/// [`FieldError`] if it cannot be read with certainty.
 pub fn asked(id: Option<&RawValue>, params: Option<&RawValue>) -> Result<Told, FieldError> {
     let mut asked = Told::default();
     asked.push_unless_plain(id)?;
@@ -334,7 +334,7 @@ pub fn asked(id: Option<&RawValue>, params: Option<&RawValue>) -> Result<Told, F
 /// The text of a result of another method than `tools/call`, or of the parameters of what a server sends.
 ///
 /// # Errors
-/// [`FieldError`] where it cannot be read with certainty.
+/// [`FieldError`] if it cannot be read with certainty.
 pub fn told(said: &RawValue) -> Result<Told, FieldError> {
     let mut told = Told::default();
     told.push_any(said)?;
@@ -344,7 +344,7 @@ pub fn told(said: &RawValue) -> Result<Told, FieldError> {
 /// The text of a JSON-RPC error: a model may be shown it like a result.
 ///
 /// # Errors
-/// [`FieldError`] where it cannot be read with certainty.
+/// [`FieldError`] if it cannot be read with certainty.
 pub fn error_text(error: &RawValue) -> Result<Told, FieldError> {
     let mut told = Told::default();
     if !error.get().starts_with('{') {

@@ -102,7 +102,7 @@ impl ZipFile {
             entries.push(Entry { name, method, crc, compressed, bytes, data });
         }
         if at != end.offset || !rest.0.is_empty() {
-            return Err("it has bytes that belong to none of its files".to_owned());
+            return Err("it has bytes that do not belong to any of its files".to_owned());
         }
         entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         distinct(&entries)?;
@@ -148,7 +148,7 @@ impl End {
     fn read(file: &mut BufReader<File>) -> Result<End, Refused> {
         let length = file.get_ref().metadata().map_err(shown)?.len();
         let unfinished =
-            || "it does not end as an archive does: it was cut, or something follows it".to_owned();
+            || "it does not end like an archive: it was truncated, or something follows it".to_owned();
         let last_at = length.checked_sub(END_BYTES).ok_or_else(unfinished)?;
         let bytes = read_at::<{ END_BYTES as usize }>(file, last_at)?;
         let mut last = Fields(&bytes);
@@ -173,11 +173,11 @@ impl End {
             {
                 large
             }
-            Some(_) => return Err("it says twice where its directory is, and differently".to_owned()),
+            Some(_) => return Err("it states the place of its directory twice, differently".to_owned()),
             None => small,
         };
         if end.offset.checked_add(end.size) != last_at.checked_sub(tail) {
-            return Err("its directory is not where it says".to_owned());
+            return Err("its directory is not at the stated place".to_owned());
         }
         if end.size > DIRECTORY_BYTES_MAX || end.entries > FILES_MAX as u64 {
             return Err(format!(
@@ -196,7 +196,7 @@ impl End {
         if locator.u32()? != LOCATOR_64 {
             return Ok(None);
         }
-        let misplaced = || "the record before its last one is not as it should be".to_owned();
+        let misplaced = || "the record before its last one is malformed".to_owned();
         let record_at = locator_at.checked_sub(END_64_BYTES).ok_or_else(misplaced)?;
         let (disk, at, disks) = (locator.u32()?, locator.u64()?, locator.u32()?);
         let bytes = read_at::<{ END_64_BYTES as usize }>(file, record_at)?;
@@ -223,7 +223,7 @@ fn read_at<const N: usize>(file: &mut BufReader<File>, at: u64) -> Result<[u8; N
 /// An entry of the directory, and where its header starts.
 fn central(rest: &mut Fields<'_>) -> Result<(Said, u64), Refused> {
     if rest.u32()? != CENTRAL {
-        return Err("its directory has fewer files than it says".to_owned());
+        return Err("its directory has fewer files than it states".to_owned());
     }
     let _versions = rest.u32()?;
     let mut said = Said::fixed(rest)?;
@@ -241,8 +241,7 @@ fn central(rest: &mut Fields<'_>) -> Result<(Said, u64), Refused> {
     }
     if said.flags & !FLAGS_HARMLESS != 0 {
         return Err(format!(
-            "`{name}` is encrypted, or was written as a stream: its flags are {:#06x}; pack the files anew, with \
-             `zip -r`",
+            "`{name}` is encrypted, or was written as a stream: its flags are {:#06x}; pack the files again, with `zip -r`",
             said.flags
         ));
     }
@@ -316,7 +315,7 @@ fn zip64(extra: &[u8]) -> Result<Fields<'_>, Refused> {
         let (id, length) = (rest.u16()?, rest.u16()?);
         let field = rest.bytes(length.into())?;
         if !seen.insert(id) || (id != EXTRA_ZIP64 && !EXTRA_HARMLESS.contains(&id)) {
-            return Err(format!("an extra field {id:#06x} in it is unknown or stands twice"));
+            return Err(format!("an extra field {id:#06x} in it is unknown or occurs twice"));
         }
         if id == EXTRA_ZIP64 {
             large = Fields(field);
@@ -363,7 +362,7 @@ struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Refused> {
-        let (bytes, rest) = self.0.split_first_chunk().ok_or("a record in it is cut off")?;
+        let (bytes, rest) = self.0.split_first_chunk().ok_or("a record in it is truncated")?;
         self.0 = rest;
         Ok(*bytes)
     }
@@ -381,7 +380,7 @@ impl<'a> Fields<'a> {
     }
 
     fn bytes(&mut self, length: usize) -> Result<&'a [u8], Refused> {
-        let (bytes, rest) = self.0.split_at_checked(length).ok_or("a record in it is cut off")?;
+        let (bytes, rest) = self.0.split_at_checked(length).ok_or("a record in it is truncated")?;
         self.0 = rest;
         Ok(bytes)
     }
@@ -390,7 +389,7 @@ impl<'a> Fields<'a> {
         if self.0.is_empty() {
             Ok(())
         } else {
-            Err("a large number stands where a small one would do".to_owned())
+            Err("a number is in the large form where the small form is enough".to_owned())
         }
     }
 }
@@ -445,7 +444,7 @@ impl Read for EntryReader<'_> {
             .ok_or_else(|| io::Error::other("it has more bytes than its header says"))?;
         self.crc.update(buffer.get(..read).unwrap_or_default());
         if read == 0 && (self.left > 0 || self.data.limit() > 0 || self.crc.sum() != self.expected) {
-            return Err(io::Error::other("its data are not those that its header speaks of"));
+            return Err(io::Error::other("its data do not match its header"));
         }
         Ok(read)
     }

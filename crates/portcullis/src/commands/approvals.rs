@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         && note.len() > NOTE_BYTES_MAX
     {
         let message = format!("the note has {} bytes; the limit is {NOTE_BYTES_MAX}", note.len());
-        return Err(Failure::usage(message).help("say it in fewer words, and point to where the rest stands"));
+        return Err(Failure::usage(message).help("shorten it, and refer to a longer text elsewhere"));
     }
     let daemon = Daemon::as_approver(global)?;
     let mut out = Out::new();
@@ -173,7 +173,7 @@ fn looked_at(
         return Err(Failure::no(format!(
             "`--shown {given}` is not what approval {id} shows now: the run went on since, or there are fewer than {SHOWN_DIGITS_MIN} digits"
         ))
-        .help(format!("look again: portcullis approvals show {id}")));
+        .help(format!("review it again: portcullis approvals show {id}")));
     }
     if seen.state != ApprovalPhase::Pending {
         // The daemon says what is the matter with it.
@@ -181,10 +181,10 @@ fn looked_at(
     }
     if global.json || !std::io::stdin().is_terminal() {
         let id = short(&seen.approval);
-        return Err(Failure::usage("a grant says what was looked at, and this is no terminal to show it")
-            .help(format!(
-                "give `--shown` with the digest that `portcullis approvals show {id}` ends with"
-            )));
+        return Err(Failure::usage(
+            "a grant must name what was reviewed, and standard input is not a terminal",
+        )
+        .help(format!("give `--shown` with the digest that `portcullis approvals show {id}` ends with")));
     }
     show(out, seen, global)?;
     out.flush()?;
@@ -252,7 +252,7 @@ fn list(out: &mut Out, approvals: &[ApprovalInfo], all: bool, global: &Global) -
         return approvals.iter().try_for_each(|approval| out.json(approval));
     }
     if approvals.is_empty() {
-        let nothing = if all { "there are no approvals" } else { "nothing waits for a person" };
+        let nothing = if all { "there are no approvals" } else { "nothing is waiting for a person" };
         return out.line(format_args!("{nothing}"));
     }
     let strong = out::STRONG;
@@ -280,7 +280,7 @@ fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), F
     let labels: Vec<String> = approval.labels.iter().map(ToString::to_string).collect();
     let json = |value: &serde_json::Value| format!("{value:#}");
     let given = |text: &Option<String>| text.clone().unwrap_or_default();
-    let arguments = approval.arguments.as_ref().map_or_else(|| "not at hand".to_owned(), json);
+    let arguments = approval.arguments.as_ref().map_or_else(|| "not available".to_owned(), json);
     let width = out::terminal_width();
     for (name, value) in [
         ("run", approval.run.to_string()),

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let bytes = std::fs::read(&args.model)
         .map_err(|error| Failure::unreadable(format!("cannot read `{path}`: {error}")))?;
     let model = Model::from_bytes(&bytes).map_err(|error| {
-        Failure::unreadable(format!("`{path}`: {error}")).help("`portcullis train` makes one")
+        Failure::unreadable(format!("`{path}`: {error}")).help("create one with `portcullis train`")
     })?;
     let mut examples = Vec::new();
     for path in &args.data {

@@ -115,7 +115,7 @@ fn open(path: &Path) -> Result<Source, Failure> {
 fn unreadable(path: &Path, error: &ReplayError) -> Failure {
     let failure = Failure::unreadable(format!("cannot judge `{}`: {error}", path.display()));
     match error {
-        ReplayError::UnsoundExport { .. } => failure.help("`portcullis verify` says what was done to it"),
+        ReplayError::UnsoundExport { .. } => failure.help("`portcullis verify` shows what was done to it"),
         ReplayError::Empty => failure.help("a trace is OpenAI chat messages, one run a line, or an export"),
         _ => failure,
     }

@@ -138,13 +138,13 @@ fn failed(error: &LedgerError) -> Failure {
             Failure::no(error).help("`portcullis runs list` lists the runs")
         }
         LedgerError::Refused(Refusal::WritersAtWork { .. }) => Failure::no(error)
-            .help("what was asked for is erased; compact with the same command once it is stopped"),
+            .help("the request is erased; compact with the same command once the daemon is stopped"),
         LedgerError::Refused(_) => Failure::no(error),
         LedgerError::Locked { .. } => {
             Failure::unreadable(error).help("what was erased before stays erased; erase again for the rest")
         }
         LedgerError::CutShort { .. } => Failure::unreadable(error).help("what was erased stays erased"),
-        _ => Failure::unreadable(error).help("--home gives another state folder"),
+        _ => Failure::unreadable(error).help("--home selects another state folder"),
     }
 }
 
@@ -193,7 +193,7 @@ fn tell(erased: &Erased, selection: &Selection, dry_run: bool, global: &Global) 
     }
     if let (Some(text), 1..) = (&selection.contains, erased.lines_with_text) {
         out.line(format_args!(
-            "  `{}` stands in {} too: events are never erased",
+            "  `{}` also occurs in {}: events are never erased",
             clean_line(text),
             count(number(erased.lines_with_text), "event", "events"),
         ))?;

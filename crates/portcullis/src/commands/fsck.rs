@@ -28,7 +28,7 @@ pub(crate) struct Args {}
 pub(crate) fn run(_: &Args, global: &Global) -> Result<u8, Failure> {
     let places = LogPlaces::beside(&global.home()?.ledger());
     let reader = Reader::open(&places.ledger).map_err(|error| {
-        Failure::unreadable(error).help("--home gives another state folder; a store is made at the first run")
+        Failure::unreadable(error).help("--home selects another state folder; the first run creates a store")
     })?;
     let store = reader.integrity_check().map_err(Failure::unreadable)?;
     let key = verifier_key(&places).map_err(Failure::unreadable)?;

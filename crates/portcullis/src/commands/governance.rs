@@ -98,7 +98,7 @@ fn make(args: &Args, global: &Global) -> Result<u8, Failure> {
     let controls = governance::controls(&args.controls).map_err(controls_refused)?;
     let home = global.home()?;
     let reader = Reader::open(&home.ledger()).map_err(|error| {
-        Failure::unreadable(error).help("--home gives another state folder; a store is made at the first run")
+        Failure::unreadable(error).help("--home selects another state folder; the first run creates a store")
     })?;
     let run = reader.find_run(args.run.as_deref().unwrap_or_default()).map_err(|error| refused(&error))?;
     let mut bundles = vec![default_bundle::files(), developer_bundle::files()];
@@ -125,7 +125,7 @@ fn make(args: &Args, global: &Global) -> Result<u8, Failure> {
 pub(super) fn controls_refused(error: OwnControlsError) -> Failure {
     match error {
         OwnControlsError::Mistakes { error, files } => {
-            let mistakes = count(error.diagnostics.len(), "mistake", "mistakes");
+            let mistakes = count(error.diagnostics.len(), "error", "errors");
             let source = |file: &str| (file.to_owned(), files.get(file).cloned().unwrap_or_default());
             Failure::mistakes(
                 "controls_invalid",
@@ -133,7 +133,7 @@ pub(super) fn controls_refused(error: OwnControlsError) -> Failure {
                 error.diagnostics,
                 source,
             )
-            .help("mend the places above; docs/governance.md says what a mapping has")
+            .help("fix the errors above; docs/governance.md describes mappings")
         }
         error => Failure::unreadable(error)
             .help("--controls takes a folder with mappings like those of docs/governance.md"),

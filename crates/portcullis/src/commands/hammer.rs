@@ -134,7 +134,7 @@ fn show(out: &mut Out, report: &HammerReport) -> Result<(), Failure> {
     for (name, times) in [
         ("append, all writing", &report.append),
         ("fdatasync of 4 KiB meanwhile", &report.fdatasync),
-        ("a decision's append, nobody else", &report.append_alone),
+        ("a decision's append, alone", &report.append_alone),
         ("fdatasync of 4 KiB in turns", &report.fdatasync_alone),
         ("from a run's end to its proof", &report.close_to_proof),
     ] {

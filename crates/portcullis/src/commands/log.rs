@@ -118,8 +118,7 @@ fn failed(error: LogError) -> Failure {
     let help = match &error {
         LogError::Busy { .. } => Some("stop the daemon first: it has the log while it runs"),
         LogError::Unconfirmed(wait) if wait.contradicted => Some(
-            "nothing was done, and this log must not sign any more: keep everything, tell whoever relies on it, and \
-             begin a new one with `portcullis log rotate`. Only where the witness is known to have lost its state, \
+            "nothing was done, and this log must not sign any more: keep everything, notify everyone who relies on it, and start a new one with `portcullis log rotate`. Only where the witness is known to have lost its state, \
              take it out of `log/witnesses.policy`",
         ),
         LogError::Unconfirmed(_) => Some(
@@ -195,8 +194,9 @@ fn show(status: &LogStatus, key: Option<&str>, out: &mut Out) -> Result<(), Fail
     out.line(format_args!("tree      {} leaves, root {}", status.size, status.root))?;
     match status.witnessed {
         Some(size) => out.line(format_args!("witnesses have seen {size} leaves"))?,
-        None => out
-            .line(format_args!("witnesses none: nobody but the log says that all are shown the same tree"))?,
+        None => out.line(format_args!(
+            "witnesses none: only the log itself says that everyone is shown the same tree"
+        ))?,
     }
     out.line(format_args!(
         "waiting   {} leaves; {} segments without end",

@@ -30,10 +30,10 @@ fn the_example_in_full() {
             2     1  allow    ~read_inbox
             2     2  allow    ~read_mail
             2     3  deny     ~pay_invoice                  runtime-policy/tool-type: tool type PAY is not allowed by `Strict Compliance Policy`
-            3     1  deny     perform_calculation           runtime-policy/restricted-keyword: the restricted keyword `override` stands at /planned
+            3     1  deny     perform_calculation           runtime-policy/restricted-keyword: the restricted keyword `override` occurs at /planned
             3     2  allow    perform_calculation
             4     1  deny     perform_calculation           trace/unreadable-arguments: the text ends inside a value at line 1, column 27 (byte 26)
-            4     2  deny     perform_calculation           registry/args-schema: the arguments of `Perform Calculation` do not fit: at the top level, expected no arguments beyond those declared
+            4     2  deny     perform_calculation           registry/args-schema: the arguments of `Perform Calculation` do not match its schema: at the top level, expected no arguments beyond those declared
 
         4 runs, 9 calls: 5 allow, 4 deny
         4 tools inferred (~), 1 with side effects

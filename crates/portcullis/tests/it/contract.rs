@@ -22,7 +22,7 @@ fn statements_are_explained() {
     assert_eq!(
         ran.stdout,
         "exact   c1  Do not use commas.\n        no `,`\n\
-         judged  c2  Be kind.\n        of no family that is checked exactly\n"
+         judged  c2  Be kind.\n        not in a family that is checked exactly\n"
     );
     assert_eq!(run(&["contract", "explain", NO_COMMAS]).code, 0);
     // A bare number is ambiguous.
@@ -154,13 +154,17 @@ fn documents_names_and_instructions_make_statements_exact() {
     let ran = run_with(&three, b"I cannot do that, see [DOC:doc_001].");
     assert_eq!(ran.code, 2, "{}", ran.stderr);
     for option in ["--documents", "--prompt", "--names"] {
-        assert!(ran.stdout.contains(&format!("nobody was asked (exact with `{option}`)")), "{}", ran.stdout);
+        assert!(
+            ran.stdout.contains(&format!("no judge was asked (exact with `{option}`)")),
+            "{}",
+            ran.stdout
+        );
     }
     // A repair leaves them as they are.
     let repair: Vec<&str> = args.iter().map(|arg| if *arg == "check" { "repair" } else { arg }).collect();
     let ran = run_with(&repair, b"Done, ada lovelace [DOC:doc_002].");
     assert_eq!((ran.code, ran.stdout.as_str()), (1, "Done, ada lovelace [DOC:doc_002].\n"));
-    assert!(ran.stderr.contains("left  c3  to take a name out"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("left  c3  removing or replacing a name"), "{}", ran.stderr);
 
     // A list that forbids nothing would let all pass.
     std::fs::write(&names, "# nobody\n").unwrap();

@@ -130,7 +130,7 @@ fn a_held_call_is_listed_shown_granted_and_recorded() {
     }
     let again = state.run(&["approvals", "refuse", &approval]);
     assert_eq!(again.code, 1, "{}", again.stderr);
-    assert_eq!(state.run(&["approvals", "list"]).stdout, "nothing waits for a person\n");
+    assert_eq!(state.run(&["approvals", "list"]).stdout, "nothing is waiting for a person\n");
 
     // The strict policy permits no side effects, whatever a person grants.
     let retried = runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap();
@@ -267,7 +267,7 @@ fn the_changes_of_an_upgrade_are_accepted_as_the_list_that_was_shown() {
     runtime.block_on(run.tools(&listed("newer"))).unwrap();
     let stale = state.run(&["tools", "accept", "--all", "--digest", &digest]);
     assert_eq!(stale.code, 1, "{}", stale.stderr);
-    assert!(stale.stderr.contains("not those of the list that was shown"), "{}", stale.stderr);
+    assert!(stale.stderr.contains("not the ones that were shown"), "{}", stale.stderr);
     let shown = state.run(&["tools", "changed"]).stdout;
     let digest = shown.trim_end().rsplit(' ').next().unwrap();
     let accepted = state.run(&["tools", "accept", "--all", "--digest", digest]);

@@ -78,7 +78,7 @@ fn an_archive_and_a_policy_are_all_that_a_stranger_needs() {
     let run_id = home.simulate();
     let archive = home.file("run.zip");
     let told = home.ok(&["export", &run_id, "-o", &archive]);
-    assert!(told.stdout.contains("the log says where it stands in 3 leaves"), "{}", told.stdout);
+    assert!(told.stdout.contains("the log has its position in 3 leaves"), "{}", told.stdout);
     let policy = home.policy();
     // Another program on another machine: no state folder.
     let valid = run(&["verify", &archive, "--trust", &policy]);

@@ -87,8 +87,8 @@ fn a_broken_bundle_shows_every_place() {
           |
           = help: did you mean `policy`?
 
-        error: the bundle at `BUNDLE` does not load: 2 mistakes
-        help: mend the places above; a bundle with a mistake is never used
+        error: the bundle at `BUNDLE` does not load: 2 errors
+        help: fix the errors above; a bundle with errors is never used
     "#]]
     .assert_eq(&ran.stderr.replace(folder, "BUNDLE"));
 

@@ -71,15 +71,17 @@ fn a_restored_log_signs_nothing_while_its_witness_is_away_and_nothing_when_it_is
     let daemon = home.serve(&[]);
     // Recording goes on.
     home.simulate();
-    let status = watched.waits("witness `w`: it gives no answer");
+    let status = watched.waits("witness `w`: no answer");
     assert_eq!(status["size"], 4, "{status}");
     watched.nothing_is_signed();
     let since = status["waits"]["since"].as_str().unwrap();
-    let expected = format!("the log waits since {since} for its witnesses to confirm that it is no old copy");
+    let expected = format!(
+        "the log has been waiting since {since} for its witnesses to confirm that it is not an old copy"
+    );
     let shown = home.ok(&["log", "status"]).stdout;
     assert!(shown.contains(&format!("waits     {expected}")), "{shown}");
     let health = watched.health();
-    assert!(health.starts_with(&expected) && health.contains("witness `w`: it gives no answer"), "{health}");
+    assert!(health.starts_with(&expected) && health.contains("witness `w`: no answer"), "{health}");
     let doctor = home.ok(&["doctor"]).stdout;
     assert!(doctor.contains(&expected) && doctor.contains("`log/witnesses.policy`"), "{doctor}");
     assert_eq!(daemon.errors().matches(&expected).count(), 1, "{}", daemon.errors());
@@ -91,7 +93,7 @@ fn a_restored_log_signs_nothing_while_its_witness_is_away_and_nothing_when_it_is
             "the log remembers 4 leaves, but the witness `w` shows 6: it was restored from an old copy";
         daemon.errors().contains(told).then_some(())
     });
-    let status = watched.waits("witness `w`: it has seen 6 leaves, which are more than the 4 here");
+    let status = watched.waits("witness `w`: it has seen 6 leaves, but this log has only 4");
     assert_eq!(status["size"], 4);
     watched.nothing_is_signed();
     let health = watched.health();
@@ -102,7 +104,7 @@ fn a_restored_log_signs_nothing_while_its_witness_is_away_and_nothing_when_it_is
     assert_eq!(daemon.stop(), Some(0));
     let refused = home.run(&["log", "enrol"]);
     assert_eq!(refused.code, 3, "{}", refused.stdout);
-    assert!(refused.stderr.contains("it gives no answer"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("no answer"), "{}", refused.stderr);
     assert_eq!(home.checkpoint(), restored);
 }
 
@@ -125,7 +127,7 @@ fn a_log_that_a_witness_saw_otherwise_is_put_aside_without_another_signature() {
 
     let refused = home.run(&["log", "enrol"]);
     assert_eq!(refused.code, 3, "{}", refused.stdout);
-    for text in ["it saw another history of this log (422)", "`portcullis log rotate`"] {
+    for text in ["it saw a different history of this log (422)", "`portcullis log rotate`"] {
         assert!(refused.stderr.contains(text), "{text} in {}", refused.stderr);
     }
     let doctor = home.run(&["doctor"]).stdout;
@@ -167,7 +169,7 @@ fn a_log_that_was_merely_stopped_goes_on_by_itself_when_its_witness_is_back() {
 
     let daemon = home.serve(&[]);
     let run = home.simulate();
-    watched.waits("witness `w`: it gives no answer");
+    watched.waits("witness `w`: no answer");
     watched.nothing_is_signed();
     assert_eq!(home.checkpoint(), before);
     let _witness = watched.witness.start(&[&watched.log]);
@@ -199,9 +201,7 @@ fn a_log_is_frozen_with_the_cosignature_of_its_witnesses_or_not_at_all() {
     for command in [["log", "freeze", "--reason", "the end"], ["log", "rotate", "--reason", "the end"]] {
         let refused = home.run(&command);
         assert_eq!(refused.code, 3, "{}", refused.stdout);
-        for text in
-            ["signs nothing new until then", "witness `w`: it gives no answer", "help: nothing was done"]
-        {
+        for text in ["signs nothing until then", "witness `w`: no answer", "help: nothing was done"] {
             assert!(refused.stderr.contains(text), "{text} in {}", refused.stderr);
         }
     }
@@ -270,7 +270,7 @@ fn a_log_that_is_rotated_is_cosigned_to_its_end_and_its_successor_from_its_begin
     let run = home.simulate();
     let checkpoint = home.checkpoint();
     let waiting = home.ok(&["export", &run, "-o", &home.file("run.zip")]);
-    assert!(waiting.stderr.starts_with("note: the log waits since "), "{}", waiting.stderr);
+    assert!(waiting.stderr.starts_with("note: the log has been waiting since "), "{}", waiting.stderr);
     assert!(waiting.stderr.contains("witness `w`: it answers 404"), "{}", waiting.stderr);
     assert_eq!(home.checkpoint(), checkpoint, "nothing is signed for it");
     let policy = home.file("trust.policy");

@@ -65,7 +65,7 @@ fn a_folder_holds_files_and_folders_alone() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let ran = verify();
     assert_eq!(ran.code, 3, "{}", ran.stdout);
-    assert!(ran.stderr.contains("`log/x.leaf` in it is neither a file nor a folder"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`log/x.leaf` in it is not a regular file or a folder"), "{}", ran.stderr);
     std::fs::remove_file(&pipe).unwrap();
 
     // What a link leads to is not in the export, be it a file or a folder.

@@ -88,11 +88,11 @@ fn the_doctor_finds_a_store_that_cannot_be_written_or_is_cut_off() {
     let refused = state.run(&["serve"]);
     assert_eq!(refused.code, 3, "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("is cut off") && refused.stderr.contains("ledger.db"),
+        refused.stderr.contains("is truncated") && refused.stderr.contains("ledger.db"),
         "{}",
         refused.stderr
     );
     assert_eq!(fs::metadata(&database).unwrap().len(), 0, "nothing is built into it");
     let found = ailing(&state, &[]);
-    assert!(found.iter().any(|(_, detail, _)| detail.contains("is cut off")), "{found:?}");
+    assert!(found.iter().any(|(_, detail, _)| detail.contains("is truncated")), "{found:?}");
 }

@@ -1,4 +1,4 @@
-//! Entries, their normal forms, and what an author is told of each mistake.
+//! Entries, their normal forms, and the message for each error.
 
 use std::collections::BTreeMap;
 
@@ -119,10 +119,10 @@ fn an_entry_has_a_word_and_fits() {
     check(
         "identities = ['', ' ']\nrecipients = ['#']\ndirectories = ['--']\n",
         &expect![[r#"
-        portcullis.toml:3:15: an empty entry of `identities` names nothing
-        portcullis.toml:3:19: an empty entry of `identities` names nothing
-        portcullis.toml:4:15: `#` has no letter or digit in it
-        portcullis.toml:5:16: `--` has no letter or digit in it"#]],
+        portcullis.toml:3:15: `identities` has an empty entry
+        portcullis.toml:3:19: `identities` has an empty entry
+        portcullis.toml:4:15: `#` contains no letter or digit
+        portcullis.toml:5:16: `--` contains no letter or digit"#]],
     );
     let long = format!("recipients = ['{}']\n", "a".repeat(NAME_BYTES_MAX + 1));
     check(&long, &expect!["portcullis.toml:3:15: an entry of `recipients` must have 1 to 256 bytes"]);
@@ -144,15 +144,15 @@ fn a_pattern_is_a_mistake_in_every_list() {
          recipients = ['*@example.com', 'bob@*']\nhosts = ['*.partner.example']\n\
          directories = ['crm/*']\n",
         &expect![[r#"
-            portcullis.toml:3:15: `*` is a pattern; an entry of `identities` names one thing (name each one)
-            portcullis.toml:4:12: `*` is a pattern; an entry of `domains` names one thing (name each one)
-            portcullis.toml:4:17: `*.example.com` is a pattern; an entry of `domains` names one thing (write `example.com`, which includes all below it)
-            portcullis.toml:4:34: `*.co.uk` is a pattern; an entry of `domains` names one thing (name each one)
-            portcullis.toml:4:45: `exam?le.com` is a pattern; an entry of `domains` names one thing (name each one)
-            portcullis.toml:5:15: `*@example.com` is a pattern; an entry of `recipients` names one thing (name the organisation under `domains`: `example.com`)
-            portcullis.toml:5:32: `bob@*` is a pattern; an entry of `recipients` names one thing (name each one)
-            portcullis.toml:6:10: `*.partner.example` is a pattern; an entry of `hosts` names one thing (name the organisation under `domains`: `partner.example`)
-            portcullis.toml:7:16: `crm/*` is a pattern; an entry of `directories` names one thing (name each one)"#]],
+            portcullis.toml:3:15: `*` is a pattern; `identities` takes exact names (list each one)
+            portcullis.toml:4:12: `*` is a pattern; `domains` takes exact names (list each one)
+            portcullis.toml:4:17: `*.example.com` is a pattern; `domains` takes exact names (write `example.com`, which includes its subdomains)
+            portcullis.toml:4:34: `*.co.uk` is a pattern; `domains` takes exact names (list each one)
+            portcullis.toml:4:45: `exam?le.com` is a pattern; `domains` takes exact names (list each one)
+            portcullis.toml:5:15: `*@example.com` is a pattern; `recipients` takes exact names (name the organisation under `domains`: `example.com`)
+            portcullis.toml:5:32: `bob@*` is a pattern; `recipients` takes exact names (list each one)
+            portcullis.toml:6:10: `*.partner.example` is a pattern; `hosts` takes exact names (name the organisation under `domains`: `partner.example`)
+            portcullis.toml:7:16: `crm/*` is a pattern; `directories` takes exact names (list each one)"#]],
     );
 }
 
@@ -166,9 +166,9 @@ fn an_ending_is_no_domain_and_no_host() {
     check(
         "hosts = ['com', 'Co.UK']\ndomains = ['github.io']\n",
         &expect![[r#"
-            portcullis.toml:4:12: `github.io` is an ending below which anybody gets names, not a domain (name the exact host under `hosts`, such as `example.github.io`)
+            portcullis.toml:4:12: `github.io` is a public suffix, not a domain (name the exact host under `hosts`, such as `example.github.io`)
             portcullis.toml:3:10: `com` is a name without a dot, not a host (write the whole name, such as `example.com`)
-            portcullis.toml:3:17: `Co.UK` is an ending below which anybody gets names, not a host (write the whole name, such as `example.co.uk`)"#]],
+            portcullis.toml:3:17: `Co.UK` is a public suffix, not a host (write the whole name, such as `example.co.uk`)"#]],
     );
 }
 
@@ -185,18 +185,18 @@ fn a_url_or_an_address_is_no_domain_and_no_host() {
             portcullis.toml:4:10: `http://api.example.com` is a URL or has a path; `hosts` takes a host (write `api.example.com`)
             portcullis.toml:4:36: `api.example.com:80` has a port; `hosts` takes a host (write `api.example.com`)
             portcullis.toml:4:58: `a@example.com` is a mail address; `hosts` takes a host (write `example.com`, or put the address under `recipients`)
-            portcullis.toml:4:75: `[::1]:80` is not the name of a host (write letters, digits and hyphens between single dots, such as `www.example.com`)"#]],
+            portcullis.toml:4:75: `[::1]:80` is not a valid host name (write letters, digits and hyphens between single dots, such as `www.example.com`)"#]],
     );
     check(
         "domains = ['10.0.0.1', '::1', '.example.com', 'a b.example', 'münchen.example']\nhosts = ['10.1', 'a..b.example']\n",
         &expect![[r#"
-            portcullis.toml:3:12: `10.0.0.1` is the address of a machine, not a domain (put it under `hosts`)
-            portcullis.toml:3:24: `::1` is the address of a machine, not a domain (put it under `hosts`)
-            portcullis.toml:3:31: `.example.com` is not the name of a domain (write letters, digits and hyphens between single dots, such as `www.example.com`)
-            portcullis.toml:3:47: `a b.example` is not the name of a domain (write letters, digits and hyphens between single dots, such as `www.example.com`)
-            portcullis.toml:3:62: `münchen.example` is not the name of a domain (write its ASCII form, whose labels begin with `xn--`)
-            portcullis.toml:4:10: `10.1` is not the name of a host (write letters, digits and hyphens between single dots, such as `www.example.com`)
-            portcullis.toml:4:18: `a..b.example` is not the name of a host (write letters, digits and hyphens between single dots, such as `www.example.com`)"#]],
+            portcullis.toml:3:12: `10.0.0.1` is an IP address, not a domain (put it under `hosts`)
+            portcullis.toml:3:24: `::1` is an IP address, not a domain (put it under `hosts`)
+            portcullis.toml:3:31: `.example.com` is not a valid domain name (write letters, digits and hyphens between single dots, such as `www.example.com`)
+            portcullis.toml:3:47: `a b.example` is not a valid domain name (write letters, digits and hyphens between single dots, such as `www.example.com`)
+            portcullis.toml:3:62: `münchen.example` is not a valid domain name (write its ASCII form, whose labels begin with `xn--`)
+            portcullis.toml:4:10: `10.1` is not a valid host name (write letters, digits and hyphens between single dots, such as `www.example.com`)
+            portcullis.toml:4:18: `a..b.example` is not a valid host name (write letters, digits and hyphens between single dots, such as `www.example.com`)"#]],
     );
 }
 
@@ -205,9 +205,9 @@ fn a_domain_that_strangers_share_names_nobody() {
     check(
         "domains = ['github.com', 'acme.github.io', 'gmail.com']\n",
         &expect![[r#"
-        portcullis.toml:3:12: strangers have pages or addresses at `github.com`, so it is no organisation's (name the exact host under `hosts`, the address under `recipients`, or the owner's domain)
-        portcullis.toml:3:26: strangers have pages or addresses at `acme.github.io`, so it is no organisation's (name the exact host under `hosts`, the address under `recipients`, or the owner's domain)
-        portcullis.toml:3:44: strangers have pages or addresses at `gmail.com`, so it is no organisation's (name the exact host under `hosts`, the address under `recipients`, or the owner's domain)"#]],
+        portcullis.toml:3:12: anyone can publish or have an address at `github.com`, so it does not identify an organisation (name the exact host under `hosts`, the address under `recipients`, or the owner's domain)
+        portcullis.toml:3:26: anyone can publish or have an address at `acme.github.io`, so it does not identify an organisation (name the exact host under `hosts`, the address under `recipients`, or the owner's domain)
+        portcullis.toml:3:44: anyone can publish or have an address at `gmail.com`, so it does not identify an organisation (name the exact host under `hosts`, the address under `recipients`, or the owner's domain)"#]],
     );
     assert_eq!(settings("hosts = ['github.com', 'acme.github.io']\n").hosts.len(), 2);
 }
@@ -220,7 +220,7 @@ fn a_party_is_an_address_an_account_or_a_name() {
         &expect![[r#"
             portcullis.toml:3:15: `Emma <Emma@example.com>` is not a mail address (write the address alone: `emma@example.com`)
             portcullis.toml:3:42: `emma@` is not a mail address (write one address, such as `bob@partner.example`)
-            portcullis.toml:3:51: `@` has no letter or digit in it
+            portcullis.toml:3:51: `@` contains no letter or digit
             portcullis.toml:4:15: `a@b@c` is not a mail address (write one address, such as `bob@partner.example`)
             portcullis.toml:4:24: `https://hooks.example.com/x` is a URL, not an address, an account or a name (name its host under `hosts`: `hooks.example.com`)
             portcullis.toml:4:55: `a@example.com b@example.com` is not a mail address (write one address, such as `bob@partner.example`)"#]],
@@ -238,7 +238,7 @@ fn a_directory_is_a_tool() {
             portcullis.toml:3:33: `crm//find` is not `server/tool` or the name of a tool (such as `crm/search_contacts`)
             portcullis.toml:3:46: `https://crm.example/find` is not `server/tool` or the name of a tool (such as `crm/search_contacts`)
             portcullis.toml:3:74: `crm / find` is not `server/tool` or the name of a tool (such as `crm/search_contacts`)
-            portcullis.toml:3:88: `github.com` is a host where strangers publish, not a server with tools (write the server's own name, such as `crm/search_contacts`)"#]],
+            portcullis.toml:3:88: `github.com` is a public hosting domain, not a tool server (write the server's own name, such as `crm/search_contacts`)"#]],
     );
 }
 
@@ -255,7 +255,7 @@ fn what_stands_twice_or_names_no_listed_tool_is_a_lint() {
         .map(|lint| format!("{}: {}", lint.name, lint.diagnostic))
         .collect();
     expect![[r#"
-        double-entry: portcullis.toml:4:42: `bob` stands in `recipients` twice (remove one of them)
+        double-entry: portcullis.toml:4:42: `bob` is listed twice in `recipients` (remove one of them)
         unlisted-directory: portcullis.toml:5:39: `crm/serch_contacts` in `directories` is a tool that `tools/` does not list (did you mean `search_contacts`?)
         unlisted-directory: portcullis.toml:5:61: `whois` in `directories` is a tool that `tools/` does not list (list the tool, or remove the entry)"#]].assert_eq(&shown.join("\n"));
 }

@@ -1,6 +1,6 @@
 //! Names of attributes and methods of tables of data, by what they do with the columns.
 
-/// Properties of a table that say nothing of what stands in it.
+/// Properties of a table that say nothing of what is in it.
 pub(super) const SHAPE: &[&str] =
     &["empty", "shape", "index", "size", "ndim", "dtypes", "columns", "axes", "attrs", "flags"];
 /// Ways to address rows and columns.
@@ -197,7 +197,7 @@ pub(super) const SAVERS: &[&str] = &[
 /// What the argument with the file's name is called.
 pub(super) const FILE_NAMES: &[&str] =
     &["path", "path_or_buf", "path_or_buffer", "fname", "file", "filename", "fp", "buf"];
-/// Methods that are none of these.
+/// Other methods.
 pub(super) const OTHERS: &[&str] = &[
     "iterrows",
     "itertuples",

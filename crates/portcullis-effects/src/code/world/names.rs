@@ -180,7 +180,7 @@ pub(super) const QUIET: &[&str] = &[
     "sqlalchemy.text",
     "zlib.compress",
 ];
-/// Modules of the standard library and well-known ones: importing them does nothing by itself.
+/// Modules of the standard library and well-known ones: importing them has no effects.
 pub(super) const IMPORTABLE: &[&str] = &[
     "os",
     "shutil",

@@ -130,7 +130,7 @@ impl Interpreter<'_, '_> {
         Some(Value::data())
     }
 
-    /// A request by a verb of HTTP; none if it is none.
+    /// A request by a verb of HTTP, or `None` if it is none.
     pub(super) fn http(&mut self, method: &str, arguments: &Arguments, how: &[&'static str]) -> Option<()> {
         let range = arguments.range.clone();
         let (verb, url) = if method == "request" {

@@ -1,6 +1,6 @@
 //! `awk`: its programs run commands, and read and write files.
 //!
-//! The program is cut into tokens, no more: a command is `system(…)` or stands at a `|`, a file follows `>` of a
+//! The program is cut into tokens, no more: a command is `system(…)` or is at a `|`, a file follows `>` of a
 //! `print` or `<` of a `getline`. Where what follows is not a text but computed, the effect is on something unknown.
 
 use portcullis_core::effect::Verb::{Execute, Read, Send};
@@ -156,7 +156,7 @@ fn file(call: &Parsed<'_>, act: Act, name: Option<&Token>, program: &Word, shell
     }
 }
 
-/// The tokens of a program; none when a text or pattern does not end.
+/// The tokens of a program, or `None` if a text or pattern does not end.
 fn tokens(program: &str) -> Option<Vec<Token>> {
     const SIGNS: [&str; 27] = [
         "|&", "||", "&&", ">>", ">=", "<=", "==", "!=", "|", ">", "<", "=", "(", ")", "{", "}", "[", "]",

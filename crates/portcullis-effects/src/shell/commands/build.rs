@@ -291,7 +291,7 @@ fn dotnet(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
 fn compile(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let mut understood = true;
     for arg in call.call.args {
-        // Further options stand in a file.
+        // Further options are in a file.
         understood &= !words::text(arg).starts_with('@');
         // `protoc --java_out=FOLDER`
         if let Some((name, folder)) = words::split(arg, '=')

@@ -241,7 +241,7 @@ fn object_store(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     objects(call, 0, shell)
 }
 
-/// `gsutil cp A B`, `rclone sync A B`, `aws s3 cp A B`: the action stands at that operand.
+/// `gsutil cp A B`, `rclone sync A B`, `aws s3 cp A B`: the action is at that operand.
 fn objects(call: &Parsed<'_>, at: usize, shell: &mut Interpreter<'_, '_>) -> bool {
     let places = call.rest(at + 1);
     let place = |word: &Word| {

@@ -142,7 +142,7 @@ fn client_command(call: &Parsed<'_>, text: &Word, line: &str, shell: &mut Interp
     if matches!(command, "\\!" | ".shell" | ".system" | "\\system") {
         return script(shell, rest);
     }
-    // Of some clients another command may follow, and what stands in backquotes runs.
+    // Of some clients another command may follow, and what is in backquotes runs.
     if rest.contains(['\\', '`']) {
         return shell.unknown("sql", "a command of the client holds another", text.range.clone());
     }
@@ -189,7 +189,7 @@ fn client_command(call: &Parsed<'_>, text: &Word, line: &str, shell: &mut Interp
     }
 }
 
-/// What `.import` reads: its first word that is no option.
+/// What `.import` reads: its first word that is not an option.
 fn imported(rest: &str) -> &str {
     let mut words = rest.split_whitespace();
     while let Some(word) = words.next() {

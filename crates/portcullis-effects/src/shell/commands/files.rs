@@ -11,7 +11,7 @@ use super::{lists, words};
 const COPY: Operands = Operands::Into { from: READ, to: WRITE };
 const MOVE: Operands = Operands::Into { from: Act::All(&[READ, DELETE]), to: WRITE };
 const READS: Operands = Operands::EachOr(READ, ".");
-/// A mode, owner or the like, then paths whose permissions are changed.
+/// A mode, owner or similar, then paths whose permissions are changed.
 const AFTER_MODE: Operands = Operands::First(Act::Text, &Operands::Each(CONFIGURE));
 const CONFIGURE: Act = Act::Path(Configure);
 /// The mode is that of another file.
@@ -406,7 +406,7 @@ fn make_temporary(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     true
 }
 
-/// A template with a star for what is chosen; none if the template is not known.
+/// A template with a star for what is chosen, or `None` if the template is not known.
 fn chosen(template: &Word, prefix: bool) -> Option<String> {
     let text = template.literal().filter(|text| !text.contains('*'))?;
     let kept = text.trim_end_matches('X');

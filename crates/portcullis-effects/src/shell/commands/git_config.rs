@@ -97,7 +97,7 @@ pub(super) fn assignment(word: &Word, shell: &mut Interpreter<'_, '_>) {
     }
 }
 
-/// `KEY=VARIABLE`: the value stands in a variable, which nobody here knows.
+/// `KEY=VARIABLE`: the value is in a variable, which is not known.
 pub(super) fn from_environment(word: &Word, shell: &mut Interpreter<'_, '_>) {
     if let Some((key, _)) = words::split(word, '=') {
         if words::text(&key).to_ascii_lowercase().starts_with("alias.") {

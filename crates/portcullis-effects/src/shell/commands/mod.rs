@@ -38,7 +38,7 @@
 //! 4. Subcommands are specs of their own: `subcommands(&[…])`. One that is not listed is not known.
 //! 5. Add cases to `tests/cases/shell/commands-*.md`: the plain use, and each way to make it do more than it looks.
 //!
-//! What a command only names as text (a pattern, a message) is no effect.
+//! What a command only names as text (a pattern, a message) is not an effect.
 
 mod apply;
 mod archives;

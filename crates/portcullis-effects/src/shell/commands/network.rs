@@ -395,7 +395,7 @@ fn aria(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     !call.has("--conf-path")
 }
 
-/// Mail whose recipients stand in its text goes to somebody unknown.
+/// Mail whose recipients are in its text goes to someone unknown.
 fn mail(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     if call.has_any(&["-t", "--read-recipients"]) {
         call.act(Act::Named(Send, Recipient, ""), &Word::unknown(call.call.range.clone()), shell);

@@ -28,7 +28,7 @@ pub(super) struct Parsed<'c> {
     pub(super) operands: Vec<Word>,
     /// What follows an option such as `-exec`: a command with its arguments.
     pub(super) command: Vec<Word>,
-    /// How many operands stand before the first `--`.
+    /// How many operands precede the first `--`.
     pub(super) dashes: Option<usize>,
     /// An option was given that is not listed.
     pub(super) unlisted: bool,
@@ -169,7 +169,7 @@ impl<'c> Parsed<'c> {
         self.found.iter().any(|found| is(&found.opt.role))
     }
 
-    /// The operand at that place as far as it is known, or nothing.
+    /// The known part of the operand at that place, or nothing.
     pub(super) fn operand(&self, at: usize) -> &str {
         self.operands.get(at).map_or("", words::text)
     }

@@ -57,7 +57,7 @@ struct Script<'t> {
 }
 
 impl Script<'_> {
-    /// What the script touches; none when it could not be read.
+    /// What the script touches, or `None` if it could not be read.
     fn read(mut self) -> Option<Vec<(Act, String)>> {
         loop {
             self.skip(|c| c.is_whitespace() || c == ';');
@@ -86,7 +86,7 @@ impl Script<'_> {
         line.trim_start().to_owned()
     }
 
-    /// Up to the delimiter, which may stand in brackets or after a backslash.
+    /// Up to the delimiter, which may be in brackets or after a backslash.
     fn delimited(&mut self, delimiter: char, brackets: bool) -> Option<()> {
         let mut inside = false;
         loop {

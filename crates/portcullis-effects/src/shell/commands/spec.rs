@@ -21,7 +21,7 @@ pub(super) struct Spec {
     pub(super) options: &'static [Opt],
     /// What its operands are.
     pub(super) operands: Operands,
-    /// What it does whatever its operands are: an act and the word it is done to.
+    /// What it does with any operands: an act and the word it is done to.
     pub(super) always: &'static [(Act, &'static str)],
     /// Models of its subcommands; the options above are then those before and after the subcommand.
     pub(super) subcommands: &'static [Spec],
@@ -265,12 +265,12 @@ pub(super) const fn runs(names: &'static str) -> Opt {
     Opt { names, takes: Takes::Rest, role: Role::Nothing }
 }
 
-/// `-r` and the like.
+/// `-r` and similar.
 pub(super) const fn recursive(names: &'static str) -> Opt {
     flag(names, Role::Marks(&["recursive"]))
 }
 
-/// `-f` and the like.
+/// `-f` and similar.
 pub(super) const fn force(names: &'static str) -> Opt {
     flag(names, Role::Marks(&["force"]))
 }

@@ -322,7 +322,7 @@ fn crontab(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     }
     call.act(Act::Named(if given("-r") { Delete } else { Configure }, Setting, ""), &table, shell);
     call.act_on_each(READ, &call.operands, shell);
-    // What it will run stands in the table.
+    // What it will run is in the table.
     given("-r")
 }
 

@@ -10,7 +10,7 @@ use super::{awk, sed, words};
 
 const FILES: Operands = Operands::Each(READ);
 const AFTER_PATTERN: Operands = Operands::First(Act::Text, &FILES);
-/// What is named is searched with all that lies below it.
+/// What is named is searched with all that is below it.
 const BELOW: Operands = Operands::Each(Act::By(search));
 const AFTER_PATTERN_BELOW: Operands = Operands::First(Act::Text, &BELOW);
 /// With a pattern given by option, all operands are files.
@@ -118,7 +118,7 @@ fn searched(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     true
 }
 
-/// A file, or a folder with what lies below it. A name that ends like that of a file is taken for one.
+/// A file, or a folder with what is below it. A name that ends like that of a file is taken for one.
 fn search(word: &Word, shell: &mut Interpreter<'_, '_>) {
     let text = words::text(word);
     if matches!(text, "-" | "") {

@@ -1,17 +1,17 @@
 //! Parts of words, and words made of parts: `--output=FILE`, `of=FILE`, `@FILE`, `HOST:PATH`.
 //!
-//! A part of a word that is not known completely is known itself if nothing unknown stands in it.
+//! A part of a word that is not known completely is known itself if nothing unknown is in it.
 
 use std::ops::Range;
 
 use super::super::word::Word;
 
-/// The word as far as it is known; `*` stands for the rest.
+/// The known part of the word; `*` stands for the rest.
 pub(super) fn text(word: &Word) -> &str {
     word.value.as_deref().unwrap_or(&word.shape)
 }
 
-/// A word that stands nowhere in the text but is meant by what stands at `range`.
+/// A word that is not in the text but is meant by the text at `range`.
 pub(super) fn literal(text: &str, range: Range<usize>) -> Word {
     Word::known(text, range)
 }
@@ -34,7 +34,7 @@ pub(super) fn strip(word: &Word, prefix: &str) -> Option<Word> {
     text(word).strip_prefix(prefix).map(|rest| part(word, rest))
 }
 
-/// What stands before and after the first `separator`.
+/// The parts before and after the first `separator`.
 pub(super) fn split(word: &Word, separator: char) -> Option<(Word, Word)> {
     text(word).split_once(separator).map(|(before, after)| (part(word, before), part(word, after)))
 }

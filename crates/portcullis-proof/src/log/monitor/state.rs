@@ -1,6 +1,6 @@
-//! What a monitor knows after some leaves, to be put aside and taken up again.
+//! The state of a monitor after some leaves, to be saved and resumed.
 //!
-//! Whoever takes it up believes it as if the monitor had read the leaves, so it belongs where only the reader writes, and
+//! Resuming from it trusts it as if the monitor had read the leaves, so it belongs where only the reader writes, and
 //! beside the tree that the leaves had.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -84,10 +84,10 @@ impl Monitor {
         MonitorState { next: self.next, writers, segments, missing, heads }
     }
 
-    /// A monitor that goes on from a state, as the one that it is of would have.
+    /// A monitor that continues from a state.
     ///
     /// # Errors
-    /// When no monitor can have left it.
+    /// When no monitor can have saved it.
     pub fn resume(
         origin: &str,
         admins: Vec<VerifierKey>,

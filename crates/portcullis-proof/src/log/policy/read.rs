@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
             [b"log", vkey, url @ ..] if url.len() < 2 => {
                 let key = key(vkey, KeyKind::Ed25519)?;
                 if policy.logs.iter().any(|log| log.key.public() == key.public()) {
-                    return Err("the key of this log stands in the policy already".to_owned());
+                    return Err("the key of this log is already in the policy".to_owned());
                 }
                 bounded(policy.logs.len(), "logs")?;
                 policy.logs.push(PolicyLog { key, url: url.first().map(|url| url.to_vec()) });
@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
             [b"witness", name, vkey, url @ ..] if url.len() < 2 => {
                 let key = key(vkey, KeyKind::Cosignature)?;
                 if policy.witnesses.iter().any(|witness| witness.key.public() == key.public()) {
-                    return Err("the key of this witness stands in the policy already".to_owned());
+                    return Err("the key of this witness is already in the policy".to_owned());
                 }
                 bounded(policy.witnesses.len(), "witnesses")?;
                 let place = policy.witnesses.len();
@@ -105,8 +105,7 @@ impl<'a> Reader<'a> {
 
     fn member(&self, name: &[u8]) -> Result<Member, String> {
         let found = self.names.get(name).copied();
-        found
-            .ok_or_else(|| format!("`{}` is not the name of a witness or group above this line", shown(name)))
+        found.ok_or_else(|| format!("`{}` is not a witness or group defined above this line", shown(name)))
     }
 
     fn group(&mut self, name: &'a [u8], needed: &[u8], names: &[&'a [u8]]) -> Result<(), String> {
@@ -130,7 +129,7 @@ impl<'a> Reader<'a> {
         for member in names {
             members.push(self.member(member)?);
             if !self.used.insert(member) {
-                return Err(format!("`{}` is a member already; it would count twice", shown(member)));
+                return Err(format!("`{}` is already a member; it would count twice", shown(member)));
             }
         }
         let place = self.trust.policy.groups.len();
@@ -151,7 +150,7 @@ impl<'a> Reader<'a> {
                 bounded(trust.admins.len(), "admins")?;
                 let key = key(vkey.as_bytes(), KeyKind::Ed25519)?;
                 if trust.admins.iter().any(|admin| admin.public() == key.public()) {
-                    return Err("the key of this admin stands in the policy already".to_owned());
+                    return Err("the key of this admin is already in the policy".to_owned());
                 }
                 trust.admins.push(key);
             }

@@ -221,7 +221,7 @@ impl<'a> Judge<'_, 'a> {
         for pair in self.entries.windows(2) {
             let [one, other] = pair else { continue };
             if one.proof.index == other.proof.index && one.leaf.hash() != other.leaf.hash() {
-                let message = format!("another leaf has index {} too", other.proof.index);
+                let message = format!("another leaf also has index {}", other.proof.index);
                 return Err(other.in_proof(LogAttack::LogForked, other.proof.index_at, message));
             }
         }
@@ -340,12 +340,12 @@ impl<'a> Judge<'_, 'a> {
             if let Some(previous) = head.previous
                 && followed.insert(previous, hash).is_some_and(|other| other != hash)
             {
-                return fail(LogAttack::HeadForked, format!("another head follows head `{previous}` too"));
+                return fail(LogAttack::HeadForked, format!("another head also follows head `{previous}`"));
             }
             let number = numbers.entry((head.writer, head.epoch, head.run_no)).or_insert(head.segment);
             if *number != head.segment {
                 let message =
-                    format!("segment `{number}` has number {} of epoch {} too", head.run_no, head.epoch);
+                    format!("segment `{number}` also has number {} of epoch {}", head.run_no, head.epoch);
                 return fail(LogAttack::RunNumberReused, message);
             }
         }
@@ -370,14 +370,17 @@ impl<'a> Judge<'_, 'a> {
         if (segment.ordinal, segment.parent) != (head.ordinal, head.parent)
             || head.count < segment.start.count
         {
-            return fail(LogAttack::HeadMismatch, "the head has another ordinal, parent or start".to_owned());
+            return fail(
+                LogAttack::HeadMismatch,
+                "the head has a different ordinal, parent or start".to_owned(),
+            );
         }
         if head.count > segment.end.count {
             let (logged, found) = (head.count, segment.end.count);
             return fail(LogAttack::TailMissing, format!("the log has {logged} events, the export {found}"));
         }
         if segment.link(head.count).is_some_and(|link| link != head.link) {
-            let message = format!("the log has another link after event {}", head.count);
+            let message = format!("the log has a different link after event {}", head.count);
             return fail(LogAttack::ChainRewritten, message);
         }
         let state = match head.state {
@@ -405,12 +408,12 @@ impl<'a> Judge<'_, 'a> {
             return Ok(format!("the log has the end of the run, after event {}", last.end.count));
         }
         Err(match heads().map(|head| head.count).max() {
-            Some(count) => format!("the log knows {count} events and no end; what follows is not anchored"),
-            None => "the log knows nothing of the run".to_owned(),
+            Some(count) => format!("the log has {count} events and no end; later events are not anchored"),
+            None => "the log has no record of the run".to_owned(),
         })
     }
 
-    /// Whether somebody else vouches that there is one tree.
+    /// Whether someone else vouches that there is one tree.
     fn split_view(&self) -> Result<String, String> {
         let size = |entry: &Entry<'_>| entry.proof.checkpoint.size();
         let largest = self.entries.iter().map(size).max().ok_or("the export has no checkpoint")?;
@@ -425,7 +428,7 @@ impl<'a> Judge<'_, 'a> {
     }
 }
 
-/// Holds a head against the head before it of its segment. A head that was logged twice is no contradiction.
+/// Holds a head against the head before it of its segment. A head that was logged twice is not a contradiction.
 fn follows(before: &Entry<'_>, entry: &Entry<'_>, head: &RunHead) -> Result<(), LogFailure> {
     let Some(earlier) = before.head().filter(|_| before.leaf.hash() != entry.leaf.hash()) else {
         return Ok(());

@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 use crate::chain::Digest;
 use crate::report::{Check, CheckResult, Status};
 
-/// What was done to a run, its evidence or its log, as far as the evidence tells.
+/// What was done to a run, its evidence or its log, according to the evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogAttack {
     /// A file is there twice, or its other half is not, or no export has one of this name.
     FilesMismatched,
-    /// A leaf is not one.
+    /// A leaf is malformed.
     LeafMalformed,
-    /// A proof, or the checkpoint in it, is not one.
+    /// A proof, or the checkpoint in it, is malformed.
     ProofMalformed,
-    /// A consistency proof is not one.
+    /// A consistency proof is malformed.
     ConsistencyMalformed,
     /// A leaf or a checkpoint is of another log than the run.
     WrongOrigin,
@@ -33,11 +33,11 @@ pub enum LogAttack {
     LogForked,
     /// A tree does not continue another.
     LogNotContinued,
-    /// Somebody enrolled or revoked a writer who may not.
+    /// Someone enrolled or revoked a writer who may not.
     AdminUnknown,
     /// The signature of a leaf does not hold.
     LeafForged,
-    /// Nobody enrolled the signer of a head before the head was logged.
+    /// The signer of a head was not enrolled before the head was logged.
     WriterNotEnrolled,
     /// The signer of a head was revoked before the head was logged.
     WriterRevoked,
@@ -51,7 +51,7 @@ pub enum LogAttack {
     ChainRewritten,
     /// A later head has fewer events, or follows the end.
     HeadRegressed,
-    /// Two heads follow the same head: the writer told two stories.
+    /// Two heads follow the same head: the writer signed two histories.
     HeadForked,
     /// A segment ended twice.
     ClosedTwice,
@@ -104,7 +104,7 @@ pub struct LogFailure {
     pub line: Option<u64>,
     /// The offset in the file.
     pub byte: u64,
-    /// What was expected and what was found.
+    /// What was expected, and what was found instead.
     pub message: String,
 }
 
@@ -112,7 +112,7 @@ pub struct LogFailure {
 pub(super) const CHECKS: [&str; 9] =
     ["format", "origin", "checkpoint", "inclusion", "history", "writers", "heads", "closure", "split-view"];
 
-/// What no export can show by itself. It takes somebody who reads the whole log.
+/// What no export can show alone. It takes a monitor that reads the whole log.
 pub const UNPROVEN: [&str; 4] = [
     "uniqueness: the log may hold other heads of this run",
     "suppression: other runs of the writer may have been left out; its run numbers tell",

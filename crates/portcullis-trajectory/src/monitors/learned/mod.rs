@@ -90,7 +90,7 @@ impl Learned {
     /// The file that ships.
     pub const BUILT_IN: &'static [u8] = include_bytes!("../../../models/intent.model");
 
-    /// What ships; none only if the file were broken, which a test rules out.
+    /// The built-in model, or `None` if the file is broken, which a test rules out.
     pub fn built_in() -> Option<&'static Self> {
         static LEARNED: OnceLock<Option<Learned>> = OnceLock::new();
         LEARNED.get_or_init(|| Self::from_bytes(Self::BUILT_IN)).as_ref()
@@ -131,7 +131,7 @@ impl Learned {
         out
     }
 
-    /// Reads the file; none if it has another form or length.
+    /// Reads the file, or `None` if it has another form or length.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut rest = bytes.strip_prefix(MAGIC.as_slice())?;
         let mut next = || number(&mut rest);

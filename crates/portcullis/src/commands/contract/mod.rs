@@ -176,7 +176,7 @@ impl On {
         json: bool,
     ) -> Result<u8, Failure> {
         if written.is_empty() {
-            return Err(Failure::usage("there is no contract to hold the reply against")
+            return Err(Failure::usage("there is no contract to check the reply against")
                 .help("name one with `--contract \"Do not use commas.\"`, or a file with `--contracts`"));
         }
         let compiled = Compiled::of(written).map_err(Failure::unreadable)?;

@@ -83,9 +83,9 @@ fn of_assisted(assist: &Assisted) -> String {
     let answers = match assist.answers {
         Answers::NotAsked => "",
         Answers::Yes => "; it still answers the request",
-        Answers::No => "; but the rewrite does not answer the request any more and is dropped",
+        Answers::No => "; but the rewrite no longer answers the request, so it is dropped",
         Answers::Undecided => {
-            "; but nobody could tell whether the rewrite still answers the request, and it is dropped"
+            "; but it is not known whether the rewrite still answers the request, so it is dropped"
         }
     };
     let calls = count(assist.spent.calls as usize, "call", "calls");

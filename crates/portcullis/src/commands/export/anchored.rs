@@ -34,12 +34,12 @@ pub(crate) fn note_waiting(places: &LogPlaces) {
         // Nobody reads it: what is handed over is the same.
         let _unread = writeln!(
             anstream::stderr(),
-            "note: {}; what it has not logged yet is missing, and a verdict over it is INCOMPLETE",
+            "note: {}; unlogged events are missing from it, so its verdict is INCOMPLETE",
             clean_line(&wait.to_string())
         );
     }
 }
 
 pub(super) fn failed(error: LogError) -> Failure {
-    Failure::unreadable(error).help("an export without the log's word needs no log: -o run.export")
+    Failure::unreadable(error).help("an export without evidence from the log needs no log: -o run.export")
 }

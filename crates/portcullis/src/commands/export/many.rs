@@ -130,7 +130,7 @@ fn selected(reader: &Reader, selection: &Selection<'_>) -> Result<Vec<RunId>, Fa
     };
     let all = reader.runs(&filter).map_err(|error| refused(&error))?;
     if all.len() > RUNS_MAX {
-        return Err(Failure::no(format!("over {RUNS_MAX} runs; an export takes no more"))
+        return Err(Failure::no(format!("more than {RUNS_MAX} runs, which is the limit of an export"))
             .help("choose a shorter span of time, or one principal"));
     }
     let mut runs: Vec<RunId> = all.iter().map(|run| run.run).collect();

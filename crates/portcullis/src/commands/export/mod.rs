@@ -84,7 +84,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let folder = global.home()?.ledger();
     let reader = Reader::open(&folder).map_err(|error| {
-        Failure::unreadable(error).help("--home gives another state folder; a store is made at the first run")
+        Failure::unreadable(error).help("--home selects another state folder; the first run creates a store")
     })?;
     let options = ExportOptions { payloads: !args.no_payloads };
     let policy = args.trust.as_deref().map(crate::trust::policy).transpose()?;
@@ -139,8 +139,8 @@ fn many(
         Some(path) if is_archive(path) && args.trust_out.is_none() => {
             many::run(reader, folder, &selection, options, policy, path, global)
         }
-        _ => Err(Failure::usage("several runs go into an archive, and need no trust file")
-            .help("give -o with a name that ends in `.zip`, and leave --trust-out away")),
+        _ => Err(Failure::usage("an export of several runs is an archive and needs no trust file")
+            .help("use -o with a name that ends in `.zip`, and omit --trust-out")),
     }
 }
 
@@ -208,7 +208,7 @@ fn tell(
     match proved {
         Some(0) => out.line(format_args!("the log does not have this run yet"))?,
         Some(leaves) => {
-            out.line(format_args!("the log says where it stands in {}", count(leaves, "leaf", "leaves")))?;
+            out.line(format_args!("the log has its position in {}", count(leaves, "leaf", "leaves")))?;
         }
         None => {}
     }

@@ -156,7 +156,7 @@ fn show_tool(out: &mut Out, tool: &Tool, arguments: &[Explained]) -> Result<(), 
     out.line(format_args!("{strong}{}{strong:#}  {}", clean_line(&tool.id), clean_line(&tool.description)))?;
     let side_effects = if tool.side_effecting { "has side effects" } else { "has no side effects" };
     let enabled = if tool.enabled { "" } else { ", disabled" };
-    let who = if tool.inferred { "; inferred, and confirmed by nobody" } else { "" };
+    let who = if tool.inferred { "; inferred, and not confirmed" } else { "" };
     let tool_type = clean_line(&tool.tool_type);
     out.line(format_args!("  type {tool_type}, {side_effects}, risk {}{enabled}{who}", tool.risk))?;
     if arguments.is_empty() {

@@ -106,7 +106,7 @@ fn together(runs: &[Verified]) -> Option<Wrong> {
         let (attack, line, message) = if export.origin.as_deref() != origin {
             (LogAttack::WrongOrigin, Some(1), "the run is of another store than the first one")
         } else if !known.insert(export.run) {
-            (LogAttack::FilesMismatched, None, "the run stands in the export twice")
+            (LogAttack::FilesMismatched, None, "the run occurs twice in the export")
         } else {
             return None;
         };

@@ -75,7 +75,7 @@ fn hints(report: &LoggedReport, believed: &Believed, out: &mut Out) -> Result<()
     } else if believed.policy.as_ref().is_some_and(|policy| !policy.policy.has_quorum())
         && report.log.is_some()
     {
-        "a policy with witnesses, or one that remembers a tree, shows that nobody else is shown another log"
+        "a policy with witnesses, or one that remembers a tree, shows that no one is shown a different log"
     } else {
         return Ok(());
     };

@@ -25,8 +25,8 @@ Examples:
   portcullis verify-output --jsonl replies.jsonl.gz --documents knowledge.json
   portcullis verify-output --recorded run.export --bundle my-bundle
 
-Six checks: citations `[DOC:id]` are there and name known documents, key terms of the prompt stand in the cited \
-documents, high-risk instructions are refused or escalated, quotations and numbers stand in the cited documents. A \
+Six checks: citations `[DOC:id]` are there and name known documents, key terms of the prompt occur in the cited \
+documents, high-risk instructions are refused or escalated, quotations and numbers occur in the cited documents. A \
 check is N/A where there is nothing to hold the reply against.
 
 Exit codes: 0 no check fails and one passes, 1 one fails, 2 nothing could be told: all are N/A, or there was no reply, \

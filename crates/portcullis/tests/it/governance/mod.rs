@@ -212,7 +212,7 @@ fn the_figures_of_the_summary_are_those_of_the_run() {
     assert!(risks.contains("3 side effects went ahead on policy alone"), "{risks}");
     assert!(risks.contains("1 reply reached the user"), "{risks}");
     let analysis = text(&files, "failure_mode_analysis.md");
-    assert!(analysis.contains("Side effects came to 3 of 3 (100 %)"), "{analysis}");
+    assert!(analysis.contains("Side effects reached 3 of 3 (100 %)"), "{analysis}");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_run_that_is_not_there_or_was_not_verified_is_told_with_what_to_do() {
     let missing = run(&["governance", "abcdef", "--home", &home]);
     assert_eq!(missing.code, 1);
     assert!(
-        missing.stderr.contains("no run starts with `abcdef`") && missing.stderr.contains("runs list"),
+        missing.stderr.contains("no run id starts with `abcdef`") && missing.stderr.contains("runs list"),
         "{}",
         missing.stderr
     );
@@ -300,7 +300,7 @@ fn a_run_that_is_not_there_or_was_not_verified_is_told_with_what_to_do() {
     let unknown = run(&["governance", &id, "--home", &home]);
     assert_eq!(unknown.code, 1);
     assert!(
-        unknown.stderr.contains("not at hand") && unknown.stderr.contains("--bundle"),
+        unknown.stderr.contains("not available") && unknown.stderr.contains("--bundle"),
         "{}",
         unknown.stderr
     );
@@ -308,7 +308,7 @@ fn a_run_that_is_not_there_or_was_not_verified_is_told_with_what_to_do() {
     let unverified = run(&["governance", &id, "--bundle", folder, "--home", &home]);
     assert_eq!(unverified.code, 2);
     assert!(
-        unverified.stderr.contains("no verification of outputs exists for this run: its 1 reply"),
+        unverified.stderr.contains("this run has no verification of outputs: none of its 1 reply"),
         "{}",
         unverified.stderr
     );
@@ -321,7 +321,7 @@ fn a_run_that_is_not_there_or_was_not_verified_is_told_with_what_to_do() {
     let all_the_same = ["governance", &id, "--bundle", folder, "--unverified", "--home", &home];
     let made = run(&[&all_the_same[..], &["--file", "residual_risk_summary.md"]].concat());
     assert_eq!(made.code, 0, "{}", made.stderr);
-    assert!(made.stdout.contains("1 reply was given without a check"), "{}", made.stdout);
+    assert!(made.stdout.contains("1 reply was delivered without a check"), "{}", made.stdout);
     assert!(made.stdout.contains("the bundle has no `[verification]`"), "{}", made.stdout);
 
     let wrong = run(&["governance", &id, "--file", "summary.md", "--home", &home]);
@@ -433,17 +433,18 @@ fn what_a_run_leaves_open_is_told_with_its_events() {
     let (pack, policy) = recorded.pack();
     let risks = text(&pack, "residual_risk_summary.md");
     for said in [
-        "**Requests that nobody answered.** 1 request still waited when the record ends (event 5).",
+        "**Requests that were not answered.** 1 request still waiting when the record ends (event 5).",
         "**Tools that the registry does not know.** 1 call of `open¦valve'` (event 2), of which 0 went ahead; the bundle answers unknown tools with *review*.",
         "**The writer ended before the run did.**",
-        "Nothing is recorded of what the user said, so 4 guards at the hook input never ran there",
+        "The record has nothing of what the user said, so 4 guards at the hook input never ran",
     ] {
         assert!(risks.contains(said), "{said}\n{risks}");
     }
     let analysis = text(&pack, "failure_mode_analysis.md");
     assert!(
-        analysis
-            .contains("A call of `open¦valve'` was held (event 5): nobody answered before the record ends."),
+        analysis.contains(
+            "A call of `open¦valve'` was held (event 5): it was not answered before the record ends."
+        ),
         "{analysis}"
     );
     let report = portcullis_governance::check(&pack, None, Some(&policy));
@@ -484,7 +485,7 @@ fn signals_of_the_report_are_those_of_the_gate() {
     let analysis = text(&files, "failure_mode_analysis.md");
     assert!(analysis.contains("this step adds 0.20 to drift, which is 0.40 now"), "{analysis}");
     assert!(
-        analysis.contains("Drift came to 0.40 of 0.50 at event 4 (80 %): at the limit, row 4 of the escalation table gives CLARIFY."),
+        analysis.contains("Drift reached 0.40 of 0.50 at event 4 (80 %): at the limit, row 4 of the escalation table gives CLARIFY."),
         "{analysis}"
     );
     let risks = text(&files, "residual_risk_summary.md");
@@ -571,13 +572,13 @@ fn own_controls_stand_beside_those_that_ship_and_mistakes_are_told_with_their_pl
         write(text);
         let ran = made("controls.md");
         assert_eq!(ran.code, 3, "{}", ran.stdout);
-        assert!(ran.stderr.contains("the controls do not load: 1 mistake"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("the controls do not load: 1 error"), "{}", ran.stderr);
         assert!(ran.stderr.contains(code), "{}", ran.stderr);
     };
     refused(&OWN.replace("\"runtime-policy\"", "\"runtime-polisy\""), "house.toml:10:11");
     refused(&OWN.replace("\"runtime-policy\"", "\"runtime-polisy\""), "did you mean `runtime-policy`?");
     refused(&OWN.replace("shows", "show"), "house.toml:12:1");
-    refused(&OWN.replace("house/1", "eu-ai-act/12-1"), "is there already, in `controls/eu-ai-act.toml`");
+    refused(&OWN.replace("house/1", "eu-ai-act/12-1"), "is already defined in `controls/eu-ai-act.toml`");
     let json = run(&["governance", &id, "--controls", &own, "--json", "--home", &home]);
     assert!(
         json.stderr.contains("controls_invalid") || json.stdout.contains("controls_invalid"),

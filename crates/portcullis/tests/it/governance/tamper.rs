@@ -151,7 +151,7 @@ fn a_pack_that_somebody_else_signed_is_not_believed() {
     let report = check(&files, None, None);
     assert_eq!((report.status, report.signed), (Status::Incomplete, false));
     let note = report.files.iter().find(|file| file.file.ends_with(".note")).unwrap();
-    assert!(note.message.contains("may be anybody's"), "{note:?}");
+    assert!(note.message.contains("could be anyone's"), "{note:?}");
 }
 
 /// Whole packs as files: `specs/vectors/packs`.
