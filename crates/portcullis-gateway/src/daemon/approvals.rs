@@ -175,7 +175,7 @@ async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::
     let mut labels = LabelSet::default();
     let mut expires_at = None;
     let mut head = None;
-    let mut policy = self::detail(&row, "policy").unwrap_or_default();
+    let mut policy = row.policy.clone();
     let live = shared.gate.look_at(row.run);
     if let Some(run) = &live {
         head = Some(run.head().await);
@@ -238,7 +238,7 @@ async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::
         expires_at,
         decided_at: row.decided,
         decided_by: row.decided_by.clone(),
-        note: self::detail(&row, "note"),
+        note: row.note.clone(),
         cut: request.cut,
         shown: None,
     };
@@ -255,12 +255,6 @@ fn shown(info: &api::ApprovalInfo) -> Digest {
         "effects": info.effects, "digest": info.digest, "labels": info.labels,
     });
     DigestBuilder::new("portcullis/shown/v1").part(canonical_json(&all).as_bytes()).finish()
-}
-
-/// A field of an approval's display data.
-fn detail(row: &ApprovalRow, name: &str) -> Option<String> {
-    let detail: Value = serde_json::from_str(&row.detail).ok()?;
-    detail.get(name)?.as_str().map(str::to_owned)
 }
 
 fn disagrees(row: &ApprovalRow) -> LedgerError {
@@ -280,8 +274,7 @@ struct Request {
 
 impl Request {
     fn read(reader: &Reader, row: &ApprovalRow, detail: Detail) -> Result<Self, LedgerError> {
-        let indexed: Value = serde_json::from_str(&row.detail).unwrap_or_default();
-        let seq = indexed.get("proposed").and_then(Value::as_u64).ok_or_else(|| disagrees(row))?;
+        let seq = row.proposed.ok_or_else(|| disagrees(row))?;
         let (mut proposal, mut verdict, mut asked) = (None, None, false);
         for stored in reader.events(row.run, seq.saturating_sub(1), REQUEST_EVENTS_MAX)? {
             let mut line = stored.line;
