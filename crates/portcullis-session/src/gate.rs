@@ -25,6 +25,7 @@ use portcullis_core::principal::Principal;
 use portcullis_ledger::{Head, Ledger, NewSegment, SegmentState};
 
 use crate::bundles::{Bundles, Source};
+use crate::commits::{CommitWatch, Commits};
 use crate::configuration;
 use crate::credentials::Identity;
 use crate::dry::UnknownPolicy;
@@ -114,6 +115,7 @@ pub struct Gate {
     pipeline: Arc<Pipeline>,
     bundles: Bundles,
     principals: Arc<Principals>,
+    commits: Commits,
     runs: Mutex<Runs>,
     /// Held while a run is being opened, so that two surfaces that start at once share it.
     opening: tokio::sync::Mutex<()>,
@@ -163,8 +165,8 @@ impl Gate {
     /// A gate over a ledger.
     pub fn new(ledger: Arc<Ledger>, pipeline: Arc<Pipeline>, bundles: Bundles) -> Arc<Self> {
         let (runs, opening) = (Mutex::default(), tokio::sync::Mutex::default());
-        let principals = Arc::default();
-        Arc::new(Self { ledger, pipeline, bundles, principals, runs, opening })
+        let (principals, commits) = (Arc::default(), Commits::default());
+        Arc::new(Self { ledger, pipeline, bundles, principals, commits, runs, opening })
     }
 
     /// The ledger.
@@ -175,6 +177,11 @@ impl Gate {
     /// The bundles.
     pub fn bundles(&self) -> &Bundles {
         &self.bundles
+    }
+
+    /// Watches what becomes durable in live runs, from now on.
+    pub fn watch(&self) -> CommitWatch {
+        self.commits.watch()
     }
 
     /// Number of live runs.
@@ -364,7 +371,7 @@ impl Gate {
 
     fn run_of(&self, engine: Engine, env: SystemEnv, head: Head, principal: Principal) -> Run {
         let (ledger, principals) = (Arc::clone(&self.ledger), Arc::clone(&self.principals));
-        Run::new(engine, env, ledger, principals, head, principal)
+        Run::new(engine, env, ledger, principals, self.commits.clone(), head, principal)
     }
 
     /// Continues a run in a new segment, with the state that its events add up to.

@@ -25,6 +25,7 @@ use portcullis_ledger::{Append, ApprovalRow, ApprovalState, ChainedLine, Head, L
 use tokio::sync::{Mutex, Notify};
 
 use crate::batch::Batch;
+use crate::commits::Commits;
 use crate::engine::{Answer, Engine, Judgement, Proposal, Reach, Teller, TextJudgement};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
@@ -52,6 +53,7 @@ struct Live {
     env: SystemEnv,
     ledger: Arc<Ledger>,
     principals: Arc<Principals>,
+    commits: Commits,
     head: Head,
     /// A failed append leaves open whether it was stored; the head is compared before the next one.
     in_doubt: bool,
@@ -67,12 +69,13 @@ impl Run {
         env: SystemEnv,
         ledger: Arc<Ledger>,
         principals: Arc<Principals>,
+        commits: Commits,
         head: Head,
         principal: Principal,
     ) -> Self {
         let id = engine.run();
         let (in_doubt, closed, logged) = (false, false, false);
-        let live = Live { engine, env, ledger, principals, head, in_doubt, closed, logged };
+        let live = Live { engine, env, ledger, principals, commits, head, in_doubt, closed, logged };
         Self { id, segment: head.segment, principal, live: Mutex::new(live), changed: Notify::new() }
     }
 
@@ -404,7 +407,7 @@ impl Live {
         }
         let approvals = self.approval_rows(&batch.events);
         let progress = Progress::after(self.engine.state(), &batch.events);
-        let append = Append { events, payloads: batch.payloads, approvals, progress };
+        let append = Append { events, payloads: batch.payloads, approvals, progress: progress.clone() };
         self.in_doubt = true;
         self.ledger.append(append).await?;
         self.in_doubt = false;
@@ -412,6 +415,7 @@ impl Live {
         let before = self.engine.state().used();
         self.engine.commit(&batch.events, batch.said);
         self.count(&batch.events, charged, before);
+        self.commits.tell(head.run, &batch.events, progress);
         Ok(head.count)
     }
 
