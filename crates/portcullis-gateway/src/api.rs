@@ -20,7 +20,7 @@
 //! | GET `/v1/runs/{run}` | | [`RunInfo`] |
 //! | GET `/v1/runs/{run}/events?after=SEQ&limit=N` | | lines verbatim, or with `&joined=true` with the words of findings; next `after` in [`NEXT_HEADER`] |
 //! | GET `/v1/runs/{run}/export` | | the export, verbatim |
-//! | GET `/v1/approvals?state=pending\|all` | | [`Approvals`] |
+//! | GET `/v1/approvals?state=pending\|all&since=VERSION&wait_ms=N` | | [`Approvals`]; with `since`, waits for another list than that, at most [`WAIT_MS_MAX`] |
 //! | GET `/v1/approvals/{id}` | | [`ApprovalInfo`] |
 //! | POST `/v1/approvals/{id}/grant` | [`GrantApproval`] | [`ApprovalInfo`] |
 //! | POST `/v1/approvals/{id}/refuse` | [`RefuseApproval`] | [`ApprovalInfo`] |
@@ -356,6 +356,9 @@ pub struct ErasureInfo {
 pub struct Approvals {
     /// The approvals.
     pub approvals: Vec<ApprovalInfo>,
+    /// Stands for which approvals are listed and how each stands, for the next request to wait for another list.
+    #[serde(default)]
+    pub version: Option<Digest>,
 }
 
 /// One approval with all that a person needs to decide.
