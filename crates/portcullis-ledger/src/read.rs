@@ -325,8 +325,8 @@ fn summary_columns(connection: &Connection) -> rusqlite::Result<String> {
              coalesce(m.pending_approvals,
                  (SELECT count(*) FROM approvals a WHERE a.run = r.number AND a.state = 'pending')),
              {columns}
-         FROM runs r JOIN segments s ON s.run = r.number
-             AND s.ordinal = (SELECT max(ordinal) FROM segments WHERE run = r.number) {table}"
+         FROM runs r JOIN segments s ON s.number =
+             (SELECT number FROM segments WHERE run = r.number ORDER BY ordinal DESC LIMIT 1) {table}"
     ))
 }
 
@@ -407,7 +407,7 @@ pub(crate) fn stored_payload(row: &Row<'_>) -> rusqlite::Result<StoredPayload> {
 }
 
 pub(crate) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<SegmentState> {
-    let text: String = row.get(column)?;
+    let text = row.get_ref(column)?.as_str()?;
     [SegmentState::Open, SegmentState::Closed, SegmentState::Abandoned]
         .into_iter()
         .find(|state| state.as_str() == text)

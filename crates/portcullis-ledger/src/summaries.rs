@@ -118,7 +118,7 @@ pub(crate) const COLUMNS: &str = "m.events, m.last_event, m.pending_approvals, m
 /// Reads [`COLUMNS`], from column `first` on.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Summary> {
     let count = |place: usize| row.get::<_, u32>(first + place);
-    let (mode, phase): (String, String) = (row.get(first + 6)?, row.get(first + 7)?);
+    let (mode, phase) = (row.get_ref(first + 6)?.as_str()?, row.get_ref(first + 7)?.as_str()?);
     let malformed = |place: usize, name: &str| {
         rusqlite::Error::InvalidColumnType(first + place, name.to_owned(), Type::Text)
     };
