@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, Trans
 
 use crate::approvals::APPROVALS_3;
 use crate::error::LedgerError;
+use crate::lock;
 
 /// Written into the file, so that another database is never taken for a ledger: `PCUL` in ASCII.
 const APPLICATION_ID: i64 = 0x5043_554c;
@@ -211,7 +212,7 @@ impl Store {
     /// The one connection that writes. Recognises the file before it changes anything in it.
     pub(crate) fn open_writer(&self, origin: &str) -> Result<Connection, LedgerError> {
         let mut connection = self.connect()?;
-        self.recognise(&connection)?;
+        self.check_migration(self.recognise(&connection)?)?;
         (|| {
             // The switch to the write-ahead log does not wait for a lock by itself, the transaction below does.
             connection.pragma_update(None, "journal_mode", "wal")?;
@@ -241,9 +242,11 @@ impl Store {
     /// A connection that deletes, beside the one that writes. What it deletes is overwritten at once.
     pub(crate) fn open_eraser(&self) -> Result<Connection, LedgerError> {
         let mut connection = self.connect()?;
-        if self.recognise(&connection)? == 0 {
+        let found = self.recognise(&connection)?;
+        if found == 0 {
             return Err(LedgerError::NotALedger { path: self.database.clone() });
         }
+        self.check_migration(found)?;
         (|| {
             connection.pragma_update(None, "synchronous", "full")?;
             overwrite(&connection)?;
@@ -277,6 +280,18 @@ impl Store {
         })()
         .map_err(|error| self.error(&error))?;
         Ok(connection)
+    }
+
+    /// Refuses to migrate tables of version `found` under living writers: those are of an earlier release, and would write
+    /// on without the summaries.
+    fn check_migration(&self, found: i64) -> Result<(), LedgerError> {
+        if !(1..SCHEMA_VERSION).contains(&found) {
+            return Ok(());
+        }
+        match lock::living(&self.writers)? {
+            0 => Ok(()),
+            writers => Err(LedgerError::EarlierAtWork { path: self.database.clone(), writers }),
+        }
     }
 
     /// The version of the file's tables, 0 for an empty database; an error for any other file.

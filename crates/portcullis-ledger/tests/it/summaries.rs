@@ -9,7 +9,8 @@ use portcullis_core::label::LabelSet;
 use portcullis_core::state::progress::{Progress, RunPhase};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{
-    ApprovalFilter, ApprovalRow, ApprovalState, Ledger, OpenOptions, Reader, RunFilter, RunSummary,
+    ApprovalFilter, ApprovalRow, ApprovalState, Eraser, Ledger, LedgerError, OpenOptions, Reader, RunFilter,
+    RunSummary,
 };
 
 use crate::sample::{Run, digest, fresh, open, version_1};
@@ -181,4 +182,20 @@ fn a_process_that_ends_early_leaves_the_rest_of_the_summaries_to_the_next() {
 fn summary_is_there(ledger: &Ledger, run: &Run) {
     let summary = ledger.read(|reader| reader.run(run.head.run)).unwrap().unwrap();
     assert_eq!(summary.progress.map(|progress| progress.phase), Some(RunPhase::Closed));
+}
+
+#[test]
+fn a_store_that_an_earlier_release_is_writing_is_not_migrated() {
+    let folder = tempfile::tempdir().unwrap();
+    let [today, earlier] = ["today", "earlier"].map(|name| folder.path().join(name));
+    let ledger = open(&today);
+    asking(&ledger).0.close();
+    version_1(&today, &earlier);
+    let lock = std::fs::File::create(earlier.join("writers/earlier.lock")).unwrap();
+    lock.lock().unwrap();
+    let refused = || Ledger::open(&earlier, OpenOptions::default()).map(drop);
+    assert!(matches!(refused(), Err(LedgerError::EarlierAtWork { writers: 1, .. })), "{:?}", refused());
+    assert!(matches!(Eraser::open(&earlier), Err(LedgerError::EarlierAtWork { .. })));
+    drop(lock);
+    migrated(&earlier);
 }
