@@ -21,6 +21,10 @@ use crate::time::Timestamp;
 use crate::usage::{Usage, Used};
 use crate::verdict::Verdict;
 
+pub mod progress;
+
+use self::progress::VerdictCounts;
+
 /// Whether the run may go on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Phase {
@@ -111,6 +115,7 @@ pub struct RunState {
     seq: u64,
     principal: Option<Principal>,
     place: Option<Place>,
+    surface: String,
     policy: String,
     mode: Mode,
     bundle: Option<Digest>,
@@ -119,6 +124,7 @@ pub struct RunState {
     closed: Option<Phase>,
     steps: u32,
     side_effects: u32,
+    verdicts: VerdictCounts,
     labels: LabelSet,
     actions: Recent<ActionId, OpenAction>,
     executing: usize,
@@ -359,6 +365,7 @@ impl RunState {
             EventBody::RunOpened(opened) => {
                 self.principal = Some(opened.principal.clone());
                 self.place.clone_from(&opened.place);
+                self.surface.clone_from(&opened.surface);
                 self.policy.clone_from(&opened.policy);
                 self.mode = opened.mode;
                 self.bundle = Some(opened.bundle);
@@ -457,6 +464,7 @@ impl RunState {
     }
 
     fn apply_verdict(&mut self, record: &VerdictRecord, seq: u64) {
+        self.verdicts.add(record.verdict);
         let Some(id) = record.action else { return self.apply_stop(record) };
         if let Some(action) = self.actions.get_mut(&id) {
             action.last_event = seq;

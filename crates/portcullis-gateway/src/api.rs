@@ -20,7 +20,7 @@
 //! | GET `/v1/runs/{run}` | | [`RunInfo`] |
 //! | GET `/v1/runs/{run}/events?after=SEQ&limit=N` | | lines verbatim, or with `&joined=true` with the words of findings; next `after` in [`NEXT_HEADER`] |
 //! | GET `/v1/runs/{run}/export` | | the export, verbatim |
-//! | GET `/v1/approvals?state=pending\|all` | | [`Approvals`] |
+//! | GET `/v1/approvals?state=pending\|all&since=VERSION&wait_ms=N` | | [`Approvals`]; with `since`, waits for another list than that, at most [`WAIT_MS_MAX`] |
 //! | GET `/v1/approvals/{id}` | | [`ApprovalInfo`] |
 //! | POST `/v1/approvals/{id}/grant` | [`GrantApproval`] | [`ApprovalInfo`] |
 //! | POST `/v1/approvals/{id}/refuse` | [`RefuseApproval`] | [`ApprovalInfo`] |
@@ -41,6 +41,7 @@ mod texts;
 mod tools;
 
 pub use contracts::{CheckReply, RepairReply};
+pub use portcullis_core::state::progress::RunPhase;
 pub use standing::{Health, OTHERS_MAX, Reloaded};
 pub use texts::{
     ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role, TextAnswer, TextEdit,
@@ -55,6 +56,7 @@ use portcullis_core::event::{Control, Enforced, GrantedEffects, Mode, Place};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::LabelSet;
+use portcullis_core::state::progress::VerdictCounts;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_wire::strict;
@@ -316,8 +318,20 @@ pub struct RunInfo {
     pub steps: u32,
     /// Side effects that were executed.
     pub side_effects: u32,
+    /// How often each verdict was given, on actions and on texts.
+    #[serde(default)]
+    pub verdicts: VerdictCounts,
+    /// Approvals that wait for a person.
+    #[serde(default)]
+    pub pending_approvals: u64,
     /// Events so far.
     pub events: u64,
+    /// When the last one happened.
+    #[serde(default)]
+    pub last_event_at: Option<Timestamp>,
+    /// Segments: how often a writer took it up, the first time included.
+    #[serde(default)]
+    pub segments: u64,
     /// Payloads that were erased, oldest first; only where one run is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub erasures: Vec<ErasureInfo>,
@@ -337,29 +351,14 @@ pub struct ErasureInfo {
     pub payloads: u64,
 }
 
-/// Whether a run may go on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunPhase {
-    /// It may.
-    Running,
-    /// The user was asked something.
-    Clarifying,
-    /// It waits for an input or a person's resume.
-    Paused,
-    /// It ended; only a person resumes it.
-    Halted,
-    /// Closed in good order.
-    Closed,
-    /// Its writer or its last client died.
-    Abandoned,
-}
-
 /// Approvals, the newest first, at most 1,000. Where more wait, the oldest of each run are among them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Approvals {
     /// The approvals.
     pub approvals: Vec<ApprovalInfo>,
+    /// Stands for which approvals are listed and how each stands, for the next request to wait for another list.
+    #[serde(default)]
+    pub version: Option<Digest>,
 }
 
 /// One approval with all that a person needs to decide.

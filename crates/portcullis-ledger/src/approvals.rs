@@ -6,13 +6,14 @@
 use portcullis_core::event::GrantScope;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::time::Timestamp;
+use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::{LedgerError, Refusal};
-use crate::schema::Store;
+use crate::schema::{Store, has_summaries, signed, unsigned};
 
-/// The longest `detail` of an approval in bytes.
-pub(crate) const DETAIL_BYTES_MAX: usize = 1 << 20;
+/// The longest texts of an approval together, in bytes.
+const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The most approvals of one answer.
 const APPROVALS_LISTED_MAX: usize = 10_000;
 
@@ -72,8 +73,22 @@ pub struct ApprovalRow {
     pub decided: Option<Timestamp>,
     /// Who decided.
     pub decided_by: Option<String>,
-    /// What to show to a person: JSON text, at most 1 MiB.
-    pub detail: String,
+    /// Name of the tool.
+    pub tool: String,
+    /// The runtime policy that was in force when it was asked for.
+    pub policy: String,
+    /// The seq of the proposal that was judged; none for an approval that was asked for again without one.
+    pub proposed: Option<u64>,
+    /// The note of whoever decided.
+    pub note: Option<String>,
+}
+
+impl ApprovalRow {
+    /// The bytes of its texts, without the scope. At most 1 MiB are stored.
+    pub(crate) fn text_bytes(&self) -> usize {
+        let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        self.tool.len() + self.policy.len() + optional(&self.note) + optional(&self.decided_by)
+    }
 }
 
 /// Which approvals to list.
@@ -100,10 +115,10 @@ pub(crate) fn check(transaction: &Connection, rows: &[ApprovalRow], run: RunId) 
         if row.run != run {
             return Err(CheckError::Refused(Refusal::ApprovalMismatch(row.approval)));
         }
-        if row.detail.len() > DETAIL_BYTES_MAX {
-            let limit = DETAIL_BYTES_MAX as u64;
+        if row.text_bytes() > TEXT_BYTES_MAX {
+            let limit = TEXT_BYTES_MAX as u64;
             return Err(CheckError::Refused(Refusal::OverLimit {
-                what: "bytes of an approval's detail",
+                what: "bytes of an approval's texts",
                 limit,
             }));
         }
@@ -140,10 +155,11 @@ pub(crate) fn put(transaction: &Connection, run: i64, row: &ApprovalRow) -> rusq
     let scope = row.scope.as_ref().and_then(|scope| serde_json::to_string(scope).ok());
     transaction
         .prepare_cached(
-            "INSERT INTO approvals (approval, run, action, digest, principal, state, scope, requested, decided, decided_by, detail)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
+            "INSERT INTO approvals (approval, run, action, digest, principal, state, scope, requested, decided, decided_by,
+                 tool, policy, proposed, note)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
              ON CONFLICT (approval) DO UPDATE SET state = excluded.state, scope = excluded.scope,
-                 decided = excluded.decided, decided_by = excluded.decided_by, detail = excluded.detail",
+                 decided = excluded.decided, decided_by = excluded.decided_by, note = excluded.note",
         )?
         .execute(params![
             row.approval.as_bytes(),
@@ -156,14 +172,34 @@ pub(crate) fn put(transaction: &Connection, run: i64, row: &ApprovalRow) -> rusq
             row.requested.as_micros(),
             row.decided.map(Timestamp::as_micros),
             row.decided_by,
-            row.detail,
+            row.tool,
+            row.policy,
+            row.proposed.map(signed),
+            row.note,
         ])
         .map(drop)
 }
 
-const COLUMNS: &str =
-    "SELECT a.approval, r.run, a.action, a.digest, a.principal, a.state, a.scope, a.requested,
-    a.decided, a.decided_by, a.detail FROM approvals a JOIN runs r ON r.number = a.run";
+/// The approvals of a store of an earlier release, with the columns of today. Their texts were in JSON then.
+pub(crate) const APPROVALS_3: &str = "(SELECT approval, run, action, digest, principal, state, scope, requested, decided,
+        decided_by, coalesce(detail_read ->> 'tool', '') AS tool, coalesce(detail_read ->> 'policy', '') AS policy,
+        detail_read ->> 'proposed' AS proposed, detail_read ->> 'note' AS note
+    FROM (SELECT *, CASE WHEN json_valid(detail) THEN detail ELSE '{}' END AS detail_read FROM approvals))";
+
+/// The approvals of a store, as a table of a query.
+pub(crate) fn table(connection: &Connection) -> rusqlite::Result<&'static str> {
+    Ok(if has_summaries(connection)? { "approvals" } else { APPROVALS_3 })
+}
+
+/// A query of what [`read`] takes.
+fn columns(connection: &Connection) -> rusqlite::Result<String> {
+    Ok(format!(
+        "SELECT a.approval, r.run, a.action, a.digest, a.principal, a.state, a.scope, a.requested, a.decided,
+             a.decided_by, a.tool, a.policy, a.proposed, a.note
+         FROM {} a JOIN runs r ON r.number = a.run",
+        table(connection)?
+    ))
+}
 
 /// Lists approvals, newest first.
 pub(crate) fn list(
@@ -171,30 +207,47 @@ pub(crate) fn list(
     connection: &Connection,
     filter: &ApprovalFilter,
 ) -> Result<Vec<ApprovalRow>, LedgerError> {
-    let limit = filter.limit.unwrap_or(APPROVALS_LISTED_MAX).min(APPROVALS_LISTED_MAX);
-    let each = filter.per_run.unwrap_or(APPROVALS_LISTED_MAX);
-    let number = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX);
     (|| {
-        let mut statement = connection.prepare_cached(&format!(
-            "{COLUMNS} WHERE a.approval IN (
-                 SELECT approval FROM (
-                     SELECT a.approval, a.requested, row_number() OVER (
-                         PARTITION BY a.run ORDER BY a.requested, a.approval) AS place
-                     FROM approvals a JOIN runs r ON r.number = a.run
-                     WHERE (?1 IS NULL OR a.state = ?1) AND (?2 IS NULL OR r.run = ?2)
-                         AND (?4 IS NULL OR a.principal = ?4)
-                         AND (NOT ?5 OR EXISTS (
-                             SELECT 1 FROM segments s WHERE s.run = a.run AND s.state = 'open'))
-                 ) WHERE place <= ?6 ORDER BY place, requested LIMIT ?3)
-             ORDER BY a.requested DESC, a.approval"
-        ))?;
-        let state = filter.state.map(ApprovalState::as_str);
-        let run = filter.run.map(|run| *run.as_bytes());
-        statement
-            .query_map(params![state, run, number(limit), filter.principal, filter.live, number(each)], read)?
-            .collect::<rusqlite::Result<Vec<_>>>()
+        let (sql, params) = listing(&columns(connection)?, filter);
+        let params = rusqlite::params_from_iter(params);
+        connection.prepare_cached(&sql)?.query_map(params, read)?.collect::<rusqlite::Result<Vec<_>>>()
     })()
     .map_err(|error| store.error(&error))
+}
+
+/// The query of a list and its parameters. Only what is asked for is in it, so that an index serves it.
+fn listing(columns: &str, filter: &ApprovalFilter) -> (String, Vec<SqlValue>) {
+    let number = |limit: Option<usize>| {
+        let limit = limit.unwrap_or(APPROVALS_LISTED_MAX).min(APPROVALS_LISTED_MAX);
+        SqlValue::from(i64::try_from(limit).unwrap_or(i64::MAX))
+    };
+    let mut params = vec![number(filter.limit), number(filter.per_run)];
+    let mut conditions = String::new();
+    let given = [
+        ("a.state", filter.state.map(|state| SqlValue::from(state.as_str().to_owned()))),
+        ("r.run", filter.run.map(|run| SqlValue::from(run.as_bytes().to_vec()))),
+        ("a.principal", filter.principal.clone().map(SqlValue::from)),
+    ];
+    for (column, value) in given {
+        if let Some(value) = value {
+            params.push(value);
+            conditions.push_str(&format!(" AND {column} = ?{}", params.len()));
+        }
+    }
+    if filter.live {
+        conditions
+            .push_str(" AND EXISTS (SELECT 1 FROM segments s WHERE s.run = a.run AND s.state = 'open')");
+    }
+    let sql = format!(
+        "{columns} WHERE a.approval IN (
+             SELECT approval FROM (
+                 SELECT a.approval, a.requested, row_number() OVER (
+                     PARTITION BY a.run ORDER BY a.requested, a.approval) AS place
+                 FROM approvals a JOIN runs r ON r.number = a.run WHERE true{conditions}
+             ) WHERE place <= ?2 ORDER BY place, requested LIMIT ?1)
+         ORDER BY a.requested DESC, a.approval"
+    );
+    (sql, params)
 }
 
 /// One approval.
@@ -205,7 +258,7 @@ pub(crate) fn get(
 ) -> Result<Option<ApprovalRow>, LedgerError> {
     (|| {
         connection
-            .prepare_cached(&format!("{COLUMNS} WHERE a.approval = ?1"))?
+            .prepare_cached(&format!("{} WHERE a.approval = ?1", columns(connection)?))?
             .query_row([approval.as_bytes()], read)
             .optional()
     })()
@@ -227,7 +280,8 @@ pub(crate) fn starting_with(
     (|| {
         connection
             .prepare_cached(&format!(
-                "{COLUMNS} WHERE a.approval BETWEEN ?1 AND ?2 AND (?3 IS NULL OR a.principal = ?3) LIMIT 2"
+                "{} WHERE a.approval BETWEEN ?1 AND ?2 AND (?3 IS NULL OR a.principal = ?3) LIMIT 2",
+                columns(connection)?
             ))?
             .query_map(params![low.as_bytes(), high.as_bytes(), principal], read)?
             .collect::<rusqlite::Result<Vec<_>>>()
@@ -254,6 +308,37 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
         requested: Timestamp::from_micros(row.get(7)?),
         decided: row.get::<_, Option<i64>>(8)?.map(Timestamp::from_micros),
         decided_by: row.get(9)?,
-        detail: row.get(10)?,
+        tool: row.get(10)?,
+        policy: row.get(11)?,
+        proposed: row.get::<_, Option<i64>>(12)?.map(unsigned),
+        note: row.get(13)?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_found_by_an_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path(), std::time::Duration::from_secs(1), None);
+        store.create_files().unwrap();
+        let connection = store.open_writer("portcullis/test").unwrap();
+        let filter = ApprovalFilter {
+            state: Some(ApprovalState::Pending),
+            live: true,
+            per_run: Some(3),
+            ..ApprovalFilter::default()
+        };
+        let (sql, params) = listing(&columns(&connection).unwrap(), &filter);
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let steps: Vec<String> = statement
+            .query_map(rusqlite::params_from_iter(params), |row| row.get(3))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert!(steps.iter().any(|step| step.contains("approvals_by_state (state=?)")), "{steps:?}");
+        assert!(!steps.iter().any(|step| step == "SCAN a" || step == "SCAN r"), "{steps:?}");
+    }
 }

@@ -6,6 +6,7 @@
 
 use portcullis_core::event::{ClosedState, Event, EventBody};
 use portcullis_core::id::{ActionId, Commitment, RunId, SegmentId};
+use portcullis_core::state::progress::Progress;
 use portcullis_proof::export::PAYLOAD_BYTES_MAX;
 use portcullis_proof::{Digest, Hex, event_hash, event_link, payload_commitment};
 
@@ -162,8 +163,8 @@ impl StoredPayload {
     }
 }
 
-/// What becomes durable together: consecutive events of one segment, their payloads, and the rows of the
-/// approvals they speak of. An append that ends in `run-closed` ends the segment.
+/// What becomes durable together: consecutive events of one segment, their payloads, the rows of the approvals they
+/// speak of, and the summary of the run. An append that ends in `run-closed` ends the segment.
 #[derive(Debug, Clone, Default)]
 pub struct Append {
     /// The events, each chained to the one before. At least one, at most [`EVENTS_PER_APPEND_MAX`].
@@ -172,6 +173,8 @@ pub struct Append {
     pub payloads: Vec<StoredPayload>,
     /// Rows of the approvals index, replaced as a whole.
     pub approvals: Vec<ApprovalRow>,
+    /// How far the run has come after these events: its summary, replaced as a whole.
+    pub progress: Progress,
 }
 
 impl Append {
@@ -184,7 +187,7 @@ impl Append {
     pub(crate) fn bytes(&self) -> usize {
         self.events.iter().map(|event| event.line.len()).sum::<usize>()
             + self.payloads.iter().map(|payload| payload.bytes.len()).sum::<usize>()
-            + self.approvals.iter().map(|approval| approval.detail.len()).sum::<usize>()
+            + self.approvals.iter().map(|approval| approval.text_bytes()).sum::<usize>()
     }
 
     /// What can be refused without a look at the store. Runs on the caller's thread.

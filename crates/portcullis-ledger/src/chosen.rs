@@ -24,8 +24,6 @@ pub(crate) struct Chosen {
     pub(crate) number: i64,
     pub(crate) commitment: [u8; 32],
     pub(crate) bytes: u64,
-    /// The events that fit and name it.
-    pub(crate) named_by: Vec<u64>,
     /// The actions that it belongs to, or was made of.
     pub(crate) actions: Vec<ActionId>,
 }
@@ -41,7 +39,6 @@ pub(crate) fn chosen(
 ) -> rusqlite::Result<Vec<Chosen>> {
     let wanted = Wanted::new(selection);
     let named = wanted.events(transaction, run, erased)?;
-    let fitting = |commitment: &[u8; 32]| named.fitting.get(commitment).cloned().unwrap_or_default();
     let mut statement = transaction.prepare(
         "SELECT number, commitment, bytes FROM payloads WHERE run = ?1 AND salt <> zeroblob(32) ORDER BY number",
     )?;
@@ -55,7 +52,7 @@ pub(crate) fn chosen(
         }
         let actions = named.actions_of(&commitment);
         let (number, bytes) = (row.get(0)?, bytes.len() as u64);
-        chosen.push(Chosen { number, commitment, bytes, named_by: fitting(&commitment), actions });
+        chosen.push(Chosen { number, commitment, bytes, actions });
     }
     let fits: HashSet<i64> = chosen.iter().map(|payload| payload.number).collect();
     add_derived(transaction, run, &wanted, &named, &mut chosen)?;
@@ -102,13 +99,7 @@ fn add_derived(
         if let Some((number, bytes)) = row.optional()? {
             let actions = named.actions_of(&derived.commitment);
             there.insert(derived.commitment);
-            chosen.push(Chosen {
-                number,
-                commitment: derived.commitment,
-                bytes: unsigned(bytes),
-                named_by: Vec::new(),
-                actions,
-            });
+            chosen.push(Chosen { number, commitment: derived.commitment, bytes: unsigned(bytes), actions });
         }
     }
     Ok(())

@@ -15,7 +15,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portcullis_core::aside::ERASED;
 use portcullis_core::id::{Commitment, RunId};
 use portcullis_core::time::Timestamp;
 use portcullis_proof::Hex;
@@ -293,15 +292,6 @@ fn bury(
     let mut insert = transaction.prepare_cached(
         "INSERT INTO erasures (run, commitment, at, erased_by, reason) VALUES (?1, ?2, ?3, ?4, ?5)",
     )?;
-    // By the event that is asked about, or by the action: an approval that is asked for again names no event.
-    let mut detail = transaction.prepare_cached(
-        "UPDATE approvals SET detail = json_replace(json_remove(detail, '$.effects'), '$.message', ?3)
-         WHERE run = ?1 AND json_valid(detail) AND json_extract(detail, '$.proposed') = ?2",
-    )?;
-    let mut detail_of = transaction.prepare_cached(
-        "UPDATE approvals SET detail = json_replace(json_remove(detail, '$.effects'), '$.message', ?3)
-         WHERE run = ?1 AND action = ?2 AND json_valid(detail)",
-    )?;
     // A grant for effects that names none.
     let mut scope = transaction.prepare_cached(
         "UPDATE approvals SET scope = '{\"effects\":[]}'
@@ -312,11 +302,7 @@ fn bury(
     for payload in step {
         overwrite.execute([payload.number])?;
         insert.execute(params![run, payload.commitment, at.as_micros(), by, reason])?;
-        for seq in &payload.named_by {
-            changed += detail.execute(params![run, i64::try_from(*seq).unwrap_or(i64::MAX), ERASED])?;
-        }
         for action in &payload.actions {
-            changed += detail_of.execute(params![run, action.as_bytes(), ERASED])?;
             changed += scope.execute(params![run, action.as_bytes()])?;
         }
     }

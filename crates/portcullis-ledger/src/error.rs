@@ -118,6 +118,18 @@ pub enum LedgerError {
         /// The latest format of this release.
         known: i64,
     },
+    /// Processes of an earlier release write the store: they would go on in tables that are no longer there.
+    #[error(
+        "the ledger `{}` is being written by {writers} processes of an earlier release; stop them, the daemon first, so \
+         that its tables can be migrated",
+        path.display()
+    )]
+    EarlierAtWork {
+        /// The database.
+        path: PathBuf,
+        /// How many processes.
+        writers: usize,
+    },
     /// The file is some other database.
     #[error("`{}` is not a ledger; choose an empty folder for the store", path.display())]
     NotALedger {

@@ -12,6 +12,7 @@ use portcullis_proof::export::SegmentState;
 use portcullis_proof::trust::check_origin;
 use tokio::sync::oneshot;
 
+use crate::backfill::{self, Backfill};
 use crate::chain::{Append, Head};
 use crate::checkpoint::Checkpointer;
 use crate::error::{LedgerError, Refusal};
@@ -86,6 +87,8 @@ pub struct Ledger {
     /// The thread answers whether segments of this process are left open. Taken when the ledger is dropped.
     thread: Option<JoinHandle<bool>>,
     checkpointer: Option<Checkpointer>,
+    /// Computes the summaries that a store of an earlier release lacks.
+    backfill: Option<Backfill>,
     lock: Option<WriterLock>,
     /// What keeps the transparency log up to date with this store, if this process has one.
     anchor: OnceLock<Anchor>,
@@ -130,6 +133,7 @@ impl Ledger {
         writer.watch(presence.clone());
         let recovery = writer.recover()?;
         let checkpointer = Checkpointer::start(&store, Arc::clone(&counters))?;
+        let backfill = Backfill::start(&store)?;
         let queue = Arc::new(Queue::new());
         let thread = {
             let queue = Arc::clone(&queue);
@@ -153,6 +157,7 @@ impl Ledger {
             readers: Mutex::new(Vec::new()),
             thread: Some(thread),
             checkpointer: Some(checkpointer),
+            backfill,
             lock: Some(lock),
             anchor: OnceLock::new(),
         })
@@ -199,6 +204,12 @@ impl Ledger {
     /// What the writer has done so far.
     pub fn stats(&self) -> WriterStats {
         self.counters.read()
+    }
+
+    /// How many runs, at most, still have to get a summary, since an earlier release wrote them. Lists compute those of
+    /// the runs that they show until then.
+    pub fn summaries_due(&self) -> Result<u64, LedgerError> {
+        self.read(|reader| reader.query(backfill::due))
     }
 
     /// Opens a segment: of a new run, or the next one of a run whose last segment has ended or whose writer is
@@ -276,6 +287,7 @@ impl Drop for Ledger {
     fn drop(&mut self) {
         self.queue.close();
         drop(self.checkpointer.take());
+        drop(self.backfill.take());
         let left_open = self.thread.take().is_none_or(|thread| thread.join().unwrap_or(true));
         // With segments left open the lock is let go, but its file stays: the next writer closes them.
         if let Some(lock) = self.lock.take()

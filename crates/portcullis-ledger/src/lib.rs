@@ -12,12 +12,13 @@
 //! ```text
 //! append ─┐
 //! append ─┼─> bounded queue ─> writer thread ─> one transaction ─> fsync ─> every answer
-//! append ─┘                         (events, payloads, approvals)
+//! append ─┘                         (events, payloads, approvals, summary)
 //! ```
 //!
 //! Read `chain` (what may be appended), `writer` (group commit), `recovery`; the rest is queries.
 
 mod approvals;
+mod backfill;
 mod chain;
 mod checkpoint;
 mod chosen;
@@ -36,6 +37,7 @@ mod read;
 mod recovery;
 mod room;
 mod schema;
+mod summaries;
 mod writer;
 
 pub use approvals::{ApprovalFilter, ApprovalRow, ApprovalState};

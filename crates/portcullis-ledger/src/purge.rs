@@ -21,7 +21,7 @@ use crate::schema::{NO_COPIES, TO_SCRUB, unsigned};
 pub const COMPACT_BYTES_MAX: u64 = 64 << 20;
 /// The most bytes of the index of approvals that are written again in one transaction: 0.1 s or so.
 const APPROVALS_BYTES_MAX: i64 = 16 << 20;
-/// What a row of it takes besides the text to show.
+/// What a row of it takes besides scope, note and tool.
 const APPROVAL_BYTES: i64 = 256;
 /// Overwritten rows that are deleted in one transaction.
 const DELETED_MAX: i64 = 4_096;
@@ -181,7 +181,8 @@ fn scrub_approvals(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "temp_store", "memory")?;
     let transaction = rusqlite::Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let bytes: i64 = transaction.query_row(
-        "SELECT coalesce(sum(length(detail) + ?1), 0) FROM approvals",
+        "SELECT coalesce(sum(coalesce(length(scope), 0) + coalesce(length(note), 0) + length(tool) + ?1), 0)
+         FROM approvals",
         [APPROVAL_BYTES],
         |row| row.get(0),
     )?;
@@ -192,8 +193,7 @@ fn scrub_approvals(connection: &Connection) -> rusqlite::Result<()> {
         "CREATE TEMP TABLE kept AS SELECT rowid AS place, * FROM main.approvals;
          DELETE FROM main.approvals;",
     )?;
-    let columns =
-        "approval, run, action, digest, principal, state, scope, requested, decided, decided_by, detail";
+    let columns = "approval, run, action, digest, principal, state, scope, requested, decided, decided_by, tool, policy, proposed, note";
     transaction.execute(
         &format!(
             "INSERT INTO main.approvals (rowid, {columns}) SELECT place, {columns} FROM temp.kept ORDER BY place"

@@ -1,10 +1,12 @@
 //! Queries. Each reader has a connection of its own that cannot write, and sees the store as of its last commit.
 
 use portcullis_core::id::{ActionId, ApprovalId, Commitment, RunId, SegmentId};
+use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
 use portcullis_proof::export::SegmentState;
 use portcullis_proof::{Digest, Hex, Parent};
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::types::{Value as SqlValue, ValueRef};
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +14,8 @@ use crate::approvals::{self, ApprovalFilter, ApprovalRow};
 use crate::chain::{Head, StoredPayload};
 use crate::error::{LedgerError, Refusal};
 use crate::ledger::OpenOptions;
-use crate::schema::{self, Store, event_key, key_seq, signed, unsigned};
+use crate::schema::{self, Store, event_key, has_summaries, key_seq, signed, unsigned};
+use crate::summaries;
 
 /// The most rows of one answer.
 const ROWS_MAX: usize = 10_000;
@@ -40,6 +43,11 @@ pub struct RunSummary {
     pub events: u64,
     /// Approvals that wait.
     pub pending_approvals: u64,
+    /// When its last event happened; none for a run without events.
+    pub last_event: Option<Timestamp>,
+    /// How far it has come. None for a run without events, and for one of an earlier release whose summary is still to be
+    /// computed: see [`Reader::progress`].
+    pub progress: Option<Progress>,
 }
 
 /// Which runs to list.
@@ -127,24 +135,11 @@ impl Reader {
         })
     }
 
-    /// Runs, newest first.
+    /// Runs, newest first. Reads a row for each and no events, however long the runs are.
     pub fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, LedgerError> {
         self.query(|connection| {
-            connection
-                .prepare_cached(&format!(
-                    "{SUMMARY} WHERE (?1 IS NULL OR r.principal = ?1) AND (?2 IS NULL OR r.opened >= ?2)
-                         AND (?3 IS NULL OR r.opened < ?3) ORDER BY r.number DESC LIMIT ?4"
-                ))?
-                .query_map(
-                    params![
-                        filter.principal,
-                        filter.since.map(Timestamp::as_micros),
-                        filter.until.map(Timestamp::as_micros),
-                        rows(filter.limit)
-                    ],
-                    summary,
-                )?
-                .collect()
+            let (sql, params) = listing(summary_columns(connection)?, filter);
+            connection.prepare_cached(&sql)?.query_map(params_from_iter(params), summary)?.collect()
         })
     }
 
@@ -152,9 +147,17 @@ impl Reader {
     pub fn run(&self, run: RunId) -> Result<Option<RunSummary>, LedgerError> {
         self.query(|connection| {
             connection
-                .prepare_cached(&format!("{SUMMARY} WHERE r.run = ?1"))?
+                .prepare_cached(&format!("{} WHERE r.run = ?1", summary_columns(connection)?))?
                 .query_row([run.as_bytes()], summary)
                 .optional()
+        })
+    }
+
+    /// How far a run has come, computed from its events; none when it has none. For a run whose summary lacks it.
+    pub fn progress(&self, run: RunId) -> Result<Option<Progress>, LedgerError> {
+        self.query(|connection| {
+            let Some((number, _)) = run_number(connection, run)? else { return Ok(None) };
+            Ok(summaries::fold(connection, number, || false)?.map(|summary| summary.progress))
         })
     }
 
@@ -223,12 +226,11 @@ impl Reader {
     ) -> Result<Vec<RunId>, LedgerError> {
         self.query(|connection| {
             connection
-                .prepare_cached(
-                    "SELECT r.run FROM runs r WHERE r.principal = ?1 AND ?2 <=
-                     (SELECT t FROM events WHERE key BETWEEN r.number << 32 AND r.number << 32 | 4294967295
-                      ORDER BY key DESC LIMIT 1)
+                .prepare_cached(&format!(
+                    "SELECT r.run FROM runs r LEFT JOIN summaries m ON m.run = r.number
+                     WHERE r.principal = ?1 AND ?2 <= coalesce(m.last_event, (SELECT t {LAST_EVENT}))
                      ORDER BY r.number DESC LIMIT ?3",
-                )?
+                ))?
                 .query_map(params![principal, since.as_micros(), rows(Some(limit))], |row| {
                     row.get(0).map(RunId::from_bytes)
                 })?
@@ -307,12 +309,51 @@ impl Reader {
     }
 }
 
-const SUMMARY: &str = "SELECT r.run, r.principal, r.session_key, r.opened, s.state, s.writer, s.ordinal + 1,
-    (SELECT key FROM events WHERE key BETWEEN r.number << 32 AND r.number << 32 | 4294967295
-        ORDER BY key DESC LIMIT 1),
-    (SELECT count(*) FROM approvals a WHERE a.run = r.number AND a.state = 'pending')
-    FROM runs r JOIN segments s ON s.run = r.number
-        AND s.ordinal = (SELECT max(ordinal) FROM segments WHERE run = r.number)";
+/// What [`summary`] reads. The last segment of a run is found by its index, and so are the last event and the pending
+/// approvals of a run that has no summary.
+fn summary_columns(connection: &Connection) -> rusqlite::Result<String> {
+    let (table, columns) = match has_summaries(connection)? {
+        true => ("LEFT JOIN summaries m ON m.run = r.number", summaries::COLUMNS),
+        false => (
+            "LEFT JOIN (SELECT NULL AS run, NULL AS events, NULL AS last_event, NULL AS pending_approvals) m",
+            "NULL",
+        ),
+    };
+    Ok(format!(
+        "SELECT r.run, r.principal, r.session_key, r.opened, s.state, s.writer, s.ordinal + 1,
+             coalesce(m.events, (SELECT key & 4294967295 {LAST_EVENT})), coalesce(m.last_event, (SELECT t {LAST_EVENT})),
+             coalesce(m.pending_approvals,
+                 (SELECT count(*) FROM approvals a WHERE a.run = r.number AND a.state = 'pending')),
+             {columns}
+         FROM runs r JOIN segments s ON s.number =
+             (SELECT number FROM segments WHERE run = r.number ORDER BY ordinal DESC LIMIT 1) {table}"
+    ))
+}
+
+/// The last event of the run `r`.
+const LAST_EVENT: &str = "FROM events WHERE key BETWEEN r.number << 32 AND r.number << 32 | 4294967295
+    ORDER BY key DESC LIMIT 1";
+/// The first column of a summary in [`summary_columns`].
+const SUMMARY_AT: usize = 10;
+
+/// The query of a list of runs, and its parameters. Only what is asked for is in it, so that an index serves it: the
+/// runs of a principal are read newest first, as all runs are.
+fn listing(columns: String, filter: &RunFilter) -> (String, Vec<SqlValue>) {
+    let mut params = vec![SqlValue::from(rows(filter.limit))];
+    let mut sql = columns + " WHERE true";
+    let given = [
+        ("r.principal =", filter.principal.clone().map(SqlValue::from)),
+        ("r.opened >=", filter.since.map(|since| SqlValue::from(since.as_micros()))),
+        ("r.opened <", filter.until.map(|until| SqlValue::from(until.as_micros()))),
+    ];
+    for (condition, value) in given {
+        if let Some(value) = value {
+            params.push(value);
+            sql += &format!(" AND {condition} ?{}", params.len());
+        }
+    }
+    (sql + " ORDER BY r.number DESC LIMIT ?1", params)
+}
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     Ok(RunSummary {
@@ -323,8 +364,13 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         state: state(row, 4)?,
         writer: row.get(5)?,
         segments: unsigned(row.get(6)?),
-        events: row.get::<_, Option<i64>>(7)?.map_or(0, key_seq),
-        pending_approvals: unsigned(row.get(8)?),
+        events: row.get::<_, Option<i64>>(7)?.map_or(0, unsigned),
+        last_event: row.get::<_, Option<i64>>(8)?.map(Timestamp::from_micros),
+        pending_approvals: unsigned(row.get(9)?),
+        progress: match row.get_ref(SUMMARY_AT)? {
+            ValueRef::Null => None,
+            _ => Some(summaries::read(row, SUMMARY_AT)?.progress),
+        },
     })
 }
 
@@ -361,7 +407,7 @@ pub(crate) fn stored_payload(row: &Row<'_>) -> rusqlite::Result<StoredPayload> {
 }
 
 pub(crate) fn state(row: &Row<'_>, column: usize) -> rusqlite::Result<SegmentState> {
-    let text: String = row.get(column)?;
+    let text = row.get_ref(column)?.as_str()?;
     [SegmentState::Open, SegmentState::Closed, SegmentState::Abandoned]
         .into_iter()
         .find(|state| state.as_str() == text)
@@ -436,4 +482,41 @@ fn segment_head(connection: &Connection, run: i64, row: &SegmentRow) -> rusqlite
         Some((key, segment, link)) if segment == row.number => (key_seq(key), Hex(link)),
         _ => (row.after, row.first_link),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How SQLite would run a query, line by line.
+    fn plan(connection: &Connection, sql: &str, params: Vec<SqlValue>) -> Vec<String> {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        statement
+            .query_map(params_from_iter(params), |row| row.get(3))
+            .unwrap()
+            .collect::<Result<_, _>>()
+            .unwrap()
+    }
+
+    #[test]
+    fn lists_are_served_by_indexes_and_sort_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::at(folder.path(), std::time::Duration::from_secs(1), None);
+        store.create_files().unwrap();
+        let connection = store.open_writer("portcullis/test").unwrap();
+        let runs = |filter: &RunFilter| {
+            let (sql, params) = listing(summary_columns(&connection).unwrap(), filter);
+            plan(&connection, &sql, params)
+        };
+        let of_one = RunFilter { principal: Some("ida".to_owned()), ..RunFilter::default() };
+        let all = runs(&RunFilter::default());
+        // In the order of the key, until there are as many as were asked for.
+        assert_eq!(all.iter().filter(|step| step.contains("SCAN")).collect::<Vec<_>>(), ["SCAN r"]);
+        let of_one = runs(&of_one);
+        assert!(of_one.iter().any(|step| step.contains("r USING INDEX runs_by_principal")), "{of_one:?}");
+        assert!(!of_one.iter().any(|step| step.contains("SCAN")), "{of_one:?}");
+        for step in all.iter().chain(&of_one) {
+            assert!(!step.contains("TEMP B-TREE") && !step.contains("AUTOMATIC"), "{step}");
+        }
+    }
 }

@@ -19,6 +19,7 @@ use crate::error::LedgerError;
 use crate::lock::{self, WriterLock};
 use crate::read::last_segment;
 use crate::schema::{event_key, key_seq};
+use crate::summaries;
 use crate::writer::{Pen, end_segment, insert_event, open_segments, segment_run};
 
 /// A segment that a dead writer had left open.
@@ -123,11 +124,12 @@ pub(crate) fn recover_segment(
     }
     let damaged = |detail: String| LedgerError::Corrupt { path: pen.store.database.clone(), detail };
     let mut head = last.head;
+    let at = now();
     let mut append = |cause: u64, body: EventBody| -> Result<Head, LedgerError> {
         let event = Event {
             v: EVENT_VERSION,
             seq: head.count.saturating_add(1),
-            t: now(),
+            t: at,
             actor: Actor::recovery(),
             cause: Some(cause),
             payloads: BTreeMap::new(),
@@ -151,6 +153,8 @@ pub(crate) fn recover_segment(
     };
     recovered.count = append(last_seq, closed)?.count;
     end_segment(transaction, segment, ClosedState::Abandoned).map_err(sqlite)?;
+    // An action whose outcome nobody knows counts as one that happened, so nothing else of the summary changes.
+    summaries::abandon(transaction, run, recovered.count, at).map_err(sqlite)?;
     Ok(Some(recovered))
 }
 

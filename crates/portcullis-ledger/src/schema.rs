@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior};
 
+use crate::approvals::APPROVALS_3;
 use crate::error::LedgerError;
+use crate::lock;
 
 /// Written into the file, so that another database is never taken for a ledger: `PCUL` in ASCII.
 const APPLICATION_ID: i64 = 0x5043_554c;
 /// The format of the tables below.
-const SCHEMA_VERSION: i64 = 3;
+const SCHEMA_VERSION: i64 = 4;
 /// Pages of the write-ahead log at which the writer itself copies it into the database: 64 MiB of 4 KiB pages.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// Prepared statements kept by a connection.
@@ -99,6 +101,62 @@ CREATE TABLE erasures (
 ) STRICT;
 ";
 
+/// What version 4 added: a summary of each run, and the runs of a principal in order. What was JSON in the index of
+/// approvals became columns; of its fields, those that quoted payloads are left out. The old table is dropped as a whole,
+/// which overwrites its pages.
+const SCHEMA_4: &str = "
+CREATE TABLE summaries (
+    run INTEGER PRIMARY KEY REFERENCES runs (number),
+    events INTEGER NOT NULL,
+    last_event INTEGER NOT NULL,
+    pending_approvals INTEGER NOT NULL,
+    surface TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    bundle BLOB CHECK (length(bundle) = 32),
+    mode TEXT NOT NULL CHECK (mode IN ('enforce', 'observe')),
+    phase TEXT NOT NULL CHECK (phase IN ('running', 'clarifying', 'paused', 'halted', 'closed', 'abandoned')),
+    steps INTEGER NOT NULL,
+    side_effects INTEGER NOT NULL,
+    allowed INTEGER NOT NULL,
+    warned INTEGER NOT NULL,
+    modified INTEGER NOT NULL,
+    clarified INTEGER NOT NULL,
+    paused INTEGER NOT NULL,
+    reviewed INTEGER NOT NULL,
+    denied INTEGER NOT NULL,
+    halted INTEGER NOT NULL
+) STRICT;
+CREATE INDEX runs_by_principal ON runs (principal);
+CREATE TABLE approvals_4 (
+    approval BLOB PRIMARY KEY CHECK (length(approval) = 16),
+    run INTEGER NOT NULL REFERENCES runs (number),
+    action BLOB NOT NULL,
+    digest BLOB NOT NULL,
+    principal TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('pending', 'granted', 'refused', 'expired', 'claimed')),
+    scope TEXT,
+    requested INTEGER NOT NULL,
+    decided INTEGER,
+    decided_by TEXT,
+    tool TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    proposed INTEGER,
+    note TEXT
+) STRICT;
+";
+/// The same, once the approvals are copied.
+const SCHEMA_4_APPROVALS: &str = "
+DROP TABLE approvals;
+ALTER TABLE approvals_4 RENAME TO approvals;
+CREATE INDEX approvals_by_state ON approvals (state, requested);
+CREATE INDEX approvals_by_run ON approvals (run);
+CREATE INDEX pending_approvals_by_run ON approvals (run) WHERE state = 'pending';
+";
+
+/// The row of `meta` that is there while runs of earlier releases may lack a summary. Its value is the highest number of
+/// such a run.
+pub(crate) const SUMMARIES_DUE: &str = "summaries to compute";
+
 /// The row of `meta` that is there while no page can hold a copy of a row that was moved away from it: since the store
 /// was made, or was last built again. Version 3 added it, and payloads whose salt is all zeros: they are erased.
 pub(crate) const NO_COPIES: &str = "no copies since";
@@ -154,7 +212,7 @@ impl Store {
     /// The one connection that writes. Recognises the file before it changes anything in it.
     pub(crate) fn open_writer(&self, origin: &str) -> Result<Connection, LedgerError> {
         let mut connection = self.connect()?;
-        self.recognise(&connection)?;
+        self.check_migration(self.recognise(&connection)?)?;
         (|| {
             // The switch to the write-ahead log does not wait for a lock by itself, the transaction below does.
             connection.pragma_update(None, "journal_mode", "wal")?;
@@ -184,9 +242,11 @@ impl Store {
     /// A connection that deletes, beside the one that writes. What it deletes is overwritten at once.
     pub(crate) fn open_eraser(&self) -> Result<Connection, LedgerError> {
         let mut connection = self.connect()?;
-        if self.recognise(&connection)? == 0 {
+        let found = self.recognise(&connection)?;
+        if found == 0 {
             return Err(LedgerError::NotALedger { path: self.database.clone() });
         }
+        self.check_migration(found)?;
         (|| {
             connection.pragma_update(None, "synchronous", "full")?;
             overwrite(&connection)?;
@@ -220,6 +280,18 @@ impl Store {
         })()
         .map_err(|error| self.error(&error))?;
         Ok(connection)
+    }
+
+    /// Refuses to migrate tables of version `found` under living writers: those are of an earlier release, and would write
+    /// on without the summaries.
+    fn check_migration(&self, found: i64) -> Result<(), LedgerError> {
+        if !(1..SCHEMA_VERSION).contains(&found) {
+            return Ok(());
+        }
+        match lock::living(&self.writers)? {
+            0 => Ok(()),
+            writers => Err(LedgerError::EarlierAtWork { path: self.database.clone(), writers }),
+        }
     }
 
     /// The version of the file's tables, 0 for an empty database; an error for any other file.
@@ -262,10 +334,25 @@ fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     if found < 2 {
         transaction.execute_batch(SCHEMA_2)?;
     }
+    if found < 4 {
+        transaction.execute_batch(SCHEMA_4)?;
+        transaction.execute(&format!("INSERT INTO approvals_4 SELECT * FROM {APPROVALS_3}"), [])?;
+        transaction.execute_batch(SCHEMA_4_APPROVALS)?;
+        transaction.execute(
+            "INSERT INTO meta (key, value) SELECT ?1, CAST(max(number) AS TEXT) FROM runs HAVING max(number) > 0",
+            [SUMMARIES_DUE],
+        )?;
+    }
     if found < SCHEMA_VERSION {
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
     }
     Ok(())
+}
+
+/// Whether the store has summaries and columns of approvals: one of an earlier release that nobody has written since has
+/// neither.
+pub(crate) fn has_summaries(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(connection)? >= 4)
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use portcullis_core::event::ClosedState;
 use portcullis_core::id::{RunId, SegmentId};
+use portcullis_core::time::Timestamp;
 use portcullis_proof::export::SegmentState;
 use portcullis_proof::{Hex, Parent, SegmentStart, segment_link};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
@@ -28,6 +29,7 @@ use crate::read::{LastSegment, last_segment, run_number, segment_state};
 use crate::recovery::{self, RecoveryReport};
 use crate::room;
 use crate::schema::{EVENTS_PER_RUN_MAX, RUNS_MAX, Store, event_key, signed};
+use crate::summaries::{self, Summary};
 
 /// A transaction takes no further request once it has this many events.
 pub const BATCH_EVENTS_MAX: usize = 1_024;
@@ -373,6 +375,7 @@ fn write_append(
         for approval in &append.approvals {
             approvals::put(transaction, owned.run, approval)?;
         }
+        summaries::put(transaction, owned.run, &summary_of(append, after))?;
         rusqlite::Result::Ok(())
     })()
     .map_err(sqlite)?;
@@ -383,6 +386,17 @@ fn write_append(
     }
     books.staged.insert(before.segment, closes.is_none().then_some(Owned { head: after, ..owned }));
     Ok(Done::Appended(after))
+}
+
+/// The summary of a run after an append. How many approvals wait is counted in the store.
+fn summary_of(append: &Append, after: Head) -> Summary {
+    let last_event = append.events.last().map_or(0, |event| event.t_micros);
+    Summary {
+        events: after.count,
+        last_event: Timestamp::from_micros(last_event),
+        pending_approvals: 0,
+        progress: append.progress.clone(),
+    }
 }
 
 pub(crate) fn insert_event(

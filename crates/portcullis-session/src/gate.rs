@@ -22,10 +22,10 @@ use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::memory::Texts;
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::principal::Principal;
-use portcullis_core::state::RunState;
 use portcullis_ledger::{Head, Ledger, NewSegment, SegmentState};
 
 use crate::bundles::{Bundles, Source};
+use crate::commits::{CommitWatch, Commits};
 use crate::configuration;
 use crate::credentials::Identity;
 use crate::dry::UnknownPolicy;
@@ -115,6 +115,7 @@ pub struct Gate {
     pipeline: Arc<Pipeline>,
     bundles: Bundles,
     principals: Arc<Principals>,
+    commits: Commits,
     runs: Mutex<Runs>,
     /// Held while a run is being opened, so that two surfaces that start at once share it.
     opening: tokio::sync::Mutex<()>,
@@ -164,7 +165,8 @@ impl Gate {
     /// A gate over a ledger.
     pub fn new(ledger: Arc<Ledger>, pipeline: Arc<Pipeline>, bundles: Bundles) -> Arc<Self> {
         let (runs, opening) = (Mutex::default(), tokio::sync::Mutex::default());
-        Arc::new(Self { ledger, pipeline, bundles, principals: Arc::default(), runs, opening })
+        let (principals, commits) = (Arc::default(), Commits::default());
+        Arc::new(Self { ledger, pipeline, bundles, principals, commits, runs, opening })
     }
 
     /// The ledger.
@@ -175,6 +177,11 @@ impl Gate {
     /// The bundles.
     pub fn bundles(&self) -> &Bundles {
         &self.bundles
+    }
+
+    /// Watches what becomes durable in live runs, from now on.
+    pub fn watch(&self) -> CommitWatch {
+        self.commits.watch()
     }
 
     /// Number of live runs.
@@ -363,7 +370,8 @@ impl Gate {
     }
 
     fn run_of(&self, engine: Engine, env: SystemEnv, head: Head, principal: Principal) -> Run {
-        Run::new(engine, env, Arc::clone(&self.ledger), Arc::clone(&self.principals), head, principal)
+        let (ledger, principals) = (Arc::clone(&self.ledger), Arc::clone(&self.principals));
+        Run::new(engine, env, ledger, principals, self.commits.clone(), head, principal)
     }
 
     /// Continues a run in a new segment, with the state that its events add up to.
@@ -406,16 +414,6 @@ impl Gate {
         let mode = bundle.mode;
         run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
         Ok(run)
-    }
-
-    /// Folds the stored events of a run.
-    pub fn read_state(&self, id: RunId) -> Result<RunState, SessionError> {
-        let mut state = RunState::new();
-        self.each_event(id, |event| {
-            state.apply(&event);
-            Ok(())
-        })?;
-        Ok(state)
     }
 
     /// Shows the stored events of a run in order, all of them or none the last.

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod bundle_dir;
 pub mod bundles;
 pub mod cases;
+pub mod commits;
 pub mod configuration;
 pub mod credentials;
 mod denial;

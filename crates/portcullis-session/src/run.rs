@@ -17,14 +17,15 @@ use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::Label;
 use portcullis_core::limits::{GRANTED_RESOURCES_MAX, NOTE_BYTES_MAX};
 use portcullis_core::principal::Principal;
+use portcullis_core::state::progress::Progress;
 use portcullis_core::state::{Phase, RunState};
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{Append, ApprovalRow, ApprovalState, ChainedLine, Head, Ledger};
-use serde_json::json;
 use tokio::sync::{Mutex, Notify};
 
 use crate::batch::Batch;
+use crate::commits::Commits;
 use crate::engine::{Answer, Engine, Judgement, Proposal, Reach, Teller, TextJudgement};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
@@ -52,6 +53,7 @@ struct Live {
     env: SystemEnv,
     ledger: Arc<Ledger>,
     principals: Arc<Principals>,
+    commits: Commits,
     head: Head,
     /// A failed append leaves open whether it was stored; the head is compared before the next one.
     in_doubt: bool,
@@ -67,12 +69,13 @@ impl Run {
         env: SystemEnv,
         ledger: Arc<Ledger>,
         principals: Arc<Principals>,
+        commits: Commits,
         head: Head,
         principal: Principal,
     ) -> Self {
         let id = engine.run();
-        let live =
-            Live { engine, env, ledger, principals, head, in_doubt: false, closed: false, logged: false };
+        let (in_doubt, closed, logged) = (false, false, false);
+        let live = Live { engine, env, ledger, principals, commits, head, in_doubt, closed, logged };
         Self { id, segment: head.segment, principal, live: Mutex::new(live), changed: Notify::new() }
     }
 
@@ -403,7 +406,8 @@ impl Live {
             events.push(line);
         }
         let approvals = self.approval_rows(&batch.events);
-        let append = Append { events, payloads: batch.payloads, approvals };
+        let progress = Progress::after(self.engine.state(), &batch.events);
+        let append = Append { events, payloads: batch.payloads, approvals, progress: progress.clone() };
         self.in_doubt = true;
         self.ledger.append(append).await?;
         self.in_doubt = false;
@@ -411,6 +415,7 @@ impl Live {
         let before = self.engine.state().used();
         self.engine.commit(&batch.events, batch.said);
         self.count(&batch.events, charged, before);
+        self.commits.tell(head.run, &batch.events, progress);
         Ok(head.count)
     }
 
@@ -447,22 +452,11 @@ impl Live {
     fn approval_rows(&self, events: &[Event]) -> Vec<ApprovalRow> {
         let state = self.engine.state();
         let mut rows = Vec::new();
-        let mut reason = None;
         let mut proposed = None;
-        let mut effects = None;
         for event in events {
             match &event.body {
                 EventBody::Proposed(_) => proposed = Some(event.seq),
-                EventBody::Verdict(record) => {
-                    reason = Some((record.rule.clone(), record.reason.clone()));
-                    effects = held_for(&record.findings);
-                }
                 EventBody::ApprovalRequested { approval, action, digest, tool } => {
-                    let (rule, message) = reason.clone().unwrap_or_default();
-                    let detail = json!({
-                        "tool": tool, "rule": rule, "message": message, "policy": state.policy(),
-                        "proposed": proposed, "effects": effects,
-                    });
                     rows.push(ApprovalRow {
                         approval: *approval,
                         run: self.engine.run(),
@@ -474,12 +468,15 @@ impl Live {
                         requested: event.t,
                         decided: None,
                         decided_by: None,
-                        detail: detail.to_string(),
+                        tool: tool.clone(),
+                        policy: state.policy().to_owned(),
+                        proposed,
+                        note: None,
                     });
                 }
                 EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
                     rows.extend(self.stored_row(*approval).map(|mut row| {
-                        row.detail = with_note(row.detail, note.as_deref());
+                        row.note = note.clone().or(row.note);
                         row.state = match decision {
                             ApprovalDecision::Granted => ApprovalState::Granted,
                             ApprovalDecision::Refused => ApprovalState::Refused,
@@ -504,18 +501,6 @@ impl Live {
 
     fn stored_row(&self, approval: ApprovalId) -> Option<ApprovalRow> {
         self.ledger.read(|reader| reader.approval(approval)).ok().flatten()
-    }
-}
-
-/// The detail of a row with the approver's note, which is shown with the decision.
-fn with_note(detail: String, note: Option<&str>) -> String {
-    let Some(note) = note else { return detail };
-    match serde_json::from_str(&detail) {
-        Ok(serde_json::Value::Object(mut fields)) => {
-            fields.insert("note".to_owned(), note.into());
-            serde_json::Value::Object(fields).to_string()
-        }
-        _ => detail,
     }
 }
 

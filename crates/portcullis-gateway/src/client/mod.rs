@@ -21,7 +21,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
-use portcullis_core::id::RunId;
+use portcullis_core::id::{Digest, RunId};
 use portcullis_core::principal::CredentialKind;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -43,6 +43,8 @@ use crate::api::{
 use crate::home::Home;
 use pool::{Body, Connection, Pool};
 
+/// How long a list of approvals is waited for that differs from the one that is known.
+pub const APPROVALS_WAIT: Duration = Duration::from_secs(30);
 /// How long an answer may take, beyond the time for which a held call was told to wait.
 const ANSWER_S_MAX: u64 = 30;
 /// Largest answer that is taken, in bytes; exports are streamed and have no limit here.
@@ -212,6 +214,19 @@ impl Client {
         self.get::<Approvals>(&path).await.map(|approvals| approvals.approvals)
     }
 
+    /// Approvals that wait, with the version of the list. Where the list of version `since` is still the one, waits for
+    /// another for as long as [`APPROVALS_WAIT`]. A daemon of an earlier release answers without a version.
+    pub async fn next_approvals(&self, since: Option<Digest>) -> Result<Approvals, ClientError> {
+        let path = format!("/v1/approvals?state={}", ApprovalFilter::Pending.as_str());
+        match since {
+            Some(since) => {
+                let wait_ms = APPROVALS_WAIT.as_millis();
+                self.get_within(&format!("{path}&since={since}&wait_ms={wait_ms}"), APPROVALS_WAIT).await
+            }
+            None => self.get(&path).await,
+        }
+    }
+
     /// One approval. `id` may be a prefix.
     pub async fn approval(&self, id: &str) -> Result<ApprovalInfo, ClientError> {
         self.get(&format!("/v1/approvals/{}", checked_id(id)?)).await
@@ -256,7 +271,11 @@ impl Client {
     }
 
     async fn get<A: DeserializeOwned>(&self, path: &str) -> Result<A, ClientError> {
-        let (_, answer) = self.exchange(Method::GET, path, Vec::new(), Duration::ZERO).await?;
+        self.get_within(path, Duration::ZERO).await
+    }
+
+    async fn get_within<A: DeserializeOwned>(&self, path: &str, wait: Duration) -> Result<A, ClientError> {
+        let (_, answer) = self.exchange(Method::GET, path, Vec::new(), wait).await?;
         read(path, &answer)
     }
 

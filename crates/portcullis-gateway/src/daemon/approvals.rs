@@ -4,6 +4,7 @@
 //! digest of what was looked at: where the run went on meanwhile it is not given.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -12,13 +13,16 @@ use portcullis_core::event::{ApprovalDecision, Event, EventBody, GrantScope, Pro
 use portcullis_core::id::{ApprovalId, Digest, DigestBuilder, canonical_json};
 use portcullis_core::label::LabelSet;
 use portcullis_core::limits::APPROVALS_PENDING_MAX;
+use portcullis_core::state::progress::RunPhase;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState, LedgerError, Reader};
+use portcullis_session::commits::{CommitWatch, Missed};
 use portcullis_session::engine::Answer;
 use portcullis_session::env;
 use portcullis_session::run::held_for;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 
 use super::Shared;
 use super::auth::{Approver, Caller};
@@ -31,6 +35,8 @@ use crate::api;
 const PER_RUN_MAX: usize = APPROVALS_PENDING_MAX;
 /// Longest texts of a call that a listing shows, in bytes; all of them are shown one by one.
 const LISTED_BYTES_MAX: u64 = 4_096;
+/// The pause before a list that is waited for is made again, so that many changes at once cost one.
+const LISTED_AGAIN: Duration = Duration::from_millis(50);
 /// Events after the proposal among which verdict and request stand.
 const REQUEST_EVENTS_MAX: usize = 16;
 
@@ -39,6 +45,11 @@ const REQUEST_EVENTS_MAX: usize = 16;
 pub(super) struct Which {
     #[serde(default)]
     state: api::ApprovalFilter,
+    /// The version of a list that is known: it is not answered again before the wait is over.
+    since: Option<Digest>,
+    /// How long to wait for another one, in milliseconds.
+    #[serde(default)]
+    wait_ms: u32,
 }
 
 pub(super) async fn list(
@@ -46,24 +57,59 @@ pub(super) async fn list(
     caller: Caller,
     Query(which): Query<Which>,
 ) -> Result<Json<api::Approvals>, Failure> {
-    let pending = which.state == api::ApprovalFilter::Pending;
+    let until = Instant::now() + Duration::from_millis(which.wait_ms.min(api::WAIT_MS_MAX).into());
+    // From before the look, so that no change falls between the two.
+    let mut commits = shared.gate.watch();
+    loop {
+        let list = listed(&shared, &caller, which.state).await?;
+        let known = which.since.is_some() && which.since == list.version;
+        if !known || timeout_at(until, bears_on_approvals(&mut commits)).await.is_err() {
+            return Ok(Json(list));
+        }
+        tokio::time::sleep(LISTED_AGAIN).await;
+    }
+}
+
+/// Waits for a commit after which another list may be due. A watcher that lags lists again.
+async fn bears_on_approvals(commits: &mut CommitWatch) {
+    loop {
+        match commits.next().await {
+            Ok(commit) if commit.approvals => return,
+            // What waits in a run that ends is listed no longer.
+            Ok(commit) if matches!(commit.progress.phase, RunPhase::Closed | RunPhase::Abandoned) => return,
+            Ok(_) => {}
+            Err(Missed::Lagged(_)) => return,
+            Err(Missed::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+async fn listed(
+    shared: &Shared,
+    caller: &Caller,
+    state: api::ApprovalFilter,
+) -> Result<api::Approvals, Failure> {
+    let pending = state == api::ApprovalFilter::Pending;
     let filter = ApprovalFilter {
         state: pending.then_some(ApprovalState::Pending),
-        principal: queries::only_of(&caller),
+        principal: queries::only_of(caller),
         live: pending,
         per_run: Some(PER_RUN_MAX),
         limit: Some(LIST_MAX),
         ..ApprovalFilter::default()
     };
-    let rows = read(&shared, move |reader| reader.approvals(&filter)).await?;
+    let rows = read(shared, move |reader| reader.approvals(&filter)).await?;
     let mut approvals = Vec::with_capacity(rows.len());
     for row in rows {
-        let info = info(&shared, row, Detail::Listed).await?;
+        let info = info(shared, row, Detail::Listed).await?;
         if !pending || info.state == api::ApprovalPhase::Pending {
             approvals.push(info);
         }
     }
-    Ok(Json(api::Approvals { approvals }))
+    let standing: Vec<_> = approvals.iter().map(|info| (info.approval, info.state)).collect();
+    let version =
+        DigestBuilder::new("portcullis/approvals/v1").part(canonical_json(&json!(standing)).as_bytes());
+    Ok(api::Approvals { approvals, version: Some(version.finish()) })
 }
 
 pub(super) async fn show(
@@ -179,7 +225,7 @@ async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::
     let mut labels = LabelSet::default();
     let mut expires_at = None;
     let mut head = None;
-    let mut policy = self::detail(&row, "policy").unwrap_or_default();
+    let mut policy = row.policy.clone();
     let live = shared.gate.look_at(row.run);
     if let Some(run) = &live {
         head = Some(run.head().await);
@@ -242,7 +288,7 @@ async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::
         expires_at,
         decided_at: row.decided,
         decided_by: row.decided_by.clone(),
-        note: self::detail(&row, "note"),
+        note: row.note.clone(),
         cut: request.cut,
         shown: None,
     };
@@ -259,12 +305,6 @@ fn shown(info: &api::ApprovalInfo) -> Digest {
         "effects": info.effects, "digest": info.digest, "labels": info.labels,
     });
     DigestBuilder::new("portcullis/shown/v1").part(canonical_json(&all).as_bytes()).finish()
-}
-
-/// A field of an approval's display data.
-fn detail(row: &ApprovalRow, name: &str) -> Option<String> {
-    let detail: Value = serde_json::from_str(&row.detail).ok()?;
-    detail.get(name)?.as_str().map(str::to_owned)
 }
 
 fn disagrees(row: &ApprovalRow) -> LedgerError {
@@ -284,8 +324,7 @@ struct Request {
 
 impl Request {
     fn read(reader: &Reader, row: &ApprovalRow, detail: Detail) -> Result<Self, LedgerError> {
-        let indexed: Value = serde_json::from_str(&row.detail).unwrap_or_default();
-        let seq = indexed.get("proposed").and_then(Value::as_u64).ok_or_else(|| disagrees(row))?;
+        let seq = row.proposed.ok_or_else(|| disagrees(row))?;
         let (mut proposal, mut verdict, mut asked) = (None, None, false);
         for stored in reader.events(row.run, seq.saturating_sub(1), REQUEST_EVENTS_MAX)? {
             let mut line = stored.line;

@@ -7,10 +7,9 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::aside::ERASED;
-use portcullis_core::event::{ClosedState, Event, EventBody};
+use portcullis_core::event::Event;
 use portcullis_core::id::RunId;
 use portcullis_core::principal::CredentialKind;
-use portcullis_core::state::{Phase, RunState};
 use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
 use portcullis_ledger::{ErasureRow, ExportOptions, LedgerError, Reader, RunFilter, RunSummary};
 use serde::Deserialize;
@@ -147,14 +146,24 @@ pub(super) async fn runs(
     let principal = only_of(&caller);
     let limit = Some(page.limit.unwrap_or(LIST_DEFAULT).min(LIST_MAX));
     let filter = RunFilter { principal, limit, ..RunFilter::default() };
-    let mut summaries = read(&shared, move |reader| reader.runs(&filter)).await?;
-    // What could not be opened has nothing to show.
-    summaries.retain(|summary| summary.events > 0);
-    let mut runs = Vec::with_capacity(summaries.len());
-    for summary in summaries {
-        runs.push(run_info(&shared, summary).await?);
-    }
+    let summaries = read(&shared, move |reader| {
+        let mut summaries = reader.runs(&filter)?;
+        // What could not be opened has nothing to show.
+        summaries.retain(|summary| summary.events > 0);
+        summaries.iter_mut().try_for_each(|summary| complete(reader, summary))?;
+        Ok(summaries)
+    })
+    .await?;
+    let runs = summaries.into_iter().map(run_info).collect::<Result<_, _>>()?;
     Ok(Json(api::Runs { runs }))
+}
+
+/// Computes what the summary of a run lacks that an earlier release wrote.
+fn complete(reader: &Reader, summary: &mut RunSummary) -> Result<(), LedgerError> {
+    if summary.progress.is_none() {
+        summary.progress = reader.progress(summary.run)?;
+    }
+    Ok(())
 }
 
 async fn visible(shared: &Shared, caller: &Caller, text: &str) -> Result<RunSummary, Failure> {
@@ -171,10 +180,14 @@ pub(super) async fn run(
     caller: Caller,
     Path(run): Path<String>,
 ) -> Result<Json<api::RunInfo>, Failure> {
-    let summary = visible(&shared, &caller, &run).await?;
-    let id = summary.run;
-    let mut info = run_info(&shared, summary).await?;
-    let erasures = read(&shared, move |reader| reader.erasures(id)).await?;
+    let mut summary = visible(&shared, &caller, &run).await?;
+    let (summary, erasures) = read(&shared, move |reader| {
+        complete(reader, &mut summary)?;
+        let erasures = reader.erasures(summary.run)?;
+        Ok((summary, erasures))
+    })
+    .await?;
+    let mut info = run_info(summary)?;
     info.erasures = erasures
         .into_iter()
         .map(|ErasureRow { at, by, reason, payloads }| api::ErasureInfo { at, by, reason, payloads })
@@ -182,41 +195,30 @@ pub(super) async fn run(
     Ok(Json(info))
 }
 
-/// Folds the run's events: a listing shows what the record says, not what a cache believes.
-async fn run_info(shared: &Shared, summary: RunSummary) -> Result<api::RunInfo, Failure> {
+fn run_info(summary: RunSummary) -> Result<api::RunInfo, Failure> {
     let id = summary.run;
-    let gate = Arc::clone(&shared.gate);
-    let internal =
-        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the query was interrupted");
-    let state: RunState =
-        tokio::task::spawn_blocking(move || gate.read_state(id)).await.map_err(internal)??;
-    let first = read(shared, move |reader| reader.events(id, 0, 1)).await?;
-    let opened = first.first().and_then(|stored| Event::from_line(&stored.line).ok());
-    let Some(Event { body: EventBody::RunOpened(opened), .. }) = opened else {
+    let opened = summary.progress.and_then(|progress| Some((progress.bundle?, progress)));
+    let Some((bundle, progress)) = opened else {
         let message = format!("run {id} has no opening event; `portcullis doctor` checks the store");
         return Err(Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "not_opened", message));
     };
-    let phase = match state.phase() {
-        Phase::Running => api::RunPhase::Running,
-        Phase::Clarifying { .. } => api::RunPhase::Clarifying,
-        Phase::Paused { .. } => api::RunPhase::Paused,
-        Phase::Halted => api::RunPhase::Halted,
-        Phase::Closed(ClosedState::Closed) => api::RunPhase::Closed,
-        Phase::Closed(ClosedState::Abandoned) => api::RunPhase::Abandoned,
-    };
     Ok(api::RunInfo {
         run: id,
-        surface: opened.surface,
+        surface: progress.surface,
         session: summary.session_key,
         principal: summary.principal,
-        policy: state.policy().to_owned(),
-        bundle: state.bundle().unwrap_or(opened.bundle),
-        mode: state.mode(),
-        phase,
+        policy: progress.policy,
+        bundle,
+        mode: progress.mode,
+        phase: progress.phase,
         opened_at: summary.opened,
-        steps: state.steps(),
-        side_effects: state.side_effects(),
-        events: state.seq(),
+        steps: progress.steps,
+        side_effects: progress.side_effects,
+        verdicts: progress.verdicts,
+        pending_approvals: summary.pending_approvals,
+        events: summary.events,
+        last_event_at: summary.last_event,
+        segments: summary.segments,
         erasures: Vec::new(),
     })
 }

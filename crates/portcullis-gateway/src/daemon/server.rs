@@ -37,6 +37,8 @@ const SETTLES_AFTER: u32 = 100;
 const SETTLE: Duration = Duration::from_millis(50);
 /// Longest file with the id of a process, in bytes.
 const PID_BYTES_MAX: u64 = 64;
+/// How often it is said how many summaries are still to be computed.
+const DUE_EVERY: Duration = Duration::from_secs(5);
 /// How often runs that nobody uses are looked for.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
@@ -106,7 +108,9 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     }
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
+    let summaries = tokio::spawn(tell_summaries(Arc::clone(&gate)));
     keep_house(&gate).await;
+    summaries.abort();
     info!("stopping");
     gate.close_all().await;
     // Those who wait for an approver are not waited for.
@@ -190,6 +194,28 @@ fn log_thread(ledger: &Path, failed: watch::Sender<Option<String>>) -> Result<Lo
         }
     };
     LogThread::start(LogPlaces::beside(ledger), told, cosign::after_round())
+}
+
+/// Tells how far the summaries are that a store of an earlier release lacks, until it has them.
+async fn tell_summaries(gate: Arc<Gate>) {
+    let mut told = false;
+    loop {
+        let gate = Arc::clone(&gate);
+        match tokio::task::spawn_blocking(move || gate.ledger().summaries_due()).await {
+            Ok(Ok(0)) if told => return info!("all runs of earlier releases have a summary"),
+            Ok(Ok(0)) => return,
+            Ok(Ok(runs)) => {
+                info!(
+                    runs,
+                    "computing the summaries of runs of earlier releases; until then lists of them are slower"
+                );
+            }
+            Ok(Err(error)) => return warn!(%error, "cannot tell how far the summaries of runs are"),
+            Err(_) => return,
+        }
+        told = true;
+        tokio::time::sleep(DUE_EVERY).await;
+    }
 }
 
 /// Reloads bundles and sweeps idle runs until a signal comes.

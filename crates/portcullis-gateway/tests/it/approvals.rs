@@ -219,3 +219,35 @@ async fn a_note_that_no_event_should_hold_is_refused_with_its_limit() {
     let note = Some("x".repeat(16 << 10));
     approver.refuse(&id, &RefuseApproval { note }).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_waits_for_another_list_gets_it_when_it_is_there() {
+    let daemon = Daemon::start().await;
+    let (agent, approver) = (daemon.agent(), daemon.approver());
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let empty = approver.next_approvals(None).await.unwrap();
+    assert!(empty.approvals.is_empty());
+    let waiting = {
+        let approver = daemon.approver();
+        tokio::spawn(async move { approver.next_approvals(empty.version).await })
+    };
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished(), "the list is still the same");
+    let id = agent.propose(run, &mail(1, 0)).await.unwrap().judged().approval.unwrap();
+    let soon = Duration::from_secs(10);
+    let listed = tokio::time::timeout(soon, waiting).await.expect("told").unwrap().unwrap();
+    assert_eq!(listed.approvals.iter().map(|info| info.approval).collect::<Vec<_>>(), [id]);
+    // A list that is another one already is not waited for.
+    let at_once = approver.next_approvals(empty.version);
+    let at_once = tokio::time::timeout(soon, at_once).await.expect("at once").unwrap();
+    assert_eq!(at_once.version, listed.version);
+    let decided = {
+        let approver = daemon.approver();
+        tokio::spawn(async move { approver.next_approvals(listed.version).await })
+    };
+    approver.refuse(&id.to_string(), &RefuseApproval { note: None }).await.unwrap();
+    let after = tokio::time::timeout(soon, decided).await.expect("told").unwrap().unwrap();
+    assert_eq!((after.approvals.len(), after.version), (0, empty.version));
+    let info = approver.run(&run.to_string()).await.unwrap();
+    assert_eq!((info.pending_approvals, info.verdicts.review, info.segments), (0, 1, 1));
+}

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use portcullis_core::event::{ApprovalDecision, ClosedState, Event, EventBody, GrantScope};
 use portcullis_core::id::{ActionId, ApprovalId, Commitment, Digest, RunId};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use super::PROBLEMS_MAX;
-use crate::approvals::ApprovalState;
+use crate::approvals::{self, ApprovalState};
+use crate::backfill;
 use crate::error::LedgerError;
 use crate::read::Reader;
-use crate::schema::event_key;
+use crate::schema::{event_key, has_summaries, unsigned};
+use crate::summaries::{self, Fold};
 
 /// What the events of a run say that its indexes must say too.
 #[derive(Default)]
@@ -23,6 +25,7 @@ struct Said {
     ended: BTreeMap<i64, ClosedState>,
     segments: BTreeSet<i64>,
     commitments: BTreeSet<[u8; 32]>,
+    summary: Fold,
 }
 
 struct Approval {
@@ -55,6 +58,7 @@ impl Reader {
             segment_rows(connection, number, &said, &mut found)?;
             approval_rows(connection, number, &said, &mut found)?;
             payload_rows(connection, number, &said, erasures, &mut found)?;
+            summary_row(connection, number, &said, &mut found)?;
             Ok(found)
         })?;
         let room = PROBLEMS_MAX.saturating_sub(problems.len());
@@ -84,6 +88,7 @@ fn read_events(connection: &Connection, number: i64, found: &mut Vec<String>) ->
 
 impl Said {
     fn take(&mut self, segment: i64, event: &Event) {
+        self.summary.take(event);
         self.segments.insert(segment);
         self.commitments.extend(event.payloads.values().map(|payload| *payload.commitment.as_bytes()));
         match &event.body {
@@ -141,19 +146,17 @@ impl Approval {
         }
     }
 
-    /// The fields of the row's detail that say something else than the events. A field that is not there says nothing.
-    fn unlike(&self, detail: &str) -> Vec<&'static str> {
-        let detail: serde_json::Value = serde_json::from_str(detail).unwrap_or_default();
-        let text = |text: &Option<String>| text.as_deref().map(serde_json::Value::from);
+    /// The columns of the row that say something else than the events. A note of an earlier release may be missing.
+    fn unlike(&self, row: &Row<'_>, first: usize) -> rusqlite::Result<Vec<&'static str>> {
+        let tool: String = row.get(first)?;
+        let proposed = row.get::<_, Option<i64>>(first + 1)?.map(unsigned);
+        let note: Option<String> = row.get(first + 2)?;
         let fields = [
-            ("tool", Some(self.tool.as_str().into())),
-            ("proposed", self.proposed.map(serde_json::Value::from)),
-            ("note", text(&self.note)),
+            ("tool", tool.is_empty() || tool == self.tool),
+            ("proposed", proposed.is_none() || proposed == self.proposed),
+            ("note", note.is_none() || note == self.note),
         ];
-        let differs = |(name, said): &(&'static str, Option<serde_json::Value>)| {
-            detail.get(*name).is_some_and(|indexed| !indexed.is_null() && Some(indexed) != said.as_ref())
-        };
-        fields.iter().filter(|field| differs(field)).map(|(name, _)| *name).collect()
+        Ok(fields.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect())
     }
 }
 
@@ -205,10 +208,11 @@ fn approval_rows(
     said: &Said,
     found: &mut Vec<String>,
 ) -> rusqlite::Result<()> {
-    let mut statement = connection
-        .prepare_cached(
-            "SELECT approval, action, digest, principal, state, scope, decided_by, detail FROM approvals WHERE run = ?1",
-        )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT approval, action, digest, principal, state, scope, decided_by, tool, proposed, note FROM {}
+         WHERE run = ?1",
+        approvals::table(connection)?
+    ))?;
     let mut rows = statement.query([number])?;
     let mut indexed = BTreeSet::new();
     while let Some(row) = rows.next()? {
@@ -235,7 +239,7 @@ fn approval_rows(
         if decided_by != asked.decided_by {
             found.push(format!("approval {approval} is indexed under a different approver"));
         }
-        for field in asked.unlike(&row.get::<_, String>(7)?) {
+        for field in asked.unlike(row, 7)? {
             found.push(format!(
                 "approval {approval} is indexed with a different `{field}` than the events say"
             ));
@@ -273,6 +277,25 @@ fn payload_rows(
     for commitment in said.commitments.difference(&known) {
         let commitment = Commitment::from_bytes(*commitment);
         found.push(format!("payload {commitment} is neither stored nor erased"));
+    }
+    Ok(())
+}
+
+/// Holds the summary of a run against its events. A run of an earlier release may still lack one.
+fn summary_row(
+    connection: &Connection,
+    number: i64,
+    said: &Said,
+    found: &mut Vec<String>,
+) -> rusqlite::Result<()> {
+    let Some(expected) = said.summary.summary().filter(|_| has_summaries(connection).unwrap_or(false)) else {
+        return Ok(());
+    };
+    match summaries::get(connection, number)?.map(|stored| stored.unlike(&expected)) {
+        Some(parts) if parts.is_empty() => {}
+        Some(parts) => found.push(format!("its summary differs from its events in {}", parts.join(", "))),
+        None if unsigned(number) <= backfill::due(connection)? => {}
+        None => found.push("it has no summary".to_owned()),
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use portcullis_core::event::{
 };
 use portcullis_core::id::{ActionId, Digest, RunId, SegmentId};
 use portcullis_core::principal::Principal;
+use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 
@@ -81,6 +82,7 @@ fn told(error: impl std::fmt::Display) -> String {
 /// A run, and what was chained to it and not appended yet.
 struct Run {
     head: Head,
+    state: RunState,
     waiting: Append,
 }
 
@@ -93,7 +95,7 @@ impl Run {
             session_key: None,
             opened: now(),
         })?;
-        Ok(Run { head: opened.head, waiting: Append::default() })
+        Ok(Run { head: opened.head, state: RunState::new(), waiting: Append::default() })
     }
 
     fn begin(&mut self) -> Result<(), LedgerError> {
@@ -186,13 +188,14 @@ impl Run {
             Event { v: EVENT_VERSION, seq, t: now(), actor: Actor::gate(), cause: None, payloads, body };
         let line = ChainedLine::new(self.head, &event)?;
         self.head = line.head();
+        self.state.apply(&event);
         self.waiting.events.push(line);
         Ok(())
     }
 
     /// Appends and waits; how long that took.
     fn append(&mut self, ledger: &Ledger) -> Result<Duration, LedgerError> {
-        let append = std::mem::take(&mut self.waiting);
+        let append = Append { progress: self.state.progress(), ..std::mem::take(&mut self.waiting) };
         let start = Instant::now();
         ledger.append_blocking(append)?;
         Ok(start.elapsed())

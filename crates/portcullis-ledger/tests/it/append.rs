@@ -269,7 +269,10 @@ fn approvals_are_listed_by_state_and_keep_their_action() {
         requested: Timestamp::from_micros(5),
         decided: None,
         decided_by: None,
-        detail: r#"{"tool":"write_file"}"#.to_owned(),
+        tool: "write_file".to_owned(),
+        policy: "strict".to_owned(),
+        proposed: Some(2),
+        note: None,
     };
     let mut append = run.take();
     append.approvals.push(row.clone());
@@ -284,6 +287,7 @@ fn approvals_are_listed_by_state_and_keep_their_action() {
     row.scope = Some(GrantScope::Tool("write_file".to_owned()));
     row.decided = Some(Timestamp::from_micros(9));
     row.decided_by = Some("bob".to_owned());
+    row.note = Some("for today".to_owned());
     run.outcome(action);
     let mut append = run.take();
     append.approvals.push(row.clone());
@@ -412,13 +416,23 @@ fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
         ("UPDATE approvals SET principal = 'mallory'", "a different action or principal"),
         ("UPDATE approvals SET scope = '\"once\"'", "a different scope"),
         ("UPDATE approvals SET decided_by = 'approver:ann'", "a different approver"),
-        ("UPDATE approvals SET detail = '{\"tool\":\"read_file\"}'", "a different `tool`"),
-        ("UPDATE approvals SET detail = '{\"proposed\":7}'", "a different `proposed`"),
-        ("UPDATE approvals SET detail = '{\"note\":\"fine\"}'", "a different `note`"),
+        ("UPDATE approvals SET tool = 'read_file'", "a different `tool`"),
+        ("UPDATE approvals SET proposed = 7", "a different `proposed`"),
+        ("UPDATE approvals SET note = 'fine'", "a different `note`"),
         (
             "INSERT INTO erasures (run, commitment, at, erased_by) VALUES (1, zeroblob(32), 0, 'ann')",
             "no event names it",
         ),
+        ("UPDATE summaries SET events = 9", "its summary differs from its events in the number of events"),
+        ("UPDATE summaries SET last_event = 9", "in the time of the last event"),
+        ("UPDATE summaries SET pending_approvals = 0", "in the number of pending approvals"),
+        ("UPDATE summaries SET surface = 'mcp', steps = 9", "in the surface, the number of steps"),
+        ("UPDATE summaries SET policy = 'lax', mode = 'observe'", "in the policy, the mode"),
+        ("UPDATE summaries SET bundle = NULL", "in the bundle"),
+        ("UPDATE summaries SET phase = 'running'", "in the phase"),
+        ("UPDATE summaries SET side_effects = 0", "in the number of side effects"),
+        ("UPDATE summaries SET denied = 1", "in the counts of verdicts"),
+        ("DELETE FROM summaries", "it has no summary"),
         ("DELETE FROM approvals", "missing from the index"),
         ("DELETE FROM payloads", "neither stored nor erased"),
     ];
@@ -443,7 +457,10 @@ fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
                 requested: Timestamp::from_micros(5),
                 decided: None,
                 decided_by: None,
-                detail: "{}".to_owned(),
+                tool: "write_file".to_owned(),
+                policy: "strict".to_owned(),
+                proposed: Some(2),
+                note: None,
             };
             let mut append = run.take();
             append.approvals.push(row);

@@ -15,13 +15,10 @@ use portcullis_ledger::{
 use portcullis_proof::{Report, Status};
 use rusqlite::Connection;
 
-use crate::sample::{Run, digest, fresh, open, verified};
+use crate::sample::{Run, digest, fresh, open, verified, version_1};
 
 /// All events of the samples carry this time.
 const WRITTEN: i64 = 1_795_225_534_000_042;
-
-/// The schema of version 1, as the first releases wrote it.
-const VERSION_1: &str = include_str!("schema-1.sql");
 
 fn tombstone(reason: &str) -> Tombstone {
     Tombstone {
@@ -376,18 +373,6 @@ fn a_salt_of_zeros_is_refused() {
     assert_eq!(refused, Refusal::SaltZero);
 }
 
-/// A store as version 1 wrote it, with the rows of a store of today.
-fn version_1(from: &Path, to: &Path) {
-    fs::create_dir_all(to.join("writers")).unwrap();
-    let connection = Connection::open(to.join("ledger.db")).unwrap();
-    connection.execute_batch(VERSION_1).unwrap();
-    connection.execute("ATTACH ?1 AS today", [from.join("ledger.db").to_str().unwrap()]).unwrap();
-    for table in ["meta", "runs", "segments", "events", "payloads", "approvals"] {
-        connection.execute(&format!("INSERT INTO main.{table} SELECT * FROM today.{table}"), []).unwrap();
-    }
-    connection.execute_batch("PRAGMA main.journal_mode = wal").unwrap();
-}
-
 fn version(folder: &Path) -> i64 {
     database(folder).pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
 }
@@ -407,12 +392,12 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
         assert_eq!(export(old, run, true), export(&today, run, true));
     }
     let ledger = Ledger::open(&written, OpenOptions::default()).unwrap();
-    assert_eq!(version(&written), 3);
+    assert_eq!(version(&written), 4);
     let next = spoken(&ledger, &[b"of the second"]);
     assert_eq!(counts(&verified(&written, next)), (Status::Valid, 2, 0, 0));
     assert_eq!(counts(&verified(&written, run)), (Status::Valid, 2, 0, 0));
     assert!(erase(&erased, &of_run(run)).unwrap().purged);
-    assert_eq!(version(&erased), 3);
+    assert_eq!(version(&erased), 4);
     assert_eq!(counts(&verified(&erased, run)), (Status::Valid, 0, 0, 2));
     assert_eq!(files_with(&erased, b"of the first version"), Vec::<PathBuf>::new());
     // Made anew or migrated, the tables are the same.
@@ -423,6 +408,6 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert_eq!(tables(&written), tables(&today));
-    database(&today).pragma_update(None, "user_version", 4).unwrap();
-    assert!(matches!(Reader::open(&today), Err(LedgerError::NewerVersion { found: 4, known: 3, .. })));
+    database(&today).pragma_update(None, "user_version", 5).unwrap();
+    assert!(matches!(Reader::open(&today), Err(LedgerError::NewerVersion { found: 5, known: 4, .. })));
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use portcullis_core::event::EventBody;
+use portcullis_core::event::{EventBody, GrantScope, GrantedEffects, Proposed};
 use portcullis_core::id::{ActionId, ApprovalId, RunId};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{
@@ -92,26 +92,45 @@ fn found(store: &Path, text: &str) -> usize {
 /// Approvals that ask about the run's events, and are then decided out of turn, so that their rows grow and move; some
 /// of what moves leaves a copy. Every other one speaks of a text to erase.
 fn asked(ledger: &Ledger, run: &mut Run) {
-    let (id, first) = (run.head.run, run.head.count);
+    let id = run.head.run;
+    let action =
+        |place: u64| ActionId::from_bytes([place.to_be_bytes(), [2; 8]].concat().try_into().unwrap());
     let name = |place: u64| if place.is_multiple_of(2) { "goes" } else { "stays" };
     for place in 0..ASKED {
-        run.chain_with(EventBody::Output {}, &[(name(place), b"asked")]);
+        let proposed = Proposed {
+            action: action(place),
+            step: 1,
+            tool: None,
+            server: None,
+            side_effecting: false,
+            likeness: None,
+            cost_micros: 0,
+            digest: digest(),
+            directory: None,
+            call: None,
+            confidence: None,
+        };
+        run.chain_with(EventBody::Proposed(proposed), &[(name(place), b"asked")]);
     }
     let row = |place: u64, decided_by: Option<String>| {
-        let (name, seq, pad) =
-            (name(place), first + 1 + place, "/".repeat(50 + (place * 397 % 850) as usize));
+        let (name, pad) = (name(place), "/".repeat(50 + (place * 397 % 850) as usize));
+        let resources = vec![format!("shown {name} {place} {pad}")];
+        let granted = GrantedEffects { rule: "test".to_owned(), resources };
         ApprovalRow {
             approval: ApprovalId::from_bytes([place.to_be_bytes(), [1; 8]].concat().try_into().unwrap()),
             run: id,
-            action: ActionId::from_bytes([1; 16]),
+            action: action(place),
             digest: digest(),
             principal: "alice".to_owned(),
             state: ApprovalState::Granted,
-            scope: None,
+            scope: Some(GrantScope::Effects(vec![granted])),
             requested: Timestamp::from_micros(1),
             decided: None,
             decided_by,
-            detail: format!(r#"{{"proposed":{seq},"effects":["shown {name} {place} {pad}"]}}"#),
+            tool: "write_file".to_owned(),
+            policy: "strict".to_owned(),
+            proposed: None,
+            note: None,
         }
     };
     let mut append = run.take();
@@ -134,9 +153,9 @@ fn too_many_approvals(ledger: &Ledger, store: &Path) {
     run.commit(ledger).unwrap();
     direct(store)
         .execute(
-            "INSERT INTO approvals (approval, run, action, digest, principal, state, requested, detail)
-             SELECT zeroblob(16), max(number), x'01', x'01', 'alice', 'refused', 1,
-                 replace(hex(zeroblob(9000000)), '0', 'x') FROM runs",
+            "INSERT INTO approvals (approval, run, action, digest, principal, state, requested, tool,
+                 policy) SELECT zeroblob(16), max(number), x'01', x'01', 'alice', 'refused', 1,
+                 replace(hex(zeroblob(9000000)), '0', 'x'), '' FROM runs",
             [],
         )
         .unwrap();

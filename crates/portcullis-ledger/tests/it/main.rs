@@ -24,3 +24,5 @@ mod oracle;
 mod recovery;
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod summaries;

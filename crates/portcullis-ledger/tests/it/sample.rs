@@ -10,6 +10,7 @@ use portcullis_core::event::{
 };
 use portcullis_core::id::{ActionId, Digest, RunId, SegmentId};
 use portcullis_core::principal::Principal;
+use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{
@@ -17,6 +18,9 @@ use portcullis_ledger::{
     StoredPayload,
 };
 use portcullis_proof::{Report, Trust, verify};
+
+/// The schema of version 1, as the first releases wrote it.
+const VERSION_1: &str = include_str!("schema-1.sql");
 
 /// An id that this test process has not used before.
 pub(crate) fn fresh() -> [u8; 16] {
@@ -45,6 +49,7 @@ pub(crate) struct Run {
     pub(crate) head: Head,
     /// What the clock says when the next event happens.
     pub(crate) now: Timestamp,
+    state: RunState,
     append: Append,
 }
 
@@ -78,7 +83,11 @@ impl Run {
             opened: Timestamp::from_micros(1_795_225_534_000_042),
         })?;
         let now = Timestamp::from_micros(1_795_225_534_000_042);
-        Ok(Run { head: opened.head, now, append: Append::default() })
+        let mut state = RunState::new();
+        for stored in ledger.read(|reader| reader.events(run, 0, usize::MAX))? {
+            state.apply(&Event::from_line(&stored.line).unwrap());
+        }
+        Ok(Run { head: opened.head, now, state, append: Append::default() })
     }
 
     pub(crate) fn chain(&mut self, body: EventBody) {
@@ -112,6 +121,7 @@ impl Run {
         };
         let line = ChainedLine::new(self.head, &event).unwrap();
         self.head = line.head();
+        self.state.apply(&event);
         self.append.events.push(line);
     }
 
@@ -162,7 +172,7 @@ impl Run {
 
     /// Takes what was chained since the last time.
     pub(crate) fn take(&mut self) -> Append {
-        std::mem::take(&mut self.append)
+        Append { progress: self.state.progress(), ..std::mem::take(&mut self.append) }
     }
 
     pub(crate) fn commit(&mut self, ledger: &Ledger) -> Result<Head, LedgerError> {
@@ -180,4 +190,26 @@ pub(crate) fn verified(folder: &Path, run: RunId) -> Report {
     assert!(report.failure.is_none(), "{report}");
     assert_eq!(report.head, summary.head);
     report
+}
+
+/// A store as version 1 wrote it, with the rows of a store of today.
+pub(crate) fn version_1(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to.join("writers")).unwrap();
+    let connection = rusqlite::Connection::open(to.join("ledger.db")).unwrap();
+    connection.execute_batch(VERSION_1).unwrap();
+    connection.execute("ATTACH ?1 AS today", [from.join("ledger.db").to_str().unwrap()]).unwrap();
+    for table in ["meta", "runs", "segments", "events", "payloads"] {
+        connection.execute(&format!("INSERT INTO main.{table} SELECT * FROM today.{table}"), []).unwrap();
+    }
+    let detail = "json_object('tool', tool, 'policy', policy, 'proposed', proposed, 'note', note, 'message', 'old words')";
+    connection
+        .execute(
+            &format!(
+                "INSERT INTO main.approvals SELECT approval, run, action, digest, principal, state, scope, requested,
+                     decided, decided_by, {detail} FROM today.approvals"
+            ),
+            [],
+        )
+        .unwrap();
+    connection.execute_batch("PRAGMA main.journal_mode = wal").unwrap();
 }

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bundle_dir;
+mod commits;
 mod erased;
 mod named_bundles;
 mod principals;

@@ -201,9 +201,13 @@ fn looked_at(
 fn watch(out: &mut Out, daemon: &Daemon, once: bool, global: &Global) -> Result<(), Failure> {
     let mut known: Option<BTreeSet<_>> = None;
     let mut away = false;
+    let mut version = None;
     loop {
-        let waiting = match daemon.try_ask(|client| client.approvals(ApprovalFilter::Pending)) {
-            Ok(waiting) => waiting,
+        let waiting = match daemon.try_ask(|client| client.next_approvals(version)) {
+            Ok(list) => {
+                version = list.version;
+                list.approvals
+            }
             Err(error @ ClientError::Refused { status: 400..500, .. }) => return Err(told(&error)),
             Err(error) => {
                 if !std::mem::replace(&mut away, true) {
@@ -225,6 +229,7 @@ fn watch(out: &mut Out, daemon: &Daemon, once: bool, global: &Global) -> Result<
             let Ok(request) = daemon.try_ask(|client| client.approval(&id)) else {
                 // It is looked at again; if it is gone by then, so is the question.
                 known.remove(&request.approval);
+                version = None;
                 break;
             };
             show(out, &request, global)?;
@@ -233,7 +238,10 @@ fn watch(out: &mut Out, daemon: &Daemon, once: bool, global: &Global) -> Result<
                 return Ok(());
             }
         }
-        std::thread::sleep(WATCH);
+        // The daemon waits for the next list, unless it is to be asked again or is of an earlier release.
+        if version.is_none() {
+            std::thread::sleep(WATCH);
+        }
     }
 }
 

@@ -1,0 +1,83 @@
+//! What becomes durable, told to whoever watches.
+//!
+//! Each commit of a live run is told to all watchers, after it is on the disk. Nobody is waited for: a watcher that falls
+//! behind by more than [`COMMITS_KEPT`] is told so once, and then has to read the store again.
+
+use portcullis_core::event::{Event, EventBody};
+use portcullis_core::id::RunId;
+use portcullis_core::state::progress::Progress;
+use tokio::sync::broadcast;
+
+/// Commits that are kept for a watcher that is slower than the runs.
+pub const COMMITS_KEPT: usize = 1_024;
+
+/// Events of a run that became durable together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Commit {
+    /// The run.
+    pub run: RunId,
+    /// Number of the first event.
+    pub first: u64,
+    /// Number of the last one.
+    pub last: u64,
+    /// How far the run has come with them.
+    pub progress: Progress,
+    /// Whether an approval was asked for, answered or used.
+    pub approvals: bool,
+}
+
+/// A watcher could not keep up, or the gate is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Missed {
+    /// So many commits were dropped. The next call goes on with the oldest that is kept; read the store again first.
+    #[error("{0} commits were missed; read the store again")]
+    Lagged(u64),
+    /// There will be no more.
+    #[error("the gate is gone")]
+    Closed,
+}
+
+/// The commits of all live runs of a gate, from the moment of the subscription.
+#[derive(Debug)]
+pub struct CommitWatch(broadcast::Receiver<Commit>);
+
+impl CommitWatch {
+    /// Waits for the next commit. Dropping the future loses none.
+    pub async fn next(&mut self) -> Result<Commit, Missed> {
+        self.0.recv().await.map_err(|error| match error {
+            broadcast::error::RecvError::Lagged(count) => Missed::Lagged(count),
+            broadcast::error::RecvError::Closed => Missed::Closed,
+        })
+    }
+}
+
+/// The hand that tells.
+#[derive(Debug, Clone)]
+pub(crate) struct Commits(broadcast::Sender<Commit>);
+
+impl Default for Commits {
+    fn default() -> Self {
+        Self(broadcast::Sender::new(COMMITS_KEPT))
+    }
+}
+
+impl Commits {
+    pub(crate) fn watch(&self) -> CommitWatch {
+        CommitWatch(self.0.subscribe())
+    }
+
+    /// Tells that events of a run are on the disk.
+    pub(crate) fn tell(&self, run: RunId, events: &[Event], progress: Progress) {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
+        let approvals = events.iter().any(|event| {
+            matches!(
+                event.body,
+                EventBody::ApprovalRequested { .. }
+                    | EventBody::ApprovalDecided { .. }
+                    | EventBody::GrantClaimed { .. }
+            )
+        });
+        // With nobody watching there is nobody to tell.
+        let _ = self.0.send(Commit { run, first: first.seq, last: last.seq, progress, approvals });
+    }
+}
