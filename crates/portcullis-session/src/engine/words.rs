@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use portcullis_core::action::Action;
+use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
 use portcullis_core::limits::APPROVALS_MAX;
@@ -39,13 +40,13 @@ impl Words {
         }
     }
 
-    /// Whether a call says nothing else than the held one did. Saying nothing is not saying something else. `redacts`:
-    /// whether secrets in the words were replaced before they were kept.
-    pub(super) fn same(&self, held: ActionId, action: &Action, redacts: bool) -> bool {
+    /// Whether a call says nothing else than the held one did. Saying nothing is not saying something else.
+    /// Secrets in the words were replaced, as `bundle` wants it, before they were kept.
+    pub(super) fn same(&self, held: ActionId, action: &Action, bundle: &Bundle) -> bool {
         let Some(planned) = &action.planned else { return true };
         let Some(shown) = self.held.get(&held).copied().flatten() else { return false };
         let mut noted = planned.clone();
-        note_secrets(&mut noted, redacts);
+        note_secrets(&mut noted, bundle);
         shown == digest(planned) || shown == digest(&noted)
     }
 }
