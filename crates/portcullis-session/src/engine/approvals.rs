@@ -105,7 +105,8 @@ impl Engine {
     /// Whether a grant covers what is said with a call: one for a single call was given on what was said with that.
     pub(super) fn covers_words(&self, grant: &Grant, action: &Action) -> bool {
         let held = self.state.approval(grant.approval).map(|approval| approval.action);
-        grant.scope != GrantScope::Once || held.is_some_and(|held| self.words.same(held, action, &self.bundle))
+        grant.scope != GrantScope::Once
+            || held.is_some_and(|held| self.words.same(held, action, &self.bundle))
     }
 
     /// Whether a request has waited for longer than the bundle lets it.

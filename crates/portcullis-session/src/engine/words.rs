@@ -40,8 +40,8 @@ impl Words {
         }
     }
 
-    /// Whether a call says nothing else than the held one did. Saying nothing is not saying something else.
-    /// Secrets in the words were replaced, as `bundle` wants it, before they were kept.
+    /// Whether a call says nothing else than the held one did. Saying nothing is not saying something else. Secrets in
+    /// the words were replaced before they were kept, as the bundle says.
     pub(super) fn same(&self, held: ActionId, action: &Action, bundle: &Bundle) -> bool {
         let Some(planned) = &action.planned else { return true };
         let Some(shown) = self.held.get(&held).copied().flatten() else { return false };
