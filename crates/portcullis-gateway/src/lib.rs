@@ -18,5 +18,6 @@ mod kept;
 pub mod mcp;
 pub mod monitor;
 mod sentence;
+pub mod signals;
 mod state_file;
 pub mod witness;

@@ -59,6 +59,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     match shown {
         Ok(()) => {}
+        Err(error @ DemoError::Stopped(_)) => return Err(Failure::incomplete(error)),
         Err(error @ DemoError::Astray(_)) => {
             return Err(Failure::no(error).help("this is a defect; please report it"));
         }

@@ -1,6 +1,7 @@
 //! `portcullis mcp`: the gate in front of an MCP server.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 
 use portcullis_gateway::mcp::{self, GateError, GateOptions};
 
@@ -57,7 +58,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     // A read of standard input may never return, and nobody waits for it any more.
     runtime.shutdown_background();
     match ended {
-        Ok(()) => Ok(exit::YES),
+        Ok(ended) => {
+            if let Some(signal) = ended.signal {
+                // Standard error may be a terminal that is gone.
+                let _unwritten = writeln!(std::io::stderr(), "portcullis: {signal}: run {} ended", ended.run);
+            }
+            Ok(exit::YES)
+        }
         Err(error @ GateError::NoCommand) => Err(Failure::usage(error)),
         Err(error @ GateError::ServerEnded { .. }) => Err(Failure::no(error)),
         Err(error) => Err(Failure::unreadable(error)),

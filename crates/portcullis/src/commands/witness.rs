@@ -9,7 +9,7 @@ use portcullis_gateway::witness::{Witness, WitnessError, WitnessOptions};
 use portcullis_proof::log::VerifierKey;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use portcullis_gateway::signals::StopSignals;
 
 use crate::cli::Global;
 use crate::daemon::runtime;
@@ -75,15 +75,11 @@ async fn serve(witness: Witness, address: SocketAddr, global: &Global) -> Result
     let failed = |source| Failure::unreadable(WitnessError::Listen { address, source });
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     tell(&witness, Some(listener.local_addr().map_err(failed)?), global)?;
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
-        return Err(Failure::unreadable("cannot listen for signals"));
-    };
+    let listening = StopSignals::listen();
+    let mut signals = listening
+        .map_err(|error| Failure::unreadable(format!("cannot listen for signals: {error}")))?;
     let stop = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        signals.next().await;
     };
     Arc::new(witness).serve(listener, stop).await.map_err(failed)
 }

@@ -46,7 +46,7 @@ impl State {
     }
 
     /// The one run, once it is closed: the daemon closes it when the last connection is gone.
-    fn until_closed(&self) -> Value {
+    pub(crate) fn until_closed(&self) -> Value {
         for _ in 0..100 {
             let [run] = self.run(&["runs", "list", "--json"]).json().try_into().unwrap();
             if run["phase"] == "closed" {

@@ -33,6 +33,8 @@ mod policy;
 #[cfg(test)]
 mod restored;
 #[cfg(test)]
+mod signals;
+#[cfg(test)]
 mod stand_in;
 #[cfg(test)]
 mod tools;
