@@ -1,5 +1,7 @@
 //! `portcullis doctor`: is everything as it should be, and what to do where it is not.
 
+mod folders;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -48,9 +50,10 @@ Examples:
   portcullis doctor --bundle my-bundle --json
 
 Reads every event of the store and computes every link again: on a large store that takes a while.
+Less than 1 GiB of free space is a warning, less than 32 MiB is wrong.
 Exit codes: 0 all is well (there may be warnings), 1 something is wrong.";
 
-/// Check state folder, credentials, bundle, store, daemon and clock
+/// Check state folder, disk, credentials, bundle, daemon, store, log and clock
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -103,6 +106,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         Ok(home) => {
             tell(folder(&home))?;
+            folders::unreadable(&home).into_iter().try_for_each(&mut tell)?;
+            tell(folders::space(&home))?;
             for kind in [CredentialKind::Agent, CredentialKind::Approver] {
                 tell(credential(&home, kind))?;
             }
@@ -263,7 +268,7 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
     let health = match runtime()?.block_on(client.health()) {
         Ok(health) => health,
         Err(ClientError::NotRunning { .. }) => {
-            return Ok(Check::new("daemon", Health::Ok, "not running; it is started when needed"));
+            return Ok(not_running(home));
         }
         Err(ClientError::Credential { .. }) => {
             return Ok(Check::new("daemon", Health::Warn, "not asked, for want of the agent's token"));
@@ -304,6 +309,17 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
             count(usize::try_from(health.runs_live).unwrap_or(usize::MAX), "live run", "live runs"),
         )
     })
+}
+
+/// Which bundle the daemon will serve once it is needed.
+fn not_running(home: &Home) -> Check {
+    let served = match home_bundle::chosen(home) {
+        Ok(Some(folder)) => format!("with the bundle `{}`", folder.display()),
+        Ok(None) => "with the shipped bundle".to_owned(),
+        // The check of the bundle says more.
+        Err(_) => "but its bundle is not known".to_owned(),
+    };
+    Check::new("daemon", Health::Ok, format!("not running; it is started when needed, {served}"))
 }
 
 /// Tools that changed since a person accepted them, which no agent sees.
@@ -358,7 +374,8 @@ fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
 
 /// What the transparency log waits for.
 fn log(home: &Home) -> Check {
-    let status = match LogReader::open(&LogPlaces::beside(&home.ledger())).and_then(|log| log.status()) {
+    let places = LogPlaces::beside(&home.ledger());
+    let status = match LogReader::open(&places).and_then(|log| log.status()) {
         Ok(status) => status,
         Err(LogError::NoLog { .. }) => {
             return Check::new("log", Health::Ok, "none yet; the daemon makes it when it starts");
@@ -369,6 +386,7 @@ fn log(home: &Home) -> Check {
         }
     };
     let leaves = count(usize::try_from(status.size).unwrap_or(usize::MAX), "leaf", "leaves");
+    let leaves = format!("{} in {}\n{leaves}", clean_line(&status.origin), places.public.display());
     match (status.waits, status.frozen) {
         (None, None) => Check::new("log", Health::Ok, leaves),
         (_, Some(reason)) => Check::new("log", Health::Warn, format!("{leaves}, frozen: {reason}"))
