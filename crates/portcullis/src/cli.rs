@@ -149,6 +149,9 @@ enum Command {
 /// Runs the command line.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if completions::answered(&arguments) {
+        return ExitCode::from(exit::YES);
+    }
     // Mistakes in the command line are answered in the wanted form too, so these are read before it is.
     let as_json = said(&arguments, "--json");
     if said(&arguments, "--color=never") || said_twice(&arguments, "--color", "never") {
@@ -226,6 +229,8 @@ fn answer(error: &clap::Error, as_json: bool) -> u8 {
         let mut out = anstream::stdout().lock();
         return match write!(out, "{}", error.render().ansi()).and_then(|()| out.flush()) {
             Ok(()) => exit::YES,
+            // Whoever looked at the first lines has seen enough.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => exit::YES,
             Err(error) => Failure::from(error).tell(as_json),
         };
     }

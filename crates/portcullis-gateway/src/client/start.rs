@@ -68,7 +68,8 @@ pub async fn ensure_daemon(home: &Home, options: &StartOptions) -> Result<Client
             Waited::Lost => {}
             Waited::Down(why) => {
                 let log = home.log();
-                let tail = tail(&log, log_from).unwrap_or_else(|error| format!("(the log cannot be read: {error})"));
+                let tail =
+                    tail(&log, log_from).unwrap_or_else(|error| format!("(the log cannot be read: {error})"));
                 return Err(ClientError::NotUp { why, log, tail });
             }
         }

@@ -35,7 +35,9 @@ pub(super) fn draft(found: &Found, folder: &Path) -> Result<Rendering, InitError
         ));
         let files = with(&files, &rendering)?;
         if let Some(broken) = mismatch(&files)?.filter(|_| held) {
-            return Err(InitError::Test(format!("the new tools change what the bundle's tests say: {broken}")));
+            return Err(InitError::Test(format!(
+                "the new tools change what the bundle's tests say: {broken}"
+            )));
         }
     }
     rendering.warnings.extend(not_allowed(&rendering, &there));

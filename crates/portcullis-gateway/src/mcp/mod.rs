@@ -32,8 +32,8 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncRead;
 use portcullis_core::id::RunId;
+use tokio::io::AsyncRead;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;

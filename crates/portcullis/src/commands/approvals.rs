@@ -13,6 +13,7 @@ use portcullis_gateway::api::{
 use portcullis_gateway::client::ClientError;
 
 use crate::cli::Global;
+use crate::commands::completions::approval_ids;
 use crate::daemon::{Daemon, told};
 use crate::exit;
 use crate::failure::Failure;
@@ -61,6 +62,7 @@ enum Command {
     #[command(after_help = "Example:\n  portcullis approvals show 3f81c2")]
     Show {
         /// The approval, or the start of its id
+        #[arg(add = approval_ids())]
         id: String,
     },
     /// Say yes: this call with these arguments, once
@@ -69,6 +71,7 @@ enum Command {
     )]
     Grant {
         /// The approval, or the start of its id
+        #[arg(add = approval_ids())]
         id: String,
         /// What was looked at: the digest at the end of `show`, or the start of it
         #[arg(long, value_name = "DIGEST")]
@@ -89,6 +92,7 @@ enum Command {
     )]
     Refuse {
         /// The approval, or the start of its id
+        #[arg(add = approval_ids())]
         id: String,
         /// A note for the record and for the agent, which is told why
         #[arg(long, value_name = "TEXT")]

@@ -9,6 +9,7 @@ use portcullis_ledger::{Erased, Eraser, LedgerError, Reader, Refusal, Selection,
 use serde_json::json;
 
 use crate::cli::Global;
+use crate::commands::completions::run_ids;
 use crate::commands::export::many::parse_time;
 use crate::exit;
 use crate::failure::Failure;
@@ -37,7 +38,7 @@ const FREE_BYTES_SAID: u64 = 16 << 20;
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Args {
     /// The run, or the start of its id; all runs if left out
-    #[arg(required_unless_present_any = ["commitment", "contains", "principal", "before"])]
+    #[arg(required_unless_present_any = ["commitment", "contains", "principal", "before"], add = run_ids())]
     run: Option<String>,
     /// Only the payloads of this event
     #[arg(long, value_name = "SEQ", requires = "run")]

@@ -4,6 +4,7 @@ use portcullis_core::event::{Control, Event, EventBody};
 use portcullis_gateway::api::{ControlRun, RunInfo, RunPhase};
 
 use crate::cli::Global;
+use crate::commands::completions::run_ids;
 use crate::daemon::Daemon;
 use crate::exit;
 use crate::failure::Failure;
@@ -44,6 +45,7 @@ enum Command {
     #[command(after_help = "Example:\n  portcullis runs show 0199ab3c")]
     Show {
         /// The run, or the start of its id
+        #[arg(add = run_ids())]
         run: String,
     },
     /// Print the events of a run; with --json the stored lines, byte for byte
@@ -52,6 +54,7 @@ enum Command {
     )]
     Events {
         /// The run, or the start of its id
+        #[arg(add = run_ids())]
         run: String,
         /// Only events with a higher number
         #[arg(long, value_name = "SEQ", default_value_t = 0)]
@@ -71,6 +74,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct ControlArgs {
     /// The run, or the start of its id
+    #[arg(add = run_ids())]
     run: String,
     /// A note for the record
     #[arg(long, value_name = "TEXT")]

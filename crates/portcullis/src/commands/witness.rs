@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anstream::ColorChoice;
+use portcullis_gateway::signals::StopSignals;
 use portcullis_gateway::witness::{Witness, WitnessError, WitnessOptions};
 use portcullis_proof::log::VerifierKey;
 use serde_json::json;
 use tokio::net::TcpListener;
-use portcullis_gateway::signals::StopSignals;
 
 use crate::cli::Global;
 use crate::daemon::runtime;
@@ -76,8 +76,8 @@ async fn serve(witness: Witness, address: SocketAddr, global: &Global) -> Result
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     tell(&witness, Some(listener.local_addr().map_err(failed)?), global)?;
     let listening = StopSignals::listen();
-    let mut signals = listening
-        .map_err(|error| Failure::unreadable(format!("cannot listen for signals: {error}")))?;
+    let mut signals =
+        listening.map_err(|error| Failure::unreadable(format!("cannot listen for signals: {error}")))?;
     let stop = async move {
         signals.next().await;
     };

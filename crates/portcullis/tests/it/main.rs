@@ -9,6 +9,8 @@ mod check;
 #[cfg(test)]
 mod command;
 #[cfg(test)]
+mod completions;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod crash;

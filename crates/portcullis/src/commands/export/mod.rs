@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::archive::ArchiveWriter;
 use crate::cli::Global;
+use crate::commands::completions::run_ids;
 use crate::exit;
 use crate::failure::Failure;
 use crate::out::{Out, count};
@@ -56,7 +57,7 @@ Verify it with a trust policy that you already have, never with one that came al
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The run, or the start of its id
-    #[arg(required_unless_present_any = ["since", "until", "principal"], conflicts_with_all = ["since", "until", "principal"])]
+    #[arg(required_unless_present_any = ["since", "until", "principal"], conflicts_with_all = ["since", "until", "principal"], add = run_ids())]
     run: Option<String>,
     /// All runs that were opened at this day or time or later (UTC), into one archive
     #[arg(long, value_name = "TIME", value_parser = many::parse_time, requires = "output")]
