@@ -46,6 +46,7 @@ pub(crate) struct Cli {
 
 /// What every command understands.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Global options")]
 struct GlobalArgs {
     /// Print JSON, one object a line
     #[arg(long, global = true, action = clap::ArgAction::SetTrue, value_parser = Json::flag)]

@@ -26,7 +26,8 @@ const IDS_MAX: usize = 100;
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis completions bash > ~/.local/share/bash-completion/completions/portcullis
+  portcullis completions bash \\
+      > ~/.local/share/bash-completion/completions/portcullis
   portcullis completions zsh > ~/.zfunc/_portcullis
   portcullis completions fish > ~/.config/fish/completions/portcullis.fish";
 
@@ -111,7 +112,9 @@ fn candidates(
     let ids = Reader::open(&home.ledger()).and_then(|reader| read(&reader)).unwrap_or_default();
     ids.into_iter()
         .filter(|(id, _)| id.starts_with(typed))
-        .map(|(id, about)| CompletionCandidate::new(id).help(Some(StyledStr::from(clean_line(&about).into_owned()))))
+        .map(|(id, about)| {
+            CompletionCandidate::new(id).help(Some(StyledStr::from(clean_line(&about).into_owned())))
+        })
         .collect()
 }
 

@@ -49,7 +49,7 @@ Examples:
   portcullis doctor
   portcullis doctor --bundle my-bundle --json
 
-Reads every event of the store and computes every link again: on a large store that takes a while.
+Reads every event of the store and computes every link again: on a large store that takes a while. \
 Less than 1 GiB of free space is a warning, less than 32 MiB is wrong.
 Exit codes: 0 all is well (there may be warnings), 1 something is wrong.";
 

@@ -14,7 +14,8 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "\
 Examples:
   portcullis mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files
-  portcullis mcp --bundle my-bundle --policy \"Strict Compliance Policy\" -- my-server --flag
+  portcullis mcp --bundle my-bundle --policy \"Strict Compliance Policy\" \\
+      -- my-server --flag
   portcullis mcp -- portcullis demo-server /tmp/workspace
 
 Put it where the server's command stands in your client's configuration. The daemon is started when it is not \

@@ -22,8 +22,10 @@ use crate::trust;
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis monitor http://127.0.0.1:7070/log --trust audit.policy --state audit.state
-  portcullis monitor ~/.local/state/portcullis/log --trust audit.policy --every 10s
+  portcullis monitor http://127.0.0.1:7070/log --trust audit.policy \\
+      --state audit.state
+  portcullis monitor ~/.local/state/portcullis/log --trust audit.policy \\
+      --every 10s
   portcullis monitor --check-fork fork-0f3a….json --trust audit.policy
 
 Exit codes of one look: 0 nothing to report, 1 alerts, 2 the look did not come to its end. Without --state the \

@@ -19,8 +19,10 @@ use crate::out::Out;
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis witness --key w.key --name auditor.example/w1 --state w.state --print-key
-  portcullis witness --key w.key --name auditor.example/w1 --state w.state --log VKEY --listen 127.0.0.1:7800
+  portcullis witness --key w.key --name auditor.example/w1 --state w.state \\
+      --print-key
+  portcullis witness --key w.key --name auditor.example/w1 --state w.state \\
+      --log VKEY --listen 127.0.0.1:7800
 
 Key and state are made at the first start, together. Keep the state: a witness that forgets would cosign a second \
 history, so one whose key is there and whose state is not refuses to start. Of the two, only the key is secret.";
