@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, STRONG, clean_line};
+use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, STRONG, clean_line, count};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -161,9 +161,9 @@ fn for_people(out: &mut Out, scene: &Scene<'_>) -> Result<(), Failure> {
             let style = status_style(report);
             let file = file.file_name().unwrap_or_default().display();
             out.line(format_args!(
-                "  {style}{}{style:#}  {file}  {FAINT}run …{id}, {} events{FAINT:#}",
+                "  {style}{}{style:#}  {file}  {FAINT}run …{id}, {}{FAINT:#}",
                 status(report),
-                report.events
+                count(report.events, "event", "events")
             ))
         }
         Scene::Tampered { change, file, report } => {

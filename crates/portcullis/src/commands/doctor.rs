@@ -16,7 +16,7 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_gateway::client::{Client, ClientError};
 use portcullis_gateway::daemon::mark;
-use portcullis_gateway::home::Home;
+use portcullis_gateway::home::{APPROVER_TOKEN_VARIABLE, Home};
 use portcullis_gateway::home_bundle;
 use portcullis_ledger::log::{LogError, LogPlaces, LogReader, check_standing};
 use portcullis_ledger::{LedgerError, Reader, RunFilter};
@@ -179,7 +179,15 @@ fn credential(home: &Home, kind: CredentialKind) -> Check {
         }
         Ok(_) => Check::new(name, Health::Ok, path.display()),
         Err(CredentialError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Check::new(name, Health::Warn, "not there yet; the first start makes it")
+            match std::env::var_os(APPROVER_TOKEN_VARIABLE) {
+                Some(named) if kind == CredentialKind::Approver && !named.is_empty() => {
+                    let detail = format!("{} does not exist", path.display());
+                    Check::new(name, Health::Warn, detail).remedy(format!(
+                        "{APPROVER_TOKEN_VARIABLE} names that file: correct it, or unset it for the token of the state folder"
+                    ))
+                }
+                _ => Check::new(name, Health::Warn, "not there yet; the first start makes it"),
+            }
         }
         // The message says what to run.
         Err(error) => Check::new(name, Health::Fail, error),
@@ -304,10 +312,7 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
             health.pid
         ))
     } else {
-        check(
-            Health::Ok,
-            count(usize::try_from(health.runs_live).unwrap_or(usize::MAX), "live run", "live runs"),
-        )
+        check(Health::Ok, count(health.runs_live, "live run", "live runs"))
     })
 }
 
@@ -385,7 +390,7 @@ fn log(home: &Home) -> Check {
             return check.remedy("docs/transparency-log.md says what to do when it does not go on");
         }
     };
-    let leaves = count(usize::try_from(status.size).unwrap_or(usize::MAX), "leaf", "leaves");
+    let leaves = count(status.size, "leaf", "leaves");
     let leaves = format!("{} in {}\n{leaves}", clean_line(&status.origin), places.public.display());
     match (status.waits, status.frozen) {
         (None, None) => Check::new("log", Health::Ok, leaves),
@@ -424,9 +429,8 @@ fn look_into(folder: &Path, mark: &Path) -> Result<(Vec<Check>, Option<Timestamp
             last = last.max(Event::from_line(&stored.line).ok().map(|event| event.t));
         }
     }
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let runs = count(number(integrity.runs), "run", "runs");
-    let events = count(number(integrity.events), "event", "events");
+    let runs = count(integrity.runs, "run", "runs");
+    let events = count(integrity.events, "event", "events");
     let detail = format!("{runs}, {events}, every link holds");
     Ok((vec![Check::new("store", Health::Ok, detail)], last))
 }

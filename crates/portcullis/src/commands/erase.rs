@@ -163,13 +163,12 @@ fn tell(erased: &Erased, selection: &Selection, dry_run: bool, global: &Global) 
         }))?;
         return out.finish();
     }
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     out.line(format_args!(
         "{} of {} {}: {}",
-        count(number(erased.payloads), "payload", "payloads"),
+        count(erased.payloads, "payload", "payloads"),
         count(erased.runs.len(), "run", "runs"),
         if dry_run { "would be erased" } else { "erased" },
-        count(number(erased.bytes), "byte", "bytes"),
+        count(erased.bytes, "byte", "bytes"),
     ))?;
     if !dry_run && erased.purged {
         out.line(format_args!("  no file of the store holds them; exports and backups made before may"))?;
@@ -196,7 +195,7 @@ fn tell(erased: &Erased, selection: &Selection, dry_run: bool, global: &Global) 
         out.line(format_args!(
             "  `{}` stands in {} too: events are never erased",
             clean_line(text),
-            count(number(erased.lines_with_text), "event", "events"),
+            count(erased.lines_with_text, "event", "events"),
         ))?;
     }
     out.finish()

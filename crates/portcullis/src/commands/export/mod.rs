@@ -194,16 +194,15 @@ fn tell(
         }))?;
         return out.finish();
     }
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     out.line(format_args!(
         "{}: {} and {} of run {run}, {}",
         path.display(),
-        count(number(summary.events), "event", "events"),
-        count(number(summary.payloads), "payload", "payloads"),
+        count(summary.events, "event", "events"),
+        count(summary.payloads, "payload", "payloads"),
         summary.state.as_str()
     ))?;
     if summary.erased > 0 {
-        let erased = count(number(summary.erased), "payload was", "payloads were");
+        let erased = count(summary.erased, "payload was", "payloads were");
         out.line(format_args!("{erased} erased from the store, and the export says so"))?;
     }
     match proved {
