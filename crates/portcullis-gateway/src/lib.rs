@@ -2,6 +2,7 @@
 
 pub mod anchor;
 pub mod api;
+pub mod backup;
 pub mod bench;
 pub mod client;
 pub mod cosign;

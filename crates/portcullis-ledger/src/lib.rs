@@ -18,6 +18,7 @@
 //! Read `chain` (what may be appended), `writer` (group commit), `recovery`; the rest is queries.
 
 mod approvals;
+mod backup;
 mod chain;
 mod checkpoint;
 mod chosen;
@@ -39,6 +40,7 @@ mod schema;
 mod writer;
 
 pub use approvals::{ApprovalFilter, ApprovalRow, ApprovalState};
+pub use backup::{copy_file, copy_folder, copy_store};
 pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, StoredPayload};
 pub use doctor::Integrity;
 pub use erase::{

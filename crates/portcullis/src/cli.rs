@@ -12,8 +12,8 @@ use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase, eval,
-    export, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, runs, serve,
+    approvals, backup, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase,
+    eval, export, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, runs, serve,
     simulate, tools, train, verify, verify_output, witness,
 };
 use crate::exit;
@@ -35,7 +35,7 @@ Exit codes, of every command:
 
 /// The gate between an AI agent and the world.
 #[derive(Debug, Parser)]
-#[command(name = "portcullis", version, after_help = EXAMPLES, propagate_version = true)]
+#[command(name = "portcullis", version = env!("PORTCULLIS_VERSION"), after_help = EXAMPLES, propagate_version = true)]
 #[command(arg_required_else_help = true, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -125,6 +125,7 @@ enum Command {
     Erase(erase::Args),
     Retention(retention::Args),
     Verify(verify::Args),
+    Backup(backup::Args),
     Log(log::Args),
     Fsck(fsck::Args),
     Governance(governance::Args),
@@ -191,6 +192,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Contract(args) => contract::run(&args, &global),
         Command::VerifyOutput(args) => verify_output::run(&args, &global),
         Command::Verify(args) => verify::run(&args, &global),
+        Command::Backup(args) => backup::run(&args, &global),
         Command::Log(args) => log::run(&args, &global),
         Command::Fsck(args) => fsck::run(&args, &global),
         Command::Monitor(args) => monitor::run(&args, &global),

@@ -5,6 +5,8 @@ mod assisted;
 #[cfg(test)]
 mod auditor;
 #[cfg(test)]
+mod backup;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod command;
@@ -27,7 +29,11 @@ mod hook;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod monitor;
+#[cfg(test)]
+mod payloads;
 #[cfg(test)]
 mod peers;
 #[cfg(test)]
