@@ -87,9 +87,8 @@ pub fn backup(home: &Home, target: &Path) -> Result<(), BackupError> {
 fn fill(home: &Home, to: &Path) -> Result<(), BackupError> {
     let places = LogPlaces::beside(&to.join("ledger"));
     copy_store(&LogPlaces::beside(&home.ledger()), &places)?;
-    match check_standing(&places) {
-        Err(error @ LogError::LedgerBehind { .. }) => return Err(BackupError::Log(error)),
-        _ => {}
+    if let Err(error @ LogError::LedgerBehind { .. }) = check_standing(&places) {
+        return Err(BackupError::Log(error));
     }
     for file in [home.store_mark(), home.bundle()] {
         if let Some(name) = file.file_name() {

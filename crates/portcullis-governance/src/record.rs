@@ -246,6 +246,18 @@ impl Record {
         self.payloads.get(commitment)
     }
 
+    /// How many payloads the store erased.
+    #[must_use]
+    pub fn erased(&self) -> u64 {
+        self.erased.len() as u64
+    }
+
+    /// Whether the store erased the payload behind a commitment.
+    #[must_use]
+    pub fn is_erased(&self, commitment: &Commitment) -> bool {
+        self.erased.contains(commitment)
+    }
+
     /// A payload of an event by name, as bytes.
     #[must_use]
     pub fn named(&self, event: &Event, name: &str) -> Option<&[u8]> {

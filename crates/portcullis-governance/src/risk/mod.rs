@@ -3,6 +3,7 @@
 //! A risk stands here only where events of the run, or what the bundle does not have, show it.
 
 mod coverage;
+mod people;
 mod record;
 
 use portcullis_contracts::verify::Status;
@@ -58,6 +59,8 @@ pub(crate) fn markdown(input: &PackInput<'_>, facts: &Facts, signals: &Signals) 
             .map(|risk| format!("**{}.** {} *To reduce it*: {}.", risk.title, risk.fact, risk.reduce));
         document.points(title, &points.collect::<Vec<_>>());
     }
+    document.points("Who decided", &people::decisions(input.record, facts));
+    document.points("What was erased", &people::erased(input));
     if !said {
         document.paragraph("Nothing in the record of this run leaves a risk open that can be counted.");
     }

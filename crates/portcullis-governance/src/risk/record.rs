@@ -10,6 +10,7 @@ use crate::markdown::{code, count, events};
 use crate::pack::PackInput;
 use crate::policy;
 use crate::signals::Signals;
+use crate::summary::SIMULATOR;
 
 /// What the record itself leaves open.
 pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) -> Vec<Risk> {
@@ -34,8 +35,10 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
         risks.push(Risk {
             title: "Texts that are not at hand",
             fact: format!(
-                "{withheld} of {} payloads are withheld or erased; only their commitments are here.",
-                record.report().payloads.named
+                "{withheld} of {} payloads are not here, only their commitments: {} erased, {} withheld from this export.",
+                record.report().payloads.named,
+                record.erased(),
+                withheld.saturating_sub(record.erased())
             ),
             reduce: "make the pack with payloads, where they are still there",
         });
@@ -88,7 +91,7 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
         || format!("The record admits holes ({}).", events(lost)),
         "find out why; `portcullis doctor` checks the store",
     ));
-    if record.opened().is_some_and(|opened| opened.session.is_none() && opened.surface != "simulator") {
+    if record.opened().is_some_and(|opened| opened.session.is_none() && opened.surface != SIMULATOR) {
         risks.push(Risk {
             title: "No client session",
             fact: "The run names no session of its client (event 1): what the same agent did in other runs is not connected to it.".to_owned(),

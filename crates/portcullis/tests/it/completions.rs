@@ -52,7 +52,7 @@ fn commands_options_and_ids_of_runs_are_completed() {
         &["erase"],
     ] {
         assert_eq!(ids(&state, &[words, &[""]].concat()), [run], "{words:?}");
-        assert_eq!(ids(&state, &[words, &[&run[..8]]].concat()), [run], "{words:?}");
+        assert_eq!(ids(&state, &[words, &[run.get(..8).unwrap()]].concat()), [run], "{words:?}");
         assert_eq!(ids(&state, &[words, &["fffffff"]].concat()), Vec::<String>::new(), "{words:?}");
     }
     let home = state.home();
