@@ -246,12 +246,6 @@ impl Record {
         self.payloads.get(commitment)
     }
 
-    /// How many payloads the store erased.
-    #[must_use]
-    pub fn erased(&self) -> u64 {
-        self.erased.len() as u64
-    }
-
     /// Whether the store erased the payload behind a commitment.
     #[must_use]
     pub fn is_erased(&self, commitment: &Commitment) -> bool {

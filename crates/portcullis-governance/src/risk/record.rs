@@ -30,15 +30,14 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
             reduce: "look into the tools for what was done",
         }),
     }
-    let withheld = record.report().payloads.withheld;
-    if withheld > 0 {
+    let payloads = record.report().payloads;
+    let missing = payloads.withheld + payloads.erased;
+    if missing > 0 {
         risks.push(Risk {
             title: "Texts that are not at hand",
             fact: format!(
-                "{withheld} of {} payloads are not here, only their commitments: {} erased, {} withheld from this export.",
-                record.report().payloads.named,
-                record.erased(),
-                withheld.saturating_sub(record.erased())
+                "{missing} of {} payloads are not here, only their commitments: {} erased, {} withheld from this export.",
+                payloads.named, payloads.erased, payloads.withheld
             ),
             reduce: "make the pack with payloads, where they are still there",
         });

@@ -21,6 +21,7 @@ fn a_pack_names_who_decided_with_which_note_and_what_was_erased_and_why() {
         assert_eq!(noted.code, 0, "{}", noted.stderr);
     }
     runtime.block_on(run.close()).unwrap();
+    drop((run, runtime));
     state.until_closed();
     let erased = state.run(&["erase", &id, "--name", "arguments", "--reason", "asked to by the customer"]);
     assert_eq!(erased.code, 0, "{}", erased.stderr);
@@ -39,10 +40,10 @@ fn a_pack_names_who_decided_with_which_note_and_what_was_erased_and_why() {
         "let the run go on (event ",
         "Note: `wrong folder`",
         "## What was erased",
-        "erased 1 payload on ",
+        "erased 3 payloads on ",
         "Reason: `asked to by the customer`",
         "- `arguments` of event ",
-        "1 erased, 0 withheld from this export",
+        "3 erased, 0 withheld from this export",
     ] {
         assert!(risks.contains(told), "{told}: {risks}");
     }
