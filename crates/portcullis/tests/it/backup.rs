@@ -52,6 +52,6 @@ fn a_copy_of_a_store_in_use_is_whole_and_private() {
     let again = state.run(&["backup", to]);
     assert_eq!(again.code, 64, "{}", again.stderr);
     assert!(again.stderr.contains("exists already"), "{}", again.stderr);
-    let inside = state.run(&["backup", state.home().join("log/copy").to_str().unwrap()]);
+    let inside = state.run(&["backup", state.home().join("copy").to_str().unwrap()]);
     assert_eq!(inside.code, 64, "{}", inside.stderr);
 }
