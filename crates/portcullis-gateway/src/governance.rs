@@ -12,9 +12,9 @@ use portcullis_core::time::Timestamp;
 use portcullis_governance::controls::{Controls, ControlsError, OWN_FILE_BYTES_MAX, OWN_FILES_MAX};
 use portcullis_governance::record::EVENTS_MAX;
 use portcullis_governance::zip::Named;
-use portcullis_governance::{BundleSource, Pack, PackError, PackInput, Record, RecordError};
+use portcullis_governance::{BundleSource, Erasure, Pack, PackError, PackInput, Record, RecordError};
 use portcullis_ledger::log::{EvidenceFile, LogError, LogPlaces, LogReader, WriterState, writer_notes};
-use portcullis_ledger::{ExportOptions, LedgerError, Reader, Refusal};
+use portcullis_ledger::{ErasureRow, ExportOptions, LedgerError, Reader, Refusal};
 use portcullis_proof::log::leaf::{Leaf, SignedLeaf};
 use portcullis_proof::log::{KeyId, NoteSigner};
 use portcullis_session::{configuration, policy};
@@ -201,8 +201,14 @@ pub fn pack(
             &shipped
         }
     };
+    let erasures: Vec<Erasure> = reader
+        .erasures(run)?
+        .into_iter()
+        .map(|ErasureRow { at, by, reason, payloads }| Erasure { at, by, reason, payloads })
+        .collect();
     let input = PackInput {
         record: &record,
+        erasures: &erasures,
         bundles: &bundles,
         guards: &guards,
         controls,

@@ -2,6 +2,7 @@
 
 pub mod anchor;
 pub mod api;
+pub mod backup;
 pub mod bench;
 pub mod client;
 pub mod cosign;
@@ -18,5 +19,6 @@ mod kept;
 pub mod mcp;
 pub mod monitor;
 mod sentence;
+pub mod signals;
 mod state_file;
 pub mod witness;

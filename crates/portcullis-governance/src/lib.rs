@@ -32,5 +32,5 @@ pub mod verification;
 pub mod zip;
 
 pub use check::{CheckedPack, FileResult, PackCheck, check};
-pub use pack::{BundleSource, FILES, Pack, PackError, PackInput, build};
+pub use pack::{BundleSource, Erasure, FILES, Pack, PackError, PackInput, build};
 pub use record::{Record, RecordError};

@@ -261,7 +261,7 @@ fn of_event<'r>(record: &'r Record, event: &'r Event) -> impl Iterator<Item = Pa
 
 /// The plan that a simulated run followed: the one of the bundle whose request is the run's first input.
 fn plan(input: &PackInput<'_>) -> Option<FileHash> {
-    let opened = input.record.opened().filter(|opened| opened.surface == "simulator")?;
+    let opened = input.record.opened().filter(|opened| opened.surface == crate::summary::SIMULATOR)?;
     let bundle = input.bundle(opened.bundle)?;
     let first = input.record.events().iter().find(|event| event.body.kind() == "input")?;
     let prompt = input.record.named(first, "text")?;

@@ -59,6 +59,19 @@ pub struct BundleSource<'a> {
     pub configuration: Digest,
 }
 
+/// Payloads of the run that were erased at once, as the store remembers it. The record itself says only which are gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Erasure {
+    /// When.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: String,
+    /// Why, where a reason was given.
+    pub reason: Option<String>,
+    /// How many payloads.
+    pub payloads: u64,
+}
+
 /// What a pack is made of.
 #[derive(Debug, Clone, Copy)]
 pub struct PackInput<'a> {
@@ -75,6 +88,8 @@ pub struct PackInput<'a> {
     /// What the transparency log says of the run: leaves with their proofs, as files of an export. Empty if the log
     /// does not have it.
     pub evidence: &'a [Named],
+    /// What was erased of the run, in order.
+    pub erasures: &'a [Erasure],
     /// Now.
     pub generated_at: Timestamp,
 }
@@ -201,7 +216,7 @@ pub fn build(input: &PackInput<'_>, signer: &NoteSigner) -> Result<Pack, PackErr
     files.extend(input.evidence.iter().cloned());
     files.push(named(MANIFEST, bytes));
     files.push(named(NOTE, note.into_bytes()));
-    Ok(Pack { run: record.run(), metrics: summary::metrics(&facts), files })
+    Ok(Pack { run: record.run(), metrics: summary::metrics(record, &facts), files })
 }
 
 fn unwritten(file: &'static str, error: &serde_json::Error) -> PackError {

@@ -246,6 +246,12 @@ impl Record {
         self.payloads.get(commitment)
     }
 
+    /// Whether the store erased the payload behind a commitment.
+    #[must_use]
+    pub fn is_erased(&self, commitment: &Commitment) -> bool {
+        self.erased.contains(commitment)
+    }
+
     /// A payload of an event by name, as bytes.
     #[must_use]
     pub fn named(&self, event: &Event, name: &str) -> Option<&[u8]> {

@@ -12,6 +12,9 @@ use crate::record::Record;
 /// The most events that a metric names; how many there are more is said.
 pub const EVENTS_LISTED_MAX: usize = 1_000;
 
+/// The surface of runs whose steps are simulated.
+pub(crate) const SIMULATOR: &str = "simulator";
+
 /// One figure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Metric {
@@ -46,7 +49,8 @@ impl Metric {
 }
 
 /// The six metrics in the order of the seed, and the checks that did not apply.
-pub(crate) fn metrics(facts: &Facts) -> Vec<Metric> {
+pub(crate) fn metrics(record: &Record, facts: &Facts) -> Vec<Metric> {
+    let simulated = record.opened().is_some_and(|opened| opened.surface == SIMULATOR);
     let checks = |status| facts.checks(status).iter().map(|(reply, _)| reply.event).collect::<Vec<u64>>();
     let (passed, failed) = (checks(Status::Pass), checks(Status::Fail));
     let not_applicable = checks(Status::NotApplicable);
@@ -54,7 +58,7 @@ pub(crate) fn metrics(facts: &Facts) -> Vec<Metric> {
     vec![
         Metric::new(
             "total_agent_steps",
-            "Total Agent Steps Simulated",
+            if simulated { "Total Agent Steps Simulated" } else { "Total Agent Steps" },
             "`proposed` events: each step once, with or without a tool, regardless of the verdict",
             facts.of_kind("proposed").to_vec(),
         ),
@@ -126,7 +130,7 @@ pub(crate) fn json(record: &Record, facts: &Facts) -> Value {
     let mut report = heading(record);
     if let Some(fields) = report.as_object_mut() {
         fields.insert("format".to_owned(), "portcullis-summary-report/v1".into());
-        fields.insert("metrics".to_owned(), json!(metrics(facts)));
+        fields.insert("metrics".to_owned(), json!(metrics(record, facts)));
         let escalated = !facts.checks(Status::Fail).is_empty();
         fields.insert("escalation_indicator".to_owned(), escalated.into());
     }
@@ -137,7 +141,7 @@ pub(crate) fn json(record: &Record, facts: &Facts) -> Value {
 pub(crate) fn markdown(record: &Record, facts: &Facts) -> Vec<u8> {
     let mut document = Document::new(&format!("Summary of run {}", record.run()));
     document.paragraph(&sentence(record));
-    let rows = metrics(facts).into_iter().map(|metric| {
+    let rows = metrics(record, facts).into_iter().map(|metric| {
         let shown = match metric.events.as_slice() {
             [] => "-".to_owned(),
             events => {

@@ -19,6 +19,7 @@
 
 mod approvals;
 mod backfill;
+mod backup;
 mod chain;
 mod checkpoint;
 mod chosen;
@@ -41,6 +42,7 @@ mod summaries;
 mod writer;
 
 pub use approvals::{ApprovalFilter, ApprovalRow, ApprovalState};
+pub use backup::{copy_file, copy_folder, copy_store};
 pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, StoredPayload};
 pub use doctor::Integrity;
 pub use erase::{

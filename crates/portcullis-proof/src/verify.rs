@@ -489,7 +489,11 @@ impl<'t> Verifier<'t> {
         let payloads = PayloadCounts { named, verified: self.payloads, withheld, erased };
         let details = [
             Ok("every line is canonical and in order".to_owned()),
-            Ok(format!("{} events in {} segments follow from each other", self.events, self.segments)),
+            Ok(format!(
+                "{} in {} follow from each other",
+                count(self.events, "event", "events"),
+                count(self.segments, "segment", "segments")
+            )),
             Ok(match self.trajectory.without_outcome() {
                 0 => "every action was judged before it went ahead".to_owned(),
                 open => format!("every action was judged before it went ahead; {open} without an outcome"),
@@ -539,4 +543,9 @@ fn admits_gap(event: &Event<'_>, expected: u64) -> bool {
         && event.seq > expected
         && event.body.number("from") == Ok(expected)
         && event.body.number("to") == Ok(event.seq - 1)
+}
+
+/// A number with its noun.
+fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }

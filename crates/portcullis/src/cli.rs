@@ -12,8 +12,8 @@ use portcullis_gateway::home::Home;
 use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
-    approvals, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase, eval,
-    export, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, runs, serve,
+    approvals, backup, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase,
+    eval, export, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, runs, serve,
     simulate, tools, train, verify, verify_output, witness,
 };
 use crate::exit;
@@ -35,7 +35,7 @@ Exit codes, of every command:
 
 /// The gate between an AI agent and the world.
 #[derive(Debug, Parser)]
-#[command(name = "portcullis", version, after_help = EXAMPLES, propagate_version = true)]
+#[command(name = "portcullis", version = env!("PORTCULLIS_VERSION"), after_help = EXAMPLES, propagate_version = true)]
 #[command(arg_required_else_help = true, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -46,6 +46,7 @@ pub(crate) struct Cli {
 
 /// What every command understands.
 #[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Global options")]
 struct GlobalArgs {
     /// Print JSON, one object a line
     #[arg(long, global = true, action = clap::ArgAction::SetTrue, value_parser = Json::flag)]
@@ -124,6 +125,7 @@ enum Command {
     Erase(erase::Args),
     Retention(retention::Args),
     Verify(verify::Args),
+    Backup(backup::Args),
     Log(log::Args),
     Fsck(fsck::Args),
     Governance(governance::Args),
@@ -149,6 +151,9 @@ enum Command {
 /// Runs the command line.
 pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    if completions::answered(&arguments) {
+        return ExitCode::from(exit::YES);
+    }
     // Mistakes in the command line are answered in the wanted form too, so these are read before it is.
     let as_json = said(&arguments, "--json");
     if said(&arguments, "--color=never") || said_twice(&arguments, "--color", "never") {
@@ -187,6 +192,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Contract(args) => contract::run(&args, &global),
         Command::VerifyOutput(args) => verify_output::run(&args, &global),
         Command::Verify(args) => verify::run(&args, &global),
+        Command::Backup(args) => backup::run(&args, &global),
         Command::Log(args) => log::run(&args, &global),
         Command::Fsck(args) => fsck::run(&args, &global),
         Command::Monitor(args) => monitor::run(&args, &global),
@@ -226,6 +232,8 @@ fn answer(error: &clap::Error, as_json: bool) -> u8 {
         let mut out = anstream::stdout().lock();
         return match write!(out, "{}", error.render().ansi()).and_then(|()| out.flush()) {
             Ok(()) => exit::YES,
+            // Whoever looked at the first lines has seen enough.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => exit::YES,
             Err(error) => Failure::from(error).tell(as_json),
         };
     }

@@ -4,6 +4,7 @@ use std::future::Future;
 
 use portcullis_core::principal::CredentialKind;
 use portcullis_gateway::client::{Client, ClientError, StartOptions, ensure_daemon};
+use portcullis_session::credentials::read_token;
 use tokio::runtime::Runtime;
 
 use crate::cli::Global;
@@ -19,9 +20,22 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Connects as a person who decides.
     pub(crate) fn as_approver(global: &Global) -> Result<Self, Failure> {
+        Self::with(global, CredentialKind::Approver)
+    }
+
+    /// Connects as a person who decides or, where this user may not read the approver's token, as the agent, who sees
+    /// the runs of its own principal.
+    pub(crate) fn as_reader(global: &Global) -> Result<Self, Failure> {
+        let home = global.home()?;
+        let readable = |kind| read_token(&home.token(kind)).is_ok();
+        let as_agent = !readable(CredentialKind::Approver) && readable(CredentialKind::Agent);
+        Self::with(global, if as_agent { CredentialKind::Agent } else { CredentialKind::Approver })
+    }
+
+    fn with(global: &Global, credential: CredentialKind) -> Result<Self, Failure> {
         let home = global.home()?;
         let runtime = runtime()?;
-        let start = StartOptions { credential: CredentialKind::Approver, ..StartOptions::default() };
+        let start = StartOptions { credential, ..StartOptions::default() };
         let client = runtime.block_on(ensure_daemon(&home, &start)).map_err(|error| told(&error))?;
         Ok(Self { runtime, client })
     }

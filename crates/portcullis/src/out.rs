@@ -99,6 +99,19 @@ pub(crate) fn terminal_width() -> usize {
 }
 
 /// A number with its noun.
-pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
+pub(crate) fn count(number: impl TryInto<u64>, one: &str, many: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(count(1_u64, "run", "runs"), "1 run");
+        assert_eq!(count(0_usize, "run", "runs"), "0 runs");
+        assert_eq!(count(u64::MAX, "leaf", "leaves"), "18446744073709551615 leaves");
+    }
 }

@@ -315,6 +315,13 @@ impl<'t> Open<'t> {
     }
 }
 
+/// Whether a command leaves a reader's shell in another folder. Here every command begins in the page's folder, so that
+/// nothing else would notice.
+fn moves(command: &str) -> bool {
+    let mut parts = command.split([';', '&', '|']).map(str::trim_start);
+    parts.any(|part| matches!(part.split_whitespace().next(), Some("cd" | "pushd")))
+}
+
 fn commands(inside: &[(usize, &str)]) -> std::result::Result<Vec<Typed>, String> {
     let mut found: Vec<Typed> = Vec::new();
     let mut open = Open::Nothing;
@@ -329,6 +336,12 @@ fn commands(inside: &[(usize, &str)]) -> std::result::Result<Vec<Typed>, String>
                     Open::Document(_) => Open::Nothing,
                     _ => Open::after(line),
                 };
+            }
+            (_, Some(command)) if moves(command) => {
+                return Err(format!(
+                    "{number}: a reader's shell stays in the folder that `cd` names, and the next commands run in \
+                     another one; put `cd` into parentheses"
+                ));
             }
             (_, Some(command)) => {
                 open = Open::after(command);
@@ -382,10 +395,17 @@ mod tests {
             ("```console\n$ one\n[exit x]\n```\n", "3: `x` is no exit status"),
             ("```console fast\n```\n", "1: `fast` is not known"),
             ("```console\n$ one\n", "1: the block is not closed"),
+            ("```console\n$ cd a && one\n```\n", "2: a reader's shell stays"),
+            ("```console\n$ one; cd a\n```\n", "2: a reader's shell stays"),
         ] {
             let found = blocks(page).unwrap_err();
             assert!(found.starts_with(problem), "{found}");
         }
+    }
+
+    #[test]
+    fn a_subshell_may_change_its_folder() {
+        assert_eq!(blocks("```console\n$ (cd a && one)\n```\n").unwrap()[0].commands.len(), 1);
     }
 
     #[test]

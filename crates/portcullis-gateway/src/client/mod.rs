@@ -40,7 +40,7 @@ use crate::api::{
     ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTold, ReportTools, RunInfo, Runs,
     TextAnswer, ToolsAnswer, WAIT_MS_MAX,
 };
-use crate::home::Home;
+use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
 
 /// How long a list of approvals is waited for that differs from the one that is known.
@@ -352,7 +352,16 @@ impl Client {
             return Ok(token.clone());
         }
         let path = self.home.token(self.credential);
-        let failed = |why: String| ClientError::Credential { path: path.clone(), why };
+        let elsewhere = match self.credential {
+            CredentialKind::Agent => String::new(),
+            CredentialKind::Approver => {
+                format!(
+                    "; where the approver's token is kept elsewhere, {APPROVER_TOKEN_VARIABLE} names its file"
+                )
+            }
+        };
+        let failed =
+            |why: String| ClientError::Credential { path: path.clone(), why: format!("{why}{elsewhere}") };
         let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         let token = text.trim();
         if token.is_empty() || token.len() > TOKEN_BYTES_MAX {

@@ -62,17 +62,25 @@ pub async fn ensure_daemon(home: &Home, options: &StartOptions) -> Result<Client
     }
     let deadline = Instant::now() + START_MAX;
     loop {
-        let mut child = spawn(home, options)?;
+        let Spawned { mut child, log_from } = spawn(home, options)?;
         match until_up(&client, &mut child, deadline).await? {
             Waited::Up => return Ok(client),
             Waited::Lost => {}
             Waited::Down(why) => {
                 let log = home.log();
-                let tail = tail(&log).unwrap_or_else(|error| format!("(the log cannot be read: {error})"));
+                let tail =
+                    tail(&log, log_from).unwrap_or_else(|error| format!("(the log cannot be read: {error})"));
                 return Err(ClientError::NotUp { why, log, tail });
             }
         }
     }
+}
+
+/// A daemon that was started.
+struct Spawned {
+    child: Child,
+    /// Length of the log before, in bytes: what stands there is about earlier starts.
+    log_from: u64,
 }
 
 enum Waited {
@@ -110,7 +118,7 @@ async fn until_up(client: &Client, child: &mut Child, deadline: Instant) -> Resu
     }
 }
 
-fn spawn(home: &Home, options: &StartOptions) -> Result<Child, ClientError> {
+fn spawn(home: &Home, options: &StartOptions) -> Result<Spawned, ClientError> {
     let file = |path: &Path| {
         let path = path.to_owned();
         move |source| ClientError::File { path, source }
@@ -126,6 +134,7 @@ fn spawn(home: &Home, options: &StartOptions) -> Result<Child, ClientError> {
         fs::rename(&log, log.with_extension("log.1")).map_err(file(&log))?;
     }
     let output = OpenOptions::new().create(true).append(true).open(&log).map_err(file(&log))?;
+    let log_from = output.metadata().map_err(file(&log))?.len();
     let errors = output.try_clone().map_err(file(&log))?;
     let mut command = Command::new(&program);
     command.arg("serve").arg("--home").arg(home.path());
@@ -136,7 +145,8 @@ fn spawn(home: &Home, options: &StartOptions) -> Result<Child, ClientError> {
     // folder is its current one, so that it keeps no other from being unmounted.
     command.current_dir(home.path()).process_group(0);
     command.stdin(Stdio::null()).stdout(output).stderr(errors).kill_on_drop(false);
-    command.spawn().map_err(|source| ClientError::Start { program, source })
+    let child = command.spawn().map_err(|source| ClientError::Start { program, source })?;
+    Ok(Spawned { child, log_from })
 }
 
 fn create_private(path: &Path) -> io::Result<()> {
@@ -144,10 +154,12 @@ fn create_private(path: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-fn tail(log: &Path) -> io::Result<String> {
+/// The end of what the log says from a place on; all of it where the log was put aside since.
+fn tail(log: &Path, from: u64) -> io::Result<String> {
     let mut file = fs::File::open(log)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
+    let from = if from > length { 0 } else { from };
+    file.seek(SeekFrom::Start(from.max(length.saturating_sub(LOG_TAIL_BYTES))))?;
     let mut bytes = Vec::new();
     file.take(LOG_TAIL_BYTES).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);

@@ -132,6 +132,13 @@ async fn a_daemon_that_does_not_come_up_is_quoted() {
     assert!(why.contains("exit status: 3"), "{why}");
     assert_eq!(tail, "first\nthe store is locked");
 
+    // The log keeps all starts; the error quotes this one.
+    let again = ensure_daemon(&home, &script(dir.path(), "echo second; exit 3")).await.unwrap_err();
+    let ClientError::NotUp { tail, .. } = &again else { panic!("{again}") };
+    assert_eq!(tail, "second");
+    let log = std::fs::read_to_string(home.log()).unwrap();
+    assert!(log.starts_with("first\n") && log.ends_with("second\n"), "{log}");
+
     let missing = StartOptions { program: Some(PathBuf::from("/nowhere/at-all")), ..StartOptions::default() };
     let error = ensure_daemon(&home, &missing).await.unwrap_err().to_string();
     assert!(error.starts_with("cannot start the daemon `/nowhere/at-all`"), "{error}");

@@ -13,7 +13,6 @@ use portcullis_session::credentials::Credentials;
 use portcullis_session::gate::{Gate, IDLE, NotReloaded};
 use portcullis_sim::developer_bundle;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Semaphore, watch};
 use tracing::{debug, info, warn};
 
@@ -28,6 +27,7 @@ use crate::api;
 use crate::cosign;
 use crate::home::Home;
 use crate::home_bundle;
+use crate::signals::StopSignals;
 use crate::state_file;
 
 /// How often the bundles' folders are looked at.
@@ -223,18 +223,19 @@ async fn keep_house(gate: &Arc<Gate>) {
     let mut reload = tokio::time::interval(RELOAD_EVERY);
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut complained = Vec::new();
-    let (mut terminate, mut interrupt) =
-        match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
-            (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
-            (Err(error), _) | (_, Err(error)) => {
-                warn!(%error, "cannot listen for signals; stopping now, so that runs are still closed");
-                return;
-            }
-        };
+    let mut signals = match StopSignals::listen() {
+        Ok(signals) => signals,
+        Err(error) => {
+            warn!(%error, "cannot listen for signals; stopping now, so that runs are still closed");
+            return;
+        }
+    };
     loop {
         tokio::select! {
-            _ = terminate.recv() => return,
-            _ = interrupt.recv() => return,
+            signal = signals.next() => {
+                info!(%signal, "asked to end; all runs are closed");
+                return;
+            }
             _ = sweep.tick() => gate.close_idle(IDLE).await,
             _ = reload.tick() => {
                 for NotReloaded { run, error, .. } in gate.reload(true).await {

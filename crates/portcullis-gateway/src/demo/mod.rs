@@ -9,16 +9,22 @@ mod acts;
 mod evidence;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use portcullis_core::denial::Denial;
 use portcullis_core::id::{ApprovalId, RunId};
 use portcullis_proof::Report;
+use tokio::time::timeout;
 
 use crate::client::ClientError;
 use crate::daemon::{self, DaemonError, DaemonOptions};
 use crate::home::{Home, HomeError};
+use crate::signals::{StopSignal, StopSignals};
 
 pub use acts::ACTS;
+
+/// How long the daemon may take to end after a signal.
+const DAEMON_ENDS_MAX: Duration = Duration::from_secs(5);
 
 /// What to show and where.
 #[derive(Debug, Clone)]
@@ -115,6 +121,12 @@ pub enum DemoError {
     /// The verifier.
     #[error("the verifier could not read what the demo exported: {0}")]
     Unreadable(String),
+    /// A signal ended it.
+    #[error("{0}: the demo was stopped; its runs are closed, and its daemon has ended")]
+    Stopped(StopSignal),
+    /// Signals cannot be received.
+    #[error("cannot listen for signals: {0}")]
+    Signals(#[source] std::io::Error),
     /// The show did not go as it must.
     #[error("the demo did not run as expected: {0}")]
     Astray(String),
@@ -128,6 +140,7 @@ impl From<ClientError> for DemoError {
 
 /// Runs the demo, telling each scene as it happens. The daemon ends with it.
 pub async fn run(options: &DemoOptions, tell: &mut (dyn FnMut(Scene<'_>) + Send)) -> Result<(), DemoError> {
+    let mut signals = StopSignals::listen().map_err(DemoError::Signals)?;
     let home = Home::at(&options.folder.join("home"))?;
     let bundle = options.folder.join("bundle");
     acts::write_bundle(&bundle)?;
@@ -139,6 +152,12 @@ pub async fn run(options: &DemoOptions, tell: &mut (dyn FnMut(Scene<'_>) + Send)
         controls: Vec::new(),
     }));
     tokio::select! {
+        biased;
+        signal = signals.next() => {
+            // The daemon was told by the same signal.
+            let _ = timeout(DAEMON_ENDS_MAX, daemon).await;
+            Err(DemoError::Stopped(signal))
+        }
         shown = show(options, &home, &bundle, tell) => {
             // Nothing is left to record: the runs are closed.
             daemon.abort();

@@ -4,6 +4,7 @@
 //! without touching anything, and [`draft`] writes those, never over something that is there. What is drafted
 //! loads, and its example test holds: both are checked before the first file is written.
 
+mod add;
 mod probe;
 mod programs;
 mod render;
@@ -22,6 +23,7 @@ use portcullis_core::bundle::Diagnostic;
 use portcullis_session::bundle_dir::{self, BundleError};
 use portcullis_session::cases::{CaseFile, run_file};
 
+use probe::Found;
 pub use probe::{ANSWER_S_MAX, PAGES_MAX, ProbeError};
 pub use render::{DraftedTool, Rendering, render};
 
@@ -32,6 +34,8 @@ pub struct DraftOptions {
     pub command: Vec<OsString>,
     /// The folder of the bundle; made if it is missing.
     pub folder: PathBuf,
+    /// The folder holds a bundle already: the tools are added to it, and none of its files changes.
+    pub add: bool,
 }
 
 /// What was drafted.
@@ -59,8 +63,35 @@ pub enum InitError {
     #[error(transparent)]
     Probe(#[from] ProbeError),
     /// A file is there already.
-    #[error("`{}` exists and is not overwritten; choose another folder with -o, or remove it", .0.display())]
+    #[error(
+        "`{}` exists and is not overwritten; choose another folder with -o, or add this server's tools to the \
+         bundle that is there with --add", .0.display()
+    )]
     Exists(PathBuf),
+    /// There is nothing to add to.
+    #[error(
+        "the tools cannot be added to `{}`, and nothing was written: {why}; mend that bundle, or leave out --add \
+         to draft one", folder.display()
+    )]
+    NoBundle {
+        /// The folder.
+        folder: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A tool of that name is there.
+    #[error(
+        "the bundle at `{}` has tools of these names already, and nothing was written: {tools}. A bundle has one \
+         tool of each name: draft this server into a bundle of its own (`portcullis init -o DIR`, without --add) \
+         and name that in front of it (`portcullis mcp --bundle DIR`), or remove the old tools first",
+        folder.display()
+    )]
+    Clash {
+        /// The folder.
+        folder: PathBuf,
+        /// The names.
+        tools: String,
+    },
     /// A file cannot be written.
     #[error("cannot write `{}`: {source}", path.display())]
     Write {
@@ -90,13 +121,11 @@ fn list(diagnostics: &[Diagnostic]) -> String {
 /// [`InitError`].
 pub async fn draft(options: DraftOptions) -> Result<DraftSummary, InitError> {
     let found = probe::probe(&options.command).await?;
-    let mut rendering = render(&found.tools, &found.server);
-    if let Err(InitError::Test(_)) = check(&rendering.files) {
-        // Of an unusual tool other guards may say more about such a call than the drafted policies do.
-        rendering = render::without_out_of_bounds(&found.tools, &found.server);
-    }
+    let mut rendering = match options.add {
+        true => add::draft(&found, &options.folder)?,
+        false => whole_bundle(&found)?,
+    };
     rendering.warnings.splice(0..0, found.warnings);
-    check(&rendering.files)?;
     write(&options.folder, &rendering.files)?;
     bundle_dir::load(&options.folder).map_err(InitError::Together)?;
     Ok(DraftSummary {
@@ -108,19 +137,34 @@ pub async fn draft(options: DraftOptions) -> Result<DraftSummary, InitError> {
     })
 }
 
+fn whole_bundle(found: &Found) -> Result<Rendering, InitError> {
+    let mut rendering = render(&found.tools, &found.server);
+    if let Err(InitError::Test(_)) = check(&rendering.files) {
+        // Of an unusual tool other guards may say more about such a call than the drafted policies do.
+        rendering = render::without_out_of_bounds(&found.tools, &found.server);
+    }
+    check(&rendering.files)?;
+    Ok(rendering)
+}
+
 /// The files load as a bundle, and their test holds.
 fn check(files: &BTreeMap<String, String>) -> Result<(), InitError> {
     let bytes: BTreeMap<String, Vec<u8>> =
         files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())).collect();
-    let bundle = portcullis_session::policy::load(&bytes).map_err(InitError::Mistakes)?;
+    mismatch(&bytes)?.map_or(Ok(()), |mismatch| Err(InitError::Test(mismatch)))
+}
+
+/// The first test of a bundle that does not hold.
+fn mismatch(files: &BTreeMap<String, Vec<u8>>) -> Result<Option<String>, InitError> {
+    let bundle = portcullis_session::policy::load(files).map_err(InitError::Mistakes)?;
     let pipeline = Arc::new(portcullis_session::policy::pipeline());
-    for text in bundle.tests.values() {
-        let cases = CaseFile::parse(text).map_err(|error| InitError::Test(error.to_string()))?;
-        if let Some(mismatch) = run_file(&cases, &bytes, &pipeline).mismatches.first() {
-            return Err(InitError::Test(format!("line {}: {}", mismatch.line, mismatch.message)));
+    for (path, text) in &bundle.tests {
+        let cases = CaseFile::parse(text).map_err(|error| InitError::Test(format!("{path}: {error}")))?;
+        if let Some(mismatch) = run_file(&cases, files, &pipeline).mismatches.first() {
+            return Ok(Some(format!("{path}, line {}: {}", mismatch.line, mismatch.message)));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 fn write(folder: &Path, files: &BTreeMap<String, String>) -> Result<(), InitError> {

@@ -83,6 +83,44 @@ pub(super) fn without_out_of_bounds(tools: &[ListedTool], server: &str) -> Rende
 
 fn render_with(tools: &[ListedTool], server: &str, out_of_bounds: bool) -> Rendering {
     let mut rendering = Rendering::default();
+    let (text, mut examples) = tool_file(tools, server, &mut rendering);
+    if !out_of_bounds {
+        examples.iter_mut().for_each(|example| example.out_of_bounds.clear());
+    }
+    let names: BTreeSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    let types: BTreeSet<&str> = rendering.tools.iter().map(|tool| tool.tool_type.as_str()).collect();
+    rendering.files.insert(format!("tools/{}.toml", file_name(server)), text);
+    rendering.files.insert("portcullis.toml".to_owned(), MAIN.to_owned());
+    rendering.files.insert("policies/default.toml".to_owned(), policy(&types));
+    rendering.files.insert("access/default.cedar".to_owned(), ACCESS.to_owned());
+    rendering.files.insert("tests/example.md".to_owned(), test(&examples, &names));
+    rendering
+}
+
+/// Drafts the tools of one more server, with cases for them, for a bundle that has the files in `taken`.
+pub(super) fn more_tools(tools: &[ListedTool], server: &str, taken: &BTreeMap<String, Vec<u8>>) -> Rendering {
+    let mut rendering = Rendering::default();
+    let (text, examples) = tool_file(tools, server, &mut rendering);
+    let cases = format!("# The tools of `{}`\n{}", comment(server), two_cases(&examples));
+    for (folder, ending, text) in [("tools", "toml", text), ("tests", "md", cases)] {
+        rendering.files.insert(free_name(folder, &file_name(server), ending, taken), text);
+    }
+    rendering
+}
+
+/// A path that no file of the bundle has.
+fn free_name(folder: &str, name: &str, ending: &str, taken: &BTreeMap<String, Vec<u8>>) -> String {
+    let mut path = format!("{folder}/{name}.{ending}");
+    let mut number = 2;
+    while taken.contains_key(&path) {
+        path = format!("{folder}/{name}-{number}.{ending}");
+        number += 1;
+    }
+    path
+}
+
+/// The file of a server's tools, and calls of them for examples.
+fn tool_file(tools: &[ListedTool], server: &str, rendering: &mut Rendering) -> (String, Vec<Example>) {
     let mut text = format!(
         "# The tools of the server `{}`, as it described them when this draft was made.\n\
          #\n\
@@ -104,20 +142,10 @@ fn render_with(tools: &[ListedTool], server: &str, out_of_bounds: bool) -> Rende
                 .warnings
                 .push(format!("`{}` is listed twice; the first entry counts", comment(&tool.name)));
         } else {
-            let example = push_tool(tool, &mut text, &mut rendering);
-            examples.extend(example.map(|example| match out_of_bounds {
-                true => example,
-                false => Example { out_of_bounds: Vec::new(), ..example },
-            }));
+            examples.extend(push_tool(tool, &mut text, rendering));
         }
     }
-    let types: BTreeSet<&str> = rendering.tools.iter().map(|tool| tool.tool_type.as_str()).collect();
-    rendering.files.insert(format!("tools/{}.toml", file_name(server)), text);
-    rendering.files.insert("portcullis.toml".to_owned(), MAIN.to_owned());
-    rendering.files.insert("policies/default.toml".to_owned(), policy(&types));
-    rendering.files.insert("access/default.cedar".to_owned(), ACCESS.to_owned());
-    rendering.files.insert("tests/example.md".to_owned(), test(&examples, &names));
-    rendering
+    (text, examples)
 }
 
 /// Adds a tool; returns a call of it for the example.
@@ -338,22 +366,7 @@ fn test(examples: &[Example], names: &BTreeSet<&str>) -> String {
                     Run with `portcullis policy test`. Add a case for everything that must never happen, and for\n\
                     everything that must keep working.\n"
         .to_owned();
-    let mut case = |title: &str, example: &Example, arguments: &Value, verdict: &str| {
-        let tool = Value::from(example.tool.as_str());
-        let call = format!("call {tool} {arguments} => {verdict}");
-        text.push_str(&format!("\n## {title}\n\n```run\n{call}\n```\n"));
-    };
-    if let Some(reading) = examples.iter().find(|example| !example.held) {
-        case("reading passes", reading, &reading.arguments, "allow");
-    }
-    if let Some(changing) = examples.iter().find(|example| example.held) {
-        case(
-            "a side effect waits for a person",
-            changing,
-            &changing.arguments,
-            "review runtime-policy/approval",
-        );
-    }
+    text.push_str(&two_cases(examples));
     for (_, _, verdict) in OUT_OF_BOUNDS {
         let stopped = examples.iter().filter(|example| !example.held).find_map(|example| {
             let (arguments, _) = example.out_of_bounds.iter().find(|(_, stops)| *stops == verdict)?;
@@ -361,19 +374,33 @@ fn test(examples: &[Example], names: &BTreeSet<&str>) -> String {
         });
         if let Some((example, arguments)) = stopped {
             let rule = verdict.rsplit('/').next().unwrap_or(verdict);
-            case(&format!("out of bounds: {rule}"), example, arguments, verdict);
+            text.push_str(&case(&format!("out of bounds: {rule}"), &example.tool, arguments, verdict));
         }
     }
     let mut tool = "a_tool_that_nobody_classified".to_owned();
     while names.contains(tool.as_str()) {
         tool.push('_');
     }
-    let unknown = Example { tool, arguments: json!({}), held: true, out_of_bounds: Vec::new() };
-    case(
+    text.push_str(&case(
         "so does a tool that nobody classified",
-        &unknown,
-        &unknown.arguments,
+        &tool,
+        &json!({}),
         "review registry/unknown-tool",
-    );
+    ));
     text
+}
+
+/// A call that reads and one that does not.
+fn two_cases(examples: &[Example]) -> String {
+    let reading = examples.iter().find(|example| !example.held);
+    let changing = examples.iter().find(|example| example.held);
+    let of = |example: Option<&Example>, title: &str, verdict: &str| {
+        example.map(|example| case(title, &example.tool, &example.arguments, verdict)).unwrap_or_default()
+    };
+    of(reading, "reading passes", "allow")
+        + &of(changing, "a side effect waits for a person", "review runtime-policy/approval")
+}
+
+fn case(title: &str, tool: &str, arguments: &Value, verdict: &str) -> String {
+    format!("\n## {title}\n\n```run\ncall {} {arguments} => {verdict}\n```\n", Value::from(tool))
 }

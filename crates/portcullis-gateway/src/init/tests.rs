@@ -276,3 +276,58 @@ fn a_tool_that_is_handed_a_program_is_drafted_as_side_effecting() {
     }
     assert_eq!(bundle.registry.get("list_files").unwrap().effects[0].effect, "shell");
 }
+
+fn found(server: &str, tools: Vec<ListedTool>) -> Found {
+    Found { server: server.to_owned(), tools, warnings: Vec::new() }
+}
+
+/// The text of every file below a folder.
+fn snapshot(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    bundle_dir::read_files(folder).unwrap()
+}
+
+#[test]
+fn a_second_server_is_added_and_nothing_that_stands_there_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = json!({"type": "object", "required": ["path"], "properties": {"path": {"type": "string"}}});
+    let read = |name: &str| tool(name, "Read a file.", path.clone());
+    write(folder.path(), &render(&[read("read_file")], "files").files).unwrap();
+    let before = snapshot(folder.path());
+
+    // Two servers of one name: the second gets files of its own.
+    let second = add::draft(&found("files", vec![read("read_note")]), folder.path()).unwrap();
+    assert_eq!(second.files.keys().collect::<Vec<_>>(), ["tests/files.md", "tools/files-2.toml"]);
+    assert_eq!(second.warnings, Vec::<String>::new());
+    write(folder.path(), &second.files).unwrap();
+    let bundle = bundle_dir::load(folder.path()).unwrap();
+    assert!(bundle.registry.get("read_file").is_some() && bundle.registry.get("read_note").is_some());
+    for (path, bytes) in &before {
+        assert_eq!(&snapshot(folder.path())[path], bytes, "{path}");
+    }
+
+    // A type that no policy allows is named, and its case left out.
+    let mail = tool("send_email", "Send a mail.", json!({"type": "object", "properties": {}}));
+    let third = add::draft(&found("mail", vec![mail]), folder.path()).unwrap();
+    assert_eq!(third.files.keys().collect::<Vec<_>>(), ["tools/mail.toml"]);
+    let told = third.warnings.join("\n");
+    assert!(told.contains("`tests/mail.md` was not drafted") && told.contains("SEND_EMAIL"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_added_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let read = |name: &str| tool(name, "Read a file.", json!({"type": "object", "properties": {}}));
+    let refused = |server: &str, name: &str| {
+        add::draft(&found(server, vec![read(name)]), folder.path()).unwrap_err().to_string()
+    };
+    let nothing = refused("files", "read_file");
+    assert!(nothing.contains("leave out --add"), "{nothing}");
+    write(folder.path(), &render(&[read("read_file")], "files").files).unwrap();
+    let before = snapshot(folder.path());
+    let clash = refused("other", "read_file");
+    assert!(clash.contains("`read_file`") && clash.contains("init -o DIR"), "{clash}");
+    // A case of the bundle says that nobody has classified such a tool.
+    let breaks = refused("other", "a_tool_that_nobody_classified");
+    assert!(breaks.contains("change what the bundle's tests say: tests/example.md"), "{breaks}");
+    assert_eq!(snapshot(folder.path()), before);
+}

@@ -32,9 +32,9 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use portcullis_core::id::RunId;
 use tokio::io::AsyncRead;
 use tokio::process::{Child, Command};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -45,6 +45,7 @@ pub use upstream::ID_BYTES_MAX;
 use crate::api::OpenRun;
 use crate::client::{ClientError, Run, StartOptions};
 use crate::home::Home;
+use crate::signals::{StopSignal, StopSignals};
 use gate::{Gate, LineWriter};
 use upstream::Gone;
 
@@ -52,6 +53,9 @@ use upstream::Gone;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// How long the server may take to end once its input is closed.
 const SERVER_ENDS_MAX: Duration = Duration::from_secs(5);
+/// How long a signal may come after the server has gone: Ctrl-C and the end of a terminal reach both, and the server may
+/// be the first to end.
+const SIGNAL_AFTER: Duration = Duration::from_millis(200);
 /// How long results may take to be recorded at the end.
 const SETTLE_MAX: Duration = Duration::from_secs(10);
 
@@ -120,16 +124,25 @@ pub enum GateError {
     Close(#[source] ClientError),
 }
 
-/// Opens a run, starts the server, and relays between it and the client on standard input and output until either
-/// goes away. The process should exit afterwards, without waiting for standard input.
+/// A session that ended normally.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ended {
+    /// Its run, which is closed unless other gates of the session are in it.
+    pub run: RunId,
+    /// What ended it; `None` if the client did.
+    pub signal: Option<StopSignal>,
+}
+
+/// Opens a run, starts the server, and relays between it and the client on standard input and output until
+/// either goes away or a signal arrives. The process should exit afterwards, without waiting for standard input.
 ///
 /// # Errors
 /// [`GateError`]. The server is not started unless the run is open.
-pub async fn run(options: GateOptions) -> Result<(), GateError> {
+pub async fn run(options: GateOptions) -> Result<Ended, GateError> {
     let (program, arguments) = options.command.split_first().ok_or(GateError::NoCommand)?;
     let server = server_name(program);
     // Before anything is started that a signal should end in good order.
-    let stop = stop_signal()?;
+    let mut signals = StopSignals::listen().map_err(GateError::Signals)?;
     let run = open_run(&options, &server).await?;
     let spawned = Command::new(program)
         .args(arguments)
@@ -157,9 +170,10 @@ pub async fn run(options: GateOptions) -> Result<(), GateError> {
         to_client,
         LineWriter::new(input),
     ));
-    let ended = conduct(&gate, stdin::reader(), output, stop, &mut child, &server).await;
+    let ended = conduct(&gate, stdin::reader(), output, signals.next(), &mut child, &server).await;
     let closed = close(&gate.run).await;
-    ended.and(closed)
+    let signal = ended?;
+    closed.map(|()| Ended { run: gate.run.id(), signal })
 }
 
 async fn close(run: &Run) -> Result<(), GateError> {
@@ -199,18 +213,6 @@ async fn open_run(options: &GateOptions, server: &str) -> Result<Run, GateError>
     run.map_err(|source| GateError::Run { server: server.to_owned(), source })
 }
 
-/// Resolves when the process is asked to end.
-fn stop_signal() -> Result<impl Future<Output = ()>, GateError> {
-    let mut terminate = signal(SignalKind::terminate()).map_err(GateError::Signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(GateError::Signals)?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
-}
-
 /// The server's process, or what stands for it in a test.
 trait Process {
     /// Waits until it has ended.
@@ -236,18 +238,22 @@ async fn conduct(
     gate: &Arc<Gate>,
     input: impl AsyncRead + Unpin,
     output: impl AsyncRead + Unpin + Send + 'static,
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = StopSignal>,
     server: &mut impl Process,
     name: &str,
-) -> Result<(), GateError> {
+) -> Result<Option<StopSignal>, GateError> {
     let shared = Arc::clone(gate);
     let mut downstream = tokio::spawn(async move { downstream::pump(&shared, output).await });
-    let gone = tokio::select! {
-        gone = upstream::pump(gate, input) => gone,
-        _ = &mut downstream => Gone::Server,
-        () = stop => Gone::Client,
+    let mut stop = std::pin::pin!(stop);
+    let (gone, mut signal) = tokio::select! {
+        gone = upstream::pump(gate, input) => (gone, None),
+        _ = &mut downstream => (Gone::Server, None),
+        signal = &mut stop => (Gone::Client, Some(signal)),
     };
     if gone == Gone::Server {
+        signal = timeout(SIGNAL_AFTER, stop).await.ok();
+    }
+    if gone == Gone::Server && signal.is_none() {
         let how = server_ends(gate, &mut downstream, server).await;
         gate.abandon(Some(&format!("the server `{name}` ended by itself ({how})"))).await;
         return Err(GateError::ServerEnded { server: name.to_owned(), how });
@@ -256,7 +262,7 @@ async fn conduct(
     let _ = timeout(LAST_WORDS, gate.calls.all_judged()).await;
     server_ends(gate, &mut downstream, server).await;
     gate.abandon(None).await;
-    Ok(())
+    Ok(signal)
 }
 
 /// Ends the server, takes what it has left to say, and finishes what that began. Returns how it ended.

@@ -3,6 +3,7 @@
 
 mod adversary;
 mod overheard;
+mod stopped;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +64,8 @@ struct Stage {
     client: End,
     server: End,
     daemon: Option<StandIn>,
-    gate: JoinHandle<Result<(), GateError>>,
+    gate: JoinHandle<Result<Option<StopSignal>, GateError>>,
+    signal: Option<oneshot::Sender<StopSignal>>,
     /// Dropped or used: the server's process ends.
     process: Option<oneshot::Sender<&'static str>>,
     _dir: TempDir,
@@ -126,12 +128,18 @@ async fn stage(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) 
         LineWriter::new(to_server),
     );
     let (process, ended) = oneshot::channel();
+    let (signal, signalled) = oneshot::channel();
     let gate = tokio::spawn(async move {
         let gate = Arc::new(gate);
         let mut process = ScriptedProcess(ended);
-        let never = std::future::pending();
-        let ended = conduct(&gate, gate_in, from_server, never, &mut process, "stand-in").await;
-        ended.and(close(&gate.run).await)
+        let stop = async {
+            match signalled.await {
+                Ok(signal) => signal,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        let ended = conduct(&gate, gate_in, from_server, stop, &mut process, "stand-in").await;
+        close(&gate.run).await.and(ended)
     });
     Stage {
         client: End { from: BufReader::new(client_from), to: Some(client_to) },
@@ -139,6 +147,7 @@ async fn stage(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) 
         daemon: Some(daemon),
         gate,
         process: Some(process),
+        signal: Some(signal),
         _dir: dir,
     }
 }
@@ -149,7 +158,7 @@ impl Stage {
     }
 
     /// The client leaves; the server ends when its input does.
-    async fn leave(mut self) -> (Result<(), GateError>, Option<StandIn>) {
+    async fn leave(mut self) -> (Result<Option<StopSignal>, GateError>, Option<StandIn>) {
         self.client.to = None;
         assert_eq!(self.server.next().await, None, "nothing more reaches the server");
         self.server.to = None;

@@ -3,6 +3,7 @@
 //! A risk is listed only if events of the run, or missing parts of the bundle, show it.
 
 mod coverage;
+mod people;
 mod record;
 
 use portcullis_contracts::verify::Status;
@@ -58,6 +59,8 @@ pub(crate) fn markdown(input: &PackInput<'_>, facts: &Facts, signals: &Signals) 
             .map(|risk| format!("**{}.** {} *To reduce it*: {}.", risk.title, risk.fact, risk.reduce));
         document.points(title, &points.collect::<Vec<_>>());
     }
+    document.points("Who decided", &people::decisions(input.record, facts));
+    document.points("What was erased", &people::erased(input));
     if !said {
         document.paragraph("The record of this run shows no open risk that can be counted.");
     }

@@ -10,6 +10,7 @@ use crate::markdown::{code, count, events};
 use crate::pack::PackInput;
 use crate::policy;
 use crate::signals::Signals;
+use crate::summary::SIMULATOR;
 
 /// What the record itself leaves open.
 pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) -> Vec<Risk> {
@@ -29,13 +30,14 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
             reduce: "check in the tools what was done",
         }),
     }
-    let withheld = record.report().payloads.withheld;
-    if withheld > 0 {
+    let payloads = record.report().payloads;
+    let missing = payloads.withheld + payloads.erased;
+    if missing > 0 {
         risks.push(Risk {
             title: "Texts that are not available",
             fact: format!(
-                "{withheld} of {} payloads are withheld or erased; the pack has only their commitments.",
-                record.report().payloads.named
+                "{missing} of {} payloads are missing from the pack, which has only their commitments: {} erased, {} withheld from this export.",
+                payloads.named, payloads.erased, payloads.withheld
             ),
             reduce: "create the pack with payloads, if they still exist",
         });
@@ -88,7 +90,7 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
         || format!("The record states that it has gaps ({}).", events(lost)),
         "find out why; `portcullis doctor` checks the store",
     ));
-    if record.opened().is_some_and(|opened| opened.session.is_none() && opened.surface != "simulator") {
+    if record.opened().is_some_and(|opened| opened.session.is_none() && opened.surface != SIMULATOR) {
         risks.push(Risk {
             title: "No client session",
             fact: "The run names no session of its client (event 1): other runs of the same agent are not connected to it.".to_owned(),

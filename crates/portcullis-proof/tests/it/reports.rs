@@ -34,7 +34,7 @@ fn a_report_says_what_was_found() {
           run         01010101010101010101010101010101 of `portcullis/example`
           head        10 268d45075d8c0f7623ac66e00306f416f91483a3b78bae4691ef4ea5d6f05c36
           format      pass: every line is canonical and in order
-          chain       pass: 10 events in 1 segments follow from each other
+          chain       pass: 10 events in 1 segment follow from each other
           trajectory  pass: every action was judged before it went ahead
           payloads    pass: 3 verified, 0 withheld, 0 erased
           anchor      pass: a trusted head covers all 10 events
@@ -49,7 +49,7 @@ fn a_report_says_what_was_found() {
           run         01010101010101010101010101010101 of `portcullis/example`
           head        10 268d45075d8c0f7623ac66e00306f416f91483a3b78bae4691ef4ea5d6f05c36
           format      pass: every line is canonical and in order
-          chain       pass: 10 events in 1 segments follow from each other
+          chain       pass: 10 events in 1 segment follow from each other
           trajectory  pass: every action was judged before it went ahead
           payloads    pass: 3 verified, 0 withheld, 0 erased
           anchor      not checked: no trust file: without one, a chain can be rewritten as a whole

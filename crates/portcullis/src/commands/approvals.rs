@@ -13,6 +13,7 @@ use portcullis_gateway::api::{
 use portcullis_gateway::client::ClientError;
 
 use crate::cli::Global;
+use crate::commands::completions::approval_ids;
 use crate::daemon::{Daemon, told};
 use crate::exit;
 use crate::failure::Failure;
@@ -31,11 +32,12 @@ const EXAMPLES: &str = "\
 Examples:
   portcullis approvals list
   portcullis approvals show 3f81c2
-  portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be --note \"checked with the team\"
+  portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be \\
+      --note \"checked with the team\"
   portcullis approvals refuse 3f81c2
   portcullis approvals watch
 
-A grant covers what was looked at and nothing that came after: at a terminal `grant` shows the request and asks,
+A grant covers what was looked at and nothing that came after: at a terminal `grant` shows the request and asks, \
 elsewhere `--shown` names the digest that `show` ends with. An id may be shortened to six digits or more. Deciding needs the approver's credential of the state folder.";
 
 /// List and decide what waits for a person
@@ -61,14 +63,16 @@ enum Command {
     #[command(after_help = "Example:\n  portcullis approvals show 3f81c2")]
     Show {
         /// The approval, or the start of its id
+        #[arg(add = approval_ids())]
         id: String,
     },
     /// Say yes: this call with these arguments, once
     #[command(
-        after_help = "Examples:\n  portcullis approvals grant 3f81c2\n  portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be --effects\n  portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be --tool --note \"for today's import\""
+        after_help = "Examples:\n  portcullis approvals grant 3f81c2\n  portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be --effects\n  portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be --tool \\\n      --note \"for today's import\""
     )]
     Grant {
         /// The approval, or the start of its id
+        #[arg(add = approval_ids())]
         id: String,
         /// What was looked at: the digest at the end of `show`, or the start of it
         #[arg(long, value_name = "DIGEST")]
@@ -89,6 +93,7 @@ enum Command {
     )]
     Refuse {
         /// The approval, or the start of its id
+        #[arg(add = approval_ids())]
         id: String,
         /// A note for the record and for the agent, which is told why
         #[arg(long, value_name = "TEXT")]

@@ -11,7 +11,8 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "\
 Examples:
   portcullis calibrate --model order.model --data mails.jsonl --fpr 0.01
-  portcullis calibrate --model override.model --data prompts.jsonl --fpr 0.005 --out strict.model --json
+  portcullis calibrate --model override.model --data prompts.jsonl --fpr 0.005 \\
+      --out strict.model --json
 
 The data has the form that `portcullis train` reads, and must not be what the model was trained on: texts of the kind \
 that it will see, mostly innocent. Of the order head at most the given share of innocent sentences is flagged, of the \

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, STRONG, clean_line};
+use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, STRONG, clean_line, count};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,6 +59,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     match shown {
         Ok(()) => {}
+        Err(error @ DemoError::Stopped(_)) => return Err(Failure::incomplete(error)),
         Err(error @ DemoError::Astray(_)) => {
             return Err(Failure::no(error).help("this is a defect; please report it"));
         }
@@ -160,9 +161,9 @@ fn for_people(out: &mut Out, scene: &Scene<'_>) -> Result<(), Failure> {
             let style = status_style(report);
             let file = file.file_name().unwrap_or_default().display();
             out.line(format_args!(
-                "  {style}{}{style:#}  {file}  {FAINT}run …{id}, {} events{FAINT:#}",
+                "  {style}{}{style:#}  {file}  {FAINT}run …{id}, {}{FAINT:#}",
                 status(report),
-                report.events
+                count(report.events, "event", "events")
             ))
         }
         Scene::Tampered { change, file, report } => {

@@ -1,5 +1,7 @@
 //! `portcullis doctor`: is everything as it should be, and what to do where it is not.
 
+mod folders;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -14,7 +16,7 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_gateway::client::{Client, ClientError};
 use portcullis_gateway::daemon::mark;
-use portcullis_gateway::home::Home;
+use portcullis_gateway::home::{APPROVER_TOKEN_VARIABLE, Home};
 use portcullis_gateway::home_bundle;
 use portcullis_ledger::log::{LogError, LogPlaces, LogReader, check_standing};
 use portcullis_ledger::{LedgerError, Reader, RunFilter};
@@ -47,10 +49,11 @@ Examples:
   portcullis doctor
   portcullis doctor --bundle my-bundle --json
 
-Reads every event of the store and computes every link again: on a large store that takes a while.
+Reads every event of the store and computes every link again: on a large store that takes a while. \
+Less than 1 GiB of free space is a warning, less than 32 MiB is wrong.
 Exit codes: 0 all is well (there may be warnings), 1 something is wrong.";
 
-/// Check state folder, credentials, bundle, store, daemon and clock
+/// Check state folder, disk, credentials, bundle, daemon, store, log and clock
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -103,6 +106,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         }
         Ok(home) => {
             tell(folder(&home))?;
+            folders::unreadable(&home).into_iter().try_for_each(&mut tell)?;
+            tell(folders::space(&home))?;
             for kind in [CredentialKind::Agent, CredentialKind::Approver] {
                 tell(credential(&home, kind))?;
             }
@@ -174,7 +179,15 @@ fn credential(home: &Home, kind: CredentialKind) -> Check {
         }
         Ok(_) => Check::new(name, Health::Ok, path.display()),
         Err(CredentialError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            Check::new(name, Health::Warn, "not there yet; the first start makes it")
+            match std::env::var_os(APPROVER_TOKEN_VARIABLE) {
+                Some(named) if kind == CredentialKind::Approver && !named.is_empty() => {
+                    let detail = format!("{} does not exist", path.display());
+                    Check::new(name, Health::Warn, detail).remedy(format!(
+                        "{APPROVER_TOKEN_VARIABLE} names that file: correct it, or unset it for the token of the state folder"
+                    ))
+                }
+                _ => Check::new(name, Health::Warn, "not there yet; the first start makes it"),
+            }
         }
         // The message says what to run.
         Err(error) => Check::new(name, Health::Fail, error),
@@ -263,7 +276,7 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
     let health = match runtime()?.block_on(client.health()) {
         Ok(health) => health,
         Err(ClientError::NotRunning { .. }) => {
-            return Ok(Check::new("daemon", Health::Ok, "not running; it is started when needed"));
+            return Ok(not_running(home));
         }
         Err(ClientError::Credential { .. }) => {
             return Ok(Check::new("daemon", Health::Warn, "not asked, for want of the agent's token"));
@@ -299,11 +312,19 @@ fn daemon(home: &Home, digest: Option<Digest>) -> Result<Check, Failure> {
             health.pid
         ))
     } else {
-        check(
-            Health::Ok,
-            count(usize::try_from(health.runs_live).unwrap_or(usize::MAX), "live run", "live runs"),
-        )
+        check(Health::Ok, count(health.runs_live, "live run", "live runs"))
     })
+}
+
+/// Which bundle the daemon will serve once it is needed.
+fn not_running(home: &Home) -> Check {
+    let served = match home_bundle::chosen(home) {
+        Ok(Some(folder)) => format!("with the bundle `{}`", folder.display()),
+        Ok(None) => "with the shipped bundle".to_owned(),
+        // The check of the bundle says more.
+        Err(_) => "but its bundle is not known".to_owned(),
+    };
+    Check::new("daemon", Health::Ok, format!("not running; it is started when needed, {served}"))
 }
 
 /// Tools that changed since a person accepted them, which no agent sees.
@@ -358,7 +379,8 @@ fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
 
 /// What the transparency log waits for.
 fn log(home: &Home) -> Check {
-    let status = match LogReader::open(&LogPlaces::beside(&home.ledger())).and_then(|log| log.status()) {
+    let places = LogPlaces::beside(&home.ledger());
+    let status = match LogReader::open(&places).and_then(|log| log.status()) {
         Ok(status) => status,
         Err(LogError::NoLog { .. }) => {
             return Check::new("log", Health::Ok, "none yet; the daemon makes it when it starts");
@@ -368,7 +390,8 @@ fn log(home: &Home) -> Check {
             return check.remedy("docs/transparency-log.md says what to do when it does not go on");
         }
     };
-    let leaves = count(usize::try_from(status.size).unwrap_or(usize::MAX), "leaf", "leaves");
+    let leaves = count(status.size, "leaf", "leaves");
+    let leaves = format!("{} in {}\n{leaves}", clean_line(&status.origin), places.public.display());
     match (status.waits, status.frozen) {
         (None, None) => Check::new("log", Health::Ok, leaves),
         (_, Some(reason)) => Check::new("log", Health::Warn, format!("{leaves}, frozen: {reason}"))
@@ -406,9 +429,8 @@ fn look_into(folder: &Path, mark: &Path) -> Result<(Vec<Check>, Option<Timestamp
             last = last.max(Event::from_line(&stored.line).ok().map(|event| event.t));
         }
     }
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let runs = count(number(integrity.runs), "run", "runs");
-    let events = count(number(integrity.events), "event", "events");
+    let runs = count(integrity.runs, "run", "runs");
+    let events = count(integrity.events, "event", "events");
     let detail = format!("{runs}, {events}, every link holds");
     Ok((vec![Check::new("store", Health::Ok, detail)], last))
 }

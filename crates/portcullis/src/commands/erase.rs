@@ -9,6 +9,7 @@ use portcullis_ledger::{Erased, Eraser, LedgerError, Reader, Refusal, Selection,
 use serde_json::json;
 
 use crate::cli::Global;
+use crate::commands::completions::run_ids;
 use crate::commands::export::many::parse_time;
 use crate::exit;
 use crate::failure::Failure;
@@ -37,7 +38,7 @@ const FREE_BYTES_SAID: u64 = 16 << 20;
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Args {
     /// The run, or the start of its id; all runs if left out
-    #[arg(required_unless_present_any = ["commitment", "contains", "principal", "before"])]
+    #[arg(required_unless_present_any = ["commitment", "contains", "principal", "before"], add = run_ids())]
     run: Option<String>,
     /// Only the payloads of this event
     #[arg(long, value_name = "SEQ", requires = "run")]
@@ -162,13 +163,12 @@ fn tell(erased: &Erased, selection: &Selection, dry_run: bool, global: &Global) 
         }))?;
         return out.finish();
     }
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     out.line(format_args!(
         "{} of {} {}: {}",
-        count(number(erased.payloads), "payload", "payloads"),
+        count(erased.payloads, "payload", "payloads"),
         count(erased.runs.len(), "run", "runs"),
         if dry_run { "would be erased" } else { "erased" },
-        count(number(erased.bytes), "byte", "bytes"),
+        count(erased.bytes, "byte", "bytes"),
     ))?;
     if !dry_run && erased.purged {
         out.line(format_args!("  no file of the store holds them; exports and backups made before may"))?;
@@ -195,7 +195,7 @@ fn tell(erased: &Erased, selection: &Selection, dry_run: bool, global: &Global) 
         out.line(format_args!(
             "  `{}` also occurs in {}: events are never erased",
             clean_line(text),
-            count(number(erased.lines_with_text), "event", "events"),
+            count(erased.lines_with_text, "event", "events"),
         ))?;
     }
     out.finish()

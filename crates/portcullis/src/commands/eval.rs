@@ -32,7 +32,8 @@ Examples:
   portcullis eval eicu-ac --data eicu_ac/ --from code
   portcullis eval mind2web-sc --data mind2web_sc.jsonl
   portcullis eval agentdojo --data agentdojo_invariant/
-  portcullis eval mind2web-sc --data sets/ --bundle my-bundle --json report.json --predictions out.jsonl
+  portcullis eval mind2web-sc --data sets/ --bundle my-bundle \\
+      --json report.json --predictions out.jsonl
   portcullis eval text --data sets/
 
 The data is not part of the program: --data names a file, or a folder whose files are read in the order of their \
@@ -125,7 +126,7 @@ enum Suite {
     /// Replies with statements about each, checked, repaired by code or by strategies with a model, and checked again
     #[command(name = policy_guard::NAME)]
     #[command(
-        after_help = "Example:\n  portcullis eval policy-guard --data sample_responses.jsonl --plot compliance.svg"
+        after_help = "Example:\n  portcullis eval policy-guard --data sample_responses.jsonl \\\n      --plot compliance.svg"
     )]
     PolicyGuard(contracts::Plotted),
     /// Rehearsed conversations, harmless and harmful, with the level that each must reach

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::out::{BAD, GOOD, Out, clean_line};
+use crate::out::{BAD, GOOD, Out, clean_line, count};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -46,13 +46,17 @@ pub(crate) fn run(_: &Args, global: &Global) -> Result<u8, Failure> {
         let word = |sound: bool| if sound { (GOOD, "sound") } else { (BAD, "DAMAGED") };
         let (style, text) = word(store.problems.is_empty());
         out.line(format_args!(
-            "store  {style}{text}{style:#}  {} runs, {} events: every link computed again",
-            store.runs, store.events
+            "store  {style}{text}{style:#}  {}, {}: every link computed again",
+            count(store.runs, "run", "runs"),
+            count(store.events, "event", "events")
         ))?;
         let (style, text) = word(log.problems.is_empty());
         out.line(format_args!(
-            "log    {style}{text}{style:#}  {} leaves, {} tiles derived again, {} heads held against the store, {} segments open",
-            log.leaves, log.tiles, log.heads, log.open
+            "log    {style}{text}{style:#}  {}, {} derived again, {} held against the store, {} open",
+            count(log.leaves, "leaf", "leaves"),
+            count(log.tiles, "tile", "tiles"),
+            count(log.heads, "head", "heads"),
+            count(log.open, "segment", "segments")
         ))?;
         for problem in store.problems.iter().chain(&log.problems) {
             out.line(format_args!("  {}", clean_line(problem)))?;

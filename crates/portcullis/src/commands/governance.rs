@@ -21,6 +21,7 @@ use serde_json::json;
 use super::export::{note_waiting, refused, write_to};
 use crate::archive::Archive;
 use crate::cli::Global;
+use crate::commands::completions::run_ids;
 use crate::exit;
 use crate::failure::Failure;
 use crate::out::{self, Out, clean_line, count};
@@ -54,7 +55,7 @@ Exit codes: 0 made, or VALID; 1 there is no such run, or INVALID; 2 no reply of 
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The run, or the start of its id
-    #[arg(required_unless_present = "check")]
+    #[arg(required_unless_present = "check", add = run_ids())]
     run: Option<String>,
     /// Where to write the pack, or the one file; `-` for standard output
     #[arg(long, short, value_name = "FILE", conflicts_with = "check")]

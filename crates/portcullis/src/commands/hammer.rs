@@ -19,9 +19,10 @@ const EXAMPLES: &str = "\
 Examples:
   portcullis hammer --goal 20000
   portcullis hammer --writers 64 --readers 16 --goal 200000 --max-runtime 120s
-  portcullis hammer --home /mnt/disk-to-measure/hammer && portcullis fsck --home /mnt/disk-to-measure/hammer
+  portcullis hammer --home /mnt/disk-to-measure/hammer &&
+    portcullis fsck --home /mnt/disk-to-measure/hammer
 
-Exit codes: 0 the goal was reached in time and all that was read verified, 1 not, 3 no store could be made.
+Exit codes: 0 the goal was reached in time and all that was read verified, 1 not, 3 no store could be made. \
 docs/benchmarks.md has figures of the project's own machine, and says what they mean.";
 
 const SECONDS_MAX: u64 = 3_600;

@@ -16,6 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   portcullis init -- npx -y @modelcontextprotocol/server-filesystem /srv/files
   portcullis init -o my-bundle -- portcullis demo-server /tmp/workspace
+  portcullis init -o my-bundle --add -- uvx mcp-server-git
 
 Type, side effects, risk and effect arguments of each tool are inferred from its name, description, schema and \
 hints, and marked `inferred`: read them and mend what is wrong. Existing files are never overwritten.";
@@ -27,13 +28,16 @@ pub(crate) struct Args {
     /// Folder of the bundle
     #[arg(long, short, value_name = "DIR", default_value = "portcullis-bundle")]
     output: PathBuf,
+    /// Add the tools to the bundle in that folder; none of its files changes
+    #[arg(long)]
+    add: bool,
     /// The server and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let options = DraftOptions { command: args.command.clone(), folder: args.output.clone() };
+    let options = DraftOptions { command: args.command.clone(), folder: args.output.clone(), add: args.add };
     let runtime = runtime()?;
     let drafted = runtime.block_on(init::draft(options));
     runtime.shutdown_background();
@@ -41,11 +45,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         InitError::NoCommand => Failure::usage(error),
         error => Failure::unreadable(error),
     })?;
-    tell(&summary, global)?;
+    tell(&summary, args.add, global)?;
     Ok(exit::YES)
 }
 
-fn tell(summary: &DraftSummary, global: &Global) -> Result<(), Failure> {
+fn tell(summary: &DraftSummary, added: bool, global: &Global) -> Result<(), Failure> {
     let mut out = Out::new();
     if global.json {
         let tools: Vec<_> = summary
@@ -75,10 +79,11 @@ fn tell(summary: &DraftSummary, global: &Global) -> Result<(), Failure> {
     }
     let tools = count(summary.tools.len(), "tool", "tools");
     let folder = summary.folder.display();
-    out.line(format_args!(
-        "drafted {STRONG}{folder}{STRONG:#} for {} ({tools})",
-        clean_line(&summary.server)
-    ))?;
+    let server = clean_line(&summary.server);
+    match added {
+        true => out.line(format_args!("added {server} ({tools}) to {STRONG}{folder}{STRONG:#}"))?,
+        false => out.line(format_args!("drafted {STRONG}{folder}{STRONG:#} for {server} ({tools})"))?,
+    }
     out.line(format_args!("next: read {folder}/tools, then `portcullis mcp --bundle {folder} -- …`"))?;
     out.finish()
 }

@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::out::{NOTICE, Out, clean_line};
+use crate::out::{NOTICE, Out, clean_line, count};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -103,10 +103,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let Frozen { size, cosigned, .. } = freeze(&places, reason)?;
             let text = match cosigned {
                 Some(false) => format!(
-                    "the log is frozen with {size} leaves\n\
-                     its witnesses have not cosigned the last tree; run `portcullis log freeze` again when they answer"
+                    "the log is frozen with {}\n\
+                     its witnesses have not cosigned the last tree; run `portcullis log freeze` again when they answer",
+                    count(size, "leaf", "leaves")
                 ),
-                _ => format!("the log is frozen with {size} leaves"),
+                _ => format!("the log is frozen with {}", count(size, "leaf", "leaves")),
             };
             told(global, &json!({"record": "frozen", "size": size, "cosigned": cosigned}), &text)
         }
@@ -191,24 +192,25 @@ fn status(places: &LogPlaces, global: &Global) -> Result<u8, Failure> {
 fn show(status: &LogStatus, key: Option<&str>, out: &mut Out) -> Result<(), Failure> {
     out.line(format_args!("log       {}", clean_line(&status.origin)))?;
     out.line(format_args!("key       {}", key.unwrap_or("missing: it signs nothing until it is restored")))?;
-    out.line(format_args!("tree      {} leaves, root {}", status.size, status.root))?;
+    out.line(format_args!("tree      {}, root {}", count(status.size, "leaf", "leaves"), status.root))?;
     match status.witnessed {
-        Some(size) => out.line(format_args!("witnesses have seen {size} leaves"))?,
+        Some(size) => out.line(format_args!("witnesses have seen {}", count(size, "leaf", "leaves")))?,
         None => out.line(format_args!(
             "witnesses none: only the log itself says that everyone is shown the same tree"
         ))?,
     }
     out.line(format_args!(
-        "waiting   {} leaves; {} segments without end",
-        status.waiting, status.open_segments
+        "waiting   {}; {} without end",
+        count(status.waiting, "leaf", "leaves"),
+        count(status.open_segments, "segment", "segments")
     ))?;
     for writer in &status.writers {
         let gone = if writer.key_here { "" } else { ", its key file is gone" };
         out.line(format_args!(
-            "writer    {} {}, {} segments{gone}",
+            "writer    {} {}, {}{gone}",
             writer.key,
             writer.state.as_str(),
-            writer.segments
+            count(writer.segments, "segment", "segments")
         ))?;
     }
     if let Some(wait) = &status.waits {

@@ -1,6 +1,7 @@
 //! `portcullis mcp`: the gate in front of an MCP server.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 
 use portcullis_gateway::mcp::{self, GateError, GateOptions};
 
@@ -13,7 +14,8 @@ use crate::failure::Failure;
 const EXAMPLES: &str = "\
 Examples:
   portcullis mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files
-  portcullis mcp --bundle my-bundle --policy \"Strict Compliance Policy\" -- my-server --flag
+  portcullis mcp --bundle my-bundle --policy \"Strict Compliance Policy\" \\
+      -- my-server --flag
   portcullis mcp -- portcullis demo-server /tmp/workspace
 
 Put it where the server's command stands in your client's configuration. The daemon is started when it is not \
@@ -57,7 +59,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     // A read of standard input may never return, and nobody waits for it any more.
     runtime.shutdown_background();
     match ended {
-        Ok(()) => Ok(exit::YES),
+        Ok(ended) => {
+            if let Some(signal) = ended.signal {
+                // Standard error may be a terminal that is gone.
+                let _unwritten = writeln!(std::io::stderr(), "portcullis: {signal}: run {} ended", ended.run);
+            }
+            Ok(exit::YES)
+        }
         Err(error @ GateError::NoCommand) => Err(Failure::usage(error)),
         Err(error @ GateError::ServerEnded { .. }) => Err(Failure::no(error)),
         Err(error) => Err(Failure::unreadable(error)),

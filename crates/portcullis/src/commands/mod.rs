@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub(crate) mod approvals;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod check;

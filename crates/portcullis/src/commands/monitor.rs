@@ -22,8 +22,10 @@ use crate::trust;
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis monitor http://127.0.0.1:7070/log --trust audit.policy --state audit.state
-  portcullis monitor ~/.local/state/portcullis/log --trust audit.policy --every 10s
+  portcullis monitor http://127.0.0.1:7070/log --trust audit.policy \\
+      --state audit.state
+  portcullis monitor ~/.local/state/portcullis/log --trust audit.policy \\
+      --every 10s
   portcullis monitor --check-fork fork-0f3a….json --trust audit.policy
 
 Exit codes of one look: 0 nothing to report, 1 alerts, 2 the look did not come to its end. Without --state the \
@@ -190,14 +192,13 @@ fn tell(origin: &str, look: &Look, forks: &Path, global: &Global) -> Result<(), 
     if look.more > 0 {
         out.line(format_args!("... and {} more alerts", look.more))?;
     }
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     out.line(format_args!(
         "{}: {}, {} new; {} without end, {} missing{}",
         clean_line(origin),
-        count(number(look.tree.map_or(0, |tree| tree.size)), "leaf", "leaves"),
+        count(look.tree.map_or(0, |tree| tree.size), "leaf", "leaves"),
         look.leaves,
-        count(number(look.open), "segment", "segments"),
-        count(number(look.missing), "number", "numbers"),
+        count(look.open, "segment", "segments"),
+        count(look.missing, "number", "numbers"),
         match look.cosigned {
             Some(time) => format!("; cosigned {}", seconds(time_of(time))),
             None => String::new(),
@@ -263,7 +264,7 @@ fn check_fork(path: &Path, trust: &TrustPolicy, global: &Global) -> Result<u8, F
         let (origin, style) = (clean_line(&origin), out::BAD);
         out.line(format_args!(
             "{style}FORKED{style:#}: the log `{origin}` signed two trees that contradict each other, of {} and {larger}",
-            count(usize::try_from(smaller).unwrap_or(usize::MAX), "leaf", "leaves"),
+            count(smaller, "leaf", "leaves"),
         ))?;
     } else {
         out.line(format_args!("no fork is shown: {}", clean_line(&why.unwrap_or_default())))?;

@@ -1,9 +1,12 @@
 //! `portcullis runs`: what agents do and did.
 
+mod payloads;
+
 use portcullis_core::event::{Control, Event, EventBody};
 use portcullis_gateway::api::{ControlRun, RunInfo, RunPhase};
 
 use crate::cli::Global;
+use crate::commands::completions::run_ids;
 use crate::daemon::Daemon;
 use crate::exit;
 use crate::failure::Failure;
@@ -41,10 +44,17 @@ enum Command {
         limit: u32,
     },
     /// Show one run
-    #[command(after_help = "Example:\n  portcullis runs show 0199ab3c")]
+    #[command(
+        after_help = "Examples:\n  portcullis runs show 0199ab3c\n  portcullis runs show 0199ab3c --payloads"
+    )]
     Show {
         /// The run, or the start of its id
+        #[arg(add = run_ids())]
         run: String,
+        /// The texts of the run too: what was asked, arguments, results, replies. Takes the approver's credential, or
+        /// the agent's for runs of its own principal
+        #[arg(long)]
+        payloads: bool,
     },
     /// Print the events of a run; with --json the stored lines, byte for byte
     #[command(
@@ -52,6 +62,7 @@ enum Command {
     )]
     Events {
         /// The run, or the start of its id
+        #[arg(add = run_ids())]
         run: String,
         /// Only events with a higher number
         #[arg(long, value_name = "SEQ", default_value_t = 0)]
@@ -71,6 +82,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct ControlArgs {
     /// The run, or the start of its id
+    #[arg(add = run_ids())]
     run: String,
     /// A note for the record
     #[arg(long, value_name = "TEXT")]
@@ -78,11 +90,19 @@ struct ControlArgs {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let daemon = Daemon::as_approver(global)?;
+    let daemon = match &args.command {
+        Command::Show { .. } => Daemon::as_reader(global)?,
+        _ => Daemon::as_approver(global)?,
+    };
     let mut out = Out::new();
     match &args.command {
         Command::List { limit } => list(&mut out, &daemon.ask(|client| client.runs(*limit))?, global)?,
-        Command::Show { run } => show(&mut out, &daemon.ask(|client| client.run(run))?, global)?,
+        Command::Show { run, payloads } => {
+            show(&mut out, &daemon.ask(|client| client.run(run))?, global)?;
+            if *payloads {
+                payloads::show(&mut out, &daemon, run, global)?;
+            }
+        }
         Command::Events { run, after } => events(&mut out, &daemon, run, *after, global)?,
         Command::Halt(args) => control(&mut out, &daemon, args, Control::Halt, global)?,
         Command::Pause(args) => control(&mut out, &daemon, args, Control::Pause, global)?,
@@ -152,12 +172,11 @@ fn show(out: &mut Out, run: &RunInfo, global: &Global) -> Result<(), Failure> {
         out.line(format_args!("  {name:<9}  {}", clean_line(&value)))?;
     }
     for erasure in &run.erasures {
-        let payloads = usize::try_from(erasure.payloads).unwrap_or(usize::MAX);
         let reason = erasure.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
         out.line(format_args!(
             "  {:<9}  {} on {} by {}{}",
             "erased",
-            out::count(payloads, "payload", "payloads"),
+            out::count(erasure.payloads, "payload", "payloads"),
             out::seconds(erasure.at),
             clean_line(&erasure.by),
             clean_line(&reason)

@@ -26,9 +26,12 @@ use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, clean, clean_line, terminal_widt
 const EXAMPLES: &str = "\
 Examples:
   portcullis simulate --list
-  portcullis simulate --plan \"Calculation Task\" --policy \"Strict Compliance Policy\"
-  portcullis simulate --plan \"Unauthorized Transfer Attempt\" --policy \"Strict Compliance Policy\" --continue
-  portcullis simulate --plan \"Email Policy Update\" --policy \"Permissive Exploration Policy\" --json
+  portcullis simulate --plan \"Calculation Task\" \\
+      --policy \"Strict Compliance Policy\"
+  portcullis simulate --plan \"Unauthorized Transfer Attempt\" \\
+      --policy \"Strict Compliance Policy\" --continue
+  portcullis simulate --plan \"Email Policy Update\" \\
+      --policy \"Permissive Exploration Policy\" --json
   portcullis simulate --request \"Plan a trip to Lisbon\"
 
 The run of a plan is recorded in the store like any other: `portcullis export RUN` exports it.

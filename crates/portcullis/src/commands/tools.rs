@@ -15,12 +15,13 @@ use crate::out::{self, Out, clean, clean_line};
 const EXAMPLES: &str = "\
 Examples:
   portcullis tools list
-  portcullis tools explain send_email --arguments '{\"recipient\": \"ann@corp.example\"}'
+  portcullis tools explain send_email \\
+      --arguments '{\"recipient\": \"ann@corp.example\"}'
   portcullis tools changed
   portcullis tools accept read_file --digest 9f2b41c07d3e
 
-A server can describe its tools anew at any time. What it listed first stands accepted; a tool that changed since is
-kept from the agent, and its calls are held, until a person accepts the change. An upgrade of a server changes many
+A server can describe its tools anew at any time. What it listed first stands accepted; a tool that changed since is \
+kept from the agent, and its calls are held, until a person accepts the change. An upgrade of a server changes many \
 tools at once: `tools changed` shows them all, and how to accept the whole list.";
 
 /// See the registry and how arguments are read; what servers changed about their tools, and accept it
@@ -46,7 +47,7 @@ enum Command {
     Changed,
     /// Accept a tool as its server describes it now, or all that `tools changed` shows
     #[command(
-        after_help = "Examples:\n  portcullis tools accept read_file --server \"npx -y @modelcontextprotocol/server-filesystem /data\"\n  portcullis tools accept --all --digest 9f2b41c07d3e"
+        after_help = "Examples:\n  portcullis tools accept read_file \\\n      --server \"npx -y @modelcontextprotocol/server-filesystem /data\"\n  portcullis tools accept --all --digest 9f2b41c07d3e"
     )]
     Accept {
         /// Name of the tool

@@ -17,8 +17,10 @@ use crate::out::{self, Out};
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis train --head order --data orders.jsonl --data more.jsonl.gz --out order.model
-  portcullis train --head override --data grammar.toml --data prompts.jsonl --hold-out 5 --fpr 0.01 --out override.model
+  portcullis train --head order --data orders.jsonl --data more.jsonl.gz \\
+      --out order.model
+  portcullis train --head override --data grammar.toml --data prompts.jsonl \\
+      --hold-out 5 --fpr 0.01 --out override.model
 
 A line of data is {\"text\": \"…\", \"label\": true}: for the order head true means that the text tells its reader to do \
 something, for the override head that it tries to change the rules. A file ending in .toml is a grammar from which \

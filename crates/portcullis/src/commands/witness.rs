@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anstream::ColorChoice;
+use portcullis_gateway::signals::StopSignals;
 use portcullis_gateway::witness::{Witness, WitnessError, WitnessOptions};
 use portcullis_proof::log::VerifierKey;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Global;
 use crate::daemon::runtime;
@@ -19,8 +19,10 @@ use crate::out::Out;
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis witness --key w.key --name auditor.example/w1 --state w.state --print-key
-  portcullis witness --key w.key --name auditor.example/w1 --state w.state --log VKEY --listen 127.0.0.1:7800
+  portcullis witness --key w.key --name auditor.example/w1 --state w.state \\
+      --print-key
+  portcullis witness --key w.key --name auditor.example/w1 --state w.state \\
+      --log VKEY --listen 127.0.0.1:7800
 
 Key and state are made at the first start, together. Keep the state: a witness that forgets would cosign a second \
 history, so one whose key is there and whose state is not refuses to start. Of the two, only the key is secret.";
@@ -75,15 +77,11 @@ async fn serve(witness: Witness, address: SocketAddr, global: &Global) -> Result
     let failed = |source| Failure::unreadable(WitnessError::Listen { address, source });
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     tell(&witness, Some(listener.local_addr().map_err(failed)?), global)?;
-    let signals = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-    let (Ok(mut terminate), Ok(mut interrupt)) = signals else {
-        return Err(Failure::unreadable("cannot listen for signals"));
-    };
+    let listening = StopSignals::listen();
+    let mut signals =
+        listening.map_err(|error| Failure::unreadable(format!("cannot listen for signals: {error}")))?;
     let stop = async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        signals.next().await;
     };
     Arc::new(witness).serve(listener, stop).await.map_err(failed)
 }

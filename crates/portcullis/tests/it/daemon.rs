@@ -46,7 +46,7 @@ impl State {
     }
 
     /// The one run, once it is closed: the daemon closes it when the last connection is gone.
-    fn until_closed(&self) -> Value {
+    pub(crate) fn until_closed(&self) -> Value {
         for _ in 0..100 {
             let [run] = self.run(&["runs", "list", "--json"]).json().try_into().unwrap();
             if run["phase"] == "closed" {
@@ -463,10 +463,21 @@ fn the_doctor_finds_what_is_wrong() {
     let simulated = state.run(&["simulate", "--plan", "Calculation Task"]);
     assert_eq!(simulated.code, 0, "{}", simulated.stderr);
     assert_eq!(state.run(&["runs", "list"]).code, 0);
+    // The log is made right after the daemon answers for the first time.
+    for _ in 0..100 {
+        if state.home().join("log/checkpoint").exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let well = state.run(&["doctor"]);
     assert_eq!(well.code, 0, "{}", well.stdout);
     assert!(well.stdout.contains("1 run, 14 events, every link holds"), "{}", well.stdout);
     assert!(well.stdout.contains("0 live runs"), "{}", well.stdout);
+    let log = format!(" in {}", state.home().join("log").display());
+    for named in [&log, "in force: the shipped bundle", " GiB free"] {
+        assert!(well.stdout.contains(named), "{named}: {}", well.stdout);
+    }
 
     let bad = state.folder.path().join("bad");
     fs::create_dir(&bad).unwrap();

@@ -34,6 +34,47 @@ fn every_command_has_help_with_examples() {
     }
 }
 
+/// Help as a terminal with so many columns shows it.
+fn help(path: &str, columns: usize) -> String {
+    let args: Vec<&str> = path.split(' ').filter(|word| !word.is_empty()).chain(["--help"]).collect();
+    let output = portcullis(&args).env("COLUMNS", columns.to_string()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The lines of its examples.
+fn examples(help: &str) -> Vec<&str> {
+    let lines = help.lines().skip_while(|line| !matches!(*line, "Example:" | "Examples:")).skip(1);
+    lines.take_while(|line| !line.is_empty()).collect()
+}
+
+#[test]
+fn help_fits_narrow_terminals_and_no_example_breaks_within_a_command() {
+    const NARROW: usize = 80;
+    let mut paths = Vec::new();
+    visit(&[], &mut paths);
+    for path in paths {
+        let narrow = help(&path, NARROW);
+        for columns in [NARROW, 100] {
+            let shown = help(&path, columns);
+            let long = shown.lines().find(|line| line.chars().count() > columns);
+            assert_eq!(long, None, "`{path}` at {columns} columns");
+            assert_eq!(examples(&shown), examples(&narrow), "`{path}` at {columns} columns");
+        }
+        // A line that does not begin a command goes on with one, in a way that a shell understands.
+        let shown = examples(&narrow);
+        assert!(!shown.is_empty(), "{path}");
+        for (number, line) in shown.iter().enumerate() {
+            let goes_on = number > 0 && shown[number - 1].ends_with(['\\', '&', '|']);
+            let begins = line.starts_with("  ") && !line.starts_with("   ");
+            assert!(line.starts_with("  ") && begins != goes_on, "`{path}`: {line:?} in {shown:#?}");
+        }
+        // Options of the command come first, those of all commands under a heading of their own.
+        let (own, global) = narrow.split_once("\nGlobal options:\n").expect(&path);
+        assert!(own.contains("--help") && !own.contains("--home <DIR>"), "{path}");
+        assert!(global.contains("--home <DIR>") && global.contains("--color <WHEN>"), "{path}");
+    }
+}
+
 #[test]
 fn mistakes_in_the_command_line_exit_with_64() {
     for args in [
@@ -100,10 +141,14 @@ fn a_reader_that_leaves_is_no_drama() {
 }
 
 #[test]
-fn completions_know_the_commands() {
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let ran = run(&["completions", shell]);
-        assert_eq!(ran.code, 0);
-        assert!(ran.stdout.contains("demo-server") && ran.stdout.contains("strict-tools"), "{shell}");
-    }
+fn the_version_tells_the_commit() {
+    let told = run(&["--version"]).stdout;
+    let version = told.trim().strip_prefix("portcullis ").unwrap();
+    let Some((number, rest)) = version.split_once(" (") else {
+        assert!(!crate::command::project().join(".git").exists(), "{told}");
+        return;
+    };
+    assert_eq!(number, env!("CARGO_PKG_VERSION"));
+    let commit = rest.strip_suffix(')').unwrap();
+    assert!(commit.len() == 12 && commit.bytes().all(|b| b.is_ascii_hexdigit()), "{told}");
 }

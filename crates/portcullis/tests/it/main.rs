@@ -5,9 +5,13 @@ mod assisted;
 #[cfg(test)]
 mod auditor;
 #[cfg(test)]
+mod backup;
+#[cfg(test)]
 mod check;
 #[cfg(test)]
 mod command;
+#[cfg(test)]
+mod completions;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
@@ -25,13 +29,19 @@ mod hook;
 #[cfg(test)]
 mod log;
 #[cfg(test)]
+mod messages;
+#[cfg(test)]
 mod monitor;
+#[cfg(test)]
+mod payloads;
 #[cfg(test)]
 mod peers;
 #[cfg(test)]
 mod policy;
 #[cfg(test)]
 mod restored;
+#[cfg(test)]
+mod signals;
 #[cfg(test)]
 mod stand_in;
 #[cfg(test)]

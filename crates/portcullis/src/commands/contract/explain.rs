@@ -13,8 +13,10 @@ use crate::out::{self, Out, clean_line};
 pub(super) const EXAMPLES: &str = "\
 Examples:
   portcullis contract explain \"Answer in at most 100 words.\" \"Be kind.\"
-  portcullis contract explain \"Must cite a known document.\" \"Contains no customer names.\"
-  portcullis contract explain \"Your answer must be JSON.\" \"Use three bullet points.\" --json
+  portcullis contract explain \"Must cite a known document.\" \\
+      \"Contains no customer names.\"
+  portcullis contract explain \"Your answer must be JSON.\" \\
+      \"Use three bullet points.\" --json
 
 Exit codes: 0 all are exact and can hold together, 2 one is left to a judge, is ambiguous, or cannot hold together with \
 others, 3 one is empty or too long.";

@@ -27,7 +27,8 @@ use verdict::Sums;
 const EXAMPLES: &str = "\
 Examples:
   portcullis contract explain \"Answer in at most 100 words.\" \"Be kind.\"
-  portcullis contract check reply.md -c \"Do not use commas.\" -c \"Include a title in <<double angular brackets>>.\"
+  portcullis contract check reply.md -c \"Do not use commas.\" \\
+      -c \"Include a title in <<double angular brackets>>.\"
   portcullis contract repair reply.md --contracts contracts.txt > repaired.md
   portcullis contract check --jsonl replies.jsonl.gz --json
 
@@ -39,8 +40,10 @@ Examples:
   portcullis contract check reply.md -c \"Do not use commas.\"
   portcullis contract check --contracts contracts.txt < reply.md
   portcullis contract check --jsonl replies.jsonl.gz --json
-  portcullis contract check reply.md -c \"Must cite a known document.\" --documents knowledge.json
-  portcullis contract check reply.md -c \"Be kind.\" --model http://127.0.0.1:8080/v1/NAME
+  portcullis contract check reply.md -c \"Must cite a known document.\" \\
+      --documents knowledge.json
+  portcullis contract check reply.md -c \"Be kind.\" \\
+      --model http://127.0.0.1:8080/v1/NAME
   portcullis contract check reply.md -c \"Be kind.\" --judge ./kindness.py
 
 Exit codes: 0 all contracts hold, 1 one fails, 2 none fails but one is left to a judge, is ambiguous, or cannot hold \
@@ -50,8 +53,9 @@ const REPAIR_EXAMPLES: &str = "\
 Examples:
   portcullis contract repair reply.md -c \"Do not use commas.\" > repaired.md
   portcullis contract repair --jsonl replies.jsonl --json > repaired.jsonl
-  portcullis contract repair reply.md --contracts contracts.json --prompt \"What is tea?\" --strategy best-of-n \
---model https://host/v1/NAME --key-env API_KEY --budget-calls 20
+  portcullis contract repair reply.md --contracts contracts.json \\
+      --prompt \"What is tea?\" --strategy best-of-n \\
+      --model https://host/v1/NAME --key-env API_KEY --budget-calls 20
 
 The repaired reply goes to standard output, what was done to it to standard error. Code comes first: it writes no word \
 that a contract does not demand letter by letter, and breaks nothing that held. A model is asked only where one is named, \

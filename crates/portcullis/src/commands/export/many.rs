@@ -93,12 +93,11 @@ pub(super) fn run(
     if global.json {
         out.json(&json!({"record": "exported", "file": path, "runs": runs, "events": events}))?;
     } else {
-        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
         out.line(format_args!(
             "{}: {} with {}",
             path.display(),
             count(runs.len(), "run", "runs"),
-            count(number(events), "event", "events"),
+            count(events, "event", "events"),
         ))?;
         if numbers == 0 {
             out.line(format_args!("the log does not have these runs yet"))?;

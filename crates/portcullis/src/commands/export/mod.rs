@@ -16,6 +16,7 @@ use serde_json::json;
 
 use crate::archive::ArchiveWriter;
 use crate::cli::Global;
+use crate::commands::completions::run_ids;
 use crate::exit;
 use crate::failure::Failure;
 use crate::out::{Out, count};
@@ -56,7 +57,7 @@ Verify it with a trust policy that you already have, never with one that came al
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// The run, or the start of its id
-    #[arg(required_unless_present_any = ["since", "until", "principal"], conflicts_with_all = ["since", "until", "principal"])]
+    #[arg(required_unless_present_any = ["since", "until", "principal"], conflicts_with_all = ["since", "until", "principal"], add = run_ids())]
     run: Option<String>,
     /// All runs that were opened at this day or time or later (UTC), into one archive
     #[arg(long, value_name = "TIME", value_parser = many::parse_time, requires = "output")]
@@ -193,16 +194,15 @@ fn tell(
         }))?;
         return out.finish();
     }
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     out.line(format_args!(
         "{}: {} and {} of run {run}, {}",
         path.display(),
-        count(number(summary.events), "event", "events"),
-        count(number(summary.payloads), "payload", "payloads"),
+        count(summary.events, "event", "events"),
+        count(summary.payloads, "payload", "payloads"),
         summary.state.as_str()
     ))?;
     if summary.erased > 0 {
-        let erased = count(number(summary.erased), "payload was", "payloads were");
+        let erased = count(summary.erased, "payload was", "payloads were");
         out.line(format_args!("{erased} erased from the store, and the export says so"))?;
     }
     match proved {

@@ -10,7 +10,7 @@ use crate::bundle::{self, BundleArg, Opened};
 use crate::cli::Global;
 use crate::exit;
 use crate::failure::Failure;
-use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, clean};
+use crate::out::{BAD, FAINT, GOOD, NOTICE, Out, clean, count};
 
 /// Rehearses a request; under the bundle for agents that act on their own, unless another is named.
 pub(super) fn run(
@@ -43,8 +43,8 @@ fn tell(rehearsal: &Rehearsal, global: &Global) -> Result<(), Failure> {
         plan.because.map_or("no kind of task is named".to_owned(), |word| format!("because of `{word}`"));
     judged(&mut out, "request", &rehearsal.request)?;
     out.line(format_args!(
-        "{FAINT}plan: {} steps, confidence {:.2}, {because}{FAINT:#}",
-        plan.actions.len(),
+        "{FAINT}plan: {}, confidence {:.2}, {because}{FAINT:#}",
+        count(plan.actions.len(), "step", "steps"),
         plan.confidence
     ))?;
     for (number, step) in rehearsal.steps.iter().enumerate() {
@@ -62,7 +62,7 @@ fn tell(rehearsal: &Rehearsal, global: &Global) -> Result<(), Failure> {
     }
     let left = plan.actions.len() - rehearsal.steps.len();
     if left > 0 {
-        out.line(format_args!("{FAINT}{left} steps of the plan are not reached{FAINT:#}"))?;
+        out.line(format_args!("{FAINT}not reached: {} of the plan{FAINT:#}", count(left, "step", "steps")))?;
     }
     out.finish()
 }

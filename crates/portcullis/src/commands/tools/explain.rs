@@ -17,7 +17,8 @@ use crate::out::{self, Out, clean_line};
 pub(super) const EXAMPLES: &str = "\
 Examples:
   portcullis tools explain send_email
-  portcullis tools explain Bash --bundle examples/developer --arguments '{\"command\": \"rm -r build\"}'
+  portcullis tools explain Bash --bundle examples/developer \\
+      --arguments '{\"command\": \"rm -r build\"}'
 
 Arguments are read for the effects of a call where `effects` of the tool in the bundle says so. Where the bundle says \
 nothing, names, formats and the description decide. What is done to a path, host or address follows from the tool's \

@@ -14,7 +14,7 @@ use super::{answered, read_files, unreadable, verify_in};
 use crate::archive::Archive;
 use crate::cli::Global;
 use crate::failure::Failure;
-use crate::out::{self, BAD, GOOD, NOTICE, Out, clean_line};
+use crate::out::{self, BAD, GOOD, NOTICE, Out, clean_line, count};
 use crate::trust::Believed;
 
 /// Names and bytes.
@@ -187,8 +187,10 @@ fn tell(
         let why = report.export.failure.as_ref().map(|failure| failure.message.clone());
         let why =
             why.or_else(|| report.log.as_ref()?.failure.as_ref().map(|failure| failure.message.clone()));
-        let why = why
-            .map_or_else(|| format!("{} events", report.export.events), |why| clean_line(&why).into_owned());
+        let why = why.map_or_else(
+            || count(report.export.events, "event", "events"),
+            |why| clean_line(&why).into_owned(),
+        );
         let name = run.folder.trim_start_matches(RUNS_FOLDER).trim_end_matches('/');
         out.line(format_args!("  {} {style}{word:<10}{style:#}  {why}", clean_line(name)))?;
     }
@@ -222,8 +224,8 @@ fn tell_numbers(numbers: &Completeness, out: &mut Out) -> Result<(), Failure> {
     }
     if numbers.unaccounted > 0 {
         out.line(format_args!(
-            "  numbers     {NOTICE}no head accounts for {} segments{NOTICE:#}",
-            numbers.unaccounted
+            "  numbers     {NOTICE}no head accounts for {}{NOTICE:#}",
+            count(numbers.unaccounted, "segment", "segments")
         ))?;
     }
     if let Some(open) = &numbers.open {

@@ -20,7 +20,9 @@ pub(super) fn report(report: &LoggedReport, believed: &Believed, out: &mut Out) 
     }
     checks(&export.checks, "", out)?;
     if let Some(log) = &report.log {
-        let tree = log.tree_size.map_or_else(|| "nothing of it".to_owned(), |size| format!("{size} leaves"));
+        let tree = log
+            .tree_size
+            .map_or_else(|| "nothing of it".to_owned(), |size| out::count(size, "leaf", "leaves"));
         out.line(format_args!("  log         {tree}"))?;
         checks(&log.checks, "  ", out)?;
     }

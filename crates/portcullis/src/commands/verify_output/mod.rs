@@ -20,8 +20,10 @@ use shown::{Sums, Verified};
 
 const EXAMPLES: &str = "\
 Examples:
-  portcullis verify-output reply.md --prompt \"How is sensitive data anonymized?\" --documents knowledge.json
-  portcullis verify-output --prompt-file prompt.txt --documents documents.jsonl --json < reply.md
+  portcullis verify-output reply.md \\
+      --prompt \"How is sensitive data anonymized?\" --documents knowledge.json
+  portcullis verify-output --prompt-file prompt.txt \\
+      --documents documents.jsonl --json < reply.md
   portcullis verify-output --jsonl replies.jsonl.gz --documents knowledge.json
   portcullis verify-output --recorded run.export --bundle my-bundle
 

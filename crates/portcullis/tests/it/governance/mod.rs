@@ -1,5 +1,6 @@
 //! Governance packs of runs that the simulator recorded: made, handed over, tampered with, checked.
 
+mod people;
 mod tamper;
 
 use std::collections::BTreeMap;
@@ -374,6 +375,7 @@ fn people_s_decisions_are_in_the_reports() {
         "{risks}"
     );
     assert!(!risks.contains("went ahead on policy alone"), "{risks}");
+    assert_eq!(risks.matches("- `approver:simulated-approver` granted `").count(), 2, "{risks}");
     let log = one("audit_log.jsonl");
     assert_eq!(log.matches("\"event_type\":\"APPROVAL_DECIDED\"").count(), 2);
     assert!(log.contains("approver:simulated-approver"), "{log}");
