@@ -35,6 +35,9 @@ pub enum DaemonError {
         /// The daemon's process, as it wrote it down.
         process: String,
     },
+    /// The process cannot be told when to stop.
+    #[error("cannot listen for signals: {0}; without them, runs would not be closed when the daemon stops")]
+    Signals(#[source] io::Error),
     /// Which bundle the state folder is served with is not known.
     #[error(transparent)]
     HomeBundle(#[from] HomeBundleError),

@@ -90,6 +90,8 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
         log_failure,
     };
     let router = routes::router(shared);
+    // Before anyone can open a run that a signal would leave unclosed.
+    let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let socket = hold.listen()?;
     warn_of_same_user(&options);
     let from = source.map_or_else(|| "shipped".to_owned(), |folder| folder.display().to_string());
@@ -109,7 +111,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
     let summaries = tokio::spawn(tell_summaries(Arc::clone(&gate)));
-    keep_house(&gate).await;
+    keep_house(&gate, signals).await;
     summaries.abort();
     info!("stopping");
     gate.close_all().await;
@@ -219,17 +221,10 @@ async fn tell_summaries(gate: Arc<Gate>) {
 }
 
 /// Reloads bundles and sweeps idle runs until a signal comes.
-async fn keep_house(gate: &Arc<Gate>) {
+async fn keep_house(gate: &Arc<Gate>, mut signals: StopSignals) {
     let mut reload = tokio::time::interval(RELOAD_EVERY);
     let mut sweep = tokio::time::interval(SWEEP_EVERY);
     let mut complained = Vec::new();
-    let mut signals = match StopSignals::listen() {
-        Ok(signals) => signals,
-        Err(error) => {
-            warn!(%error, "cannot listen for signals; stopping now, so that runs are still closed");
-            return;
-        }
-    };
     loop {
         tokio::select! {
             signal = signals.next() => {
