@@ -7,8 +7,8 @@
 //!
 //! A run that somebody is writing is left out: its next commit writes its summary, or a later pass does.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(crate) struct Backfill {
     stop: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
+    ended: Arc<OnceLock<Result<(), LedgerError>>>,
 }
 
 impl Backfill {
@@ -40,14 +41,24 @@ impl Backfill {
         }
         let writer = store.connect()?;
         let (stop, stopped) = sync_channel(0);
+        let ended = Arc::new(OnceLock::new());
+        let (end, at) = (Arc::clone(&ended), Arc::clone(store));
         let thread = std::thread::Builder::new()
             .name("ledger-backfill".to_owned())
             .spawn(move || {
-                // What fails here is tried again by whoever opens the store next; lists are slower until then, not wrong.
-                let _ = run(&reader, writer, &stopped);
+                // After a failure the next opening of the store tries again; until then lists are slower, not wrong.
+                let result = run(&reader, writer, &stopped).map_err(|error| at.error(&error));
+                end.get_or_init(|| result);
             })
             .map_err(|error| LedgerError::io(&store.folder, "start the summaries of", &error))?;
-        Ok(Some(Backfill { stop: Some(stop), thread: Some(thread) }))
+        Ok(Some(Backfill { stop: Some(stop), thread: Some(thread), ended }))
+    }
+
+    /// How the thread ended, or `None` while it works. A thread that panicked has stopped.
+    pub(crate) fn ended(&self) -> Option<Result<(), LedgerError>> {
+        // Asked first: what a thread left is there once it has finished.
+        let finished = self.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        self.ended.get().cloned().or_else(|| finished.then_some(Err(LedgerError::Stopped)))
     }
 }
 

@@ -212,6 +212,12 @@ impl Ledger {
         self.read(|reader| reader.query(backfill::due))
     }
 
+    /// How the computing of the summaries that were due when this store was opened ended, or `None` while it goes on. Runs
+    /// that were being written meanwhile get theirs with their next commit.
+    pub fn summaries_computed(&self) -> Option<Result<(), LedgerError>> {
+        self.backfill.as_ref().map_or(Some(Ok(())), Backfill::ended)
+    }
+
     /// Opens a segment: of a new run, or the next one of a run whose last segment has ended or whose writer is
     /// dead. Durable when it answers.
     pub async fn open_segment(&self, new: NewSegment) -> Result<OpenedSegment, LedgerError> {

@@ -202,18 +202,23 @@ fn log_thread(ledger: &Path, failed: watch::Sender<Option<String>>) -> Result<Lo
 async fn tell_summaries(gate: Arc<Gate>) {
     let mut told = false;
     loop {
-        let gate = Arc::clone(&gate);
-        match tokio::task::spawn_blocking(move || gate.ledger().summaries_due()).await {
-            Ok(Ok(0)) if told => return info!("all runs of earlier releases have a summary"),
-            Ok(Ok(0)) => return,
-            Ok(Ok(runs)) => {
-                info!(
-                    runs,
-                    "computing the summaries of runs of earlier releases; until then lists of them are slower"
+        match gate.ledger().summaries_computed() {
+            None => {}
+            Some(Ok(())) if told => return info!("the summaries of runs of earlier releases are computed"),
+            Some(Ok(())) => return,
+            Some(Err(error)) => {
+                return warn!(
+                    %error,
+                    "the summaries of runs of earlier releases are not complete; lists of these runs stay slower until the next start, which tries again"
                 );
             }
-            Ok(Err(error)) => return warn!(%error, "cannot tell how far the summaries of runs are"),
-            Err(_) => return,
+        }
+        let gate = Arc::clone(&gate);
+        if let Ok(Ok(runs)) = tokio::task::spawn_blocking(move || gate.ledger().summaries_due()).await {
+            info!(
+                runs,
+                "computing the summaries of runs of earlier releases; until then lists of them are slower"
+            );
         }
         told = true;
         tokio::time::sleep(DUE_EVERY).await;
