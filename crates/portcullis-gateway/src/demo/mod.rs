@@ -26,6 +26,9 @@ pub use acts::ACTS;
 /// How long the daemon may take to end after a signal.
 const DAEMON_ENDS_MAX: Duration = Duration::from_secs(5);
 
+/// A failure may come before the signal that caused it, at most this long.
+const SIGNAL_LATE_MAX: Duration = Duration::from_millis(500);
+
 /// What to show and where.
 #[derive(Debug, Clone)]
 pub struct DemoOptions {
@@ -151,23 +154,35 @@ pub async fn run(options: &DemoOptions, tell: &mut (dyn FnMut(Scene<'_>) + Send)
         http: None,
         controls: Vec::new(),
     }));
-    tokio::select! {
+    let ended = tokio::select! {
         biased;
-        signal = signals.next() => {
-            // The daemon was told by the same signal.
-            let _ = timeout(DAEMON_ENDS_MAX, daemon).await;
-            Err(DemoError::Stopped(signal))
-        }
-        shown = show(options, &home, &bundle, tell) => {
-            // Nothing is left to record: the runs are closed.
+        signal = signals.next() => Err(DemoError::Stopped(signal)),
+        shown = show(options, &home, &bundle, tell) => shown,
+        ended = &mut daemon => Err(match ended {
+            Ok(Err(error)) => error.into(),
+            _ => DemoError::Astray("the daemon ended before the demo did".into()),
+        }),
+    };
+    let ended = match ended {
+        Err(error) => Err(or_stopped(error, &mut signals).await),
+        Ok(()) => Ok(()),
+    };
+    if !daemon.is_finished() {
+        // A signal was sent to the daemon too. Otherwise nothing is left to record: the runs are closed.
+        if !matches!(ended, Err(DemoError::Stopped(_))) {
             daemon.abort();
-            let _ended = daemon.await;
-            shown
         }
-        ended = &mut daemon => match ended {
-            Ok(Err(error)) => Err(error.into()),
-            _ => Err(DemoError::Astray("the daemon ended before the demo did".into())),
-        }
+        let _ended = timeout(DAEMON_ENDS_MAX, daemon).await;
+    }
+    ended
+}
+
+/// Ctrl-C reaches the demo's gates too: one that ends before this process hears of the signal looks like a
+/// broken session, so a failure waits a moment for a signal that explains it.
+async fn or_stopped(error: DemoError, signals: &mut StopSignals) -> DemoError {
+    match error {
+        DemoError::Stopped(_) => error,
+        error => timeout(SIGNAL_LATE_MAX, signals.next()).await.map_or(error, DemoError::Stopped),
     }
 }
 

@@ -3,7 +3,6 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -50,8 +49,6 @@ fn a_daemon_that_loses_its_terminal_closes_its_runs() {
     assert!(log.any(|line| line.unwrap().contains("serving")));
     let runtime = crate::daemon::runtime();
     let _run = runtime.block_on(crate::daemon::open(&state));
-    // It listens for signals right after it says that it serves.
-    std::thread::sleep(Duration::from_millis(300));
     assert!(Command::new("kill").args(["-s", "HUP", &daemon.id().to_string()]).status().unwrap().success());
     assert!(log.any(|line| line.unwrap().contains("SIGHUP")));
     assert_eq!(daemon.wait().unwrap().code(), Some(0));
