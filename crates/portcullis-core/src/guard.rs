@@ -131,7 +131,12 @@ pub trait Guard: Send + Sync + std::fmt::Debug {
     /// Name, hooks and coverage. Constant.
     fn meta(&self) -> &'static GuardMeta;
 
-    /// The facts without which the guard cannot judge. Most need none.
+    /// Names of the sources that [`Self::needs`] may ask, so that nothing is prepared where no guard asks. Constant.
+    fn sources(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The facts without which the guard cannot judge, each of one of its [sources](Self::sources). Most need none.
     fn needs(&self, _context: &Context<'_>, _pending: &Pending<'_>) -> Vec<FactRequest> {
         Vec::new()
     }

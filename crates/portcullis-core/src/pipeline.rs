@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use serde_json::Value;
 
-use crate::action::{Action, Pending, Subject};
+use crate::action::{Action, Hook, Pending, Subject};
 use crate::bundle::Bundle;
 use crate::edit;
 use crate::effect::{EffectReader, LazyEffects};
@@ -136,6 +136,12 @@ impl Pipeline {
     /// The guards in declared order.
     pub fn guards(&self) -> impl Iterator<Item = &dyn Guard> {
         self.guards.iter().map(AsRef::as_ref)
+    }
+
+    /// The sources that guards at a hook may ask.
+    pub fn sources(&self, hook: Hook) -> impl Iterator<Item = &'static str> {
+        let here = self.guards.iter().filter(move |guard| guard.meta().hooks.contains(&hook));
+        here.flat_map(|guard| guard.sources()).copied()
     }
 
     /// Phase one: what must be known before [`Self::decide`], without repetitions.

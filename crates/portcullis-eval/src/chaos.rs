@@ -24,7 +24,7 @@ use portcullis_core::finding::{Finding, Span, SpanEdit};
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::verdict::Verdict;
-use portcullis_ledger::{Ledger, OpenOptions};
+use portcullis_ledger::{Location, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::configuration;
 use portcullis_session::credentials::Identity;
@@ -247,13 +247,13 @@ fn ledger() -> Result<Trial, EvalError> {
     let broken = |why: String| EvalError::Bundle(format!("the ledger cannot be tried: {why}"));
     let folder = tempfile::tempdir().map_err(|error| broken(error.to_string()))?;
     let options = OpenOptions { bytes_max: Some(LEDGER_BYTES), ..OpenOptions::default() };
-    let ledger =
-        Ledger::open(&folder.path().join("ledger"), options).map_err(|error| broken(error.to_string()))?;
+    let store = Location::Folder(folder.path().join("ledger"));
+    let ledger = store.open(options).map_err(|error| broken(error.to_string()))?;
     let mut files = crate::agent_bundle::files();
     let tool = "[[tool]]\nname = 'note'\ntype = 'CALCULATE'\nside_effecting = false\n";
     files.insert("tools/note.toml".to_owned(), tool.as_bytes().to_vec());
     let bundles = Bundles::new(None, &files).map_err(|error| broken(error.to_string()))?;
-    let gate = Gate::new(Arc::new(ledger), Arc::new(policy::pipeline()), bundles);
+    let gate = Gate::new(ledger, Arc::new(policy::pipeline()), bundles);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.map_err(|error| broken(error.to_string()))?;
     let (refused, executed) = runtime.block_on(async {

@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// # Errors
 /// When the log cannot be read, or brought up to date.
 pub fn evidence(
-    reader: &Reader,
+    reader: &dyn Reader,
     places: &LogPlaces,
     run: RunId,
     remembered: &[u64],
@@ -28,7 +28,7 @@ pub fn evidence(
     LogReader::open(places).and_then(|log| log.evidence(run, remembered))
 }
 
-fn settle(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
+fn settle(reader: &dyn Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
     match Log::open(places) {
         Ok(mut log) => {
             // Witnesses first: nothing is signed that one of them has seen otherwise.
@@ -48,7 +48,7 @@ fn settle(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogErro
 }
 
 /// Waits for the daemon. What is not there in time is not in the export, and the verdict over it says so.
-fn wait(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
+fn wait(reader: &dyn Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
     let until = Instant::now() + WAIT_MAX;
     while Instant::now() < until {
         if is_settled(reader, places, run)? {
@@ -60,7 +60,7 @@ fn wait(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError>
 }
 
 /// Whether the log has all that it will have of a run.
-fn is_settled(reader: &Reader, places: &LogPlaces, run: RunId) -> Result<bool, LogError> {
+fn is_settled(reader: &dyn Reader, places: &LogPlaces, run: RunId) -> Result<bool, LogError> {
     let segments: Vec<_> = reader
         .segments(run)?
         .iter()

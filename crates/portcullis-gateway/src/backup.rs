@@ -64,7 +64,7 @@ pub fn backup(home: &Home, target: &Path) -> Result<(), BackupError> {
         return Err(BackupError::Inside(target.to_owned()));
     }
     mark::check_there(&home.store_mark(), &home.ledger())?;
-    if !home.ledger().join("ledger.db").exists() {
+    if !home.store().exists() {
         return Err(BackupError::NoStore(home.path().to_owned()));
     }
     let name = target.file_name().unwrap_or_default().to_string_lossy();
@@ -86,7 +86,7 @@ pub fn backup(home: &Home, target: &Path) -> Result<(), BackupError> {
 
 fn fill(home: &Home, to: &Path) -> Result<(), BackupError> {
     let places = LogPlaces::beside(&to.join("ledger"));
-    copy_store(&LogPlaces::beside(&home.ledger()), &places)?;
+    copy_store(&home.store().log(), &places)?;
     if let Err(error @ LogError::LedgerBehind { .. }) = check_standing(&places) {
         return Err(BackupError::Log(error));
     }

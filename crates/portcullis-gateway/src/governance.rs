@@ -156,7 +156,7 @@ pub fn guards() -> Vec<&'static GuardMeta> {
 /// # Errors
 /// [`GovernanceError`].
 pub fn pack(
-    reader: &Reader,
+    reader: &dyn Reader,
     run: RunId,
     places: &LogPlaces,
     files_of: impl Fn(Digest) -> Option<Files>,

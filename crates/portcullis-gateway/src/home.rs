@@ -20,6 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use portcullis_core::principal::CredentialKind;
+use portcullis_ledger::Location;
 
 /// Longest path of a Unix socket, in bytes. Systems allow 103 or 107; one limit holds on all.
 pub const SOCKET_PATH_BYTES_MAX: usize = 100;
@@ -126,7 +127,13 @@ impl Home {
         self.0.join("bundle.path")
     }
 
-    /// The store.
+    /// The store, as something to open.
+    #[must_use]
+    pub fn store(&self) -> Location {
+        Location::Folder(self.ledger())
+    }
+
+    /// The folder of the store.
     #[must_use]
     pub fn ledger(&self) -> PathBuf {
         self.0.join("ledger")

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody};
 use portcullis_core::id::{Digest, RunId, SegmentId};
 use portcullis_core::time::Timestamp;
-use portcullis_ledger::{Append, ChainedLine, Head, Ledger, NewSegment, OpenOptions};
+use portcullis_ledger::{Append, ChainedLine, Head, NewSegment, OpenOptions, SqliteLedger};
 
 const MEASURED: Duration = Duration::from_secs(3);
 
@@ -56,7 +56,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> Duration {
 /// Events a second, events for each transaction, and the time of every append.
 fn load(folder: &Path, writers: usize, events: usize) -> (f64, f64, Vec<Duration>) {
     let store = folder.join(format!("{writers}-{events}"));
-    let ledger = Ledger::open(&store, OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&store, OpenOptions::default()).unwrap();
     let heads: Vec<Head> = (0..writers).map(|number| opened(&ledger, number)).collect();
     let before = ledger.stats();
     let started = Instant::now();
@@ -78,7 +78,7 @@ fn load(folder: &Path, writers: usize, events: usize) -> (f64, f64, Vec<Duration
     (written / elapsed, written / (after.transactions - before.transactions) as f64, times)
 }
 
-fn write(ledger: &Ledger, mut head: Head, events: usize, started: Instant) -> Vec<Duration> {
+fn write(ledger: &SqliteLedger, mut head: Head, events: usize, started: Instant) -> Vec<Duration> {
     let mut times = Vec::new();
     while started.elapsed() < MEASURED {
         let mut append = Append::default();
@@ -94,7 +94,7 @@ fn write(ledger: &Ledger, mut head: Head, events: usize, started: Instant) -> Ve
     times
 }
 
-fn opened(ledger: &Ledger, number: usize) -> Head {
+fn opened(ledger: &SqliteLedger, number: usize) -> Head {
     let mut id = [0; 16];
     id[8..].copy_from_slice(&(number as u64).to_be_bytes());
     let new = NewSegment {

@@ -20,7 +20,9 @@ use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
-use portcullis_ledger::{Append, ChainedLine, Ledger, NewSegment, OpenOptions, Reader, RunFilter};
+use portcullis_ledger::{
+    Append, ChainedLine, NewSegment, OpenOptions, RunFilter, SqliteLedger, SqliteReader,
+};
 
 /// Runs of the store.
 const RUNS: i64 = 100_000;
@@ -31,14 +33,15 @@ fn main() {
     let folder = tempfile::tempdir_in(base).unwrap();
     one_run(folder.path());
     multiply(folder.path());
-    let ledger = Ledger::open(folder.path(), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(folder.path(), OpenOptions::default()).unwrap();
     println!("{:<28} {:>14} {:>14}", "page", "from summaries", "from events");
     for (of, page) in [("all", 20), ("all", 100), ("all", 1_000), ("alice", 1_000), ("bob", 1_000)] {
         let principal = (of != "all").then(|| of.to_owned());
         let filter = RunFilter { principal, limit: Some(page), ..RunFilter::default() };
         let (list, listed) = timed(|| ledger.read(|reader| reader.runs(&filter)).unwrap());
         assert!(listed.len() == page && listed.iter().all(|run| run.progress.is_some()));
-        let folded = |reader: &Reader| listed.iter().try_for_each(|run| reader.progress(run.run).map(drop));
+        let folded =
+            |reader: &SqliteReader| listed.iter().try_for_each(|run| reader.progress(run.run).map(drop));
         let (fold, ()) = timed(|| ledger.read(folded).unwrap());
         println!("{:<28} {list:>14.2?} {fold:>14.2?}", format!("{page} runs of {of}"));
     }
@@ -47,7 +50,7 @@ fn main() {
     drop(ledger);
     as_of_an_earlier_release(folder.path());
     let start = Instant::now();
-    let ledger = Ledger::open(folder.path(), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(folder.path(), OpenOptions::default()).unwrap();
     let opened = start.elapsed();
     while ledger.summaries_due().unwrap() > 0 {
         std::thread::sleep(Duration::from_millis(50));
@@ -58,7 +61,7 @@ fn main() {
 
 /// A closed run of three actions.
 fn one_run(folder: &Path) {
-    let ledger = Ledger::open(folder, OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(folder, OpenOptions::default()).unwrap();
     let new = NewSegment {
         run: RunId::from_bytes([1; 16]),
         segment: SegmentId::from_bytes([1; 16]),

@@ -7,22 +7,67 @@
 use portcullis_core::event::{ClosedState, Event, EventBody};
 use portcullis_core::id::{ActionId, Commitment, RunId, SegmentId};
 use portcullis_core::state::progress::Progress;
+use portcullis_proof::chain::hex_text;
 use portcullis_proof::export::PAYLOAD_BYTES_MAX;
 use portcullis_proof::{Digest, Hex, event_hash, event_link, payload_commitment};
 
-use crate::approvals::ApprovalRow;
 use crate::error::Refusal;
+use crate::rows::ApprovalRow;
 
 /// The most events of one append.
 pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
 
-/// The head of a segment: the place that the next event follows.
+/// A process that writes, by the id that it drew when it opened the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Owner([u8; Owner::BYTES]);
+
+impl Owner {
+    pub(crate) const BYTES: usize = 8;
+
+    pub(crate) fn from_bytes(bytes: [u8; Owner::BYTES]) -> Owner {
+        Owner(bytes)
+    }
+
+    /// The owner with this id, 16 digits in hexadecimal, or `None` if it is not one.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Owner> {
+        let mut bytes = [0; Owner::BYTES];
+        let lower = text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+        if text.len() != 2 * Owner::BYTES || !lower {
+            return None;
+        }
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        Some(Owner(bytes))
+    }
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&hex_text(&self.0))
+    }
+}
+
+/// The right to write a run. A run has one owner at a time; each time that it is taken up, the epoch grows. An append
+/// under an earlier lease is refused, so a writer that was taken for dead cannot go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease {
+    /// Who writes.
+    pub owner: Owner,
+    /// Segments of the run before this one.
+    pub epoch: u64,
+}
+
+/// The head of a segment: the place that the next event follows, and the lease under which it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The run.
     pub run: RunId,
     /// The segment.
     pub segment: SegmentId,
+    /// The right to write the segment.
+    pub lease: Lease,
     /// The seq of the last event of the run, 0 before the first.
     pub count: u64,
     /// The link of that event; the segment's first link when it has no event yet.

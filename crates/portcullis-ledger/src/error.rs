@@ -1,51 +1,54 @@
 //! Errors: few variants, each one that a caller acts on differently.
 
-use std::path::{Path, PathBuf};
-
 use portcullis_core::id::{ApprovalId, Commitment, RunId, SegmentId};
 use portcullis_proof::export::SegmentState;
-use rusqlite::ErrorCode;
 
 /// Why the store did not do what it was asked. Nothing of a failed request is stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LedgerError {
     /// Another program held the database for longer than the busy timeout.
     #[error(
-        "the ledger `{}` is locked by another program; end the program that writes to it, then try again",
-        path.display()
+        "the ledger `{place}` is locked by another program; end the program that writes to it, then try again"
     )]
     Locked {
-        /// The database.
-        path: PathBuf,
+        /// Where the store is.
+        place: String,
     },
     /// The database is damaged.
     #[error(
-        "the ledger `{}` is damaged: {detail}; keep the file, restore a copy, and compare it with your trust file",
-        path.display()
+        "the ledger `{place}` is damaged: {detail}; keep the file, restore a copy, and compare it with your trust file"
     )]
     Corrupt {
-        /// The database.
-        path: PathBuf,
-        /// What SQLite or a check found.
+        /// Where the store is.
+        place: String,
+        /// What the database or a check found.
+        detail: String,
+    },
+    /// What is stored of a run is not what was recorded.
+    #[error(
+        "run {run} is damaged: {detail}; keep the store, restore a copy, and compare it with your trust file"
+    )]
+    RunDamaged {
+        /// The run.
+        run: RunId,
+        /// What a check found.
         detail: String,
     },
     /// The database or its write-ahead log was removed or replaced while this process had it open.
     #[error(
-        "the ledger `{}` was removed or replaced while it was in use; no call is permitted until it is restored: stop the daemon, restore a copy, start the daemon",
-        path.display()
+        "the ledger `{place}` was removed or replaced while it was in use; no call is permitted until it is restored: stop the daemon, restore a copy, start the daemon"
     )]
     Gone {
-        /// The database.
-        path: PathBuf,
+        /// Where the store is.
+        place: String,
     },
     /// The write-ahead log was cut while it was in use, and with it what was recorded last.
     #[error(
-        "the write-ahead log of `{}` was truncated while it was in use, and the latest records are lost; no call is permitted until it is restored: stop the daemon, restore a copy, start the daemon",
-        path.display()
+        "the write-ahead log of `{place}` was truncated while it was in use, and the latest records are lost; no call is permitted until it is restored: stop the daemon, restore a copy, start the daemon"
     )]
     Cut {
-        /// The database.
-        path: PathBuf,
+        /// Where the store is.
+        place: String,
     },
     /// The index of approvals and the run's own events say different things.
     #[error(
@@ -59,13 +62,12 @@ pub enum LedgerError {
     },
     /// The bytes of a payload were changed behind the ledger's back.
     #[error(
-        "the ledger `{}` is damaged: payload {commitment} of run {run} does not match its commitment; keep the file, \
-         restore a copy, and compare it with your trust file",
-        path.display()
+        "the ledger `{place}` is damaged: payload {commitment} of run {run} does not match its commitment; keep the file, \
+         restore a copy, and compare it with your trust file"
     )]
     PayloadAltered {
-        /// The database.
-        path: PathBuf,
+        /// Where the store is.
+        place: String,
         /// Its run.
         run: RunId,
         /// What its event says.
@@ -86,20 +88,19 @@ pub enum LedgerError {
     },
     /// No space is left for the store, or its size limit is reached.
     #[error(
-        "no space is left for the ledger `{}`: {detail}; nothing was recorded, so no call is permitted; free space or raise the limit",
-        path.display()
+        "no space is left for the ledger `{place}`: {detail}; nothing was recorded, so no call is permitted; free space or raise the limit"
     )]
     DiskFull {
-        /// The database.
-        path: PathBuf,
+        /// Where the store is.
+        place: String,
         /// Which limit.
         detail: String,
     },
     /// The operating system refused.
-    #[error("could not {action} `{}`: {detail}; check that the folder exists and belongs to this user", path.display())]
+    #[error("could not {action} `{place}`: {detail}; check that the folder exists and belongs to this user")]
     Io {
-        /// The file or folder.
-        path: PathBuf,
+        /// What could not be used.
+        place: String,
         /// What was tried.
         action: &'static str,
         /// What the system said.
@@ -107,12 +108,11 @@ pub enum LedgerError {
     },
     /// A later release has written the store.
     #[error(
-        "the ledger `{}` has format {found}, but this release reads formats up to {known}; use the release that wrote it",
-        path.display()
+        "the ledger `{place}` has format {found}, but this release reads formats up to {known}; use the release that wrote it"
     )]
     NewerVersion {
-        /// The database.
-        path: PathBuf,
+        /// Where the store is.
+        place: String,
         /// Its format.
         found: i64,
         /// The latest format of this release.
@@ -120,21 +120,20 @@ pub enum LedgerError {
     },
     /// Processes of an earlier release write the store: they would go on in tables that are no longer there.
     #[error(
-        "the ledger `{}` is being written by {writers} processes of an earlier release; stop them, the daemon first, so \
-         that its tables can be migrated",
-        path.display()
+        "the ledger `{place}` is being written by {writers} processes of an earlier release; stop them, the daemon first, so \
+         that its tables can be migrated"
     )]
     EarlierAtWork {
-        /// The database.
-        path: PathBuf,
+        /// Where the store is.
+        place: String,
         /// How many processes.
         writers: usize,
     },
     /// The file is some other database.
-    #[error("`{}` is not a ledger; choose an empty folder for the store", path.display())]
+    #[error("`{place}` is not a ledger; choose an empty folder for the store")]
     NotALedger {
-        /// The database.
-        path: PathBuf,
+        /// Where the store is.
+        place: String,
     },
     /// Where the export was to be written to.
     #[error("could not write the export: {detail}; check the destination")]
@@ -265,39 +264,4 @@ pub enum Refusal {
 
 fn list(runs: &[RunId]) -> String {
     runs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-}
-
-impl LedgerError {
-    /// The error for SQLite's code.
-    pub(crate) fn sqlite(path: &Path, error: &rusqlite::Error) -> LedgerError {
-        let path = path.to_owned();
-        let detail = error.to_string();
-        let Some(code) = error.sqlite_error_code() else {
-            // Everything else is a value that has not the type or range that the schema gives it.
-            return LedgerError::Corrupt { path, detail };
-        };
-        let extended = error.sqlite_error().map_or(0, |error| error.extended_code);
-        match code {
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => LedgerError::Locked { path },
-            ErrorCode::DiskFull => LedgerError::DiskFull { path, detail },
-            // The shared memory of the write-ahead log could not grow: the same cause as a full disk.
-            _ if extended == rusqlite::ffi::SQLITE_IOERR_SHMSIZE => LedgerError::DiskFull { path, detail },
-            ErrorCode::SystemIoFailure
-            | ErrorCode::CannotOpen
-            | ErrorCode::ReadOnly
-            | ErrorCode::PermissionDenied
-            | ErrorCode::FileLockingProtocolFailed => LedgerError::Io { path, action: "use", detail },
-            _ => LedgerError::Corrupt { path, detail },
-        }
-    }
-
-    pub(crate) fn io(path: &Path, action: &'static str, error: &std::io::Error) -> LedgerError {
-        let path = path.to_owned();
-        match error.kind() {
-            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-                LedgerError::DiskFull { path, detail: error.to_string() }
-            }
-            _ => LedgerError::Io { path, action, detail: error.to_string() },
-        }
-    }
 }

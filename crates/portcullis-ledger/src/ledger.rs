@@ -1,48 +1,120 @@
-//! The ledger as its callers see it.
+//! The port to a store of runs: what sessions, the daemon and commands know of it.
+//!
+//! A [`Ledger`] is one process's hand on a store, a [`Reader`] a look at it, an [`Eraser`] what overwrites payloads.
+//! Which database is behind them is known to [`Location`] alone, and to the folder that implements them.
+//!
+//! What every implementation promises:
+//!
+//! - When [`Ledger::append`] has answered with a head, everything in the append is durable; when it has answered with
+//!   an error, nothing of it is stored, save after [`LedgerError::Stopped`], when it is not known.
+//! - An append is conditional: it is stored only if the run's segment is still owned under the [`Lease`] of the head
+//!   that its first event follows, and if that head is the last one stored. So of two writers of one run, at most one
+//!   goes on.
+//! - A reader sees committed data only. It blocks, so async code goes through [`read_aside`].
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
 
-use portcullis_core::id::{RunId, SegmentId};
+use portcullis_core::id::{ApprovalId, Commitment, RunId, SegmentId};
+use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
-use portcullis_proof::chain::hex_text;
+use portcullis_proof::Digest;
 use portcullis_proof::export::SegmentState;
-use portcullis_proof::trust::check_origin;
-use tokio::sync::oneshot;
 
-use crate::backfill::{self, Backfill};
-use crate::chain::{Append, Head};
-use crate::checkpoint::Checkpointer;
-use crate::error::{LedgerError, Refusal};
-use crate::lock::WriterLock;
-use crate::log::{Anchor, NotAnchored};
-use crate::presence::Presence;
-use crate::queue::Queue;
-use crate::read::Reader;
-use crate::recovery::{RecoveredSegment, RecoveryReport};
-use crate::schema::{self, Store};
-use crate::writer::{Answer, Counters, Request, Writer, WriterStats};
+use crate::chain::{Append, Head, StoredPayload};
+use crate::erasure::{Erased, ErasureRow, Selection, Tombstone};
+use crate::error::LedgerError;
+use crate::log::{Anchor, LogPlaces, NotAnchored};
+use crate::rows::{
+    ApprovalFilter, ApprovalRow, ExportOptions, ExportSummary, Integrity, RunFilter, RunSummary, SegmentRow,
+    StoredEvent,
+};
+use crate::sqlite::{OpenOptions, SqliteEraser, SqliteLedger, SqliteReader};
 
-/// Reader connections that are kept for the next query.
-const IDLE_READERS_MAX: usize = 8;
+/// What a store answers later.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, LedgerError>> + Send + 'a>>;
 
-/// How a store is opened.
-#[derive(Debug, Clone)]
-pub struct OpenOptions {
-    /// The name of the store, bound into every chain. Set when the store is created; with `None`, a name is
-    /// generated, or that of an existing store is used.
-    pub origin: Option<String>,
-    /// How long to wait for another program's transaction.
-    pub busy_timeout: Duration,
-    /// The largest size of the database in bytes, or `None` for as much as the disk holds.
-    pub bytes_max: Option<u64>,
+/// Where a store is, and of which kind it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A folder with a SQLite database, on a disk of this machine.
+    Folder(PathBuf),
 }
 
-impl Default for OpenOptions {
-    fn default() -> OpenOptions {
-        OpenOptions { origin: None, busy_timeout: Duration::from_secs(5), bytes_max: None }
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Location::Folder(folder) => folder.display().fmt(f),
+        }
+    }
+}
+
+impl Location {
+    /// Opens the store as a new writer, creating it if there is none.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: it cannot be opened, or is not a store that this release can write.
+    pub fn open(&self, options: OpenOptions) -> Result<Arc<dyn Ledger>, LedgerError> {
+        match self {
+            Location::Folder(folder) => Ok(Arc::new(SqliteLedger::open(folder, options)?)),
+        }
+    }
+
+    /// Opens an existing store for reading only; makes no writer and takes no lock.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: there is no store, or it cannot be read.
+    pub fn reader(&self) -> Result<Box<dyn Reader>, LedgerError> {
+        match self {
+            Location::Folder(folder) => Ok(Box::new(SqliteReader::open(folder)?)),
+        }
+    }
+
+    /// Opens an existing store to erase payloads of it.
+    ///
+    /// # Errors
+    /// [`LedgerError`]: there is no store, or it cannot be written.
+    pub fn eraser(&self) -> Result<Box<dyn Eraser>, LedgerError> {
+        match self {
+            Location::Folder(folder) => Ok(Box::new(SqliteEraser::open(folder)?)),
+        }
+    }
+
+    /// Where the store's transparency log is.
+    #[must_use]
+    pub fn log(&self) -> LogPlaces {
+        match self {
+            Location::Folder(folder) => LogPlaces::beside(folder),
+        }
+    }
+
+    /// Whether there is a store. One that cannot be read exists.
+    #[must_use]
+    pub fn exists(&self) -> bool {
+        match self {
+            Location::Folder(folder) => folder.join(crate::sqlite::DATABASE_FILE).exists(),
+        }
+    }
+
+    /// Whether this user may write the store.
+    ///
+    /// # Errors
+    /// [`LedgerError::Io`].
+    pub fn check_writable(&self) -> Result<(), LedgerError> {
+        match self {
+            Location::Folder(folder) => crate::sqlite::check_writable(folder),
+        }
+    }
+
+    /// The folder whose disk the store is on, where it is on one of this machine.
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            Location::Folder(folder) => Some(folder),
+        }
     }
 }
 
@@ -74,258 +146,253 @@ pub struct OpenedSegment {
     pub recovered: Option<RecoveredSegment>,
 }
 
-/// One process's hand on a store. Shared by reference between threads; dropping it writes what waits.
-pub struct Ledger {
-    store: Arc<Store>,
-    origin: String,
-    id: String,
-    recovery: RecoveryReport,
-    presence: Presence,
-    queue: Arc<Queue<Request>>,
-    counters: Arc<Counters>,
-    readers: Mutex<Vec<Reader>>,
-    /// The thread answers whether segments of this process are left open. Taken when the ledger is dropped.
-    thread: Option<JoinHandle<bool>>,
-    checkpointer: Option<Checkpointer>,
-    /// Computes the summaries that a store of an earlier release lacks.
-    backfill: Option<Backfill>,
-    lock: Option<WriterLock>,
-    /// What keeps the transparency log up to date with this store, if this process has one.
-    anchor: OnceLock<Anchor>,
+/// What recovery found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecoveryReport {
+    /// Segments of dead writers, now abandoned.
+    pub recovered: Vec<RecoveredSegment>,
+    /// Open segments of living siblings, left alone.
+    pub living: u64,
+    /// Segments of dead writers that are damaged and stay open.
+    pub damaged: Vec<(SegmentId, LedgerError)>,
 }
 
-impl std::fmt::Debug for Ledger {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ledger")
-            .field("folder", &self.store.folder)
-            .field("writer", &self.id)
-            .finish_non_exhaustive()
-    }
+/// A segment that a dead writer had left open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecoveredSegment {
+    /// The run.
+    pub run: RunId,
+    /// The segment.
+    pub segment: SegmentId,
+    /// The dead writer.
+    pub writer: String,
+    /// Permitted actions whose outcome is not known.
+    pub outcomes_unknown: u64,
+    /// Events of the run after recovery. 0 for a run without any event, which is removed: nothing was ever
+    /// recorded in it.
+    pub count: u64,
 }
 
-impl Ledger {
-    /// Opens the store in a folder as a new writer, creating it if it does not exist, and closes the segments that
-    /// dead writers left open.
-    pub fn open(folder: &Path, options: OpenOptions) -> Result<Ledger, LedgerError> {
-        let store = Arc::new(Store::at(folder, options.busy_timeout, options.bytes_max));
-        if let Some(origin) = &options.origin {
-            check_origin(origin).map_err(|message| Refusal::Origin { origin: origin.clone(), message })?;
-        }
-        store.create_files()?;
-        let fresh = match &options.origin {
-            Some(origin) => origin.clone(),
-            None => format!("portcullis/{}", random::<4>(&store)?),
-        };
-        let connection = store.open_writer(&fresh)?;
-        let origin = schema::origin(&connection)
-            .map_err(|error| store.error(&error))?
-            .ok_or_else(|| LedgerError::NotALedger { path: store.database.clone() })?;
-        if let Some(asked) = options.origin.filter(|asked| *asked != origin) {
-            let message = format!("the store in `{}` is `{origin}`", folder.display());
-            return Err(Refusal::Origin { origin: asked, message }.into());
-        }
-        let id = random::<8>(&store)?;
-        let lock = WriterLock::create(&store.writers, &id)?;
-        let counters = Arc::new(Counters::default());
-        let mut writer =
-            Writer::new(Arc::clone(&store), origin.clone(), id.clone(), connection, Arc::clone(&counters));
-        let presence = Presence::of(&store.database)?;
-        writer.watch(presence.clone());
-        let recovery = writer.recover()?;
-        let checkpointer = Checkpointer::start(&store, Arc::clone(&counters))?;
-        let backfill = Backfill::start(&store)?;
-        let queue = Arc::new(Queue::new());
-        let thread = {
-            let queue = Arc::clone(&queue);
-            std::thread::Builder::new()
-                .name("ledger-writer".to_owned())
-                .spawn(move || {
-                    // Whatever ends the thread, nobody may wait for it any longer.
-                    let guard = AbortOnDrop(&queue);
-                    writer.run(guard.0)
-                })
-                .map_err(|error| LedgerError::io(&store.folder, "start the writer of", &error))?
-        };
-        Ok(Ledger {
-            store,
-            origin,
-            id,
-            recovery,
-            presence,
-            queue,
-            counters,
-            readers: Mutex::new(Vec::new()),
-            thread: Some(thread),
-            checkpointer: Some(checkpointer),
-            backfill,
-            lock: Some(lock),
-            anchor: OnceLock::new(),
-        })
-    }
+/// One process's hand on a store. Dropping it writes what waits.
+pub trait Ledger: fmt::Debug + Send + Sync {
+    /// The name of the store, bound into every chain.
+    fn origin(&self) -> &str;
 
-    /// The name of the store.
-    pub fn origin(&self) -> &str {
-        &self.origin
-    }
+    /// Opens a segment: of a new run, or the next one of a run whose last segment has ended or whose owner is dead.
+    /// Durable when it answers. This process then owns the run, under the lease in the head.
+    ///
+    /// # Errors
+    /// [`Refusal`](crate::Refusal): the run is another principal's or has a living owner.
+    fn open_segment(&self, new: NewSegment) -> Later<'_, OpenedSegment>;
 
-    /// The id of this process as a writer.
-    pub fn writer_id(&self) -> &str {
-        &self.id
-    }
+    /// Appends events to a segment of this process. See the [module documentation](self) for what its answer means.
+    ///
+    /// # Errors
+    /// [`Refusal`](crate::Refusal): the lease is lost or the events do not follow the last stored one.
+    fn append(&self, append: Append) -> Later<'_, Head>;
 
-    /// The folder of the store.
-    pub fn folder(&self) -> &Path {
-        &self.store.folder
-    }
+    /// Lends one of the connections that cannot write. [`read`](trait@Ledger#method.read) and [`read_aside`] are more
+    /// convenient.
+    ///
+    /// # Errors
+    /// What `queries` returned, or why no connection can be made.
+    fn lend_reader(
+        &self,
+        queries: &mut dyn FnMut(&dyn Reader) -> Result<(), LedgerError>,
+    ) -> Result<(), LedgerError>;
 
-    /// Sets what keeps the transparency log up to date with this store. The first one stays.
-    pub fn set_anchor(&self, anchor: Anchor) {
-        let _ = self.anchor.set(anchor);
-    }
-
-    /// Waits until a segment, which has an event, is in the published log. How long is up to the caller.
-    pub async fn logged(&self, segment: SegmentId) -> Result<(), NotAnchored> {
-        self.anchor.get().ok_or(NotAnchored)?.opened(segment).await
-    }
-
-    /// Whether the files of the store are still those that were opened.
+    /// Whether the store is still the one that was opened.
     ///
     /// # Errors
     /// [`LedgerError::Gone`]: nothing is stored any more.
-    pub fn check_present(&self) -> Result<(), LedgerError> {
-        self.presence.check().map(drop)
-    }
+    fn check_present(&self) -> Result<(), LedgerError>;
 
     /// What recovery found when the store was opened.
-    pub fn recovery_report(&self) -> &RecoveryReport {
-        &self.recovery
-    }
+    fn recovery_report(&self) -> &RecoveryReport;
 
-    /// What the writer has done so far.
-    pub fn stats(&self) -> WriterStats {
-        self.counters.read()
-    }
+    /// Sets what keeps the transparency log up to date with this store. The first one stays.
+    fn set_anchor(&self, anchor: Anchor);
+
+    /// Waits until a segment, which has an event, is in the published log. How long is up to the caller.
+    fn logged(
+        &self,
+        segment: SegmentId,
+    ) -> Pin<Box<dyn Future<Output = Result<(), NotAnchored>> + Send + '_>>;
 
     /// How many runs, at most, still have to get a summary, since an earlier release wrote them. Lists compute those of
     /// the runs that they show until then.
-    pub fn summaries_due(&self) -> Result<u64, LedgerError> {
-        self.read(|reader| reader.query(backfill::due))
-    }
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    fn summaries_due(&self) -> Result<u64, LedgerError>;
 
     /// How the computing of the summaries that were due when this store was opened ended, or `None` while it goes on. Runs
     /// that were being written meanwhile get theirs with their next commit.
-    pub fn summaries_computed(&self) -> Option<Result<(), LedgerError>> {
-        self.backfill.as_ref().map_or(Some(Ok(())), Backfill::ended)
-    }
+    fn summaries_computed(&self) -> Option<Result<(), LedgerError>>;
+}
 
-    /// Opens a segment: of a new run, or the next one of a run whose last segment has ended or whose writer is
-    /// dead. Durable when it answers.
-    pub async fn open_segment(&self, new: NewSegment) -> Result<OpenedSegment, LedgerError> {
-        let (answer, answered) = by_oneshot();
-        self.queue.push(Request::Open(new, answer))?;
-        answered.await.unwrap_or(Err(LedgerError::Stopped))
-    }
-
-    /// [`Ledger::open_segment`] for a thread that may wait.
-    pub fn open_segment_blocking(&self, new: NewSegment) -> Result<OpenedSegment, LedgerError> {
-        self.wait(|answer| Request::Open(new, answer))
-    }
-
-    /// Appends events to a segment that this process opened. When it answers with the new head, everything in
-    /// it is on the disk; when it answers with an error, nothing of it is stored, save after
-    /// [`LedgerError::Stopped`], when it is not known.
-    pub async fn append(&self, append: Append) -> Result<Head, LedgerError> {
-        self.submit(append)?.await.unwrap_or(Err(LedgerError::Stopped))
-    }
-
-    /// [`Ledger::append`] for a thread that may wait.
-    pub fn append_blocking(&self, append: Append) -> Result<Head, LedgerError> {
-        append.check()?;
-        self.wait(|answer| Request::Append(append, answer))
-    }
-
-    /// Queues an append without waiting. The order of submission is the order of writing.
-    pub fn submit(
+impl dyn Ledger {
+    /// Runs queries on one of the connections that cannot write. They wait for the disk: async code uses
+    /// [`read_aside`].
+    ///
+    /// # Errors
+    /// What the queries return.
+    pub fn read<T>(
         &self,
-        append: Append,
-    ) -> Result<oneshot::Receiver<Result<Head, LedgerError>>, LedgerError> {
-        append.check()?;
-        let (answer, answered) = by_oneshot();
-        self.queue.push(Request::Append(append, answer))?;
-        Ok(answered)
+        queries: impl FnOnce(&dyn Reader) -> Result<T, LedgerError>,
+    ) -> Result<T, LedgerError> {
+        let (mut queries, mut answer) = (Some(queries), None);
+        self.lend_reader(&mut |reader| {
+            if let Some(queries) = queries.take() {
+                answer = Some(queries(reader)?);
+            }
+            Ok(())
+        })?;
+        answer.ok_or(LedgerError::Stopped)
+    }
+}
+
+/// Runs queries off the async threads.
+///
+/// # Errors
+/// What the queries return.
+pub async fn read_aside<T: Send + 'static>(
+    ledger: &Arc<dyn Ledger>,
+    queries: impl FnOnce(&dyn Reader) -> Result<T, LedgerError> + Send + 'static,
+) -> Result<T, LedgerError> {
+    let ledger = Arc::clone(ledger);
+    tokio::task::spawn_blocking(move || ledger.read(queries)).await.unwrap_or(Err(LedgerError::Stopped))
+}
+
+/// Queries on the store as of its last commit. They block.
+pub trait Reader: fmt::Debug + Send {
+    /// The name of the store.
+    fn origin(&self) -> Result<String, LedgerError>;
+
+    /// Runs, newest first. Reads a row for each and no events, however long the runs are.
+    fn runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, LedgerError>;
+
+    /// One run, or `None` if the store has no such run.
+    fn run(&self, run: RunId) -> Result<Option<RunSummary>, LedgerError>;
+
+    /// How far a run has come, computed from its events; none when it has none. For a run whose summary lacks it.
+    fn progress(&self, run: RunId) -> Result<Option<Progress>, LedgerError>;
+
+    /// The run whose id starts with `prefix` among the runs of one principal, or `None` for all. A run of another
+    /// principal is treated as unknown: neither its id nor its existence is revealed.
+    fn find_run_of(&self, prefix: &str, principal: Option<&str>) -> Result<RunId, LedgerError>;
+
+    /// The same among all runs.
+    fn find_run(&self, prefix: &str) -> Result<RunId, LedgerError> {
+        self.find_run_of(prefix, None)
     }
 
-    /// Closes what siblings that died since have left open. For a daemon to call now and then.
-    pub fn recover_blocking(&self) -> Result<RecoveryReport, LedgerError> {
-        self.wait(Request::Recover)
-    }
+    /// The newest run of a principal's client session, in any state.
+    fn latest_run(&self, principal: &str, session_key: &str) -> Result<Option<RunId>, LedgerError>;
 
-    /// Runs queries on one of the connections that cannot write. Not on an async thread: queries wait for the disk.
-    pub fn read<T>(&self, queries: impl FnOnce(&Reader) -> Result<T, LedgerError>) -> Result<T, LedgerError> {
-        let idle = self.idle_readers().pop();
-        let reader = match idle {
-            Some(reader) => reader,
-            None => Reader::of(Arc::clone(&self.store))?,
-        };
-        let result = queries(&reader)?;
-        // A connection on which a query failed is not used again.
-        let mut idle = self.idle_readers();
-        if idle.len() < IDLE_READERS_MAX {
-            idle.push(reader);
+    /// The runs of a principal whose last event was written at `since` or later, newest first, at most `limit` (and
+    /// 10,000): what a budget of the principal is counted from.
+    fn runs_since(&self, principal: &str, since: Timestamp, limit: usize) -> Result<Vec<RunId>, LedgerError>;
+
+    /// The segments of a run, in order.
+    fn segments(&self, run: RunId) -> Result<Vec<SegmentRow>, LedgerError>;
+
+    /// The head of a run, or `None` if the store has no such run.
+    fn head(&self, run: RunId) -> Result<Option<Head>, LedgerError>;
+
+    /// At most `limit` (and 10,000) events of a run after event `after`, in order.
+    fn events(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEvent>, LedgerError>;
+
+    /// A payload, or `None` if it was never stored or is erased. What others rely on may be read from it, such as
+    /// what a grant is for: fails with [`LedgerError::PayloadAltered`] if it is not what was committed to.
+    fn payload(&self, run: RunId, commitment: Commitment) -> Result<Option<StoredPayload>, LedgerError>;
+
+    /// Approvals, newest first.
+    fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRow>, LedgerError>;
+
+    /// One approval.
+    fn approval(&self, approval: ApprovalId) -> Result<Option<ApprovalRow>, LedgerError>;
+
+    /// Approvals whose id starts with `prefix`, of one principal or of all, at most two: enough to tell that there are
+    /// several.
+    fn find_approvals(&self, prefix: &str, principal: Option<&str>) -> Result<Vec<ApprovalRow>, LedgerError>;
+
+    /// Erasures of a run, oldest first.
+    fn erasures(&self, run: RunId) -> Result<Vec<ErasureRow>, LedgerError>;
+
+    /// Writes a run as `portcullis-export/v1`, or `/v2` where payloads of it were erased, as of one moment, byte-exact.
+    /// Memory grows with the number of erased payloads, not otherwise with the run.
+    fn export_run(
+        &self,
+        run: RunId,
+        out: &mut dyn Write,
+        options: ExportOptions,
+    ) -> Result<ExportSummary, LedgerError>;
+
+    /// The trust file line for the head of a run, or `None` for a run without events.
+    fn trust_line(&self, run: RunId) -> Result<Option<String>, LedgerError>;
+
+    /// The trusted heads of runs as a trust file. Keep it where the store's owner cannot write it.
+    fn trust_text(&self, runs: &[RunId]) -> Result<String, LedgerError> {
+        let mut text = portcullis_proof::trust::preamble(&self.origin()?);
+        for run in runs {
+            if let Some(line) = self.trust_line(*run)? {
+                text.push_str(&line);
+                text.push('\n');
+            }
         }
-        Ok(result)
+        Ok(text)
     }
 
-    /// A pool is whole at any time, so a panic elsewhere does not spoil it.
-    fn idle_readers(&self) -> MutexGuard<'_, Vec<Reader>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+    /// Computes every link of a run again. What is read of a run and relied on may be checked with it first.
+    ///
+    /// # Errors
+    /// [`LedgerError::Corrupt`] if an event or a segment is not what was stored. O(events of the run).
+    fn verify_run(&self, run: RunId) -> Result<(), LedgerError>;
 
-    fn wait<T: Send + 'static>(&self, request: impl FnOnce(Answer<T>) -> Request) -> Result<T, LedgerError> {
-        let (sender, receiver) = mpsc::sync_channel(1);
-        let answer: Answer<T> = Box::new(move |result| drop(sender.send(result)));
-        self.queue.push(request(answer))?;
-        receiver.recv().unwrap_or(Err(LedgerError::Stopped))
-    }
+    /// Checks the whole store, payloads that are not erased included. Reads every byte of it; takes as long.
+    fn integrity_check(&self) -> Result<Integrity, LedgerError>;
+
+    /// Segments of all runs in the order in which they were opened, from the place after `after` on, at most `limit`.
+    /// For the transparency log.
+    fn segments_from(&self, after: i64, limit: usize) -> Result<Vec<(RunId, SegmentRow)>, LedgerError>;
+
+    /// How the segment at a place of the store stands: its state, its last event and that event's link. `None` if it
+    /// is gone, which happens to a run in which nothing was recorded.
+    fn segment_stand(&self, place: i64, segment: SegmentId) -> Result<Option<SegmentStand>, LedgerError>;
+
+    /// The link of event `count` of a segment's run, or of the segment's beginning if it follows that event. The outer
+    /// `None` if there is no such segment, the inner one if there is no such event.
+    fn link_at(&self, segment: SegmentId, count: u64) -> Result<Option<Option<Digest>>, LedgerError>;
+
+    /// The last event of a segment's run, or `None` if there is no such segment.
+    fn last_event_of(&self, segment: SegmentId) -> Result<Option<u64>, LedgerError>;
+
+    /// The lines of a run after event `after`, up to event `until`, that say which bundle is in force.
+    fn configuration_lines(&self, run: RunId, after: u64, until: u64) -> Result<Vec<Vec<u8>>, LedgerError>;
 }
 
-impl Drop for Ledger {
-    fn drop(&mut self) {
-        self.queue.close();
-        drop(self.checkpointer.take());
-        drop(self.backfill.take());
-        let left_open = self.thread.take().is_none_or(|thread| thread.join().unwrap_or(true));
-        // With segments left open the lock is let go, but its file stays: the next writer closes them.
-        if let Some(lock) = self.lock.take()
-            && !left_open
-        {
-            lock.remove();
-        }
-    }
+/// How a segment stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentStand {
+    /// Its state.
+    pub state: SegmentState,
+    /// Its last event, or the one that it follows while it has none.
+    pub count: u64,
+    /// The link of that event, or the segment's first link.
+    pub link: Digest,
 }
 
-/// Closes the queue when the writer thread ends in whatever way, and lets go of those who wait.
-struct AbortOnDrop<'a>(&'a Queue<Request>);
+/// A hand on a store that erases, beside its writers.
+pub trait Eraser: fmt::Debug + Send {
+    /// Erases payloads. Of a run that is named and in progress nothing is erased, and that is refused; where runs are
+    /// chosen otherwise, those in progress are left out and reported. A payload and its tombstone are erased and
+    /// written in one step. Where it has to stop after some of them, [`LedgerError::CutShort`] says how many.
+    fn erase(&mut self, selection: &Selection, tombstone: &Tombstone) -> Result<Erased, LedgerError>;
 
-impl Drop for AbortOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
+    /// What [`Eraser::erase`] would do.
+    fn rehearse(&mut self, selection: &Selection) -> Result<Erased, LedgerError>;
 
-fn by_oneshot<T: Send + 'static>() -> (Answer<T>, oneshot::Receiver<Result<T, LedgerError>>) {
-    let (sender, receiver) = oneshot::channel();
-    // Anyone who asked may have gone; what was asked is done all the same.
-    (Box::new(move |result| drop(sender.send(result))), receiver)
-}
-
-/// Random bytes in hexadecimal.
-fn random<const N: usize>(store: &Store) -> Result<String, LedgerError> {
-    let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| LedgerError::Io {
-        path: store.folder.clone(),
-        action: "draw a random id for",
-        detail: error.to_string(),
-    })?;
-    Ok(hex_text(&bytes))
+    /// Builds the store again where only that removes the bytes of what was erased.
+    fn compact(&mut self, erased: &mut Erased) -> Result<(), LedgerError>;
 }

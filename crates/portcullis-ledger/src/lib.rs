@@ -1,59 +1,36 @@
-//! The append-only, hash-chained store: one writer thread, group commit, SQLite.
+//! The append-only, hash-chained store of runs, and the transparency log over it.
 //!
-//! A [`Ledger`] is one process's hand on a store folder. The folder holds one SQLite database, in which every
-//! run is a chain of events (`specs/run-chain.md`), and one lock file for each process that writes. Several
-//! processes may share a store: SQLite serialises their transactions, and a run segment belongs to exactly one
-//! of them. A process that dies leaves its lock free; anyone who opens the store next closes its segments as
-//! *abandoned* and never touches those of a living sibling.
+//! [`Ledger`], [`Reader`] and [`Eraser`] are the port that sessions, the daemon and commands know; [`Location`] says
+//! where a store is and opens it. `sqlite` is the one kind of store so far: a folder with a database, a writer thread
+//! and group commit.
 //!
-//! The promise is the one that the gate is built on: when [`Ledger::append`] has answered, the events are on
-//! the disk. Everything in one [`Append`] becomes durable together or not at all.
+//! The promise is the one that the gate is built on: when [`Ledger::append`] has answered, the events are durable.
+//! Everything in one [`Append`] becomes durable together or not at all.
 //!
-//! ```text
-//! append ─┐
-//! append ─┼─> bounded queue ─> writer thread ─> one transaction ─> fsync ─> every answer
-//! append ─┘                         (events, payloads, approvals, summary)
-//! ```
-//!
-//! Read `chain` (what may be appended), `writer` (group commit), `recovery`; the rest is queries.
+//! Read `ledger` (the port), `chain` (what may be appended), then `sqlite`.
 
-mod approvals;
-mod backfill;
-mod backup;
 mod chain;
-mod checkpoint;
-mod chosen;
-mod doctor;
-mod erase;
+mod erasure;
 mod error;
-mod export;
 pub mod hammer;
 mod ledger;
-mod lock;
 pub mod log;
-mod presence;
-mod purge;
-mod queue;
-mod read;
-mod recovery;
-mod room;
-mod schema;
-mod summaries;
-mod writer;
+mod rows;
+mod sqlite;
 
-pub use approvals::{ApprovalFilter, ApprovalRow, ApprovalState};
-pub use backup::{copy_file, copy_folder, copy_store};
-pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, StoredPayload};
-pub use doctor::Integrity;
-pub use erase::{
-    CONTAINS_BYTES_MIN, Erased, Eraser, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone,
-};
+pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, Lease, Owner, StoredPayload};
+pub use erasure::{CONTAINS_BYTES_MIN, Erased, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone};
 pub use error::{LedgerError, Refusal};
-pub use export::{ExportOptions, ExportSummary};
-pub use ledger::{Ledger, NewSegment, OpenOptions, OpenedSegment};
+pub use ledger::{
+    Eraser, Later, Ledger, Location, NewSegment, OpenedSegment, Reader, RecoveredSegment, RecoveryReport,
+    SegmentStand, read_aside,
+};
 pub use portcullis_proof::export::SegmentState;
-pub use purge::COMPACT_BYTES_MAX;
-pub use queue::{QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX};
-pub use read::{Reader, RunFilter, RunSummary, SegmentRow, StoredEvent};
-pub use recovery::{RecoveredSegment, RecoveryReport};
-pub use writer::{BATCH_EVENTS_MAX, WriterStats};
+pub use rows::{
+    ApprovalFilter, ApprovalRow, ApprovalState, ExportOptions, ExportSummary, Integrity, RunFilter,
+    RunSummary, SegmentRow, StoredEvent,
+};
+pub use sqlite::{
+    BATCH_EVENTS_MAX, COMPACT_BYTES_MAX, OpenOptions, QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX, SqliteEraser,
+    SqliteLedger, SqliteReader, WriterStats, copy_file, copy_folder, copy_store,
+};

@@ -92,21 +92,28 @@ impl Bundles {
     /// The bundle in `folder`, or the default one. Loads it at first use.
     pub fn get(&self, folder: Option<&Path>) -> Result<(Source, Arc<Bundle>), BundleError> {
         // Bundles that may be in use stay.
-        self.get_for_run(folder, || self.lock().keys().cloned().collect())
+        let (source, in_use) = (self.source(folder), self.lock().keys().cloned().collect());
+        let bundle = self.get_for_run(source.clone(), &in_use)?;
+        Ok((source, bundle))
+    }
+
+    /// The bundle of a source as it is in force, if it is loaded. Touches no file.
+    pub fn known(&self, source: &Source) -> Option<Arc<Bundle>> {
+        let used = self.uses.fetch_add(1, Ordering::Relaxed);
+        self.lock().get_mut(source).map(|known| {
+            known.used = used;
+            Arc::clone(&known.bundle)
+        })
     }
 
     /// The same for a run that is about to be opened. A bundle that is loaded takes the place of the idle one whose
-    /// last use is longest ago, where there are too many; `in_use` gives those that live runs use.
-    pub fn get_for_run(
-        &self,
-        folder: Option<&Path>,
-        in_use: impl FnOnce() -> BTreeSet<Source>,
-    ) -> Result<(Source, Arc<Bundle>), BundleError> {
-        let source = self.source(folder);
-        let used = self.uses.fetch_add(1, Ordering::Relaxed);
-        if let Some(known) = self.lock().get_mut(&source) {
-            known.used = used;
-            return Ok((source, Arc::clone(&known.bundle)));
+    /// last use is longest ago, where there are too many; `in_use` are those that live runs use.
+    ///
+    /// # Errors
+    /// The bundle cannot be loaded, or too many are in use.
+    pub fn get_for_run(&self, source: Source, in_use: &BTreeSet<Source>) -> Result<Arc<Bundle>, BundleError> {
+        if let Some(known) = self.known(&source) {
+            return Ok(known);
         }
         let shipped = self.shipped.get(&source);
         let folder = source.clone().unwrap_or_else(|| PathBuf::from("(shipped)"));
@@ -115,9 +122,9 @@ impl Bundles {
             None => bundle_dir::load(&folder)?,
         };
         let (bundle, ships) = (Arc::new(bundle), shipped.is_some());
-        let in_use = in_use();
+        let used = self.uses.fetch_add(1, Ordering::Relaxed);
         let mut loaded = self.lock();
-        self.evict(&mut loaded, &in_use);
+        self.evict(&mut loaded, in_use);
         // The operator's and those of the program always have room.
         if loaded.len() >= BUNDLES_MAX && !ships && !self.is_default(&source) {
             let why =
@@ -128,7 +135,7 @@ impl Bundles {
             source.clone(),
             Loaded { bundle: Arc::clone(&bundle), refused: None, seen: None, ships, used },
         );
-        Ok((source, bundle))
+        Ok(bundle)
     }
 
     /// Makes room for one more among those that no live run uses.

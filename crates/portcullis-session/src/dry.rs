@@ -14,7 +14,9 @@ use portcullis_core::state::RunState;
 use portcullis_core::usage::Used;
 
 use crate::batch::Batch;
-use crate::engine::{Answer, AnswerError, Engine, Judgement, Proposal, Reach, Teller, TextJudgement};
+use crate::engine::{
+    Answer, AnswerError, Engine, Judgement, Proposal, Reach, Reported, Teller, TextJudgement,
+};
 use crate::env::{CountingEnv, Env};
 use crate::facts::Recorded;
 
@@ -24,7 +26,7 @@ pub struct DryRun {
     engine: Engine,
     env: CountingEnv,
     events: Option<Vec<Event>>,
-    /// Recorded answers to what the guards ask about the next action.
+    /// Recorded answers to what the guards ask about what is judged next.
     facts: Vec<FactRecord>,
     /// What other runs of the principal have used up.
     elsewhere: Used,
@@ -110,7 +112,7 @@ impl DryRun {
         }
     }
 
-    /// What a record has as answers to the questions about the next action. Others are answered from what is known of
+    /// What a record has as answers to the questions about what is judged next. Others are answered from what is known of
     /// this run alone.
     pub fn recall_facts(&mut self, facts: Vec<FactRecord>) {
         self.facts = facts;
@@ -121,14 +123,18 @@ impl DryRun {
         self.elsewhere = used;
     }
 
-    /// Judges an action.
-    pub fn propose(&mut self, proposal: Proposal) -> Judgement {
+    /// Judges what is next from the recorded answers, and goes on with what is written of it.
+    fn judge<T>(&mut self, judge: impl FnOnce(&Engine, &mut CountingEnv, &Recorded<'_>) -> (Batch, T)) -> T {
         let used = self.elsewhere.plus(self.engine.state().used());
         let facts = std::mem::take(&mut self.facts);
-        let sources = Recorded { facts: &facts, used };
-        let (batch, judgement) = self.engine.propose(&mut self.env, proposal, &sources);
+        let (batch, judged) = judge(&self.engine, &mut self.env, &Recorded { facts: &facts, used });
         self.commit(batch);
-        judgement
+        judged
+    }
+
+    /// Judges an action.
+    pub fn propose(&mut self, proposal: Proposal) -> Judgement {
+        self.judge(|engine, env, sources| engine.propose(env, proposal, sources))
     }
 
     /// Notes what became of an action, and judges what the agent would see of it.
@@ -140,24 +146,19 @@ impl DryRun {
     ) -> Option<TextJudgement> {
         // Here the driver is the gate, and knows what was never sent.
         let teller = if status == OutcomeStatus::NotExecuted { Teller::Gate } else { Teller::Surface };
-        let (batch, judgement) =
-            self.engine.outcome(&mut self.env, action, status, content, Reach::Replace, teller);
-        self.commit(batch);
-        judgement
+        let content = content.as_deref();
+        let reported = Reported { action, status, content, reach: Reach::Replace, teller };
+        self.judge(|engine, env, sources| engine.outcome(env, reported, sources))
     }
 
     /// Judges what a server says that answers no action.
     pub fn told(&mut self, server: &str, content: &str) -> TextJudgement {
-        let (batch, judgement) = self.engine.told(&mut self.env, server, content.to_owned(), Reach::Replace);
-        self.commit(batch);
-        judgement
+        self.judge(|engine, env, sources| engine.told(env, server, content, Reach::Replace, sources))
     }
 
     /// Judges what was said to the agent.
     pub fn input(&mut self, text: &str, label: Label) -> TextJudgement {
-        let (batch, judgement) = self.engine.input(&mut self.env, text.to_owned(), label, Reach::Replace);
-        self.commit(batch);
-        judgement
+        self.judge(|engine, env, sources| engine.input(env, text, &label, Reach::Replace, sources))
     }
 
     /// Notes what a server lists.
@@ -179,10 +180,9 @@ impl DryRun {
 
     /// Judges the agent's reply together with documents that were handed over with it, as JSON.
     pub fn output_with(&mut self, text: &str, documents: Option<String>) -> TextJudgement {
-        let (batch, judgement) =
-            self.engine.output(&mut self.env, text.to_owned(), documents, Reach::Replace);
-        self.commit(batch);
-        judgement
+        self.judge(|engine, env, sources| {
+            engine.output(env, text, documents.as_deref(), Reach::Replace, sources)
+        })
     }
 
     /// A person answers.

@@ -15,18 +15,19 @@ mod words;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use portcullis_core::action::{Action, Grant, Pending, Subject};
+use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
 use portcullis_core::bundle::{Bundle, PolicyRef};
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
 use portcullis_core::event::{Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed};
-use portcullis_core::fact::Facts;
+use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::Context;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::memory::{LazyReading, Memory, Texts};
 use portcullis_core::pipeline::{Decision, Pipeline, reserved};
 use portcullis_core::state::RunState;
+use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use serde_json::Value;
 
@@ -35,12 +36,12 @@ pub use portcullis_trajectory::sources::Verification;
 pub use self::approvals::{Answer, AnswerError};
 pub use self::key::UNNAMED_CALL;
 use self::server::server_name;
-pub use self::texts::{Reach, TextJudgement, VERIFICATION};
+pub use self::texts::{Reach, Reported, TextJudgement, VERIFICATION};
 use self::words::Words;
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
-use crate::facts::Sources;
+use crate::facts::{FactSources, Sources};
 
 /// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
 /// stay open in the index and cannot be claimed, since the run is closed.
@@ -242,6 +243,43 @@ impl Engine {
         self.policy().map(|policy| Context::new(&self.bundle, policy, &self.state))
     }
 
+    /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
+    pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Vec<FactRequest> {
+        let asked: Vec<&str> = self.pipeline.sources(Hook::Action).collect();
+        let Some(context) = self.context().filter(|_| sources.any_of(&asked)) else { return Vec::new() };
+        let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
+        let pending = Pending { at, subject: Subject::Action(&action), grant: None };
+        let read = self.read(pending, &action);
+        sources.answerable(self.pipeline.needs(&read.in_context(context), &pending))
+    }
+
+    /// The same for something said or seen.
+    pub fn needs_of_text(
+        &self,
+        at: Timestamp,
+        subject: Subject<'_>,
+        sources: &FactSources,
+    ) -> Vec<FactRequest> {
+        let asked: Vec<&str> = self.pipeline.sources(subject.hook()).collect();
+        let Some(context) = self.context().filter(|_| sources.any_of(&asked)) else { return Vec::new() };
+        let pending = Pending { at, subject, grant: None };
+        let reading = self.reading(pending);
+        sources.answerable(self.pipeline.needs(&context.with_reading(&reading), &pending))
+    }
+
+    /// The action that a proposal is, and the surface's name of the call.
+    fn action_of(&self, proposal: Proposal, id: ActionId) -> (Action, Option<String>) {
+        let Proposal { tool, server, arguments, planned, continuation, call, directory, confidence, .. } =
+            proposal;
+        let action = Action::new(id, tool, arguments, planned)
+            .with_continuation(continuation)
+            .in_directory(directory)
+            .of_server(server.map(|server| server_name(&server)))
+            .with_confidence(confidence)
+            .keyed(self.key.as_ref());
+        (action, call.map(|call| self.call_name(&call)))
+    }
+
     /// Judges what the agent wants to do. A retry of a held call meets its approval again.
     pub fn propose(
         &self,
@@ -251,15 +289,8 @@ impl Engine {
     ) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
-        let Proposal { tool, server, arguments, planned, continuation, call, directory, ask, confidence } =
-            proposal;
-        let action = Action::new(new_id, tool, arguments, planned)
-            .with_continuation(continuation)
-            .in_directory(directory)
-            .of_server(server.map(|server| server_name(&server)))
-            .with_confidence(confidence)
-            .keyed(self.key.as_ref());
-        let call = call.map(|call| self.call_name(&call));
+        let ask = proposal.ask;
+        let (action, call) = self.action_of(proposal, new_id);
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
         let judgement = match self.meet_approval(&mut batch, &action, bound_to, call.as_ref(), sources) {
             Some(judgement) => judgement,

@@ -5,41 +5,37 @@
 //! order or as abandoned.
 
 mod all_runs;
+mod arrivals;
 mod attachment;
+mod keys;
 mod opening;
 mod requests;
+mod stored;
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use portcullis_core::aside::{DIGEST_KEY, ERASED, SCOPE};
-use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ClosedState, Enforced, Event, Place, RunOpened};
-use portcullis_core::id::{ApprovalId, RunId, SegmentId};
-use portcullis_core::limits::APPROVALS_PENDING_MAX;
-use portcullis_core::memory::Texts;
+use portcullis_core::event::{ClosedState, Enforced};
+use portcullis_core::id::{ApprovalId, RunId};
 use portcullis_core::pipeline::Pipeline;
-use portcullis_core::principal::Principal;
-use portcullis_ledger::{Head, Ledger, NewSegment, SegmentState};
+use portcullis_ledger::Ledger;
 
 use crate::bundles::{Bundles, Source};
 use crate::commits::{CommitWatch, Commits};
-use crate::configuration;
-use crate::credentials::Identity;
-use crate::dry::UnknownPolicy;
-use crate::engine::{Answer, Engine, Judgement, Proposal};
-use crate::env::{Env as _, SystemEnv};
+use crate::engine::{Answer, Judgement, Proposal};
 use crate::error::SessionError;
+use crate::facts::FactSources;
 use crate::permit::Permit;
 use crate::principals::Principals;
 use crate::run::Run;
 
 pub use self::all_runs::NotReloaded;
+use self::arrivals::Announced;
 pub use self::attachment::Attachment;
+use self::keys::Keys;
+pub use self::opening::{OpenError, OpenRun, Opened};
 pub use self::requests::SESSION_BYTES_MAX;
-use self::requests::{check_bound, check_names};
 
 /// Runs that may be live at once.
 pub const RUNS_LIVE_MAX: usize = 10_000;
@@ -53,72 +49,20 @@ pub const ATTACHED_OF_PRINCIPAL_MAX: usize = 160;
 pub const IDLE: Duration = Duration::from_secs(3_600);
 /// How long a run that the last surface has left waits for another before it is closed.
 const LEFT: Duration = Duration::from_millis(300);
-/// Events read at a time when a run is taken up again.
-const RESUME_PAGE: usize = 1_000;
-/// Latest events whose texts are read again when a run is taken up, which is what its caller waits for.
-const EVENTS_RECALLED_MAX: u64 = 1_000;
-
-/// A request for a run.
-#[derive(Debug, Clone)]
-pub struct OpenRun {
-    /// Who asks.
-    pub identity: Identity,
-    /// The way in: `mcp`, `http`, ...
-    pub surface: String,
-    /// The client's session, or `None` for a run of its own.
-    pub session: Option<String>,
-    /// The runtime policy, or `None` for that of the credential or the bundle.
-    pub policy: Option<String>,
-    /// The bundle's folder, or `None` for the default.
-    pub bundle: Option<PathBuf>,
-    /// A run that this client was using when its daemon died.
-    pub resume: Option<RunId>,
-    /// Where no run of the session is live, its latest one is continued.
-    pub rejoin: bool,
-    /// Where the agent works; a run keeps the place that it was opened with.
-    pub place: Option<Place>,
-}
-
-impl OpenRun {
-    /// A run of its own, under the default policy of the default bundle.
-    pub fn new(identity: Identity, surface: impl Into<String>) -> Self {
-        Self {
-            identity,
-            surface: surface.into(),
-            session: None,
-            policy: None,
-            bundle: None,
-            resume: None,
-            rejoin: false,
-            place: None,
-        }
-    }
-}
-
-/// An opened run.
-#[derive(Debug, Clone)]
-pub struct Opened {
-    /// The run.
-    pub run: Arc<Run>,
-    /// The runtime policy that governs it.
-    pub policy: String,
-    /// The bundle that governs it.
-    pub bundle: Arc<Bundle>,
-    /// Whether another surface of the same session had opened it.
-    pub shared: bool,
-}
 
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct Gate {
-    ledger: Arc<Ledger>,
+    ledger: Arc<dyn Ledger>,
     pipeline: Arc<Pipeline>,
-    bundles: Bundles,
+    bundles: Arc<Bundles>,
     principals: Arc<Principals>,
     commits: Commits,
+    sources: Arc<FactSources>,
     runs: Mutex<Runs>,
-    /// Held while a run is being opened, so that two surfaces that start at once share it.
-    opening: tokio::sync::Mutex<()>,
+    keys: Keys,
+    /// Held while changed bundles are put in force.
+    reloading: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -126,6 +70,9 @@ struct Runs {
     by_id: BTreeMap<RunId, Entry>,
     by_session: HashMap<(String, String), RunId>,
     by_principal: HashMap<String, usize>,
+    /// Those on their way, by their number.
+    announced: BTreeMap<u64, Announced>,
+    announced_before: u64,
 }
 
 impl Runs {
@@ -161,16 +108,41 @@ struct Entry {
     last_used: Instant,
 }
 
+impl Entry {
+    fn new(run: Arc<Run>, session: Option<String>, policy: String) -> Self {
+        let (source, last_used) = (None, Instant::now());
+        Self { run, session, source, policy, attached: 0, leaving: 0, left: None, last_used }
+    }
+}
+
 impl Gate {
-    /// A gate over a ledger.
-    pub fn new(ledger: Arc<Ledger>, pipeline: Arc<Pipeline>, bundles: Bundles) -> Arc<Self> {
-        let (runs, opening) = (Mutex::default(), tokio::sync::Mutex::default());
-        let (principals, commits) = (Arc::default(), Commits::default());
-        Arc::new(Self { ledger, pipeline, bundles, principals, commits, runs, opening })
+    /// A gate over a ledger, whose guards need no sources of facts besides the gate's own.
+    pub fn new(ledger: Arc<dyn Ledger>, pipeline: Arc<Pipeline>, bundles: Bundles) -> Arc<Self> {
+        Self::with_sources(ledger, pipeline, bundles, FactSources::default())
+    }
+
+    /// The same with sources of facts that guards of the pipeline ask.
+    pub fn with_sources(
+        ledger: Arc<dyn Ledger>,
+        pipeline: Arc<Pipeline>,
+        bundles: Bundles,
+        sources: FactSources,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            ledger,
+            pipeline,
+            bundles: Arc::new(bundles),
+            principals: Arc::default(),
+            commits: Commits::default(),
+            sources: Arc::new(sources),
+            runs: Mutex::default(),
+            keys: Keys::default(),
+            reloading: tokio::sync::Mutex::default(),
+        })
     }
 
     /// The ledger.
-    pub fn ledger(&self) -> &Arc<Ledger> {
+    pub fn ledger(&self) -> &Arc<dyn Ledger> {
         &self.ledger
     }
 
@@ -189,10 +161,6 @@ impl Gate {
         self.lock().by_id.len()
     }
 
-    fn live_of(&self, principal: &str) -> usize {
-        self.lock().by_principal.get(principal).copied().unwrap_or_default()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Runs> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -208,247 +176,6 @@ impl Gate {
         let entry = runs.by_id.get_mut(&id).ok_or_else(|| SessionError::UnknownRun(id.to_string()))?;
         entry.last_used = Instant::now();
         Ok(Arc::clone(&entry.run))
-    }
-
-    /// Opens a run, joins the live one of the same session, or takes up one whose daemon died.
-    pub async fn open(&self, request: OpenRun) -> Result<Opened, OpenError> {
-        check_names(&request)?;
-        check_bound(&request)?;
-        // Held from the look at the bundle on, so that no reload falls between that and the run's registration.
-        let _opening = self.opening.lock().await;
-        self.check_share_of_bundles(&request)?;
-        let (source, bundle) = self.bundles.get_for_run(request.bundle.as_deref(), || self.sources())?;
-        let request = self.with_latest(request, &bundle)?;
-        let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
-        let live = |id: &RunId| self.lock().by_id.get(id).map(|entry| Arc::clone(&entry.run));
-        if let Some(run) = request.resume.as_ref().and_then(live)
-            && run.principal().id != request.identity.principal.id
-        {
-            return Err(SessionError::UnknownRun(run.id().to_string()).into());
-        }
-        let resumed = request.resume.filter(|id| !self.lock().by_id.contains_key(id));
-        let policy = match resumed {
-            Some(id) => self.policy_of(id, &request.identity.principal.id, wanted)?,
-            None => wanted.unwrap_or_else(|| bundle.default_policy().to_owned()),
-        };
-        UnknownPolicy::check(&bundle, &policy).map_err(SessionError::from)?;
-        if let Some(shared) = self.join(&request, &source, &policy)? {
-            return Ok(Opened { run: shared, policy, bundle, shared: true });
-        }
-        if self.live() >= RUNS_LIVE_MAX {
-            return Err(SessionError::TooManyRuns { limit: RUNS_LIVE_MAX }.into());
-        }
-        if self.live_of(&request.identity.principal.id) >= RUNS_OF_PRINCIPAL_MAX {
-            let principal = request.identity.principal.id;
-            return Err(SessionError::TooManyOfPrincipal { principal, limit: RUNS_OF_PRINCIPAL_MAX }.into());
-        }
-        let run = match request.resume {
-            Some(id) => self.take_up(id, &request, &bundle).await?,
-            None => self.open_new(&request, &policy, &bundle).await?,
-        };
-        let run = Arc::new(run);
-        let mut runs = self.lock();
-        if let Some(session) = &request.session {
-            runs.by_session.insert((request.identity.principal.id.clone(), session.clone()), run.id());
-        }
-        let entry = Entry {
-            run: Arc::clone(&run),
-            session: request.session,
-            source,
-            policy: policy.clone(),
-            attached: 0,
-            leaving: 0,
-            left: None,
-            last_used: Instant::now(),
-        };
-        *runs.by_principal.entry(run.principal().id.clone()).or_default() += 1;
-        runs.by_id.insert(run.id(), entry);
-        Ok(Opened { run, policy, bundle, shared: false })
-    }
-
-    /// The request, with the run that it continues where it asks for the session's latest. A run whose policy the
-    /// bundle no longer has is not continued.
-    fn with_latest(&self, mut request: OpenRun, bundle: &Bundle) -> Result<OpenRun, SessionError> {
-        let Some(session) = request.session.as_ref().filter(|_| request.rejoin && request.resume.is_none())
-        else {
-            return Ok(request);
-        };
-        let principal = &request.identity.principal.id;
-        if self.lock().by_session.contains_key(&(principal.clone(), session.clone())) {
-            return Ok(request);
-        }
-        let Some(latest) = self.ledger.read(|reader| reader.latest_run(principal, session))? else {
-            return Ok(request);
-        };
-        let policy = self.opening_of(latest)?.policy;
-        let same = request.policy.as_ref().is_none_or(|wanted| *wanted == policy);
-        request.resume = Some(latest).filter(|_| same && bundle.policy(&policy).is_some());
-        Ok(request)
-    }
-
-    /// A run that is taken up keeps its policy; another one is refused. The owner is checked first, so that the
-    /// policy of another principal's run is never revealed.
-    fn policy_of(&self, id: RunId, principal: &str, wanted: Option<String>) -> Result<String, SessionError> {
-        let governed = self.opening_for(id, principal)?.policy;
-        match wanted {
-            Some(wanted) if wanted != governed => Err(SessionError::Mismatch {
-                run: id,
-                wanted: format!("the policy `{wanted}`"),
-                governed: format!("`{governed}`"),
-            }),
-            _ => Ok(governed),
-        }
-    }
-
-    /// The live run of the same principal and session.
-    fn join(
-        &self,
-        request: &OpenRun,
-        source: &Source,
-        policy: &str,
-    ) -> Result<Option<Arc<Run>>, SessionError> {
-        let mut runs = self.lock();
-        let by_session = request.session.as_ref().and_then(|session| {
-            runs.by_session.get(&(request.identity.principal.id.clone(), session.clone())).copied()
-        });
-        let Some(entry) = by_session.or(request.resume).and_then(|id| runs.by_id.get_mut(&id)) else {
-            return Ok(None);
-        };
-        let id = entry.run.id();
-        if entry.run.principal().id != request.identity.principal.id {
-            return Err(SessionError::UnknownRun(id.to_string()));
-        }
-        if entry.source != *source || entry.policy != policy {
-            let name = |source: &Source, policy: &str| match source {
-                Some(folder) => format!("policy `{policy}` of `{}`", folder.display()),
-                None => format!("policy `{policy}` of the shipped bundle"),
-            };
-            let (wanted, governed) = (name(source, policy), name(&entry.source, &entry.policy));
-            return Err(SessionError::Mismatch { run: id, wanted, governed });
-        }
-        entry.last_used = Instant::now();
-        Ok(Some(Arc::clone(&entry.run)))
-    }
-
-    async fn open_new(
-        &self,
-        request: &OpenRun,
-        policy: &str,
-        bundle: &Arc<Bundle>,
-    ) -> Result<Run, SessionError> {
-        let mut env = SystemEnv::new()?;
-        let id = RunId::from_bytes(env.id());
-        let principal = request.identity.principal.clone();
-        let opened = self
-            .ledger
-            .open_segment(NewSegment {
-                run: id,
-                segment: SegmentId::from_bytes(env.id()),
-                principal: principal.id.clone(),
-                session_key: request.session.clone(),
-                opened: env.now(),
-            })
-            .await?;
-        let engine = self.engine_of(id, bundle);
-        let run = self.run_of(engine, env, opened.head, principal.clone());
-        let first = RunOpened {
-            principal,
-            surface: request.surface.clone(),
-            session: request.session.clone(),
-            policy: policy.to_owned(),
-            bundle: bundle.digest(),
-            configuration: Some(configuration::digest(bundle.digest())),
-            mode: bundle.mode,
-            place: request.place.clone(),
-        };
-        run.begin(|engine, env| engine.open(env, first)).await?;
-        Ok(run)
-    }
-
-    fn engine_of(&self, id: RunId, bundle: &Arc<Bundle>) -> Engine {
-        Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline)).waiting_at_most(APPROVALS_PENDING_MAX)
-    }
-
-    fn run_of(&self, engine: Engine, env: SystemEnv, head: Head, principal: Principal) -> Run {
-        let (ledger, principals) = (Arc::clone(&self.ledger), Arc::clone(&self.principals));
-        Run::new(engine, env, ledger, principals, self.commits.clone(), head, principal)
-    }
-
-    /// Continues a run in a new segment, with the state that its events add up to.
-    async fn take_up(&self, id: RunId, request: &OpenRun, bundle: &Arc<Bundle>) -> Result<Run, SessionError> {
-        let RunOpened { principal, policy, .. } = self.opening_for(id, &request.identity.principal.id)?;
-        if bundle.policy(&policy).is_none() {
-            return Err(SessionError::PolicyGone { policy });
-        }
-        let mut env = SystemEnv::new()?;
-        let opened = self
-            .ledger
-            .open_segment(NewSegment {
-                run: id,
-                segment: SegmentId::from_bytes(env.id()),
-                principal: principal.id.clone(),
-                session_key: request.session.clone(),
-                opened: env.now(),
-            })
-            .await?;
-        // Read only now: opening may have closed what a dead writer left behind. What was changed since it was stored is
-        // not believed.
-        self.ledger.read(|reader| reader.verify_run(id))?;
-        let mut engine = self.engine_of(id, bundle);
-        // Earlier texts count as erased: values from them have an unknown origin.
-        let remembered = opened.head.count.saturating_sub(EVENTS_RECALLED_MAX);
-        self.each_event(id, |mut event| {
-            let bears_on_state = [DIGEST_KEY, SCOPE].iter().any(|name| event.payloads.contains_key(*name));
-            let read = event.seq > remembered || bears_on_state;
-            let texts = if read { self.texts_of(id, &event)? } else { Texts::new() };
-            let words = event.aside_name().and_then(|name| texts.get(name));
-            event.join(words.map(String::as_str), ERASED);
-            engine.recall(&event, &texts);
-            Ok(())
-        })?;
-        let parent = match opened.parent {
-            Some(SegmentState::Closed) => ClosedState::Closed,
-            _ => ClosedState::Abandoned,
-        };
-        let run = self.run_of(engine, env, opened.head, principal);
-        let mode = bundle.mode;
-        run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
-        Ok(run)
-    }
-
-    /// Shows the stored events of a run in order, all of them or none the last.
-    fn each_event(
-        &self,
-        id: RunId,
-        mut show: impl FnMut(Event) -> Result<(), SessionError>,
-    ) -> Result<(), SessionError> {
-        let mut seen = 0;
-        loop {
-            let page = self.ledger.read(|reader| reader.events(id, seen, RESUME_PAGE))?;
-            if page.is_empty() {
-                return Ok(());
-            }
-            for stored in &page {
-                let event = Event::from_line(&stored.line).map_err(|_| SessionError::OutOfStep(id))?;
-                if event.seq != stored.seq || event.seq <= seen {
-                    return Err(SessionError::OutOfStep(id));
-                }
-                seen = event.seq;
-                show(event)?;
-            }
-        }
-    }
-
-    /// The texts of a stored event that are still there.
-    fn texts_of(&self, id: RunId, event: &Event) -> Result<Texts, SessionError> {
-        let mut texts = Texts::new();
-        for (name, payload) in &event.payloads {
-            let stored = self.ledger.read(|reader| reader.payload(id, payload.commitment))?;
-            if let Some(text) = stored.and_then(|stored| String::from_utf8(stored.bytes().to_vec()).ok()) {
-                texts.insert(name.clone(), text);
-            }
-        }
-        Ok(texts)
     }
 
     /// Judges an action; a held one waits up to `wait` for a person's decision. Dropping the future gives up
@@ -572,15 +299,4 @@ async fn settle<T: Send + 'static>(
     work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
 ) -> Result<T, SessionError> {
     tokio::spawn(work).await.map_err(|_| SessionError::CutShort)?
-}
-
-/// Why a run could not be opened.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The bundle.
-    #[error(transparent)]
-    Bundle(#[from] crate::bundle_dir::BundleError),
-    /// Anything else.
-    #[error(transparent)]
-    Session(#[from] SessionError),
 }

@@ -9,6 +9,7 @@
 //! given back, and a clock that goes back does not fill a budget up again.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portcullis_core::event::{Event, EventBody};
@@ -19,7 +20,7 @@ use portcullis_core::policy::Window;
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
-use portcullis_ledger::Ledger;
+use portcullis_ledger::{Ledger, Reader, read_aside};
 
 use crate::batch::Batch;
 use crate::facts::{Sources, unknown, usage, window_of};
@@ -39,8 +40,10 @@ pub(crate) struct Principals {
 #[derive(Debug, Default)]
 pub(crate) struct Account {
     counts: Mutex<Counts>,
-    /// Whether the store was read. Held while it is.
-    read: tokio::sync::Mutex<bool>,
+    /// Held while the store is read.
+    reading: tokio::sync::Mutex<()>,
+    /// The store was read.
+    is_complete: AtomicBool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,29 +57,33 @@ struct Count {
 pub(crate) struct Counts([Count; Window::ALL.len()]);
 
 impl Principals {
-    /// The counts of a principal, which are complete from here on.
+    /// Counts a principal from what is stored of it, so that [`Self::counted`] gives its counts from here on.
     ///
     /// # Errors
     /// The reason that the caller is given when they are not available.
-    pub(crate) async fn counted(
+    pub(crate) async fn count(
         &self,
         principal: &str,
         at: Timestamp,
-        ledger: &Arc<Ledger>,
-    ) -> Result<Arc<Account>, String> {
+        ledger: &Arc<dyn Ledger>,
+    ) -> Result<(), String> {
         // From the moment that it is in the map everything that becomes durable is added to it. So what the store
         // is read for afterwards may be counted twice, but never missed.
         let account = self.account(principal, at, PRINCIPALS_COUNTED_MAX)?;
-        let mut read = account.read.lock().await;
-        if !*read {
-            let (ledger, principal) = (Arc::clone(ledger), principal.to_owned());
-            let stored = tokio::task::spawn_blocking(move || stored(&ledger, &principal, at)).await;
-            let stored = stored.map_err(|_| "counting was interrupted".to_owned())??;
+        let _reading = account.reading.lock().await;
+        if !account.is_complete.load(Ordering::Acquire) {
+            let principal = principal.to_owned();
+            let stored = read_aside(ledger, move |reader| Ok(stored(reader, &principal, at))).await;
+            let stored = stored.map_err(|error| error.to_string())??;
             account.lock().add(&stored);
-            *read = true;
+            account.is_complete.store(true, Ordering::Release);
         }
-        drop(read);
-        Ok(account)
+        Ok(())
+    }
+
+    /// The counts of a principal, if they are complete.
+    pub(crate) fn counted(&self, principal: &str) -> Option<Arc<Account>> {
+        self.get(principal).filter(|account| account.is_complete.load(Ordering::Acquire))
     }
 
     fn account(&self, principal: &str, at: Timestamp, limit: usize) -> Result<Arc<Account>, String> {
@@ -198,24 +205,23 @@ pub(crate) fn at_most(state: &RunState, batch: &Batch) -> Used {
 }
 
 /// What a principal has used up by its stored events.
-fn stored(ledger: &Ledger, principal: &str, at: Timestamp) -> Result<Counts, String> {
+fn stored(reader: &dyn Reader, principal: &str, at: Timestamp) -> Result<Counts, String> {
     let since = Window::ALL.into_iter().map(|window| window.start(at)).min().unwrap_or(at);
-    let runs = ledger
-        .read(|reader| reader.runs_since(principal, since, RUNS_COUNTED_MAX + 1))
-        .map_err(|error| error.to_string())?;
+    let runs =
+        reader.runs_since(principal, since, RUNS_COUNTED_MAX + 1).map_err(|error| error.to_string())?;
     if runs.len() > RUNS_COUNTED_MAX {
         return Err(format!("it has more than {RUNS_COUNTED_MAX} runs since {since}, which is the limit"));
     }
     let mut counts = Counts::default();
     let mut events = 0;
     for run in runs {
-        count_run(ledger, run, since, &mut counts, &mut events)?;
+        count_run(reader, run, since, &mut counts, &mut events)?;
     }
     Ok(counts)
 }
 
 fn count_run(
-    ledger: &Ledger,
+    reader: &dyn Reader,
     run: RunId,
     since: Timestamp,
     counts: &mut Counts,
@@ -223,8 +229,7 @@ fn count_run(
 ) -> Result<(), String> {
     let mut state = RunState::new();
     loop {
-        let page =
-            ledger.read(|reader| reader.events(run, state.seq(), PAGE)).map_err(|error| error.to_string())?;
+        let page = reader.events(run, state.seq(), PAGE).map_err(|error| error.to_string())?;
         if page.is_empty() {
             return Ok(());
         }

@@ -3,15 +3,18 @@
 //! All changes go through [`Live::commit`]: build the lines, chain them, wait until they are durable, and only
 //! then let the state move. A lock serialises them; what waits for a person waits outside the lock.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_contracts::verify::Document;
+use portcullis_core::action::Subject;
 use portcullis_core::bundle::{AnchorTime, Bundle};
 use portcullis_core::event::{
     ApprovalDecision, ClosedState, Control, Event, EventBody, GrantScope, GrantedEffects, ListedTool,
     OutcomeStatus,
 };
+use portcullis_core::fact::{FactRecord, FactRequest};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::Label;
@@ -19,17 +22,18 @@ use portcullis_core::limits::{GRANTED_RESOURCES_MAX, NOTE_BYTES_MAX};
 use portcullis_core::principal::Principal;
 use portcullis_core::state::progress::Progress;
 use portcullis_core::state::{Phase, RunState};
+use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
-use portcullis_ledger::{Append, ApprovalRow, ApprovalState, ChainedLine, Head, Ledger};
-use tokio::sync::{Mutex, Notify};
+use portcullis_ledger::{Append, ApprovalRow, ApprovalState, ChainedLine, Head, Ledger, read_aside};
+use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use crate::batch::Batch;
 use crate::commits::Commits;
-use crate::engine::{Answer, Engine, Judgement, Proposal, Reach, Teller, TextJudgement};
-use crate::env::{Env, SystemEnv};
+use crate::engine::{Answer, Engine, Judgement, Proposal, Reach, Reported, Teller, TextJudgement};
+use crate::env::{Env, SystemEnv, now};
 use crate::error::SessionError;
-use crate::facts::NoSources;
+use crate::facts::{FactSources, Gathered, NoSources, Sources};
 use crate::permit::Permit;
 use crate::principals::{Account, Principals, Uncounted, at_most};
 
@@ -42,6 +46,9 @@ pub struct Run {
     id: RunId,
     segment: SegmentId,
     principal: Principal,
+    ledger: Arc<dyn Ledger>,
+    principals: Arc<Principals>,
+    sources: Arc<FactSources>,
     live: Mutex<Live>,
     /// Notified whenever something happens that a caller may wait for.
     changed: Notify,
@@ -51,7 +58,7 @@ pub struct Run {
 struct Live {
     engine: Engine,
     env: SystemEnv,
-    ledger: Arc<Ledger>,
+    ledger: Arc<dyn Ledger>,
     principals: Arc<Principals>,
     commits: Commits,
     head: Head,
@@ -62,21 +69,59 @@ struct Live {
     logged: bool,
 }
 
+/// What the runs of a gate share.
+#[derive(Debug, Clone)]
+pub(crate) struct Around {
+    pub(crate) ledger: Arc<dyn Ledger>,
+    pub(crate) principals: Arc<Principals>,
+    pub(crate) commits: Commits,
+    pub(crate) sources: Arc<FactSources>,
+}
+
+/// What has to be known or to have happened before something is judged, and takes time.
+#[derive(Debug, Default)]
+struct Needs {
+    /// The transparency log must have the segment.
+    log: bool,
+    /// The usage of the principal has to be read from the store.
+    usage: bool,
+    /// Questions to the sources.
+    facts: Vec<FactRequest>,
+}
+
+/// What became of [`Needs`].
+#[derive(Debug, Default)]
+struct Known {
+    logged: bool,
+    /// Why the usage of the principal is not known.
+    uncounted: Option<String>,
+    facts: Vec<FactRecord>,
+}
+
 impl Run {
     /// A run whose segment is open in the ledger and whose engine is at `head`.
     pub(crate) fn new(
         engine: Engine,
         env: SystemEnv,
-        ledger: Arc<Ledger>,
-        principals: Arc<Principals>,
-        commits: Commits,
         head: Head,
         principal: Principal,
+        around: Around,
     ) -> Self {
         let id = engine.run();
-        let (in_doubt, closed, logged) = (false, false, false);
-        let live = Live { engine, env, ledger, principals, commits, head, in_doubt, closed, logged };
-        Self { id, segment: head.segment, principal, live: Mutex::new(live), changed: Notify::new() }
+        let Around { ledger, principals, commits, sources } = around;
+        let live = Live {
+            engine,
+            env,
+            ledger: Arc::clone(&ledger),
+            principals: Arc::clone(&principals),
+            commits,
+            head,
+            in_doubt: false,
+            closed: false,
+            logged: false,
+        };
+        let (live, changed) = (Mutex::new(live), Notify::new());
+        Self { id, segment: head.segment, principal, ledger, principals, sources, live, changed }
     }
 
     /// The run's id.
@@ -126,23 +171,53 @@ impl Run {
     ///
     /// The future must run to its end: spawn it rather than dropping it half-way.
     pub async fn propose(&self, proposal: Proposal) -> Result<(Judgement, Option<Permit>), SessionError> {
-        let mut live = self.live.lock().await;
-        live.check_open()?;
-        live.wait_for_log(&proposal).await?;
-        let (batch, judgement, charged) = match live.principal_counted().await {
-            None => {
-                let Live { engine, env, .. } = &mut *live;
-                let (batch, judgement) = engine.propose(env, proposal, &NoSources);
-                (batch, judgement, Used::default())
-            }
-            Some(counted) => live.propose_counted(proposal, counted),
-        };
+        let (mut live, known) = self.lock_with(|live| live.needs(&proposal, &self.sources)).await?;
+        let (batch, judgement, charged) = live.judge_action(proposal, &known);
         let seq = match batch.events.is_empty() {
             true => live.head.count,
             false => live.commit_charged(batch, charged).await?,
         };
         let permit = Permit::issue(self.id, &judgement, seq);
         Ok((judgement, permit))
+    }
+
+    /// Locks the run once all is known that is needed to judge what is next. Nothing is waited for under the lock. If
+    /// the run went on meanwhile and more is needed now, it is left out: guards deny what they cannot know.
+    async fn lock_with(
+        &self,
+        needs: impl FnOnce(&mut Live) -> Needs + Send,
+    ) -> Result<(MutexGuard<'_, Live>, Known), SessionError> {
+        let mut live = self.live.lock().await;
+        live.check_open()?;
+        let needs = needs(&mut live);
+        if !needs.log && !needs.usage && needs.facts.is_empty() {
+            return Ok((live, Known::default()));
+        }
+        drop(live);
+        let known = self.gather(needs).await?;
+        let mut live = self.live.lock().await;
+        live.check_open()?;
+        live.logged |= known.logged;
+        Ok((live, known))
+    }
+
+    async fn gather(&self, needs: Needs) -> Result<Known, SessionError> {
+        let Needs { log, usage, facts } = needs;
+        if log {
+            let logged = tokio::time::timeout(LOG_WAIT, self.ledger.logged(self.segment)).await;
+            if !matches!(logged, Ok(Ok(()))) {
+                return Err(SessionError::NotLogged(self.id));
+            }
+        }
+        let count = async {
+            match usage {
+                true => self.principals.count(&self.principal.id, now(), &self.ledger).await.err(),
+                false => None,
+            }
+        };
+        let facts = self.sources.gather(self.id, &self.principal.id, facts);
+        let (uncounted, facts) = tokio::join!(count, facts);
+        Ok(Known { logged: log, uncounted, facts })
     }
 
     /// Waits until `changed` is told, from the moment of the call.
@@ -177,21 +252,24 @@ impl Run {
         content: Option<String>,
         reach: Reach,
     ) -> Result<(u64, Option<TextJudgement>), SessionError> {
-        self.write_judged(|engine, env| {
-            if engine.state().awaits_outcome(action).is_none() {
-                return Err(SessionError::NotExecuting(action));
-            }
-            Ok(engine.outcome(env, action, status, content, reach, Teller::Surface))
-        })
+        let content = content.as_deref();
+        let reported = Reported { action, status, content, reach, teller: Teller::Surface };
+        self.judge_text(
+            |engine, at, sources| engine.needs_of_outcome(at, reported, sources),
+            |engine, env, sources| {
+                if engine.state().awaits_outcome(action).is_none() {
+                    return Err(SessionError::NotExecuting(action));
+                }
+                Ok(engine.outcome(env, reported, sources))
+            },
+        )
         .await
     }
 
     /// Records that a permit was not received, so that its action was not executed.
     pub(crate) async fn not_executed(&self, action: ActionId) -> Result<u64, SessionError> {
-        self.write(|engine, env| {
-            Ok(engine.outcome(env, action, OutcomeStatus::NotExecuted, None, Reach::Tell, Teller::Gate).0)
-        })
-        .await
+        let reported = Reported::by_gate(action, OutcomeStatus::NotExecuted);
+        self.write(|engine, env| Ok(engine.outcome(env, reported, &NoSources).0)).await
     }
 
     /// Records and judges what a server says other than answers to actions.
@@ -201,7 +279,11 @@ impl Run {
         content: String,
         reach: Reach,
     ) -> Result<(u64, TextJudgement), SessionError> {
-        self.write_judged(|engine, env| Ok(engine.told(env, server, content, reach))).await
+        self.judge_text(
+            |engine, at, sources| engine.needs_of_told(at, server, &content, sources),
+            |engine, env, sources| Ok(engine.told(env, server, &content, reach, sources)),
+        )
+        .await
     }
 
     /// Records and judges what is said to the agent.
@@ -211,33 +293,40 @@ impl Run {
         label: Label,
         reach: Reach,
     ) -> Result<TextJudgement, SessionError> {
-        Ok(self.write_judged(|engine, env| Ok(engine.input(env, text, label, reach))).await?.1)
+        let subject = Subject::Input { text: &text, label: &label };
+        let judged = self.judge_text(
+            |engine, at, sources| engine.needs_of_text(at, subject, sources),
+            |engine, env, sources| Ok(engine.input(env, &text, &label, reach, sources)),
+        );
+        Ok(judged.await?.1)
     }
 
-    /// Records and judges the agent's reply.
-    pub async fn output(&self, text: String, reach: Reach) -> Result<TextJudgement, SessionError> {
-        Ok(self.write_judged(|engine, env| Ok(engine.output(env, text, None, reach))).await?.1)
-    }
-
-    /// The same with documents that are handed over with the reply, for it to cite.
+    /// Records and judges the agent's reply, with the documents that were handed over for it to cite, if any.
     ///
     /// # Errors
-    /// Besides those of every write: the bundle does not take such documents.
-    pub async fn output_with(
+    /// Besides those of every write: there are documents, and the bundle does not take them.
+    pub async fn output(
         &self,
         text: String,
-        documents: &[Document],
+        documents: Option<&[Document]>,
         reach: Reach,
     ) -> Result<TextJudgement, SessionError> {
-        let given: Vec<_> =
-            documents.iter().map(|one| serde_json::json!({"id": one.id, "text": one.text})).collect();
-        let given = serde_json::Value::from(given).to_string();
-        let judged = self.write_judged(|engine, env| {
-            if !engine.bundle().verification.as_ref().is_some_and(|settings| settings.given_documents) {
-                return Err(SessionError::DocumentsNotTaken);
-            }
-            Ok(engine.output(env, text, Some(given), reach))
+        let given = documents.map(|documents| {
+            let given = documents.iter().map(|one| serde_json::json!({"id": one.id, "text": one.text}));
+            serde_json::Value::from_iter(given).to_string()
         });
+        let given = given.as_deref();
+        let subject = Subject::Output { text: &text, documents: given };
+        let judged = self.judge_text(
+            |engine, at, sources| engine.needs_of_text(at, subject, sources),
+            |engine, env, sources| {
+                let settings = engine.bundle().verification.as_ref();
+                if given.is_some() && !settings.is_some_and(|settings| settings.given_documents) {
+                    return Err(SessionError::DocumentsNotTaken);
+                }
+                Ok(engine.output(env, &text, given, reach, sources))
+            },
+        );
         Ok(judged.await?.1)
     }
 
@@ -297,8 +386,8 @@ impl Run {
         let dangling = live.engine.state().executing_actions();
         for action in dangling {
             let Live { engine, env, .. } = &mut *live;
-            let (batch, _) =
-                engine.outcome(env, action, OutcomeStatus::Unknown, None, Reach::Tell, Teller::Gate);
+            let reported = Reported::by_gate(action, OutcomeStatus::Unknown);
+            let (batch, _) = engine.outcome(env, reported, &NoSources);
             live.commit(batch).await?;
         }
         let Live { engine, env, .. } = &mut *live;
@@ -314,19 +403,30 @@ impl Run {
         &self,
         build: impl FnOnce(&Engine, &mut dyn Env) -> Result<Batch, SessionError> + Send,
     ) -> Result<u64, SessionError> {
-        let (seq, ()) = self.write_judged(|engine, env| Ok((build(engine, env)?, ()))).await?;
-        Ok(seq)
-    }
-
-    /// Makes a batch durable, and only then gives out what was judged with it.
-    async fn write_judged<T>(
-        &self,
-        build: impl FnOnce(&Engine, &mut dyn Env) -> Result<(Batch, T), SessionError> + Send,
-    ) -> Result<(u64, T), SessionError> {
         let mut live = self.live.lock().await;
         live.check_open()?;
         let Live { engine, env, .. } = &mut *live;
-        let (batch, judged) = build(engine, env)?;
+        let batch = build(engine, env)?;
+        let seq = live.commit(batch).await?;
+        drop(live);
+        self.changed.notify_waiters();
+        Ok(seq)
+    }
+
+    /// Judges a text with the facts that its guards need, makes the batch durable, and only then gives out what was
+    /// judged.
+    async fn judge_text<T>(
+        &self,
+        needs: impl FnOnce(&Engine, Timestamp, &FactSources) -> Vec<FactRequest> + Send,
+        judge: impl FnOnce(&Engine, &mut dyn Env, &dyn Sources) -> Result<(Batch, T), SessionError> + Send,
+    ) -> Result<(u64, T), SessionError> {
+        let of_text = |live: &mut Live| {
+            let facts = needs(&live.engine, live.env.now(), &self.sources);
+            Needs { facts, ..Needs::default() }
+        };
+        let (mut live, known) = self.lock_with(of_text).await?;
+        let Live { engine, env, .. } = &mut *live;
+        let (batch, judged) = judge(engine, env, &Gathered { facts: &known.facts, usage: &NoSources })?;
         let seq = live.commit(batch).await?;
         drop(live);
         self.changed.notify_waiters();
@@ -342,44 +442,43 @@ impl Live {
         Ok(())
     }
 
-    /// Where the bundle asks for it, waits until the log has this segment before its first action with an effect.
-    async fn wait_for_log(&mut self, proposal: &Proposal) -> Result<(), SessionError> {
+    /// What has to be known or to have happened before a proposal is judged.
+    fn needs(&mut self, proposal: &Proposal, sources: &FactSources) -> Needs {
         let asked = self.engine.bundle().ledger.anchor == AnchorTime::BeforeEffects;
-        if self.logged || !asked || !self.engine.may_have_effect(proposal) {
-            return Ok(());
-        }
-        let logged = tokio::time::timeout(LOG_WAIT, self.ledger.logged(self.head.segment)).await;
-        self.logged = matches!(logged, Ok(Ok(())));
-        if self.logged { Ok(()) } else { Err(SessionError::NotLogged(self.engine.run())) }
+        let log = !self.logged && asked && self.engine.may_have_effect(proposal);
+        let usage = self.engine.counts_principal() && self.account().is_none();
+        let facts = self.engine.needs(self.env.now(), proposal, sources);
+        Needs { log, usage, facts }
     }
 
-    /// The counts of the principal, or why they are missing, if the policy has a budget for all its runs.
-    async fn principal_counted(&mut self) -> Option<Result<Arc<Account>, String>> {
-        if !self.engine.counts_principal() {
-            return None;
-        }
-        let at = self.env.now();
-        let principal = self.engine.state().principal().map(|principal| principal.id.clone())?;
-        Some(self.principals.counted(&principal, at, &self.ledger).await)
+    /// The counts of the principal, if they were read from the store.
+    fn account(&self) -> Option<Arc<Account>> {
+        let principal = self.engine.state().principal()?;
+        self.principals.counted(&principal.id)
     }
 
-    /// Judges an action and takes what it would use up, so that no other run of the principal can take it meanwhile.
-    fn propose_counted(
-        &mut self,
-        proposal: Proposal,
-        counted: Result<Arc<Account>, String>,
-    ) -> (Batch, Judgement, Used) {
+    /// Judges an action. Where its principal has a budget, takes what the action would use up, so that no other run of
+    /// the principal can take it meanwhile.
+    fn judge_action(&mut self, proposal: Proposal, known: &Known) -> (Batch, Judgement, Used) {
+        let counted = self.engine.counts_principal().then(|| self.account());
         let Self { engine, env, .. } = self;
-        let account = match counted {
-            Ok(account) => account,
-            Err(why) => {
-                let (batch, judgement) = engine.propose(env, proposal, &Uncounted(why));
-                return (batch, judgement, Used::default());
-            }
+        let judge = |usage: &dyn Sources| {
+            let sources = Gathered { facts: &known.facts, usage };
+            engine.propose(env, proposal, &sources)
+        };
+        let Some(account) = counted else {
+            let (batch, judgement) = judge(&NoSources);
+            return (batch, judgement, Used::default());
+        };
+        let Some(account) = account else {
+            let why =
+                known.uncounted.clone().unwrap_or_else(|| "it was not counted yet; try again".to_owned());
+            let (batch, judgement) = judge(&Uncounted(why));
+            return (batch, judgement, Used::default());
         };
         let mut counts = account.lock();
-        let (batch, judgement) = engine.propose(env, proposal, &*counts);
-        let charged = at_most(engine.state(), &batch);
+        let (batch, judgement) = judge(&*counts);
+        let charged = at_most(self.engine.state(), &batch);
         if let Some(event) = batch.events.first() {
             counts.charge(event.t, charged);
         }
@@ -397,7 +496,7 @@ impl Live {
         if let Some(refusal) = batch.refusal {
             return Err(SessionError::Ledger(refusal.into()));
         }
-        self.settle_doubt()?;
+        self.settle_doubt().await?;
         let mut head = self.head;
         let mut events = Vec::with_capacity(batch.events.len());
         for event in &batch.events {
@@ -405,7 +504,7 @@ impl Live {
             head = line.head();
             events.push(line);
         }
-        let approvals = self.approval_rows(&batch.events);
+        let approvals = self.approval_rows(&batch.events).await?;
         let progress = Progress::after(self.engine.state(), &batch.events);
         let append = Append { events, payloads: batch.payloads, approvals, progress: progress.clone() };
         self.in_doubt = true;
@@ -435,11 +534,12 @@ impl Live {
     }
 
     /// After a failed append: did the store keep it after all?
-    fn settle_doubt(&mut self) -> Result<(), SessionError> {
+    async fn settle_doubt(&mut self) -> Result<(), SessionError> {
         if !self.in_doubt {
             return Ok(());
         }
-        let stored = self.ledger.read(|reader| reader.head(self.engine.run()))?;
+        let run = self.engine.run();
+        let stored = read_aside(&self.ledger, move |reader| reader.head(run)).await?;
         if stored.is_some_and(|stored| stored == self.head) {
             self.in_doubt = false;
             Ok(())
@@ -449,8 +549,9 @@ impl Live {
     }
 
     /// Rows for the index of approvals, as these events leave them.
-    fn approval_rows(&self, events: &[Event]) -> Vec<ApprovalRow> {
+    async fn approval_rows(&self, events: &[Event]) -> Result<Vec<ApprovalRow>, SessionError> {
         let state = self.engine.state();
+        let mut stored = self.stored_rows(events).await?;
         let mut rows = Vec::new();
         let mut proposed = None;
         for event in events {
@@ -475,32 +576,46 @@ impl Live {
                     });
                 }
                 EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
-                    rows.extend(self.stored_row(*approval).map(|mut row| {
-                        row.note = note.clone().or(row.note);
-                        row.state = match decision {
+                    rows.extend(stored.remove(approval).map(|row| ApprovalRow {
+                        state: match decision {
                             ApprovalDecision::Granted => ApprovalState::Granted,
                             ApprovalDecision::Refused => ApprovalState::Refused,
                             ApprovalDecision::Expired => ApprovalState::Expired,
-                        };
-                        row.scope.clone_from(scope);
-                        row.decided = Some(event.t);
-                        row.decided_by = Some(event.actor.to_string());
-                        row
+                        },
+                        scope: scope.clone(),
+                        decided: Some(event.t),
+                        decided_by: Some(event.actor.to_string()),
+                        note: note.clone().or(row.note),
+                        ..row
                     }));
                 }
                 EventBody::GrantClaimed { approval, .. } => {
                     // A grant with a wider scope is not used up.
-                    let once = self.stored_row(*approval).filter(|row| row.scope == Some(GrantScope::Once));
+                    let once = stored.remove(approval).filter(|row| row.scope == Some(GrantScope::Once));
                     rows.extend(once.map(|row| ApprovalRow { state: ApprovalState::Claimed, ..row }));
                 }
                 _ => {}
             }
         }
-        rows
+        Ok(rows)
     }
 
-    fn stored_row(&self, approval: ApprovalId) -> Option<ApprovalRow> {
-        self.ledger.read(|reader| reader.approval(approval)).ok().flatten()
+    /// The rows as they are of the approvals that these events decide or use up.
+    async fn stored_rows(&self, events: &[Event]) -> Result<BTreeMap<ApprovalId, ApprovalRow>, SessionError> {
+        let changed = |event: &Event| match &event.body {
+            EventBody::ApprovalDecided { approval, .. } | EventBody::GrantClaimed { approval, .. } => {
+                Some(*approval)
+            }
+            _ => None,
+        };
+        let wanted: Vec<ApprovalId> = events.iter().filter_map(changed).collect();
+        if wanted.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        let rows = read_aside(&self.ledger, move |reader| {
+            wanted.into_iter().map(|approval| reader.approval(approval)).collect::<Result<Vec<_>, _>>()
+        });
+        Ok(rows.await?.into_iter().flatten().map(|row| (row.approval, row)).collect())
     }
 }
 

@@ -156,7 +156,7 @@ pub async fn simulate(
         // The last step of a plan, when it is a thinking step, is the answer.
         if happened && step.tool.is_none() && number + 1 == plan.steps.len() {
             let answer = agent.notes.answer(&plan.prompt);
-            judged = Some(run.output(answer.clone(), Reach::Replace).await?);
+            judged = Some(run.output(answer.clone(), None, Reach::Replace).await?);
             output = Some(answer);
         }
     }

@@ -323,7 +323,7 @@ struct Request {
 }
 
 impl Request {
-    fn read(reader: &Reader, row: &ApprovalRow, detail: Detail) -> Result<Self, LedgerError> {
+    fn read(reader: &dyn Reader, row: &ApprovalRow, detail: Detail) -> Result<Self, LedgerError> {
         let seq = row.proposed.ok_or_else(|| disagrees(row))?;
         let (mut proposal, mut verdict, mut asked) = (None, None, false);
         for stored in reader.events(row.run, seq.saturating_sub(1), REQUEST_EVENTS_MAX)? {

@@ -9,7 +9,6 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use portcullis_core::id::RunId;
 use portcullis_governance::{FILES, Pack, PackError, RecordError};
-use portcullis_ledger::log::LogPlaces;
 use serde::Deserialize;
 
 use super::Shared;
@@ -92,7 +91,7 @@ async fn made(
     let made = tokio::task::spawn_blocking(move || {
         let _room = room;
         let files_of = |digest| gate.bundles().files_of(digest);
-        let places = LogPlaces::beside(&home.ledger());
+        let places = home.store().log();
         let options = PackOptions { allow_unverified, controls: Some(&controls), remembered: &[] };
         // The reader's own errors and those of the pack come out of two places.
         gate.ledger().read(|reader| {

@@ -12,7 +12,6 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
-use portcullis_ledger::log::LogPlaces;
 use portcullis_proof::log::TileId;
 use portcullis_proof::log::note::NOTE_BYTES_MAX;
 use portcullis_proof::log::tile::{ENTRY_BYTES_MAX, TILE_WIDTH};
@@ -28,7 +27,7 @@ const NEVER: &str = "no-store";
 const TILE_BYTES_MAX: u64 = TILE_WIDTH as u64 * (2 + ENTRY_BYTES_MAX as u64);
 
 pub(super) async fn checkpoint(State(shared): State<Shared>) -> Result<Response, Failure> {
-    let path = LogPlaces::beside(&shared.home.ledger()).checkpoint();
+    let path = shared.home.store().log().checkpoint();
     file(path, NOTE_BYTES_MAX as u64, "text/plain; charset=utf-8", NEVER).await
 }
 
@@ -39,7 +38,7 @@ pub(super) async fn tile(
     // A path in its one spelling has nothing in it but numbers.
     let tile: TileId =
         format!("tile/{path}").parse().map_err(|error| Failure::not_found(format!("{error}")))?;
-    let path = LogPlaces::beside(&shared.home.ledger()).public.join(tile.to_string());
+    let path = shared.home.store().log().public.join(tile.to_string());
     file(path, TILE_BYTES_MAX, "application/octet-stream", FOR_EVER).await
 }
 

@@ -11,7 +11,7 @@ use portcullis_core::event::Event;
 use portcullis_core::id::RunId;
 use portcullis_core::principal::CredentialKind;
 use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
-use portcullis_ledger::{ErasureRow, ExportOptions, LedgerError, Reader, RunFilter, RunSummary};
+use portcullis_ledger::{ErasureRow, ExportOptions, LedgerError, Reader, RunFilter, RunSummary, read_aside};
 use serde::Deserialize;
 
 use super::Shared;
@@ -46,13 +46,9 @@ pub(super) struct EventsPage {
 /// Asks the store, off the async threads.
 pub(super) async fn read<T: Send + 'static>(
     shared: &Shared,
-    queries: impl FnOnce(&Reader) -> Result<T, LedgerError> + Send + 'static,
+    queries: impl FnOnce(&dyn Reader) -> Result<T, LedgerError> + Send + 'static,
 ) -> Result<T, Failure> {
-    let ledger = Arc::clone(shared.gate.ledger());
-    let result = tokio::task::spawn_blocking(move || ledger.read(queries)).await;
-    let internal =
-        |_| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "the query was interrupted");
-    Ok(result.map_err(internal)??)
+    Ok(read_aside(shared.gate.ledger(), queries).await?)
 }
 
 /// The run that an id or a prefix names, among those that the caller may see.
@@ -85,7 +81,7 @@ pub(super) async fn health(
         },
         Err(_) => "the store cannot be read; see `portcullis doctor`".to_owned(),
     };
-    let places = LogPlaces::beside(&shared.home.ledger());
+    let places = shared.home.store().log();
     let failure = shared.log_failure.borrow().clone();
     let log = tokio::task::spawn_blocking(move || log_standing(&places, failure)).await;
     let log = log.unwrap_or_else(|_| "the log was not checked".to_owned());
@@ -159,7 +155,7 @@ pub(super) async fn runs(
 }
 
 /// Computes what the summary of a run lacks that an earlier release wrote.
-fn complete(reader: &Reader, summary: &mut RunSummary) -> Result<(), LedgerError> {
+fn complete(reader: &dyn Reader, summary: &mut RunSummary) -> Result<(), LedgerError> {
     if summary.progress.is_none() {
         summary.progress = reader.progress(summary.run)?;
     }
@@ -252,7 +248,7 @@ pub(super) async fn events(
 }
 
 /// Puts the words back into a line that were set aside. What is not an event stays as it is.
-pub(super) fn join(reader: &Reader, run: RunId, line: &mut Vec<u8>) -> Result<(), LedgerError> {
+pub(super) fn join(reader: &dyn Reader, run: RunId, line: &mut Vec<u8>) -> Result<(), LedgerError> {
     let Ok(mut event) = Event::from_line(line) else { return Ok(()) };
     let Some(commitment) = event.aside().map(|payload| payload.commitment) else { return Ok(()) };
     let words = reader.payload(run, commitment)?;

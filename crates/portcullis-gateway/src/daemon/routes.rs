@@ -425,13 +425,8 @@ async fn output(
     let given = request.documents.as_ref().map(documents_given).transpose();
     let given = given.map_err(|error| Failure::bad_request(error.to_string()))?;
     let run = live_run(&shared, &caller, &run).await?;
-    let judged = settle(async move {
-        match given {
-            Some(documents) => run.output_with(request.text, &documents, request.reach).await,
-            None => run.output(request.text, request.reach).await,
-        }
-    })
-    .await?;
+    let judged =
+        settle(async move { run.output(request.text, given.as_deref(), request.reach).await }).await?;
     Ok(Json(text_answer(judged)))
 }
 

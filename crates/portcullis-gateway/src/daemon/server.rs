@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware;
+use portcullis_ledger::OpenOptions;
 use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standing};
-use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
 use portcullis_session::gate::{Gate, IDLE, NotReloaded};
@@ -67,16 +67,17 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let folder = options.home.ledger();
     let marked = options.home.store_mark();
     mark::check_there(&marked, &folder)?;
-    not_behind(check_standing(&LogPlaces::beside(&folder)))?;
-    let ledger = Ledger::open(&folder, OpenOptions::default())?;
+    let store = options.home.store();
+    not_behind(check_standing(&store.log()))?;
+    let ledger = store.open(OpenOptions::default())?;
     mark::make(&marked, &folder, ledger.origin())?;
     for closed in &ledger.recovery_report().recovered {
         info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
     }
     let (failed, log_failure) = watch::channel(None);
-    let log = log_thread(&folder, failed)?;
+    let log = log_thread(store.log(), failed)?;
     ledger.set_anchor(log.anchor());
-    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
+    let gate = Gate::new(ledger, Arc::new(portcullis_session::policy::pipeline()), bundles);
     let shared = Shared {
         gate: Arc::clone(&gate),
         credentials: Arc::new(credentials),
@@ -185,7 +186,7 @@ fn not_behind(standing: Result<(), LogError>) -> Result<(), LogError> {
 }
 
 /// Keeps the transparency log up with the store. What keeps it from going on is told, and holds up no run.
-fn log_thread(ledger: &Path, failed: watch::Sender<Option<String>>) -> Result<LogThread, LogError> {
+fn log_thread(places: LogPlaces, failed: watch::Sender<Option<String>>) -> Result<LogThread, LogError> {
     let told = move |result: Result<Round, &LogError>| {
         // What a log waits for is in its database, where the newest reason is.
         let lasting = result.as_ref().err().filter(|error| !matches!(error, LogError::Unconfirmed(_)));
@@ -195,7 +196,7 @@ fn log_thread(ledger: &Path, failed: watch::Sender<Option<String>>) -> Result<Lo
             Err(error) => warn!(%error, "runs continue without being anchored in the log"),
         }
     };
-    LogThread::start(LogPlaces::beside(ledger), told, cosign::after_round())
+    LogThread::start(places, told, cosign::after_round())
 }
 
 /// Tells how far the summaries are that a store of an earlier release lacks, until it has them.

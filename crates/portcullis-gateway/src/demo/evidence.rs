@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter, Write as _};
 use std::path::Path;
 
 use portcullis_core::id::RunId;
-use portcullis_ledger::{ExportOptions, Reader};
+use portcullis_ledger::ExportOptions;
 use portcullis_proof::{Report, Status, Trust, verify};
 
 use super::{DemoError, Scene};
@@ -24,7 +24,7 @@ pub(super) fn present(
 ) -> Result<(), DemoError> {
     let failed = |path: &Path, source| DemoError::Io { path: path.to_owned(), source };
     fs::create_dir_all(folder).map_err(|error| failed(folder, error))?;
-    let reader = Reader::open(&home.ledger())?;
+    let reader = home.store().reader()?;
     let trust_text = reader.trust_text(runs)?;
     let trust_file = folder.join("demo.trust");
     fs::write(&trust_file, &trust_text).map_err(|error| failed(&trust_file, error))?;

@@ -4,7 +4,7 @@ use portcullis_core::action::{Action, Hook, Pending};
 use portcullis_core::fact::{FactAnswer, FactRequest, Facts};
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
-use portcullis_core::policy::PrincipalBudget;
+use portcullis_core::policy::{PrincipalBudget, Window};
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
 
@@ -53,6 +53,10 @@ static META: GuardMeta =
 impl Guard for Budget {
     fn meta(&self) -> &'static GuardMeta {
         &META
+    }
+
+    fn sources(&self) -> &'static [&'static str] {
+        &[Window::SOURCE]
     }
 
     fn needs(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {

@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use self::times::{Probe, Times};
 use crate::log::{LogPlaces, LogReader, LogThread, check, verifier_key};
-use crate::{Head, Ledger, OpenOptions, Reader};
+use crate::{Head, OpenOptions, SqliteLedger};
 
 pub use self::reader::HammerReads;
 pub use self::times::Spread;
@@ -131,7 +131,7 @@ struct Closed {
 
 /// What the threads share.
 struct Shared<'l> {
-    ledger: &'l Ledger,
+    ledger: &'l SqliteLedger,
     places: LogPlaces,
     key: VerifierKey,
     goal: u64,
@@ -150,7 +150,12 @@ struct Shared<'l> {
 }
 
 impl<'l> Shared<'l> {
-    fn new(ledger: &'l Ledger, places: LogPlaces, key: VerifierKey, options: &HammerOptions) -> Shared<'l> {
+    fn new(
+        ledger: &'l SqliteLedger,
+        places: LogPlaces,
+        key: VerifierKey,
+        options: &HammerOptions,
+    ) -> Shared<'l> {
         let start = Instant::now();
         Shared {
             ledger,
@@ -246,7 +251,7 @@ pub fn hammer(
         );
     }
     let open = OpenOptions { origin: Some(ORIGIN.to_owned()), ..OpenOptions::default() };
-    let ledger = Ledger::open(&options.folder, open)?;
+    let ledger = SqliteLedger::open(&options.folder, open)?;
     let places = LogPlaces::beside(&options.folder);
     // Makes the keys of the log, which readers are given, and a first checkpoint.
     crate::log::Log::open(&places)?.round()?;
@@ -444,7 +449,7 @@ fn time_disk(shared: &Shared<'_>, mut probe: Probe) -> Result<Times, String> {
 
 /// Derives the whole store and the whole log again.
 fn check_all(places: &LogPlaces, key: &VerifierKey, problems: &Mutex<Vec<String>>) {
-    match Reader::open(&places.ledger).and_then(|reader| reader.integrity_check()) {
+    match places.store.reader().and_then(|reader| reader.integrity_check()) {
         Ok(found) => found.problems.into_iter().for_each(|text| problem(problems, format!("store: {text}"))),
         Err(error) => problem(problems, format!("store: {error}")),
     }

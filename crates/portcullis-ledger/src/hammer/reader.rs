@@ -16,7 +16,7 @@ use portcullis_proof::{Hex, LoggedReport, Status, Trust, verify, verify_files};
 
 use super::{Closed, Random, Shared};
 use crate::log::LogReader;
-use crate::{ExportOptions, Head, Reader};
+use crate::{ExportOptions, Head, SqliteReader};
 
 /// How often a reader looks at what is not closed yet.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -55,7 +55,7 @@ impl HammerReads {
 
 struct Stranger<'s> {
     shared: &'s Shared<'s>,
-    reader: Reader,
+    reader: SqliteReader,
     log: LogReader,
     history: Option<History>,
     random: Random,
@@ -67,7 +67,7 @@ pub(super) fn read(shared: &Shared<'_>) -> Result<HammerReads, String> {
     let told = |error: &dyn std::fmt::Display| format!("reading: {error}");
     let mut stranger = Stranger {
         shared,
-        reader: Reader::open(shared.ledger.folder()).map_err(|error| told(&error))?,
+        reader: SqliteReader::open(shared.ledger.folder()).map_err(|error| told(&error))?,
         log: LogReader::open(&shared.places).map_err(|error| told(&error))?,
         history: None,
         random: Random::new()?,

@@ -17,7 +17,7 @@ use super::Random;
 use super::times::{Probe, Times};
 use super::{Closed, Shared};
 use crate::error::LedgerError;
-use crate::{Append, ChainedLine, Head, Ledger, NewSegment, StoredPayload};
+use crate::{Append, ChainedLine, Head, NewSegment, SqliteLedger, StoredPayload};
 
 /// Actions of one run; with four events each, and those that open and close it, a run has 98.
 pub(super) const ACTIONS_PER_RUN: usize = 24;
@@ -57,7 +57,7 @@ pub(super) fn write(shared: &Shared<'_>, slot: usize) -> Result<Times, String> {
 }
 
 /// Times decisions without other writers, and the disk alone, in turns.
-pub(super) fn alone(ledger: &Ledger, probe: &mut Probe) -> Result<(Times, Times), String> {
+pub(super) fn alone(ledger: &SqliteLedger, probe: &mut Probe) -> Result<(Times, Times), String> {
     let (mut decisions, mut disk) = (Times::default(), Times::default());
     let mut random = Random::new()?;
     let mut run = Run::open(ledger, &mut random).map_err(told)?;
@@ -87,7 +87,7 @@ struct Run {
 }
 
 impl Run {
-    fn open(ledger: &Ledger, random: &mut Random) -> Result<Run, LedgerError> {
+    fn open(ledger: &SqliteLedger, random: &mut Random) -> Result<Run, LedgerError> {
         let opened = ledger.open_segment_blocking(NewSegment {
             run: RunId::from_bytes(random.bytes()),
             segment: SegmentId::from_bytes(random.bytes()),
@@ -194,7 +194,7 @@ impl Run {
     }
 
     /// Appends and waits; how long that took.
-    fn append(&mut self, ledger: &Ledger) -> Result<Duration, LedgerError> {
+    fn append(&mut self, ledger: &SqliteLedger) -> Result<Duration, LedgerError> {
         let append = Append { progress: self.state.progress(), ..std::mem::take(&mut self.waiting) };
         let start = Instant::now();
         ledger.append_blocking(append)?;

@@ -24,7 +24,7 @@ use super::database::SignedTree;
 use super::error::LogError;
 use super::folder::LogPlaces;
 use super::{CHECKPOINT_FILE, Log};
-use crate::schema::signed;
+use crate::sqlite::schema::signed;
 
 /// How often a tree that does not grow is cosigned again, so that readers see that the log is alive.
 pub const COSIGN_AGAIN_EVERY: Duration = Duration::from_secs(600);

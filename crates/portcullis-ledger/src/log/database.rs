@@ -20,7 +20,7 @@ use rusqlite::{
 use super::confirm::LogWait;
 use super::error::LogError;
 use super::folder::LogPlaces;
-use crate::schema::{signed, unsigned};
+use crate::sqlite::schema::{signed, unsigned};
 
 /// `PCLG` in ASCII.
 const APPLICATION_ID: i64 = 0x5043_4c47;
@@ -168,7 +168,7 @@ impl Database {
         head: TreeHead,
         note: &str,
     ) -> Result<(), LogError> {
-        let path = places.database();
+        let path = places.database_file();
         let failed = |error: rusqlite::Error| LogError::database(&path, &error);
         // Read and written by its owner alone, as the store is.
         let file = {
@@ -196,7 +196,7 @@ impl Database {
 
     /// Opens an existing one. A file without tables is one whose making was cut short: as good as none.
     pub(super) fn open(places: &LogPlaces, writes: bool) -> Result<Option<Database>, LogError> {
-        let path = places.database();
+        let path = places.database_file();
         if !path.exists() {
             return Ok(None);
         }

@@ -176,9 +176,10 @@ impl LogError {
             | LogError::LockMoved
             | LogError::Busy { .. }
             | LogError::Unconfirmed(_) => true,
-            LogError::Ledger(error) => {
-                !matches!(error, LedgerError::Corrupt { .. } | LedgerError::NotALedger { .. })
-            }
+            LogError::Ledger(error) => !matches!(
+                error,
+                LedgerError::Corrupt { .. } | LedgerError::RunDamaged { .. } | LedgerError::NotALedger { .. }
+            ),
             _ => false,
         }
     }

@@ -78,7 +78,7 @@ impl LogReader {
     /// [`LogError::NoLog`] if there is no log yet.
     pub fn open(places: &LogPlaces) -> Result<LogReader, LogError> {
         let database = Database::open(places, false)?;
-        let database = database.ok_or_else(|| LogError::NoLog { folder: places.ledger.clone() })?;
+        let database = database.ok_or_else(|| LogError::NoLog { folder: places.database.clone() })?;
         Ok(LogReader { places: places.clone(), database })
     }
 

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use portcullis_proof::log::{Checkpoint, TileId, TileSource};
 
 use super::error::LogError;
+use crate::ledger::Location;
 
 /// The longest file that is read as a tile: a full bundle of the longest leaves.
 const TILE_BYTES_MAX: u64 = 256 * (2 + 65_535);
@@ -24,8 +25,10 @@ const TILE_BYTES_MAX: u64 = 256 * (2 + 65_535);
 /// Where the parts of a log are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPlaces {
-    /// The folder of the store of runs.
-    pub ledger: PathBuf,
+    /// The store of runs.
+    pub store: Location,
+    /// The folder of the log's own database and lock.
+    pub database: PathBuf,
     /// What is published: `checkpoint` and `tile/`.
     pub public: PathBuf,
     /// The keys.
@@ -33,23 +36,24 @@ pub struct LogPlaces {
 }
 
 impl LogPlaces {
-    /// The usual places: beside the store.
+    /// The usual places: beside a store in a folder.
     #[must_use]
     pub fn beside(ledger: &Path) -> LogPlaces {
         let state = ledger.parent().unwrap_or(Path::new("."));
-        LogPlaces { ledger: ledger.to_owned(), public: state.join("log"), keys: state.join("keys") }
+        let store = Location::Folder(ledger.to_owned());
+        LogPlaces { store, database: ledger.to_owned(), public: state.join("log"), keys: state.join("keys") }
     }
 
     /// The database of the log.
     #[must_use]
-    pub fn database(&self) -> PathBuf {
-        self.ledger.join("log.db")
+    pub fn database_file(&self) -> PathBuf {
+        self.database.join("log.db")
     }
 
     /// The lock of the sequencer.
     #[must_use]
     pub fn lock(&self) -> PathBuf {
-        self.ledger.join("log.lock")
+        self.database.join("log.lock")
     }
 
     /// The published checkpoint.

@@ -5,21 +5,19 @@ use std::fs;
 use std::path::Path;
 
 use portcullis_core::id::RunId;
+use portcullis_proof::Digest;
 use portcullis_proof::log::leaf::SignedLeaf;
 use portcullis_proof::log::tile::{TILE_WIDTH, bundle_bytes, read_bundle, tile_bytes, tiles_to_write};
 use portcullis_proof::log::{
     CompactRange, Leaf, Monitor, NodeSource, Note, RunHead, TileId, TileKind, TileSource as _, VerifierKey,
 };
-use portcullis_proof::{Digest, Hex};
-use rusqlite::{OptionalExtension as _, params};
 
 use super::database::Database;
 use super::error::LogError;
 use super::evidence::checkpoint_of;
 use super::folder::{LogPlaces, Tiles};
 use super::{CHECKPOINT_FILE, heads};
-use crate::read::Reader;
-use crate::schema::{event_key, unsigned};
+use crate::ledger::Reader;
 
 /// The most problems that are named.
 const PROBLEMS_MAX: usize = 100;
@@ -53,8 +51,8 @@ impl LogCheck {
 /// When there is no log, or its database or the ledger cannot be read.
 pub fn check(places: &LogPlaces, key: &VerifierKey) -> Result<LogCheck, LogError> {
     let database = Database::open(places, false)?;
-    let database = database.ok_or_else(|| LogError::NoLog { folder: places.ledger.clone() })?;
-    let ledger = Reader::open(&places.ledger)?;
+    let database = database.ok_or_else(|| LogError::NoLog { folder: places.database.clone() })?;
+    let ledger = places.store.reader()?;
     let tree = database.tree()?;
     let mut found = LogCheck { leaves: tree.head.size, ..LogCheck::default() };
     let signed = Note::parse(tree.note.as_bytes())
@@ -74,7 +72,7 @@ pub fn check(places: &LogPlaces, key: &VerifierKey) -> Result<LogCheck, LogError
     }
     let entries = read_entries(&places.tiles(), tree.head.size, &mut found);
     derive(places, &entries, tree.head.root, &mut found)?;
-    follow(&ledger, &tree.origin, key, &entries, &mut found)?;
+    follow(ledger.as_ref(), &tree.origin, key, &entries, &mut found)?;
     Ok(found)
 }
 
@@ -202,7 +200,7 @@ fn strangers(public: &Path, expected: &BTreeSet<TileId>, found: &mut LogCheck) {
 
 /// Reads the leaves as a monitor does, and holds each head against the ledger.
 fn follow(
-    ledger: &Reader,
+    ledger: &dyn Reader,
     origin: &str,
     key: &VerifierKey,
     entries: &[Vec<u8>],
@@ -233,26 +231,12 @@ fn follow(
 }
 
 /// What the ledger says against a head.
-fn contradicts(ledger: &Reader, head: &RunHead) -> Result<Option<String>, LogError> {
-    let link = ledger.query(|connection| {
-        let row: Option<(i64, i64, [u8; 32])> = connection
-            .prepare_cached("SELECT run, after, first_link FROM segments WHERE segment = ?1")?
-            .query_row([head.segment.0], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .optional()?;
-        let Some((run, after, first)) = row else { return Ok(None) };
-        if unsigned(after) == head.count {
-            return Ok(Some(Some(first)));
-        }
-        connection
-            .prepare_cached("SELECT link FROM events WHERE key = ?1")?
-            .query_row(params![event_key(run, head.count)], |row| row.get(0))
-            .optional()
-            .map(Some)
-    })?;
+fn contradicts(ledger: &dyn Reader, head: &RunHead) -> Result<Option<String>, LogError> {
+    let link = ledger.link_at(heads::segment_id(head.segment), head.count)?;
     Ok(match link {
         None => Some(format!("the store does not have its segment {}", heads::segment_id(head.segment))),
         Some(None) => Some(format!("the store does not have its event {}", head.count)),
-        Some(Some(link)) if Hex(link) != head.link => {
+        Some(Some(link)) if link != head.link => {
             Some(format!("event {} has a different link in the store than in the log", head.count))
         }
         Some(Some(_)) => None,

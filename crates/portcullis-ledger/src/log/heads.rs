@@ -12,13 +12,12 @@ use portcullis_core::id::{RunId, SegmentId};
 use portcullis_proof::export::SegmentState;
 use portcullis_proof::log::RunState;
 use portcullis_proof::{Digest, Hex, Id, Parent};
-use rusqlite::{OptionalExtension as _, params};
 
 use super::database::LoggedSegment;
 use super::error::LogError;
 use crate::error::LedgerError;
-use crate::read::{Reader, state as segment_state};
-use crate::schema::{event_key, key_seq, unsigned};
+use crate::ledger::{Reader, SegmentStand};
+use crate::rows::SegmentRow;
 
 /// Segments that are read in one pass over the ledger.
 const SEGMENTS_A_LOOK: usize = 4096;
@@ -31,7 +30,6 @@ pub const PROGRESS_EVENTS: u64 = 10_000;
 #[derive(Debug)]
 pub(super) struct Watched {
     row: i64,
-    run_row: i64,
     pub(super) run: Id,
     pub(super) segment: Id,
     pub(super) ordinal: u64,
@@ -75,37 +73,13 @@ impl Follower {
     /// Takes up segments that are new; whether there may be more.
     pub(super) fn take_up(
         &mut self,
-        reader: &Reader,
+        reader: &dyn Reader,
         logged: impl Fn(Id) -> Result<Option<LoggedSegment>, LogError>,
     ) -> Result<bool, LogError> {
-        let rows: Vec<Watched> = reader.query(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT s.number, s.run, r.run, s.segment, s.ordinal, s.after, s.parent_segment, s.parent_link,
-                         s.first_link FROM segments s JOIN runs r ON r.number = s.run
-                     WHERE s.number > ?1 ORDER BY s.number LIMIT ?2",
-                )?
-                .query_map(params![self.seen, SEGMENTS_A_LOOK as i64], |row| {
-                    let parent: (Option<[u8; 16]>, Option<[u8; 32]>) = (row.get(6)?, row.get(7)?);
-                    Ok(Watched {
-                        row: row.get(0)?,
-                        run_row: row.get(1)?,
-                        run: Hex(row.get(2)?),
-                        segment: Hex(row.get(3)?),
-                        ordinal: unsigned(row.get(4)?),
-                        after: unsigned(row.get(5)?),
-                        parent: parent.0.zip(parent.1).map(|(segment, link)| Parent { segment: Hex(segment), link: Hex(link) }),
-                        first_link: Hex(row.get(8)?),
-                        bundle: None,
-                        looked_at: 0,
-                        logged: None,
-                        headed: Instant::now(),
-                    })
-                })?
-                .collect()
-        })?;
+        let rows = reader.segments_from(self.seen, SEGMENTS_A_LOOK)?;
         let more = rows.len() == SEGMENTS_A_LOOK;
-        for mut watched in rows {
+        for (run, row) in rows {
+            let mut watched = Watched::new(run, &row);
             self.seen = self.seen.max(watched.row);
             watched.logged = logged(watched.segment)?;
             if !watched.logged.is_some_and(|logged| logged.state.is_final()) {
@@ -125,15 +99,15 @@ impl Follower {
     }
 
     /// The heads that are due for a segment; empty if there are none.
-    pub(super) fn due(&mut self, reader: &Reader, row: i64) -> Result<Vec<DueHead>, LogError> {
+    pub(super) fn due(&mut self, reader: &dyn Reader, row: i64) -> Result<Vec<DueHead>, LogError> {
         let Some(watched) = self.watched.get_mut(&row) else { return Ok(Vec::new()) };
-        let Some((state, count, link)) = watched.stand(reader)? else {
+        let Some(stand) = reader.segment_stand(row, segment_id(watched.segment))? else {
             // A run in which nothing was recorded is removed, and its row may be given to the next one.
             self.watched.remove(&row);
             self.seen = self.seen.min(row - 1);
             return Ok(Vec::new());
         };
-        watched.due(reader, state, count, link)
+        watched.due(reader, stand)
     }
 
     /// Follows a segment no longer.
@@ -153,41 +127,24 @@ impl Follower {
 }
 
 impl Watched {
-    /// How the segment is in the ledger, or `None` if it is gone.
-    fn stand(&self, reader: &Reader) -> Result<Option<(SegmentState, u64, Digest)>, LogError> {
-        let found = reader.query(|connection| {
-            let row: Option<(SegmentState, Option<i64>)> = connection
-                .prepare_cached(
-                    "SELECT s.state, (SELECT n.after FROM segments n WHERE n.run = s.run AND n.ordinal = s.ordinal + 1)
-                     FROM segments s WHERE s.number = ?1 AND s.segment = ?2",
-                )?
-                .query_row(params![self.row, self.segment.0], |row| Ok((segment_state(row, 0)?, row.get(1)?)))
-                .optional()?;
-            let Some((state, until)) = row else { return Ok(None) };
-            let until = until.map_or(u64::MAX, unsigned);
-            let last: Option<(i64, [u8; 32])> = connection
-                .prepare_cached(
-                    "SELECT key, link FROM events WHERE key > ?1 AND key <= ?2 ORDER BY key DESC LIMIT 1",
-                )?
-                .query_row(params![event_key(self.run_row, self.after), event_key(self.run_row, until)], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })
-                .optional()?;
-            Ok(Some(match last {
-                Some((key, link)) => (state, key_seq(key), Hex(link)),
-                None => (state, self.after, self.first_link),
-            }))
-        })?;
-        Ok(found)
+    fn new(run: RunId, row: &SegmentRow) -> Watched {
+        Watched {
+            row: row.place,
+            run: Hex(*run.as_bytes()),
+            segment: Hex(*row.segment.as_bytes()),
+            ordinal: row.ordinal,
+            after: row.after,
+            parent: row.parent,
+            first_link: row.first_link,
+            bundle: None,
+            looked_at: 0,
+            logged: None,
+            headed: Instant::now(),
+        }
     }
 
-    fn due(
-        &mut self,
-        reader: &Reader,
-        state: SegmentState,
-        count: u64,
-        link: Digest,
-    ) -> Result<Vec<DueHead>, LogError> {
+    fn due(&mut self, reader: &dyn Reader, stand: SegmentStand) -> Result<Vec<DueHead>, LogError> {
+        let SegmentStand { state, count, link } = stand;
         let logged = self.logged.map_or(self.after, |logged| logged.count);
         if count < logged {
             let run = RunId::from_bytes(self.run.0);
@@ -217,23 +174,12 @@ impl Watched {
     }
 
     /// The bundle in force after `count` events.
-    fn bundle(&mut self, reader: &Reader, count: u64) -> Result<Digest, LogError> {
-        let lines: Vec<Vec<u8>> = reader.query(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT line FROM events WHERE key > ?1 AND key <= ?2 AND kind IN ('run-opened', 'config')
-                     ORDER BY key",
-                )?
-                .query_map(
-                    params![event_key(self.run_row, self.looked_at), event_key(self.run_row, count)],
-                    |row| row.get(0),
-                )?
-                .collect()
-        })?;
+    fn bundle(&mut self, reader: &dyn Reader, count: u64) -> Result<Digest, LogError> {
+        let run = RunId::from_bytes(self.run.0);
+        let lines = reader.configuration_lines(run, self.looked_at, count)?;
         for line in lines {
-            let event = Event::from_line(&line).map_err(|error| LedgerError::Corrupt {
-                path: reader.store.database.clone(),
-                detail: format!("run {}: {error}", self.run),
+            let event = Event::from_line(&line).map_err(|error| {
+                LogError::from(LedgerError::RunDamaged { run, detail: error.to_string() })
             })?;
             match event.body {
                 EventBody::RunOpened(opened) => self.bundle = Some(Hex(*opened.bundle.as_bytes())),
@@ -244,13 +190,8 @@ impl Watched {
             }
         }
         self.looked_at = count;
-        self.bundle.ok_or_else(|| {
-            LedgerError::Corrupt {
-                path: reader.store.database.clone(),
-                detail: format!("run {} does not say under which bundle it was opened", self.run),
-            }
-            .into()
-        })
+        let unsaid = || "it does not say under which bundle it was opened".to_owned();
+        self.bundle.ok_or_else(|| LedgerError::RunDamaged { run, detail: unsaid() }.into())
     }
 }
 

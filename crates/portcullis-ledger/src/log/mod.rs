@@ -41,7 +41,7 @@ use self::database::{Database, LoggedSegment, WriterRow, insert_leaf, put_segmen
 use self::folder::make_folder;
 use self::heads::{DueHead, Follower};
 use self::keys::LogKey;
-use crate::read::Reader;
+use crate::ledger::Reader;
 
 pub use self::confirm::LogWait;
 pub use self::cosign::{
@@ -73,7 +73,7 @@ pub struct Log {
     key: LogKey,
     signers: Vec<LeafSigner>,
     follower: Follower,
-    reader: Reader,
+    reader: Box<dyn Reader>,
     /// Why nothing may be signed yet.
     waiting: Option<Waiting>,
     /// Holding the file is holding the log.
@@ -87,7 +87,7 @@ impl Log {
     /// # Errors
     /// [`LogError::Busy`] when another process has it; otherwise the reason not to sign anything.
     pub fn open(places: &LogPlaces) -> Result<Log, LogError> {
-        let reader = Reader::open(&places.ledger)?;
+        let reader = places.store.reader()?;
         let lock = take_lock(places)?;
         let origin = reader.origin()?;
         let (database, key, found) = match Database::open(places, true)? {
@@ -204,7 +204,7 @@ impl Log {
     fn make_heads(&mut self) -> Result<(), LogError> {
         loop {
             let Log { follower, reader, database, .. } = self;
-            let more = follower.take_up(reader, |segment| database.segment(segment))?;
+            let more = follower.take_up(reader.as_ref(), |segment| database.segment(segment))?;
             let rows = self.follower.rows();
             for rows in rows.chunks(HEADS_A_TRANSACTION) {
                 self.make_heads_of(rows)?;
@@ -225,7 +225,7 @@ impl Log {
     fn make_heads_of(&mut self, rows: &[i64]) -> Result<(), LogError> {
         let mut due = Vec::new();
         for row in rows {
-            let heads = self.follower.due(&self.reader, *row)?;
+            let heads = self.follower.due(self.reader.as_ref(), *row)?;
             if !heads.is_empty() {
                 due.push((*row, heads));
             }
@@ -353,7 +353,7 @@ fn take_lock(places: &LogPlaces) -> Result<File, LogError> {
         .map_err(|error| LogError::io(&path, "open the lock", &error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(LogError::Busy { folder: places.ledger.clone() }),
+        Err(std::fs::TryLockError::WouldBlock) => Err(LogError::Busy { folder: places.database.clone() }),
         Err(std::fs::TryLockError::Error(error)) => Err(LogError::io(&path, "take the lock", &error)),
     }
 }
@@ -361,7 +361,7 @@ fn take_lock(places: &LogPlaces) -> Result<File, LogError> {
 /// Makes a log: keys, a signed tree without leaves, the folder that is published.
 fn create(places: &LogPlaces, origin: &str) -> Result<(Database, LogKey), LogError> {
     if places.checkpoint().exists() {
-        let (database, checkpoint) = (places.database(), places.checkpoint());
+        let (database, checkpoint) = (places.database_file(), places.checkpoint());
         return Err(LogError::StateLost { database, checkpoint });
     }
     make_folder(&places.keys, 0o700)?;
@@ -371,7 +371,7 @@ fn create(places: &LogPlaces, origin: &str) -> Result<(Database, LogKey), LogErr
     let note = sequencer::sign(&key.notes, origin, head)?;
     Database::create(places, origin, head, &note)?;
     let database =
-        Database::open(places, true)?.ok_or_else(|| LogError::NoLog { folder: places.ledger.clone() })?;
+        Database::open(places, true)?.ok_or_else(|| LogError::NoLog { folder: places.database.clone() })?;
     Ok((database, key))
 }
 
@@ -380,12 +380,12 @@ fn create(places: &LogPlaces, origin: &str) -> Result<(Database, LogKey), LogErr
 /// # Errors
 /// When the key is missing or malformed.
 pub fn verifier_key(places: &LogPlaces) -> Result<VerifierKey, LogError> {
-    let origin = Reader::open(&places.ledger)?.origin()?;
+    let origin = places.store.reader()?.origin()?;
     Ok(keys::load_log_key(places, &origin)?.notes.verifier().clone())
 }
 
 /// Whether a path looks like a place with a log.
 #[must_use]
 pub fn exists(ledger: &Path) -> bool {
-    LogPlaces::beside(ledger).database().exists()
+    LogPlaces::beside(ledger).database_file().exists()
 }

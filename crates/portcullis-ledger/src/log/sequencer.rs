@@ -26,7 +26,7 @@ use super::database::{SignedTree, WaitingLeaf, WriterRow, WriterState};
 use super::error::LogError;
 use super::folder::{Tiles, put};
 use super::{CHECKPOINT_FILE, Log};
-use crate::schema::signed;
+use crate::sqlite::schema::signed;
 
 /// The most leaves of one round.
 pub const ROUND_LEAVES_MAX: usize = 8192;

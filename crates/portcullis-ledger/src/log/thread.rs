@@ -80,7 +80,7 @@ impl LogThread {
         after: impl FnMut(&mut Log) -> Result<(), LogError> + Send + 'static,
     ) -> Result<LogThread, LogError> {
         let (messages, heard) = sync_channel(WAITING_MAX);
-        let folder = places.ledger.clone();
+        let folder = places.database.clone();
         let thread = std::thread::Builder::new()
             .name("ledger-log".to_owned())
             .spawn(move || run(&places, &told, after, &heard))

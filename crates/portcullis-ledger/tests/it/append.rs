@@ -7,8 +7,8 @@ use portcullis_core::event::{EventBody, GrantScope};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{
-    Append, ApprovalFilter, ApprovalRow, ApprovalState, ExportOptions, Ledger, LedgerError, NewSegment,
-    OpenOptions, Reader, Refusal, RunFilter, SegmentState, StoredPayload,
+    Append, ApprovalFilter, ApprovalRow, ApprovalState, ExportOptions, LedgerError, NewSegment, OpenOptions,
+    Refusal, RunFilter, SegmentState, SqliteLedger, SqliteReader, StoredPayload,
 };
 use portcullis_proof::Status;
 
@@ -100,7 +100,7 @@ fn a_run_is_written_read_exported_and_verified() {
     let output = portcullis_core::event::Event::from_line(&page[1].line).unwrap();
     let payload = ledger.read(|r| r.payload(id, output.payloads["text"].commitment)).unwrap().unwrap();
     assert_eq!((payload.bytes(), payload.media_type()), (&b"\xffnot utf-8"[..], "text/plain"));
-    let integrity = ledger.read(Reader::integrity_check).unwrap();
+    let integrity = ledger.read(SqliteReader::integrity_check).unwrap();
     assert_eq!((integrity.runs, integrity.events, integrity.problems), (1, 23, Vec::new()));
 }
 
@@ -127,13 +127,13 @@ fn the_folder_is_for_this_user_only_and_a_clean_end_leaves_no_lock() {
 #[test]
 fn the_origin_is_fixed_when_the_store_is_made() {
     let folder = tempfile::tempdir().unwrap();
-    let origin = Ledger::open(folder.path(), OpenOptions::default()).unwrap().origin().to_owned();
+    let origin = SqliteLedger::open(folder.path(), OpenOptions::default()).unwrap().origin().to_owned();
     assert!(origin.starts_with("portcullis/") && origin.len() == 19, "{origin}");
-    assert_eq!(Ledger::open(folder.path(), OpenOptions::default()).unwrap().origin(), origin);
-    assert_eq!(Reader::open(folder.path()).unwrap().origin().unwrap(), origin);
+    assert_eq!(SqliteLedger::open(folder.path(), OpenOptions::default()).unwrap().origin(), origin);
+    assert_eq!(SqliteReader::open(folder.path()).unwrap().origin().unwrap(), origin);
     for other in ["portcullis/other", "with space"] {
         let options = OpenOptions { origin: Some(other.to_owned()), ..OpenOptions::default() };
-        assert!(matches!(refusal(Ledger::open(folder.path(), options)), Refusal::Origin { .. }));
+        assert!(matches!(refusal(SqliteLedger::open(folder.path(), options)), Refusal::Origin { .. }));
     }
 }
 
@@ -398,7 +398,7 @@ fn who_writes_for_long_has_room_in_the_log_and_nothing_else_changes() {
     let free: i64 = database.pragma_query_value(None, "freelist_count", |row| row.get(0)).unwrap();
     assert!(pages < 200 && free == 0, "{pages} {free}");
     drop(database);
-    let integrity = ledger.read(Reader::integrity_check).unwrap();
+    let integrity = ledger.read(SqliteReader::integrity_check).unwrap();
     assert_eq!((integrity.events, integrity.problems), (301, Vec::new()));
 }
 
@@ -465,11 +465,11 @@ fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
             let mut append = run.take();
             append.approvals.push(row);
             ledger.append_blocking(append).unwrap();
-            assert_eq!(ledger.read(Reader::integrity_check).unwrap().problems, Vec::<String>::new());
+            assert_eq!(ledger.read(SqliteReader::integrity_check).unwrap().problems, Vec::<String>::new());
         }
         let database = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();
         assert!(database.execute(change, []).unwrap() > 0, "{change}");
-        let problems = Reader::open(folder.path()).unwrap().integrity_check().unwrap().problems;
+        let problems = SqliteReader::open(folder.path()).unwrap().integrity_check().unwrap().problems;
         assert!(problems.iter().any(|problem| problem.contains(expected)), "{change}: {problems:?}");
     }
 }

@@ -220,7 +220,7 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
     world.round(&mut log).unwrap();
     drop(log);
     let places = world.place.places();
-    let saved = fs::read(places.database()).unwrap();
+    let saved = fs::read(places.database_file()).unwrap();
     let checkpoint = fs::read(places.checkpoint()).unwrap();
     let mut log = reopened(&places);
     world.round(&mut log).unwrap();
@@ -235,11 +235,11 @@ fn a_witness_that_saw_more_stops_a_restored_log_before_it_signs() {
 
     // The state folder comes back from a backup: database and published tree alike.
     for ending in ["-wal", "-shm"] {
-        let mut path = places.database().into_os_string();
+        let mut path = places.database_file().into_os_string();
         path.push(ending);
         let _there = fs::remove_file(path);
     }
-    fs::write(places.database(), saved).unwrap();
+    fs::write(places.database_file(), saved).unwrap();
     fs::write(places.checkpoint(), &checkpoint).unwrap();
     let mut log = reopened(&places);
     world.cosigner = Cosigner::new();

@@ -9,8 +9,8 @@ use portcullis_core::id::{ActionId, Commitment, RunId};
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{
-    Erased, Eraser, ExportOptions, Ledger, LedgerError, OpenOptions, Reader, Refusal, Selection,
-    StoredPayload, Tombstone,
+    Erased, ExportOptions, LedgerError, OpenOptions, Refusal, Selection, SqliteEraser, SqliteLedger,
+    SqliteReader, StoredPayload, Tombstone,
 };
 use portcullis_proof::{Report, Status};
 use rusqlite::Connection;
@@ -33,7 +33,7 @@ fn of_run(run: RunId) -> Selection {
 }
 
 /// A closed run with an input of this text besides the arguments of an action.
-fn spoken(ledger: &Ledger, texts: &[&[u8]]) -> RunId {
+fn spoken(ledger: &SqliteLedger, texts: &[&[u8]]) -> RunId {
     let mut run = Run::start(ledger);
     let action = run.act();
     run.outcome(action);
@@ -72,7 +72,7 @@ fn salts(folder: &Path) -> Vec<[u8; 32]> {
 
 fn export(folder: &Path, run: RunId, payloads: bool) -> String {
     let mut text = Vec::new();
-    Reader::open(folder).unwrap().export_run(run, &mut text, ExportOptions { payloads }).unwrap();
+    SqliteReader::open(folder).unwrap().export_run(run, &mut text, ExportOptions { payloads }).unwrap();
     String::from_utf8_lossy(&text).into_owned()
 }
 
@@ -81,7 +81,7 @@ fn counts(report: &Report) -> (Status, u64, u64, u64) {
 }
 
 fn erase(folder: &Path, selection: &Selection) -> Result<Erased, LedgerError> {
-    Eraser::open(folder)?.erase(selection, &tombstone("request 17"))
+    SqliteEraser::open(folder)?.erase(selection, &tombstone("request 17"))
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn what_is_erased_is_in_no_file_and_every_proof_holds() {
     texts.push(&long);
     let run = spoken(&ledger, &texts);
     let kept = spoken(&ledger, &[b"kept text"]);
-    let trust = Reader::open(store).unwrap().trust_text(&[run, kept]).unwrap();
+    let trust = SqliteReader::open(store).unwrap().trust_text(&[run, kept]).unwrap();
     assert_eq!(counts(&verified(store, run)), (Status::Valid, 202, 0, 0));
     let before = export(store, run, true);
     assert!(before.starts_with(r#"{"record":"export","format":"portcullis-export/v1""#));
@@ -121,7 +121,7 @@ fn what_is_erased_is_in_no_file_and_every_proof_holds() {
     // Head and chain are as they were, and the rest of the store.
     assert_eq!(counts(&verified(store, run)), (Status::Valid, 0, 0, 202));
     assert_eq!(counts(&verified(store, kept)), (Status::Valid, 2, 0, 0));
-    assert_eq!(Reader::open(store).unwrap().trust_text(&[run, kept]).unwrap(), trust);
+    assert_eq!(SqliteReader::open(store).unwrap().trust_text(&[run, kept]).unwrap(), trust);
     let text = export(store, run, true);
     assert!(text.starts_with(r#"{"record":"export","format":"portcullis-export/v2""#));
     assert_eq!(text, export(store, run, false));
@@ -135,7 +135,7 @@ fn what_is_erased_is_in_no_file_and_every_proof_holds() {
         (rows[0].payloads, rows[0].by.as_str(), rows[0].reason.as_deref()),
         (202, "uid 1000", Some("request 17"))
     );
-    assert_eq!(ledger.read(Reader::integrity_check).unwrap().problems, Vec::<String>::new());
+    assert_eq!(ledger.read(SqliteReader::integrity_check).unwrap().problems, Vec::<String>::new());
     // The store goes on, and there is nothing more to erase.
     spoken(&ledger, &[b"later"]);
     assert_eq!(erase(store, &of_run(run)).unwrap().payloads, 0);
@@ -150,7 +150,7 @@ fn payloads_are_chosen_by_event_name_commitment_text_principal_and_time() {
     let other = spoken(&ledger, &[b"call 555-0100 too"]);
     drop(ledger);
     let rehearsed = |selection: Selection| {
-        let erased = Eraser::open(store).unwrap().rehearse(&selection).unwrap();
+        let erased = SqliteEraser::open(store).unwrap().rehearse(&selection).unwrap();
         assert!(!erased.purged);
         erased.payloads
     };
@@ -198,7 +198,7 @@ fn a_selection_that_cannot_be_meant_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     drop(open(folder.path()));
     let refused = |selection: Selection, tombstone: Tombstone| {
-        let result = Eraser::open(folder.path()).unwrap().erase(&selection, &tombstone);
+        let result = SqliteEraser::open(folder.path()).unwrap().erase(&selection, &tombstone);
         assert!(
             matches!(result, Err(LedgerError::Refused(Refusal::Selection(_) | Refusal::RunUnknown(_)))),
             "{result:?}"
@@ -254,7 +254,7 @@ fn a_reader_in_the_way_is_said_and_erasing_again_purges() {
 }
 
 /// A closed run with long arguments, findings that were made of them, and a key that comes last.
-fn found_in_arguments(ledger: &Ledger) -> RunId {
+fn found_in_arguments(ledger: &SqliteLedger) -> RunId {
     let mut run = Run::start(ledger);
     let action = ActionId::from_bytes(fresh());
     let proposed = EventBody::Proposed(Proposed {
@@ -350,7 +350,7 @@ fn a_payload_that_was_changed_behind_the_ledgers_back_is_not_believed() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path();
         let run = spoken(&open(store), &[b"as it was said"]);
-        let reader = Reader::open(store).unwrap();
+        let reader = SqliteReader::open(store).unwrap();
         let commitment: [u8; 32] = database(store)
             .query_row("SELECT commitment FROM payloads ORDER BY number DESC LIMIT 1", [], |row| row.get(0))
             .unwrap();
@@ -386,12 +386,15 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
         version_1(&today, old);
         // Who only reads changes nothing.
         assert_eq!(counts(&verified(old, run)), (Status::Valid, 2, 0, 0));
-        assert_eq!(Reader::open(old).unwrap().erasures(run).unwrap(), []);
-        assert_eq!(Reader::open(old).unwrap().integrity_check().unwrap().problems, Vec::<String>::new());
+        assert_eq!(SqliteReader::open(old).unwrap().erasures(run).unwrap(), []);
+        assert_eq!(
+            SqliteReader::open(old).unwrap().integrity_check().unwrap().problems,
+            Vec::<String>::new()
+        );
         assert_eq!(version(old), 1);
         assert_eq!(export(old, run, true), export(&today, run, true));
     }
-    let ledger = Ledger::open(&written, OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&written, OpenOptions::default()).unwrap();
     assert_eq!(version(&written), 4);
     let next = spoken(&ledger, &[b"of the second"]);
     assert_eq!(counts(&verified(&written, next)), (Status::Valid, 2, 0, 0));
@@ -409,5 +412,5 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
     };
     assert_eq!(tables(&written), tables(&today));
     database(&today).pragma_update(None, "user_version", 5).unwrap();
-    assert!(matches!(Reader::open(&today), Err(LedgerError::NewerVersion { found: 5, known: 4, .. })));
+    assert!(matches!(SqliteReader::open(&today), Err(LedgerError::NewerVersion { found: 5, known: 4, .. })));
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::event::EventBody;
 use portcullis_ledger::log::{Log, LogPlaces, LogReader, check, verifier_key};
-use portcullis_ledger::{Ledger, LedgerError, OpenOptions, Reader, SegmentState};
+use portcullis_ledger::{LedgerError, OpenOptions, SegmentState, SqliteLedger, SqliteReader};
 
 use crate::log::judged;
 use crate::sample::{Run, open, verified};
@@ -15,7 +15,7 @@ fn options() -> OpenOptions {
 }
 
 /// Appends until the store is full; what was acknowledged.
-fn fill(ledger: &Ledger, run: &mut Run) -> (u64, LedgerError) {
+fn fill(ledger: &SqliteLedger, run: &mut Run) -> (u64, LedgerError) {
     for _ in 0..10_000 {
         let head = run.head;
         run.chain_with(EventBody::Output {}, &[("text", &[b'x'; 8_000])]);
@@ -31,7 +31,7 @@ fn fill(ledger: &Ledger, run: &mut Run) -> (u64, LedgerError) {
 fn a_size_limit_is_a_full_disk_and_can_be_raised() {
     let folder = tempfile::tempdir().unwrap();
     let limited = OpenOptions { bytes_max: Some(1 << 20), ..options() };
-    let ledger = Ledger::open(folder.path(), limited).unwrap();
+    let ledger = SqliteLedger::open(folder.path(), limited).unwrap();
     let mut run = Run::start(&ledger);
     run.commit(&ledger).unwrap();
     let (count, error) = fill(&ledger, &mut run);
@@ -40,7 +40,7 @@ fn a_size_limit_is_a_full_disk_and_can_be_raised() {
     assert!(count > 20);
     assert_eq!(ledger.read(|reader| reader.head(run.head.run)).unwrap().unwrap().count, count);
     drop(ledger);
-    let ledger = Ledger::open(folder.path(), options()).unwrap();
+    let ledger = SqliteLedger::open(folder.path(), options()).unwrap();
     assert_eq!(ledger.recovery_report().recovered[0].count, count + 1);
     let mut next = Run::segment(&ledger, run.head.run, None).unwrap();
     next.act();
@@ -52,7 +52,7 @@ fn a_size_limit_is_a_full_disk_and_can_be_raised() {
 fn one_request_that_cannot_be_written_does_not_fail_its_neighbours() {
     let folder = tempfile::tempdir().unwrap();
     let limited = OpenOptions { bytes_max: Some(1 << 20), ..OpenOptions::default() };
-    let ledger = Ledger::open(folder.path(), limited).unwrap();
+    let ledger = SqliteLedger::open(folder.path(), limited).unwrap();
     let mut runs: Vec<Run> = (0..8).map(|_| Run::start(&ledger)).collect();
     let before = ledger.stats().transactions;
     // While another program holds the database for a moment, everything gathers into one batch.
@@ -116,7 +116,7 @@ fn a_full_disk_loses_nothing_and_the_ledger_goes_on_when_there_is_space() {
     let folder = disk.0.path().join("store");
     let ballast = disk.0.path().join("ballast");
     std::fs::write(&ballast, vec![0; 300_000]).unwrap();
-    let ledger = Ledger::open(&folder, options()).unwrap();
+    let ledger = SqliteLedger::open(&folder, options()).unwrap();
     let mut run = Run::start(&ledger);
     run.commit(&ledger).unwrap();
     let (count, error) = fill(&ledger, &mut run);
@@ -128,7 +128,7 @@ fn a_full_disk_loses_nothing_and_the_ledger_goes_on_when_there_is_space() {
     assert_eq!(run.commit(&ledger).unwrap().count, count + 3);
     run.close();
     run.commit(&ledger).unwrap();
-    assert_eq!(ledger.read(Reader::integrity_check).unwrap().problems, Vec::<String>::new());
+    assert_eq!(ledger.read(SqliteReader::integrity_check).unwrap().problems, Vec::<String>::new());
     let report = verified(&folder, run.head.run);
     assert_eq!((report.events, report.state), (count + 4, Some(SegmentState::Closed)));
 }
@@ -136,7 +136,7 @@ fn a_full_disk_loses_nothing_and_the_ledger_goes_on_when_there_is_space() {
 #[test]
 fn a_database_that_another_program_holds_is_locked_not_waited_for_for_ever() {
     let folder = tempfile::tempdir().unwrap();
-    let ledger = Ledger::open(folder.path(), options()).unwrap();
+    let ledger = SqliteLedger::open(folder.path(), options()).unwrap();
     let mut run = Run::start(&ledger);
     run.commit(&ledger).unwrap();
     let foreign = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();
@@ -151,7 +151,7 @@ fn a_database_that_another_program_holds_is_locked_not_waited_for_for_ever() {
         assert!(matches!(error, LedgerError::Locked { .. }), "{error:?}");
     }
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-    assert!(matches!(Ledger::open(folder.path(), options()), Err(LedgerError::Locked { .. })));
+    assert!(matches!(SqliteLedger::open(folder.path(), options()), Err(LedgerError::Locked { .. })));
     // Readers go on meanwhile.
     assert_eq!(ledger.read(|reader| reader.head(run.head.run)).unwrap().unwrap().count, 1);
     foreign.execute_batch("ROLLBACK").unwrap();
@@ -185,7 +185,7 @@ fn a_damaged_database_is_an_error_and_never_a_panic() {
         let mut damaged = bytes.clone();
         damaged[page * 4_096..(page + 1) * 4_096].fill(0xa5);
         std::fs::write(folder.path().join("ledger.db"), damaged).unwrap();
-        let opened = Ledger::open(folder.path(), options());
+        let opened = SqliteLedger::open(folder.path(), options());
         let used = opened.and_then(|ledger| {
             let mut run = Run::start_for(&ledger, None)?;
             run.commit(&ledger)?;
@@ -199,7 +199,9 @@ fn a_damaged_database_is_an_error_and_never_a_panic() {
                     portcullis_ledger::ExportOptions { payloads: true },
                 )?;
                 match detail {
-                    Some(detail) => Err(LedgerError::Corrupt { path: folder.path().to_owned(), detail }),
+                    Some(detail) => {
+                        Err(LedgerError::Corrupt { place: folder.path().display().to_string(), detail })
+                    }
                     None => Ok(()),
                 }
             })
@@ -228,7 +230,7 @@ fn an_event_changed_behind_the_ledgers_back_is_found() {
     let changed =
         "UPDATE events SET line = ?1 WHERE key = (SELECT min(key) FROM events WHERE kind = 'verdict')";
     assert_eq!(foreign.execute(changed, [text.as_bytes()]).unwrap(), 1);
-    let reader = Reader::open(folder.path()).unwrap();
+    let reader = SqliteReader::open(folder.path()).unwrap();
     let problems = reader.integrity_check().unwrap().problems;
     let expected = [
         format!("run {run}: event 3 does not hash to its link"),
@@ -250,24 +252,27 @@ fn other_files_and_newer_stores_are_not_touched() {
         b"this is some text that is longer than the header of a database file, and no database".repeat(3),
     )
     .unwrap();
-    assert!(matches!(Ledger::open(folder.path(), options()), Err(LedgerError::NotALedger { .. })));
+    assert!(matches!(SqliteLedger::open(folder.path(), options()), Err(LedgerError::NotALedger { .. })));
     std::fs::remove_file(&path).unwrap();
     let foreign = rusqlite::Connection::open(&path).unwrap();
     foreign.execute_batch("CREATE TABLE mine (x)").unwrap();
     drop(foreign);
     let before = std::fs::read(&path).unwrap();
-    assert!(matches!(Ledger::open(folder.path(), options()), Err(LedgerError::NotALedger { .. })));
+    assert!(matches!(SqliteLedger::open(folder.path(), options()), Err(LedgerError::NotALedger { .. })));
     assert_eq!(std::fs::read(&path).unwrap(), before);
     std::fs::remove_file(&path).unwrap();
     finished_store(folder.path());
     let foreign = rusqlite::Connection::open(&path).unwrap();
     foreign.pragma_update(None, "user_version", 99).unwrap();
     drop(foreign);
-    let error = Ledger::open(folder.path(), options()).unwrap_err();
+    let error = SqliteLedger::open(folder.path(), options()).unwrap_err();
     assert!(matches!(error, LedgerError::NewerVersion { found: 99, known: 4, .. }));
     assert!(error.to_string().contains("use the release that wrote it"), "{error}");
-    assert!(matches!(Reader::open(&folder.path().join("nowhere")), Err(LedgerError::Io { .. })));
-    assert!(matches!(Ledger::open(Path::new("/dev/null/store"), options()), Err(LedgerError::Io { .. })));
+    assert!(matches!(SqliteReader::open(&folder.path().join("nowhere")), Err(LedgerError::Io { .. })));
+    assert!(matches!(
+        SqliteLedger::open(Path::new("/dev/null/store"), options()),
+        Err(LedgerError::Io { .. })
+    ));
 }
 
 #[test]
@@ -277,7 +282,7 @@ fn a_full_disk_stops_the_log_until_there_is_space() {
         return;
     };
     let places = LogPlaces::beside(&disk.0.path().join("ledger"));
-    let ledger = open(&places.ledger);
+    let ledger = open(&places.database);
     let first = Log::open(&places).unwrap().round().unwrap().size;
     let runs: Vec<_> = (0..20)
         .map(|_| {

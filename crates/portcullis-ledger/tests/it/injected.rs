@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::id::RunId;
 use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, check, verifier_key};
-use portcullis_ledger::{Reader, SegmentState};
+use portcullis_ledger::{SegmentState, SqliteReader};
 use portcullis_proof::Status;
 use portcullis_proof::log::tree::verify_consistency;
 use portcullis_proof::log::{Checkpoint, TileReader};
@@ -44,7 +44,7 @@ fn child() {
     let (mut ledger, mut log) = (None, None);
     for _ in 0..ROUNDS {
         if ledger.is_none() {
-            ledger = try_open(&places.ledger).ok();
+            ledger = try_open(&places.database).ok();
         }
         let Some(ledger) = &ledger else { continue };
         let written = (|| {
@@ -178,13 +178,13 @@ fn recovers(folder: &Path, said: &Said, case: &str) {
     // What others could have seen when the child was gone.
     let mut notes = said.notes.clone();
     notes.extend(fs::read_to_string(places.checkpoint()));
-    let ledger = open(&places.ledger);
+    let ledger = open(&places.database);
     assert_eq!(ledger.recovery_report().damaged, [], "{case}");
     let mut log = Log::open(&places).unwrap_or_else(|error| panic!("{case}: {error}"));
     notes.extend(fs::read_to_string(places.checkpoint()));
     let later = closed(&ledger);
     log.round().unwrap_or_else(|error| panic!("{case}: {error}"));
-    let integrity = ledger.read(Reader::integrity_check).unwrap();
+    let integrity = ledger.read(SqliteReader::integrity_check).unwrap();
     assert_eq!(integrity.problems, Vec::<String>::new(), "{case}");
     let key = verifier_key(&places).unwrap();
     let found = check(&places, &key).unwrap();
@@ -356,7 +356,7 @@ fn while_a_writer_hangs_in_a_sync_others_read_and_nobody_takes_its_log() {
             {
                 busy += 1;
             }
-            if let Ok(reader) = Reader::open(&places.ledger) {
+            if let Ok(reader) = SqliteReader::open(&places.database) {
                 reader.integrity_check().unwrap();
             }
             std::thread::sleep(Duration::from_millis(100));

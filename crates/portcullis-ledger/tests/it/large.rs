@@ -11,7 +11,8 @@ use portcullis_core::event::{EventBody, GrantScope, GrantedEffects, Proposed};
 use portcullis_core::id::{ActionId, ApprovalId, RunId};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{
-    ApprovalRow, ApprovalState, Erased, Eraser, Ledger, LedgerError, Reader, Refusal, Selection, Tombstone,
+    ApprovalRow, ApprovalState, Erased, LedgerError, Refusal, Selection, SqliteEraser, SqliteLedger,
+    SqliteReader, Tombstone,
 };
 use portcullis_proof::Status;
 
@@ -32,7 +33,7 @@ const BUSY: Duration = Duration::from_secs(5);
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// Closed runs of this many bytes, with texts to erase and as many to keep.
-fn filled(ledger: &Ledger, bytes: usize, mut asks: bool) -> Vec<RunId> {
+fn filled(ledger: &SqliteLedger, bytes: usize, mut asks: bool) -> Vec<RunId> {
     let mut written = 0;
     let mut runs = Vec::new();
     while written < bytes {
@@ -59,7 +60,7 @@ fn filled(ledger: &Ledger, bytes: usize, mut asks: bool) -> Vec<RunId> {
 }
 
 /// Writes for as long as `work` lasts; what it came to, how often was written, and the longest wait.
-fn beside<T: Send>(ledger: &Ledger, work: impl FnOnce() -> T + Send) -> (T, u32, Duration) {
+fn beside<T: Send>(ledger: &SqliteLedger, work: impl FnOnce() -> T + Send) -> (T, u32, Duration) {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -91,7 +92,7 @@ fn found(store: &Path, text: &str) -> usize {
 
 /// Approvals that ask about the run's events, and are then decided out of turn, so that their rows grow and move; some
 /// of what moves leaves a copy. Every other one speaks of a text to erase.
-fn asked(ledger: &Ledger, run: &mut Run) {
+fn asked(ledger: &SqliteLedger, run: &mut Run) {
     let id = run.head.run;
     let action =
         |place: u64| ActionId::from_bytes([place.to_be_bytes(), [2; 8]].concat().try_into().unwrap());
@@ -147,7 +148,7 @@ fn asked(ledger: &Ledger, run: &mut Run) {
 }
 
 /// Approvals of a run without payloads that take more than is written anew in one transaction.
-fn too_many_approvals(ledger: &Ledger, store: &Path) {
+fn too_many_approvals(ledger: &SqliteLedger, store: &Path) {
     let mut run = Run::start(ledger);
     run.close();
     run.commit(ledger).unwrap();
@@ -188,7 +189,7 @@ fn writers_go_on_while_much_is_erased() {
     let tombstone = Tombstone { at: Timestamp::from_micros(1), by: "uid 1000".to_owned(), reason: None };
     let start = Instant::now();
     let ([first, second, third], times, longest) = beside(&ledger, || {
-        let erase = || Eraser::open(store).unwrap().erase(&selection, &tombstone).unwrap();
+        let erase = || SqliteEraser::open(store).unwrap().erase(&selection, &tombstone).unwrap();
         let (first, second) = (erase(), erase());
         direct(store).execute("DELETE FROM approvals WHERE approval = zeroblob(16)", []).unwrap();
         [first, second, erase()]
@@ -222,7 +223,7 @@ fn writers_go_on_while_much_is_erased() {
     assert_eq!((report.status, counted), (Status::Valid, (each, each)));
     // The approvals were written without the events that ask for them.
     let sound = || {
-        let problems = Reader::open(store).unwrap().integrity_check().unwrap().problems;
+        let problems = SqliteReader::open(store).unwrap().integrity_check().unwrap().problems;
         assert!(problems.iter().all(|problem| problem.ends_with("but no event requests it")), "{problems:?}");
     };
     sound();
@@ -233,7 +234,7 @@ fn writers_go_on_while_much_is_erased() {
     // Pages of a store that an earlier release made may hold copies of rows that were moved.
     let as_earlier = rusqlite::Connection::open(store.join("ledger.db")).unwrap();
     assert_eq!(as_earlier.execute("DELETE FROM meta WHERE key <> 'origin'", []).unwrap(), 1);
-    let mut eraser = Eraser::open(store).unwrap();
+    let mut eraser = SqliteEraser::open(store).unwrap();
     let again = eraser.erase(&selection, &tombstone).unwrap();
     assert!(!again.purged && again.needs_compaction, "{again:?}");
     let refused = eraser.compact(&mut erased);

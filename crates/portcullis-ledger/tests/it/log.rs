@@ -8,7 +8,7 @@ use portcullis_core::event::EventBody;
 use portcullis_core::id::RunId;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::log::{Log, LogError, LogPlaces, LogReader, LogThread, NotAnchored, check_standing};
-use portcullis_ledger::{ExportOptions, Ledger, Reader, SegmentState};
+use portcullis_ledger::{ExportOptions, SegmentState, SqliteLedger, SqliteReader};
 use portcullis_proof::log::{File, Monitor, TileReader, TrustPolicy};
 use portcullis_proof::{LoggedReport, Status, verify_files};
 use tempfile::TempDir;
@@ -34,7 +34,7 @@ impl Place {
 }
 
 /// A closed run of one action.
-pub(crate) fn closed(ledger: &Ledger) -> RunId {
+pub(crate) fn closed(ledger: &SqliteLedger) -> RunId {
     let mut run = Run::start(ledger);
     let action = run.act();
     run.outcome(action);
@@ -45,7 +45,7 @@ pub(crate) fn closed(ledger: &Ledger) -> RunId {
 /// What a stranger says about a run, given the export and a policy.
 pub(crate) fn judged(places: &LogPlaces, run: RunId, policy: &str) -> LoggedReport {
     let mut export = Vec::new();
-    let reader = Reader::open(&places.ledger).unwrap();
+    let reader = SqliteReader::open(&places.database).unwrap();
     reader.export_run(run, &mut export, ExportOptions { payloads: true }).unwrap();
     let evidence = LogReader::open(places).unwrap().evidence(run, &[]).unwrap();
     let mut files = vec![File { name: "run.export", bytes: &export }];
@@ -151,7 +151,7 @@ fn a_run_whose_writer_died_is_logged_as_abandoned() {
     let report = judged(&place.places(), id, &policy(&place.places(), true));
     assert_eq!(report.status, Status::Valid, "{report:?}");
     assert_eq!(
-        Reader::open(&place.ledger()).unwrap().run(id).unwrap().unwrap().state,
+        SqliteReader::open(&place.ledger()).unwrap().run(id).unwrap().unwrap().state,
         SegmentState::Abandoned
     );
 }
@@ -256,10 +256,10 @@ fn what_is_lost_is_named_and_nothing_is_signed_in_its_place() {
     assert!(matches!(error, LogError::KeyMissing { .. }), "{error}");
     fs::rename(&moved, places.log_key()).unwrap();
 
-    fs::rename(places.database(), &moved).unwrap();
+    fs::rename(places.database_file(), &moved).unwrap();
     let error = Log::open(&places).unwrap_err();
     assert!(matches!(error, LogError::StateLost { .. }), "{error}");
-    fs::rename(&moved, places.database()).unwrap();
+    fs::rename(&moved, places.database_file()).unwrap();
 
     let tile = places.public.join("tile/0/000.p/3");
     let mut bytes = fs::read(&tile).unwrap();
@@ -283,7 +283,7 @@ fn keys_are_for_their_owner_alone() {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
     }
     assert_eq!(fs::metadata(&places.keys).unwrap().permissions().mode() & 0o777, 0o700);
-    assert_eq!(fs::metadata(places.database()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::metadata(places.database_file()).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
 #[test]

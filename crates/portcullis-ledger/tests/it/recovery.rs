@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use portcullis_core::id::RunId;
-use portcullis_ledger::{LedgerError, Reader, Refusal, SegmentState};
+use portcullis_ledger::{LedgerError, Refusal, SegmentState, SqliteReader};
 use portcullis_proof::Status;
 
 use crate::sample::{Run, open, verified};
@@ -105,7 +105,7 @@ fn a_killed_writer_loses_nothing_that_was_acknowledged() {
         }
         let unknown: u64 = report.recovered.iter().map(|segment| segment.outcomes_unknown).sum();
         assert!(acknowledgements < 7 || unknown > 0);
-        let integrity = ledger.read(Reader::integrity_check).unwrap();
+        let integrity = ledger.read(SqliteReader::integrity_check).unwrap();
         assert_eq!(integrity.problems, Vec::<String>::new());
         // The run goes on: after the first recovery there is nothing left to recover.
         let (run, ..) = acknowledged[0].clone();

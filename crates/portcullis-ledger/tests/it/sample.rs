@@ -14,8 +14,8 @@ use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{
-    Append, ChainedLine, ExportOptions, Head, Ledger, LedgerError, NewSegment, OpenOptions, Reader,
-    StoredPayload,
+    Append, ChainedLine, ExportOptions, Head, LedgerError, NewSegment, OpenOptions, SqliteLedger,
+    SqliteReader, StoredPayload,
 };
 use portcullis_proof::{Report, Trust, verify};
 
@@ -35,13 +35,13 @@ pub(crate) fn digest() -> Digest {
     Digest::from_bytes([7; 32])
 }
 
-pub(crate) fn open(folder: &Path) -> Ledger {
+pub(crate) fn open(folder: &Path) -> SqliteLedger {
     try_open(folder).unwrap()
 }
 
-pub(crate) fn try_open(folder: &Path) -> Result<Ledger, LedgerError> {
+pub(crate) fn try_open(folder: &Path) -> Result<SqliteLedger, LedgerError> {
     let options = OpenOptions { origin: Some("portcullis/test".to_owned()), ..OpenOptions::default() };
-    Ledger::open(folder, options)
+    SqliteLedger::open(folder, options)
 }
 
 /// A run as a session writes it: what is chained but not yet appended, and where it stands.
@@ -55,11 +55,11 @@ pub(crate) struct Run {
 
 impl Run {
     /// Opens a new run and chains its `run-opened`.
-    pub(crate) fn start(ledger: &Ledger) -> Run {
+    pub(crate) fn start(ledger: &SqliteLedger) -> Run {
         Run::start_for(ledger, None).unwrap()
     }
 
-    pub(crate) fn start_for(ledger: &Ledger, session: Option<&str>) -> Result<Run, LedgerError> {
+    pub(crate) fn start_for(ledger: &SqliteLedger, session: Option<&str>) -> Result<Run, LedgerError> {
         let mut run = Run::segment(ledger, RunId::from_bytes(fresh()), session)?;
         run.chain(EventBody::RunOpened(RunOpened {
             principal: Principal::named("alice"),
@@ -74,7 +74,11 @@ impl Run {
         Ok(run)
     }
 
-    pub(crate) fn segment(ledger: &Ledger, run: RunId, session: Option<&str>) -> Result<Run, LedgerError> {
+    pub(crate) fn segment(
+        ledger: &SqliteLedger,
+        run: RunId,
+        session: Option<&str>,
+    ) -> Result<Run, LedgerError> {
         let opened = ledger.open_segment_blocking(NewSegment {
             run,
             segment: SegmentId::from_bytes(fresh()),
@@ -175,14 +179,14 @@ impl Run {
         Append { progress: self.state.progress(), ..std::mem::take(&mut self.append) }
     }
 
-    pub(crate) fn commit(&mut self, ledger: &Ledger) -> Result<Head, LedgerError> {
+    pub(crate) fn commit(&mut self, ledger: &SqliteLedger) -> Result<Head, LedgerError> {
         ledger.append_blocking(self.take())
     }
 }
 
 /// Exports a run and verifies it against the store's own trust line.
 pub(crate) fn verified(folder: &Path, run: RunId) -> Report {
-    let reader = Reader::open(folder).unwrap();
+    let reader = SqliteReader::open(folder).unwrap();
     let mut text = Vec::new();
     let summary = reader.export_run(run, &mut text, ExportOptions { payloads: true }).unwrap();
     let trust = Trust::parse(&reader.trust_text(&[run]).unwrap()).unwrap();

@@ -9,14 +9,14 @@ use portcullis_core::label::LabelSet;
 use portcullis_core::state::progress::{Progress, RunPhase};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{
-    ApprovalFilter, ApprovalRow, ApprovalState, Eraser, Ledger, LedgerError, OpenOptions, Reader, RunFilter,
-    RunSummary,
+    ApprovalFilter, ApprovalRow, ApprovalState, LedgerError, OpenOptions, RunFilter, RunSummary,
+    SqliteEraser, SqliteLedger, SqliteReader,
 };
 
 use crate::sample::{Run, digest, fresh, open, version_1};
 
 /// A run with an action, and a question about it that nobody has answered.
-fn asking(ledger: &Ledger) -> (Run, ApprovalRow) {
+fn asking(ledger: &SqliteLedger) -> (Run, ApprovalRow) {
     let mut run = Run::start(ledger);
     let action = run.act();
     let (approval, tool) = (ApprovalId::from_bytes(fresh()), "write_file".to_owned());
@@ -44,12 +44,12 @@ fn asking(ledger: &Ledger) -> (Run, ApprovalRow) {
 }
 
 /// The summary of a run, which says what its events say.
-fn summary(ledger: &Ledger, run: &Run) -> (RunSummary, Progress) {
+fn summary(ledger: &SqliteLedger, run: &Run) -> (RunSummary, Progress) {
     let id = run.head.run;
     let summary = ledger.read(|reader| reader.run(id)).unwrap().unwrap();
     let progress = summary.progress.clone().unwrap();
     assert_eq!(ledger.read(|reader| reader.progress(id)).unwrap().unwrap(), progress);
-    assert_eq!(ledger.read(Reader::integrity_check).unwrap().problems, Vec::<String>::new());
+    assert_eq!(ledger.read(SqliteReader::integrity_check).unwrap().problems, Vec::<String>::new());
     (summary, progress)
 }
 
@@ -100,8 +100,8 @@ fn the_summary_of_a_run_whose_writer_died_says_that_it_is_abandoned() {
 }
 
 /// Opens a store of an earlier release for writing, and waits until its summaries are computed.
-fn migrated(folder: &Path) -> Ledger {
-    let ledger = Ledger::open(folder, OpenOptions::default()).unwrap();
+fn migrated(folder: &Path) -> SqliteLedger {
+    let ledger = SqliteLedger::open(folder, OpenOptions::default()).unwrap();
     let start = Instant::now();
     while ledger.summaries_computed().is_none() {
         assert!(start.elapsed() < Duration::from_secs(60), "the summaries are not computed");
@@ -124,8 +124,8 @@ fn runs_of_an_earlier_release_get_their_summaries_once_the_store_is_opened() {
         run.commit(&ledger).unwrap();
     }
     version_1(&today, &earlier);
-    let listed = |reader: &Reader| reader.runs(&RunFilter::default()).unwrap();
-    let asked = |reader: &Reader| {
+    let listed = |reader: &SqliteReader| reader.runs(&RunFilter::default()).unwrap();
+    let asked = |reader: &SqliteReader| {
         let mut rows = reader.approvals(&ApprovalFilter::default()).unwrap();
         rows.sort_by_key(|row| row.approval);
         rows
@@ -133,7 +133,7 @@ fn runs_of_an_earlier_release_get_their_summaries_once_the_store_is_opened() {
     let expected = ledger.read(|reader| Ok((listed(reader), asked(reader)))).unwrap();
 
     // Who only reads finds all but what is not computed, and may compute that.
-    let reader = Reader::open(&earlier).unwrap();
+    let reader = SqliteReader::open(&earlier).unwrap();
     let unfinished: Vec<_> =
         expected.0.iter().map(|run| RunSummary { progress: None, ..run.clone() }).collect();
     assert_eq!((listed(&reader), asked(&reader)), (unfinished, expected.1.clone()));
@@ -143,7 +143,7 @@ fn runs_of_an_earlier_release_get_their_summaries_once_the_store_is_opened() {
 
     let ledger = migrated(&earlier);
     assert_eq!(ledger.read(|reader| Ok((listed(reader), asked(reader)))).unwrap(), expected);
-    assert_eq!(ledger.read(Reader::integrity_check).unwrap().problems, Vec::<String>::new());
+    assert_eq!(ledger.read(SqliteReader::integrity_check).unwrap().problems, Vec::<String>::new());
     // What the rows of approvals quoted of payloads is in no file any more.
     drop(ledger);
     for file in std::fs::read_dir(&earlier).unwrap().map(|entry| entry.unwrap().path()) {
@@ -167,9 +167,12 @@ fn a_process_that_ends_early_leaves_the_rest_of_the_summaries_to_the_next() {
         })
         .collect();
     version_1(&today, &earlier);
-    drop(Ledger::open(&earlier, OpenOptions::default()).unwrap());
+    drop(SqliteLedger::open(&earlier, OpenOptions::default()).unwrap());
     // A check does not miss what is still due.
-    assert_eq!(Reader::open(&earlier).unwrap().integrity_check().unwrap().problems, Vec::<String>::new());
+    assert_eq!(
+        SqliteReader::open(&earlier).unwrap().integrity_check().unwrap().problems,
+        Vec::<String>::new()
+    );
     let ledger = migrated(&earlier);
     for run in &runs {
         summary_is_there(&ledger, run);
@@ -181,7 +184,7 @@ fn a_process_that_ends_early_leaves_the_rest_of_the_summaries_to_the_next() {
     assert_eq!(summary(&ledger, &again).0.segments, 2);
 }
 
-fn summary_is_there(ledger: &Ledger, run: &Run) {
+fn summary_is_there(ledger: &SqliteLedger, run: &Run) {
     let summary = ledger.read(|reader| reader.run(run.head.run)).unwrap().unwrap();
     assert_eq!(summary.progress.map(|progress| progress.phase), Some(RunPhase::Closed));
 }
@@ -195,9 +198,9 @@ fn a_store_that_an_earlier_release_is_writing_is_not_migrated() {
     version_1(&today, &earlier);
     let lock = std::fs::File::create(earlier.join("writers/earlier.lock")).unwrap();
     lock.lock().unwrap();
-    let refused = || Ledger::open(&earlier, OpenOptions::default()).map(drop);
+    let refused = || SqliteLedger::open(&earlier, OpenOptions::default()).map(drop);
     assert!(matches!(refused(), Err(LedgerError::EarlierAtWork { writers: 1, .. })), "{:?}", refused());
-    assert!(matches!(Eraser::open(&earlier), Err(LedgerError::EarlierAtWork { .. })));
+    assert!(matches!(SqliteEraser::open(&earlier), Err(LedgerError::EarlierAtWork { .. })));
     drop(lock);
     migrated(&earlier);
 }

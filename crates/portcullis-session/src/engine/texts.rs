@@ -1,7 +1,8 @@
 //! What is said and seen: inputs, results of tools, replies. Each is recorded unchanged, judged, and shown to its
 //! reader whole, with spans replaced, or not at all.
 //!
-//! A text against which nothing was found leaves no verdict in the record: having been recorded at all, it was judged.
+//! A text against which nothing was found leaves no verdict in the record, unless facts were asked for it: having been
+//! recorded at all, it was judged.
 //!
 //! Not every surface can still do what the verdict asks for. Each says how far it reaches, and the record says what was
 //! really done.
@@ -9,11 +10,12 @@
 use portcullis_core::action::{Pending, Subject};
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Actor, Enforced, EventBody, Mode, OutcomeStatus};
-use portcullis_core::fact::Facts;
+use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::id::{ActionId, DigestBuilder};
 use portcullis_core::label::Label;
 use portcullis_core::memory::Reading;
 use portcullis_core::pipeline::{Decision, reserved};
+use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::RunReading;
 use portcullis_trajectory::sources::Verification;
@@ -25,7 +27,7 @@ use super::{Engine, JSON, TEXT, Teller, binds_always, denied};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain_text;
 use crate::env::Env;
-use crate::facts::NoSources;
+use crate::facts::{FactSources, Sources};
 
 /// Name of the evidence that holds what the checks say of a reply.
 pub const VERIFICATION: &str = "verification";
@@ -57,6 +59,28 @@ impl Reach {
     }
 }
 
+/// What became of an action, as it is reported.
+#[derive(Debug, Clone, Copy)]
+pub struct Reported<'a> {
+    /// The action.
+    pub action: ActionId,
+    /// How it ended.
+    pub status: OutcomeStatus,
+    /// The text or JSON text of the tool's answer; without one there is nothing to judge.
+    pub content: Option<&'a str>,
+    /// What can still be done about the text.
+    pub reach: Reach,
+    /// Who reports it.
+    pub teller: Teller,
+}
+
+impl Reported<'_> {
+    /// The gate knows of itself how an action ended; nobody sees anything of it.
+    pub(crate) fn by_gate(action: ActionId, status: OutcomeStatus) -> Self {
+        Self { action, status, content: None, reach: Reach::Tell, teller: Teller::Gate }
+    }
+}
+
 /// What the gate says to something that was said or seen.
 #[derive(Debug, Clone)]
 pub struct TextJudgement {
@@ -75,20 +99,49 @@ pub struct TextJudgement {
 }
 
 impl Engine {
+    /// What guards want to know before they judge the outcome of an action, of sources that take time to ask.
+    pub fn needs_of_outcome(
+        &self,
+        at: Timestamp,
+        reported: Reported<'_>,
+        sources: &FactSources,
+    ) -> Vec<FactRequest> {
+        let Some(text) = reported.content else { return Vec::new() };
+        let tool = self.state.awaits_outcome(reported.action).and_then(|open| open.tool.clone());
+        let label = tool.map_or(Label::Unknown, Label::Tool);
+        self.needs_of_text(
+            at,
+            Subject::Observation { action: Some(reported.action), text, label: &label },
+            sources,
+        )
+    }
+
+    /// The same for what a server says that answers no action.
+    pub fn needs_of_told(
+        &self,
+        at: Timestamp,
+        server: &str,
+        text: &str,
+        sources: &FactSources,
+    ) -> Vec<FactRequest> {
+        let label = Label::Server(server_name(server));
+        self.needs_of_text(at, Subject::Observation { action: None, text, label: &label }, sources)
+    }
+
     /// The user or the operator says something.
     pub fn input(
         &self,
         env: &mut dyn Env,
-        text: String,
-        label: Label,
+        text: &str,
+        label: &Label,
         reach: Reach,
+        sources: &dyn Sources,
     ) -> (Batch, TextJudgement) {
         let mut batch = self.builder(env);
-        let actor = if label == Label::User { Actor::user() } else { Actor::gate() };
-        let payload = ("text", TEXT, text.clone().into_bytes());
+        let actor = if *label == Label::User { Actor::user() } else { Actor::gate() };
+        let payload = ("text", TEXT, text.as_bytes().to_vec());
         let said = batch.push_with(actor, None, EventBody::Input { label: label.clone() }, [Some(payload)]);
-        let judgement =
-            self.judge_text(&mut batch, Subject::Input { text: &text, label: &label }, said, reach);
+        let judgement = self.judge_text(&mut batch, Subject::Input { text, label }, said, reach, sources);
         (batch.finish(), judgement)
     }
 
@@ -96,31 +149,29 @@ impl Engine {
     pub fn output(
         &self,
         env: &mut dyn Env,
-        text: String,
-        documents: Option<String>,
+        text: &str,
+        documents: Option<&str>,
         reach: Reach,
+        sources: &dyn Sources,
     ) -> (Batch, TextJudgement) {
         let mut batch = self.builder(env);
-        let payload = ("text", TEXT, text.clone().into_bytes());
+        let payload = ("text", TEXT, text.as_bytes().to_vec());
         let actor = Actor::agent(self.principal());
-        let given = documents.clone().map(|documents| ("documents", JSON, documents.into_bytes()));
+        let given = documents.map(|documents| ("documents", JSON, documents.as_bytes().to_vec()));
         let said = batch.push_with(actor, None, EventBody::Output {}, [Some(payload), given]);
-        let subject = Subject::Output { text: &text, documents: documents.as_deref() };
-        let judgement = self.judge_text(&mut batch, subject, said, reach);
+        let subject = Subject::Output { text, documents };
+        let judgement = self.judge_text(&mut batch, subject, said, reach, sources);
         (batch.finish(), judgement)
     }
 
-    /// What became of an action, and what the agent would see of it. `content` is the text or JSON text of the tool's
-    /// answer; without one there is nothing to judge.
+    /// What became of an action, and what the agent would see of it.
     pub fn outcome(
         &self,
         env: &mut dyn Env,
-        action: ActionId,
-        status: OutcomeStatus,
-        content: Option<String>,
-        reach: Reach,
-        teller: Teller,
+        reported: Reported<'_>,
+        sources: &dyn Sources,
     ) -> (Batch, Option<TextJudgement>) {
+        let Reported { action, status, content, reach, teller } = reported;
         let open = self.state.awaits_outcome(action);
         let cause = open.map(|open| open.last_event);
         let tool = open.and_then(|open| open.tool.clone());
@@ -134,10 +185,10 @@ impl Engine {
         let judgement = content.map(|content| {
             let label = tool.map_or(Label::Unknown, Label::Tool);
             let body = EventBody::Observation { action: Some(action), label: label.clone() };
-            let payload = ("content", TEXT, content.clone().into_bytes());
+            let payload = ("content", TEXT, content.as_bytes().to_vec());
             let seen = batch.push_with(actor, Some(outcome), body, [Some(payload)]);
-            let subject = Subject::Observation { action: Some(action), text: &content, label: &label };
-            self.judge_text(&mut batch, subject, seen, reach)
+            let subject = Subject::Observation { action: Some(action), text: content, label: &label };
+            self.judge_text(&mut batch, subject, seen, reach, sources)
         });
         (batch.finish(), judgement)
     }
@@ -148,17 +199,18 @@ impl Engine {
         &self,
         env: &mut dyn Env,
         server: &str,
-        content: String,
+        content: &str,
         reach: Reach,
+        sources: &dyn Sources,
     ) -> (Batch, TextJudgement) {
         let mut batch = self.builder(env);
         let name = server_name(server);
         let (actor, label) = (Actor::server(&name), Label::Server(name));
-        let payload = ("content", TEXT, content.clone().into_bytes());
+        let payload = ("content", TEXT, content.as_bytes().to_vec());
         let body = EventBody::Observation { action: None, label: label.clone() };
         let seen = batch.push_with(actor, None, body, [Some(payload)]);
-        let subject = Subject::Observation { action: None, text: &content, label: &label };
-        let judgement = self.judge_text(&mut batch, subject, seen, reach);
+        let subject = Subject::Observation { action: None, text: content, label: &label };
+        let judgement = self.judge_text(&mut batch, subject, seen, reach, sources);
         (batch.finish(), judgement)
     }
 
@@ -169,9 +221,10 @@ impl Engine {
         subject: Subject<'_>,
         said: u64,
         reach: Reach,
+        sources: &dyn Sources,
     ) -> TextJudgement {
         let pending = Pending { at: batch.at(), subject, grant: None };
-        let (facts, decision, reading) = self.decide_text(&pending);
+        let (facts, decision, reading) = self.decide_text(&pending, sources);
         let verification = reading.as_ref().and_then(|reading| reading.get::<RunReading>());
         let verification = verification.and_then(|reading| reading.verification.clone());
         let verification = verification.map(|verification| verification.of_event(said));
@@ -181,7 +234,8 @@ impl Engine {
         }
         let asked = self.enforced_text(&decision);
         let enforced = reach.done(asked);
-        if !decision.findings.is_empty() {
+        // What was asked outside is part of the record, whatever was found.
+        if !decision.findings.is_empty() || !facts.records().is_empty() {
             let mut last = said;
             if let Some(context) = self.context() {
                 let record = decision.record(&context, &pending, &facts);
@@ -217,14 +271,18 @@ impl Engine {
         batch.push_with(Actor::gate(), Some(reply), body, [Some(payload)]);
     }
 
-    fn decide_text(&self, pending: &Pending<'_>) -> (Facts, Decision, Option<Reading>) {
+    fn decide_text(
+        &self,
+        pending: &Pending<'_>,
+        sources: &dyn Sources,
+    ) -> (Facts, Decision, Option<Reading>) {
         let reading = self.reading(*pending);
         let Some(context) = self.context() else {
             let message = format!("the bundle no longer has the runtime policy `{}`", self.state.policy());
             return (Facts::none(), denied(reserved::LIMIT, message), None);
         };
         let context = context.with_reading(&reading);
-        let facts = self.gather(&context, pending, &NoSources);
+        let facts = self.gather(&context, pending, sources);
         let decision = self.pipeline.decide(&context, pending, &facts);
         (facts, decision, reading.into_reading())
     }

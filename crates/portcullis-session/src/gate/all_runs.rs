@@ -6,7 +6,8 @@ use std::time::Duration;
 use portcullis_core::event::ClosedState;
 use portcullis_core::id::{Digest, RunId};
 
-use super::{Entry, Gate, settle};
+use super::arrivals::AcceptedTool;
+use super::{Gate, settle};
 use crate::bundles::Source;
 use crate::error::SessionError;
 use crate::run::Run;
@@ -56,10 +57,14 @@ impl Gate {
         digest: Digest,
         approver: &str,
     ) -> Result<usize, SessionError> {
-        let _opening = self.opening.lock().await;
-        let runs: Vec<Arc<Run>> = self.lock().by_id.values().map(|entry| Arc::clone(&entry.run)).collect();
+        let accepted = AcceptedTool {
+            server: server.to_owned(),
+            tool: tool.to_owned(),
+            digest,
+            approver: approver.to_owned(),
+        };
         let mut told = 0;
-        for run in runs {
+        for run in self.live_and_announced(accepted) {
             if run.with_state(|state, _| state.tool_changed(tool, None)).await {
                 run.tool_accepted(server, tool, digest, approver).await?;
                 told += 1;
@@ -76,32 +81,32 @@ impl Gate {
     /// Gives the runs that could not record the change; they go on under the old bundle and are tried again at
     /// the next reload.
     pub async fn reload(&self, settled: bool) -> Vec<NotReloaded> {
-        // No run is opened meanwhile, so none can miss the change.
-        let _opening = self.opening.lock().await;
-        let mut failed = Vec::new();
-        for changed in self.bundles.changed(settled) {
-            let lacks = |entry: &&Entry| {
-                entry.source == changed.source && changed.bundle.policy(&entry.policy).is_none()
-            };
-            let lacking: Vec<RunId> =
-                self.lock().by_id.values().filter(lacks).map(|entry| entry.run.id()).collect();
-            let of_default = self.bundles.is_default(&changed.source);
+        let _reloading = self.reloading.lock().await;
+        let bundles = Arc::clone(&self.bundles);
+        let changed = tokio::task::spawn_blocking(move || bundles.changed(settled)).await;
+        // If looking was cut short, the next reload looks again.
+        for changed in changed.unwrap_or_default() {
             self.bundles.accept(changed);
-            for run in lacking {
-                if let Err(error) = self.close(run, ClosedState::Closed).await {
-                    failed.push(NotReloaded { run, of_default, error });
-                }
-            }
         }
+        // A run that arrives from here on looks for itself.
         let governed: Vec<(Arc<Run>, Source)> =
             self.lock().by_id.values().map(|entry| (Arc::clone(&entry.run), entry.source.clone())).collect();
+        let mut failed = Vec::new();
         for (run, source) in governed {
-            let Ok((_, bundle)) = self.bundles.get(source.as_deref()) else { continue };
-            if run.with_state(|_, current| current.digest() != bundle.digest()).await {
-                let id = run.id();
-                if let Err(error) = settle(async move { run.reload(bundle).await }).await {
-                    failed.push(NotReloaded { run: id, of_default: self.bundles.is_default(&source), error });
-                }
+            let Some(bundle) = self.bundles.known(&source) else { continue };
+            let (other, policy) = run
+                .with_state(|state, current| (current.digest() != bundle.digest(), state.policy().to_owned()))
+                .await;
+            if !other {
+                continue;
+            }
+            let id = run.id();
+            let done = match bundle.policy(&policy) {
+                Some(_) => settle(async move { run.reload(bundle).await.map(drop) }).await,
+                None => self.close(id, ClosedState::Closed).await,
+            };
+            if let Err(error) = done {
+                failed.push(NotReloaded { run: id, of_default: self.bundles.is_default(&source), error });
             }
         }
         failed

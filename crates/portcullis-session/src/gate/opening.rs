@@ -1,28 +1,187 @@
-//! How stored runs began: whose they are, and what governs them; and which bundles live ones use.
+//! How a run is opened: joined where it is live, taken up where it is stored, begun otherwise.
+//!
+//! Nothing here waits for the store while it holds what other requests need: a request holds the keys of its own
+//! session and run alone, and is [announced](super::arrivals) meanwhile, so that limits count it and no change of
+//! policy passes it by.
 
-use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
 
-use portcullis_core::event::{Event, EventBody, RunOpened};
-use portcullis_core::id::RunId;
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{ClosedState, Place, RunOpened};
+use portcullis_core::id::{RunId, SegmentId};
+use portcullis_core::limits::APPROVALS_PENDING_MAX;
+use portcullis_core::principal::Principal;
+use portcullis_ledger::{Head, LedgerError, NewSegment, OpenedSegment, Reader, SegmentState, read_aside};
 
-use super::{BUNDLES_OF_PRINCIPAL_MAX, Gate, OpenRun};
+use super::arrivals::Arrival;
+use super::keys::Key;
+use super::requests::{check_bound, check_names};
+use super::{Entry, Gate, settle, stored};
+use crate::bundle_dir::BundleError;
 use crate::bundles::Source;
+use crate::configuration;
+use crate::credentials::Identity;
+use crate::dry::UnknownPolicy;
+use crate::engine::Engine;
+use crate::env::{Env as _, SystemEnv};
 use crate::error::SessionError;
+use crate::run::{Around, Run};
 
-impl Gate {
-    /// How a stored run began. Its principal and its policy stay the same for life.
-    pub(super) fn opening_of(&self, id: RunId) -> Result<RunOpened, SessionError> {
-        let first = self.ledger.read(|reader| reader.events(id, 0, 1))?;
-        let event = first.first().and_then(|stored| Event::from_line(&stored.line).ok());
-        match event.map(|event| event.body) {
-            Some(EventBody::RunOpened(opened)) => Ok(opened),
-            _ => Err(SessionError::UnknownRun(id.to_string())),
+/// A request for a run.
+#[derive(Debug, Clone)]
+pub struct OpenRun {
+    /// Who asks.
+    pub identity: Identity,
+    /// The way in: `mcp`, `http`, ...
+    pub surface: String,
+    /// The client's session, or `None` for a run of its own.
+    pub session: Option<String>,
+    /// The runtime policy, or `None` for that of the credential or the bundle.
+    pub policy: Option<String>,
+    /// The bundle's folder, or `None` for the default.
+    pub bundle: Option<PathBuf>,
+    /// A run that this client was using when its daemon died.
+    pub resume: Option<RunId>,
+    /// Where no run of the session is live, its latest one is continued.
+    pub rejoin: bool,
+    /// Where the agent works; a run keeps the place that it was opened with.
+    pub place: Option<Place>,
+}
+
+impl OpenRun {
+    /// A run of its own, under the default policy of the default bundle.
+    pub fn new(identity: Identity, surface: impl Into<String>) -> Self {
+        Self {
+            identity,
+            surface: surface.into(),
+            session: None,
+            policy: None,
+            bundle: None,
+            resume: None,
+            rejoin: false,
+            place: None,
         }
     }
+}
 
-    /// The same for anyone who asks on behalf of a principal. A run of another principal is unknown to it.
-    pub(super) fn opening_for(&self, id: RunId, principal: &str) -> Result<RunOpened, SessionError> {
-        let opened = self.opening_of(id)?;
+/// An opened run.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// The run.
+    pub run: Arc<Run>,
+    /// The runtime policy that governs it.
+    pub policy: String,
+    /// The bundle that governs it.
+    pub bundle: Arc<Bundle>,
+    /// Whether another surface of the same session had opened it.
+    pub shared: bool,
+}
+
+/// Why a run could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The bundle.
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    /// Anything else.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+impl Gate {
+    /// Opens a run, joins the live one of the same session, or takes up one whose daemon died.
+    pub async fn open(&self, request: OpenRun) -> Result<Opened, OpenError> {
+        check_names(&request)?;
+        check_bound(&request)?;
+        let principal = request.identity.principal.id.clone();
+        let session = request.session.clone().map(|session| Key::Session(principal.clone(), session));
+        let _session = match session {
+            Some(key) => Some(self.keys.hold(key).await),
+            None => None,
+        };
+        let arrival = self.announce(&principal, self.bundles.source(request.bundle.as_deref()))?;
+        let bundle = self.bundle_for(arrival.source()).await?;
+        let request = self.with_latest(request, &bundle).await?;
+        let _run = match request.resume {
+            Some(id) => Some(self.keys.hold(Key::Run(id)).await),
+            None => None,
+        };
+        let policy = self.policy_for(&request, &bundle).await?;
+        if let Some(run) = self.join(&request, arrival.source(), &policy)? {
+            return Ok(Opened { run, policy, bundle, shared: true });
+        }
+        arrival.take_room()?;
+        let run = match request.resume {
+            Some(id) => self.take_up(id, &request, &bundle).await?,
+            None => self.open_new(&request, &policy, &bundle).await?,
+        };
+        let bundle = self.register(arrival, Arc::new(run), request.session, &policy, bundle).await?;
+        Ok(bundle)
+    }
+
+    /// The bundle of a source. Folders are read off the async threads.
+    async fn bundle_for(&self, source: &Source) -> Result<Arc<Bundle>, OpenError> {
+        if let Some(bundle) = self.bundles.known(source) {
+            return Ok(bundle);
+        }
+        let (bundles, source, in_use) = (Arc::clone(&self.bundles), source.clone(), self.sources());
+        let loaded = tokio::task::spawn_blocking(move || bundles.get_for_run(source, &in_use)).await;
+        Ok(loaded.map_err(|_| SessionError::CutShort)??)
+    }
+
+    /// The policy that will govern the run. The owner of a stored run is checked first, so that the policy of another
+    /// principal's run is never revealed; a run that is taken up keeps its policy.
+    async fn policy_for(&self, request: &OpenRun, bundle: &Bundle) -> Result<String, SessionError> {
+        let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
+        let live = request.resume.and_then(|id| self.look_at(id));
+        if let Some(run) = live.as_ref().filter(|run| run.principal().id != request.identity.principal.id) {
+            return Err(SessionError::UnknownRun(run.id().to_string()));
+        }
+        let policy = match request.resume.filter(|_| live.is_none()) {
+            Some(id) => {
+                let governed = self.opening_for(id, &request.identity.principal.id).await?.policy;
+                if let Some(wanted) = wanted.filter(|wanted| *wanted != governed) {
+                    let (wanted, governed) = (format!("the policy `{wanted}`"), format!("`{governed}`"));
+                    return Err(SessionError::Mismatch { run: id, wanted, governed });
+                }
+                governed
+            }
+            None => wanted.unwrap_or_else(|| bundle.default_policy().to_owned()),
+        };
+        UnknownPolicy::check(bundle, &policy)?;
+        Ok(policy)
+    }
+
+    /// The request, with the run that it continues where it asks for the session's latest. A run whose policy the
+    /// bundle no longer has is not continued.
+    async fn with_latest(&self, mut request: OpenRun, bundle: &Bundle) -> Result<OpenRun, SessionError> {
+        let Some(session) = request.session.clone().filter(|_| request.rejoin && request.resume.is_none())
+        else {
+            return Ok(request);
+        };
+        let principal = request.identity.principal.id.clone();
+        if self.lock().by_session.contains_key(&(principal.clone(), session.clone())) {
+            return Ok(request);
+        }
+        let latest = self
+            .read(move |reader| {
+                let Some(latest) = reader.latest_run(&principal, &session)? else { return Ok(None) };
+                Ok(Some((latest, stored::opening_of(reader, latest)?.policy)))
+            })
+            .await?;
+        request.resume = latest
+            .filter(|(_, policy)| request.policy.as_ref().is_none_or(|wanted| wanted == policy))
+            .filter(|(_, policy)| bundle.policy(policy).is_some())
+            .map(|(latest, _)| latest);
+        Ok(request)
+    }
+
+    /// How a stored run began, for anyone who asks on behalf of a principal. A run of another principal is unknown to
+    /// it.
+    async fn opening_for(&self, id: RunId, principal: &str) -> Result<RunOpened, SessionError> {
+        let opened = self.read(move |reader| stored::opening_of(reader, id)).await?;
         if opened.principal.id == principal {
             Ok(opened)
         } else {
@@ -30,27 +189,147 @@ impl Gate {
         }
     }
 
-    /// Where the bundles come from that live runs use.
-    pub(super) fn sources(&self) -> BTreeSet<Source> {
-        self.lock().by_id.values().map(|entry| entry.source.clone()).collect()
+    /// Asks the store, off the async threads.
+    async fn read<T: Send + 'static>(
+        &self,
+        queries: impl FnOnce(&dyn Reader) -> Result<T, SessionError> + Send + 'static,
+    ) -> Result<T, SessionError> {
+        read_aside(&self.ledger, move |reader| Ok::<_, LedgerError>(queries(reader))).await?
     }
 
-    /// Refuses one more bundle to a principal whose live runs use many: a bundle in use cannot be evicted, so one
-    /// principal could otherwise take the room of all others.
-    pub(super) fn check_share_of_bundles(&self, request: &OpenRun) -> Result<(), SessionError> {
-        let source = self.bundles.source(request.bundle.as_deref());
-        if self.bundles.is_default(&source) {
-            return Ok(());
+    /// The live run of the same principal and session.
+    fn join(
+        &self,
+        request: &OpenRun,
+        source: &Source,
+        policy: &str,
+    ) -> Result<Option<Arc<Run>>, SessionError> {
+        let mut runs = self.lock();
+        let by_session = request.session.as_ref().and_then(|session| {
+            runs.by_session.get(&(request.identity.principal.id.clone(), session.clone())).copied()
+        });
+        let Some(entry) = by_session.or(request.resume).and_then(|id| runs.by_id.get_mut(&id)) else {
+            return Ok(None);
+        };
+        let id = entry.run.id();
+        if entry.run.principal().id != request.identity.principal.id {
+            return Err(SessionError::UnknownRun(id.to_string()));
         }
-        let principal = &request.identity.principal.id;
-        let runs = self.lock();
-        let own = runs.by_id.values().filter(|entry| entry.run.principal().id == *principal);
-        let mut used: BTreeSet<&Source> = own.map(|entry| &entry.source).collect();
-        used.retain(|source| !self.bundles.is_default(source));
-        if used.len() >= BUNDLES_OF_PRINCIPAL_MAX && !used.contains(&source) {
-            let (principal, limit) = (principal.clone(), BUNDLES_OF_PRINCIPAL_MAX);
-            return Err(SessionError::TooManyBundles { principal, limit });
+        if entry.source != *source || entry.policy != policy {
+            let name = |source: &Source, policy: &str| match source {
+                Some(folder) => format!("policy `{policy}` of `{}`", folder.display()),
+                None => format!("policy `{policy}` of the shipped bundle"),
+            };
+            let (wanted, governed) = (name(source, policy), name(&entry.source, &entry.policy));
+            return Err(SessionError::Mismatch { run: id, wanted, governed });
         }
-        Ok(())
+        entry.last_used = Instant::now();
+        Ok(Some(Arc::clone(&entry.run)))
+    }
+
+    async fn open_new(
+        &self,
+        request: &OpenRun,
+        policy: &str,
+        bundle: &Arc<Bundle>,
+    ) -> Result<Run, SessionError> {
+        let mut env = SystemEnv::new()?;
+        let id = RunId::from_bytes(env.id());
+        let principal = request.identity.principal.clone();
+        let opened = self.open_segment(id, &principal, request, &mut env).await?;
+        let run = self.run_of(self.engine_of(id, bundle), env, opened.head, principal.clone());
+        let first = RunOpened {
+            principal,
+            surface: request.surface.clone(),
+            session: request.session.clone(),
+            policy: policy.to_owned(),
+            bundle: bundle.digest(),
+            configuration: Some(configuration::digest(bundle.digest())),
+            mode: bundle.mode,
+            place: request.place.clone(),
+        };
+        run.begin(|engine, env| engine.open(env, first)).await?;
+        Ok(run)
+    }
+
+    /// Continues a run in a new segment, with the state that its events add up to.
+    async fn take_up(&self, id: RunId, request: &OpenRun, bundle: &Arc<Bundle>) -> Result<Run, SessionError> {
+        let RunOpened { principal, policy, .. } =
+            self.opening_for(id, &request.identity.principal.id).await?;
+        if bundle.policy(&policy).is_none() {
+            return Err(SessionError::PolicyGone { policy });
+        }
+        let mut env = SystemEnv::new()?;
+        let opened = self.open_segment(id, &principal, request, &mut env).await?;
+        // Read only now: opening may have closed what a dead writer left behind.
+        let (engine, count) = (self.engine_of(id, bundle), opened.head.count);
+        let engine = self.read(move |reader| stored::recalled(reader, engine, count)).await?;
+        let parent = match opened.parent {
+            Some(SegmentState::Closed) => ClosedState::Closed,
+            _ => ClosedState::Abandoned,
+        };
+        let run = self.run_of(engine, env, opened.head, principal);
+        let mode = bundle.mode;
+        run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
+        Ok(run)
+    }
+
+    async fn open_segment(
+        &self,
+        run: RunId,
+        principal: &Principal,
+        request: &OpenRun,
+        env: &mut SystemEnv,
+    ) -> Result<OpenedSegment, LedgerError> {
+        let new = NewSegment {
+            run,
+            segment: SegmentId::from_bytes(env.id()),
+            principal: principal.id.clone(),
+            session_key: request.session.clone(),
+            opened: env.now(),
+        };
+        self.ledger.open_segment(new).await
+    }
+
+    fn engine_of(&self, id: RunId, bundle: &Arc<Bundle>) -> Engine {
+        Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline)).waiting_at_most(APPROVALS_PENDING_MAX)
+    }
+
+    fn run_of(&self, engine: Engine, env: SystemEnv, head: Head, principal: Principal) -> Run {
+        let around = Around {
+            ledger: Arc::clone(&self.ledger),
+            principals: Arc::clone(&self.principals),
+            commits: self.commits.clone(),
+            sources: Arc::clone(&self.sources),
+        };
+        Run::new(engine, env, head, principal, around)
+    }
+
+    /// Puts a run among the live ones, then has it catch up with what changed while it was being opened.
+    async fn register(
+        &self,
+        arrival: Arrival<'_>,
+        run: Arc<Run>,
+        session: Option<String>,
+        policy: &str,
+        bundle: Arc<Bundle>,
+    ) -> Result<Opened, OpenError> {
+        let (source, accepted) = arrival.arrive(Entry::new(Arc::clone(&run), session, policy.to_owned()));
+        for tool in accepted {
+            if run.with_state(|state, _| state.tool_changed(&tool.tool, None)).await {
+                run.tool_accepted(&tool.server, &tool.tool, tool.digest, &tool.approver).await?;
+            }
+        }
+        let current = self.bundles.known(&source).filter(|current| current.digest() != bundle.digest());
+        let Some(current) = current else {
+            return Ok(Opened { run, policy: policy.to_owned(), bundle, shared: false });
+        };
+        if current.policy(policy).is_none() {
+            self.close(run.id(), ClosedState::Closed).await?;
+            return Err(SessionError::PolicyGone { policy: policy.to_owned() }.into());
+        }
+        let (changed, reloaded) = (Arc::clone(&run), Arc::clone(&current));
+        settle(async move { changed.reload(reloaded).await }).await?;
+        Ok(Opened { run, policy: policy.to_owned(), bundle: current, shared: false })
     }
 }

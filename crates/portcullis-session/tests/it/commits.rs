@@ -6,7 +6,7 @@ use portcullis_core::event::ClosedState;
 use portcullis_core::id::Digest;
 use portcullis_core::state::RunState;
 use portcullis_core::state::progress::RunPhase;
-use portcullis_ledger::{OpenOptions, Reader};
+use portcullis_ledger::OpenOptions;
 use portcullis_session::commits::{COMMITS_KEPT, Commit, CommitWatch, Missed};
 use portcullis_session::gate::{Gate, Opened};
 use serde_json::json;
@@ -28,7 +28,7 @@ fn agrees(gate: &Gate, opened: &Opened, last: &Commit) {
     assert_eq!((last.last, &last.progress), (state.seq(), &state.progress()));
     let stored = gate.ledger().read(|reader| reader.run(opened.run.id())).unwrap().unwrap();
     assert_eq!((stored.events, stored.progress.as_ref()), (last.last, Some(&last.progress)));
-    assert_eq!(gate.ledger().read(Reader::integrity_check).unwrap().problems, Vec::<String>::new());
+    assert_eq!(gate.ledger().read(|reader| reader.integrity_check()).unwrap().problems, Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use portcullis_core::id::{ActionId, ApprovalId, RunId};
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{
-    ApprovalFilter, Erased, Eraser, ExportOptions, Ledger, OpenOptions, Selection, Tombstone,
+    ApprovalFilter, Erased, ExportOptions, OpenOptions, Selection, SqliteEraser, SqliteLedger, Tombstone,
 };
 use portcullis_proof::Status;
 use portcullis_session::bundle_dir::read_files;
@@ -28,7 +28,7 @@ use super::{call, events};
 const PERSON: &str = "mallory-7731";
 
 fn gate(folder: &Path) -> Arc<Gate> {
-    let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
     let developer = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/developer");
     let bundles = Bundles::new(None, &read_files(&developer).unwrap()).unwrap();
     Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles)
@@ -63,7 +63,7 @@ async fn close(opened: &Opened) {
 
 fn erase(folder: &Path, selection: &Selection) -> Erased {
     let tombstone = Tombstone { at: Timestamp::from_micros(1), by: "ann".into(), reason: None };
-    Eraser::open(&folder.join("ledger")).unwrap().erase(selection, &tombstone).unwrap()
+    SqliteEraser::open(&folder.join("ledger")).unwrap().erase(selection, &tombstone).unwrap()
 }
 
 fn arguments_of(run: RunId) -> Selection {

@@ -4,6 +4,7 @@
 mod bundle_dir;
 mod commits;
 mod erased;
+mod facts;
 mod named_bundles;
 mod principals;
 mod reach;
@@ -26,7 +27,7 @@ use portcullis_core::memory::LazyReading;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::state::RunState;
 use portcullis_core::verdict::Verdict;
-use portcullis_ledger::{Ledger, LedgerError, OpenOptions};
+use portcullis_ledger::{LedgerError, OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Proposal, Reach};
@@ -51,7 +52,7 @@ fn files(main: &str) -> BTreeMap<String, Vec<u8>> {
 }
 
 fn gate(folder: &Path, main: &str, options: OpenOptions) -> Arc<Gate> {
-    let ledger = Ledger::open(&folder.join("ledger"), options).unwrap();
+    let ledger = SqliteLedger::open(&folder.join("ledger"), options).unwrap();
     let bundles = Bundles::new(None, &files(main)).unwrap();
     Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles)
 }
@@ -220,7 +221,7 @@ async fn a_grant_holds_for_one_server_and_lapses_when_another_says_something() {
     let mut files = files("");
     let policy = POLICY.replace("max_side_effects = 2", "max_side_effects = 20");
     files.insert("policies/p.toml".into(), policy.into());
-    let ledger = Ledger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
     let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let gate = Gate::new(Arc::new(ledger), pipeline, Bundles::new(None, &files).unwrap());
     let opened = open(&gate).await;

@@ -9,7 +9,7 @@ use portcullis_core::id::RunId;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
-use portcullis_ledger::{Ledger, OpenOptions};
+use portcullis_ledger::{OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Engine, Proposal, Reach};
@@ -25,7 +25,7 @@ const SHARED: &str = "[[policy]]\nname = 'p'\nallowed_types = ['RETRIEVE_DOCS', 
                       max_side_effects = 1000\n[policy.principal]\nper = 'day'\nmax_steps = 60\nmax_side_effects = 10\n";
 
 fn gate(folder: &std::path::Path) -> Arc<Gate> {
-    let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
     let mut files = files("");
     files.insert("policies/p.toml".into(), SHARED.into());
     Gate::new(Arc::new(ledger), Arc::new(policy::pipeline()), Bundles::new(None, &files).unwrap())
@@ -136,7 +136,8 @@ async fn a_call_that_takes_up_another_counts_against_every_limit() {
     for (text, limit) in
         [(policy.clone(), 7), (policy.replace("max_side_effects = 1000\n", "max_side_effects = 5\n"), 5)]
     {
-        let ledger = Ledger::open(&folder.path().join(limit.to_string()), OpenOptions::default()).unwrap();
+        let ledger =
+            SqliteLedger::open(&folder.path().join(limit.to_string()), OpenOptions::default()).unwrap();
         let mut files = files("");
         files.insert("policies/p.toml".into(), text.into());
         let bundles = Bundles::new(None, &files).unwrap();

@@ -10,7 +10,7 @@ use portcullis_core::finding::{Finding, Span, SpanEdit};
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
 use portcullis_core::label::Label;
 use portcullis_core::verdict::Verdict;
-use portcullis_ledger::{Ledger, OpenOptions};
+use portcullis_ledger::{OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::engine::{Reach, TextJudgement};
 use portcullis_session::gate::{Gate, Opened};
@@ -60,7 +60,7 @@ impl Guard for Gardener {
 }
 
 fn gate_of_gardener(folder: &std::path::Path, main: &str) -> Arc<Gate> {
-    let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
     let pipeline = policy::pipeline_of(vec![Box::new(Gardener)]);
     Gate::new(Arc::new(ledger), Arc::new(pipeline), Bundles::new(None, &files(main)).unwrap())
 }
@@ -98,7 +98,7 @@ async fn the_record_says_what_the_surface_could_still_do() {
         for judged in [
             seen(&gate, &opened, text, reach).await,
             opened.run.input(text.into(), Label::User, reach).await.unwrap(),
-            opened.run.output(text.into(), reach).await.unwrap(),
+            opened.run.output(text.into(), None, reach).await.unwrap(),
         ] {
             assert_eq!(judged.enforced, enforced, "{text} {reach:?}");
             assert_eq!(judged.shown.as_deref(), shown, "{text} {reach:?}");

@@ -60,7 +60,7 @@ async fn leak(gate: &Gate, opened: &Opened) -> (Vec<Verdict>, Vec<Option<String>
             shown.push(seen.shown);
         }
     }
-    let reply = opened.run.output(format!("it is {secret}"), Reach::Replace).await.unwrap();
+    let reply = opened.run.output(format!("it is {secret}"), None, Reach::Replace).await.unwrap();
     verdicts.push(reply.decision.verdict);
     (verdicts, shown)
 }
@@ -202,10 +202,10 @@ async fn is_in_no_record(token: &str, bundle: &str) {
         opened.run.outcome(permit.action(), OutcomeStatus::Ok, content, Reach::Replace).await.unwrap();
     }
     let _ = gate.propose(&opened.run, call(token, json!({})), Duration::ZERO).await.unwrap();
-    opened.run.output(format!("it is {token}"), Reach::Replace).await.unwrap();
+    opened.run.output(format!("it is {token}"), None, Reach::Replace).await.unwrap();
     assert!(!holds(folder.path(), token), "the store has it");
     let mut export = Vec::new();
-    let written = |reader: &portcullis_ledger::Reader| {
+    let written = |reader: &dyn portcullis_ledger::Reader| {
         reader.export_run(opened.run.id(), &mut export, ExportOptions { payloads: true })
     };
     gate.ledger().read(written).unwrap();

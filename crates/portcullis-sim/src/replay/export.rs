@@ -13,6 +13,7 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
     ConfigChange, Enforced, Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened, VerdictRecord,
 };
+use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
 use portcullis_core::label::Label;
 use portcullis_proof::export::{
@@ -207,6 +208,18 @@ impl Export {
         tools
     }
 
+    /// The answers to what guards asked about the text of an event.
+    fn facts(&self, said: u64) -> Vec<FactRecord> {
+        let after = self.events.partition_point(|(_, event)| event.seq <= said);
+        let near = self.events.get(after..).unwrap_or_default().iter().take(EVENTS_BETWEEN_MAX);
+        let of_text =
+            near.filter(|(_, event)| event.cause == Some(said)).find_map(|(_, event)| match &event.body {
+                EventBody::Verdict(record) => Some(record.facts.clone()),
+                _ => None,
+            });
+        of_text.unwrap_or_default()
+    }
+
     /// The actions that were left to the client's own prompt.
     fn asked(&self) -> HashSet<ActionId> {
         let asked = self.events.iter().filter_map(|(_, event)| match event.body {
@@ -221,13 +234,14 @@ impl Export {
         let follows = |event: &&(usize, Event)| {
             matches!(event.1.body, EventBody::Observation { .. }) && event.1.cause == Some(outcome.seq)
         };
-        /// An observation is written together with its outcome.
-        const EVENTS_BETWEEN_MAX: usize = 4;
         let after = self.events.partition_point(|(_, event)| event.seq <= outcome.seq);
         let near = self.events.get(after..).unwrap_or_default().iter().take(EVENTS_BETWEEN_MAX);
         near.clone().find(follows).map(|(_, event)| (event.seq, self.text(event, "content")))
     }
 }
+
+/// An observation is written together with its outcome, a verdict together with its text.
+const EVENTS_BETWEEN_MAX: usize = 4;
 
 struct Rerun<'e> {
     dry: DryRun,
@@ -264,18 +278,21 @@ impl Rerun<'_> {
             EventBody::Input { label } => {
                 let text = self.export.text(event, "text").unwrap_or_default();
                 self.told(event.seq, 0);
+                self.dry.recall_facts(self.export.facts(event.seq));
                 let judged = self.dry.input(&text, label.clone());
                 self.comparer.text("input", event.seq, Some(&judged.decision));
             }
             EventBody::Observation { action: None, label: Label::Server(server) } => {
                 let text = self.export.text(event, "content").unwrap_or_default();
                 self.told(event.seq, 0);
+                self.dry.recall_facts(self.export.facts(event.seq));
                 let judged = self.dry.told(server, &text);
                 self.comparer.text("observation", event.seq, Some(&judged.decision));
             }
             EventBody::Output {} => {
                 let text = self.export.text(event, "text").unwrap_or_default();
                 self.told(event.seq, 0);
+                self.dry.recall_facts(self.export.facts(event.seq));
                 let judged = self.dry.output_with(&text, self.export.text(event, "documents"));
                 self.comparer.text("output", event.seq, Some(&judged.decision));
                 self.replied += 1;
@@ -342,6 +359,7 @@ impl Rerun<'_> {
                     if let (Some(seq), Some(_)) = (seq, &content) {
                         // An outcome comes before its observation.
                         self.told(seq, 1);
+                        self.dry.recall_facts(self.export.facts(seq));
                     }
                     judged = self.dry.outcome(here, *status, content);
                 }

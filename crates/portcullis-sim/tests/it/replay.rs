@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_core::verdict::Verdict;
-use portcullis_ledger::{ExportOptions, Ledger, OpenOptions};
+use portcullis_ledger::{ExportOptions, OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::gate::Gate;
 use portcullis_sim::default_bundle;
@@ -53,7 +53,7 @@ async fn export_under(
     options: Options,
     payloads: bool,
 ) -> Vec<u8> {
-    let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
     let bundles = Bundles::new(None, files).unwrap();
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let simulation = simulate(&gate, plan, policy, &folder.join("tools"), options).await.unwrap();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use portcullis_governance::trace::EventType;
-use portcullis_ledger::{ExportOptions, Ledger, OpenOptions};
+use portcullis_ledger::{ExportOptions, OpenOptions, SqliteLedger};
 use portcullis_proof::{Status, Trust, verify};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::gate::Gate;
@@ -16,7 +16,7 @@ const STRICT: &str = "Strict Compliance Policy";
 const PERMISSIVE: &str = "Permissive Exploration Policy";
 
 fn gate(folder: &Path) -> Arc<Gate> {
-    let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
     let bundles = Bundles::new(None, &default_bundle::files()).unwrap();
     Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles)
 }
@@ -116,7 +116,7 @@ async fn what_is_held_waits_or_is_approved() {
                   max_steps = 9\nmax_side_effects = 1\napproval_for_side_effects = true\n";
     files.insert("policies/mail.toml".into(), policy.into());
     let folder = tempfile::tempdir().unwrap();
-    let ledger = Ledger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
     let bundles = Bundles::new(None, &files).unwrap();
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let tools = folder.path().join("tools");

@@ -105,11 +105,11 @@ pub(crate) fn approval_ids() -> ArgValueCompleter {
 /// The ids that begin as what was typed, each with what is said about it; none where the store cannot be read.
 fn candidates(
     typed: &OsStr,
-    read: impl Fn(&Reader) -> Result<Vec<(String, String)>, LedgerError>,
+    read: impl Fn(&dyn Reader) -> Result<Vec<(String, String)>, LedgerError>,
 ) -> Vec<CompletionCandidate> {
     let Some(typed) = typed.to_str() else { return Vec::new() };
     let Some(home) = home(std::env::args_os()) else { return Vec::new() };
-    let ids = Reader::open(&home.ledger()).and_then(|reader| read(&reader)).unwrap_or_default();
+    let ids = home.store().reader().and_then(|reader| read(reader.as_ref())).unwrap_or_default();
     ids.into_iter()
         .filter(|(id, _)| id.starts_with(typed))
         .map(|(id, about)| {

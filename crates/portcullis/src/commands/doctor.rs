@@ -18,8 +18,8 @@ use portcullis_gateway::client::{Client, ClientError};
 use portcullis_gateway::daemon::mark;
 use portcullis_gateway::home::{APPROVER_TOKEN_VARIABLE, Home};
 use portcullis_gateway::home_bundle;
-use portcullis_ledger::log::{LogError, LogPlaces, LogReader, check_standing};
-use portcullis_ledger::{LedgerError, Reader, RunFilter};
+use portcullis_ledger::log::{LogError, LogReader, check_standing};
+use portcullis_ledger::{LedgerError, RunFilter};
 use portcullis_session::configuration;
 use portcullis_session::credentials::{CredentialError, read_token};
 use serde::Serialize;
@@ -359,16 +359,16 @@ fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
     if !folder.exists() {
         return (vec![Check::new("store", Health::Ok, "empty; the first run makes it")], None);
     }
-    if let Err(error) = fs::OpenOptions::new().append(true).open(folder.join("ledger.db")) {
-        let detail = format!("cannot write `{}`: {error}", folder.join("ledger.db").display());
+    if let Err(error) = home.store().check_writable() {
+        let detail = format!("cannot write the store: {error}");
         let remedy = "give this user the right to write it (chmod 600); nothing is decided while it cannot be recorded";
         return (vec![Check::new("store", Health::Fail, detail).remedy(remedy)], None);
     }
-    if let Err(error @ LogError::LedgerBehind { .. }) = check_standing(&LogPlaces::beside(&folder)) {
+    if let Err(error @ LogError::LedgerBehind { .. }) = check_standing(&home.store().log()) {
         // The message says what to do.
         return (vec![Check::new("store", Health::Fail, error)], None);
     }
-    match look_into(&folder, &home.store_mark()) {
+    match look_into(home) {
         Ok(found) => found,
         Err(error) => {
             let check = Check::new("store", Health::Fail, error);
@@ -379,7 +379,7 @@ fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
 
 /// What the transparency log waits for.
 fn log(home: &Home) -> Check {
-    let places = LogPlaces::beside(&home.ledger());
+    let places = home.store().log();
     let status = match LogReader::open(&places).and_then(|log| log.status()) {
         Ok(status) => status,
         Err(LogError::NoLog { .. }) => {
@@ -406,9 +406,9 @@ fn log(home: &Home) -> Check {
     }
 }
 
-fn look_into(folder: &Path, mark: &Path) -> Result<(Vec<Check>, Option<Timestamp>), LedgerError> {
-    let reader = Reader::open(folder)?;
-    if let Err(error) = mark::check_same(mark, folder, &reader.origin()?) {
+fn look_into(home: &Home) -> Result<(Vec<Check>, Option<Timestamp>), LedgerError> {
+    let reader = home.store().reader()?;
+    if let Err(error) = mark::check_same(&home.store_mark(), &home.ledger(), &reader.origin()?) {
         return Ok((vec![Check::new("store", Health::Fail, error)], None));
     }
     let integrity = reader.integrity_check()?;

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_core::id::Commitment;
 use portcullis_core::time::Timestamp;
-use portcullis_ledger::{Erased, Eraser, LedgerError, Reader, Refusal, Selection, Tombstone};
+use portcullis_ledger::{Erased, LedgerError, Refusal, Selection, Tombstone};
 use serde_json::json;
 
 use crate::cli::Global;
@@ -93,7 +93,7 @@ impl Deed {
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let run = match &args.run {
         Some(run) => {
-            let reader = Reader::open(&global.home()?.ledger()).map_err(|error| failed(&error))?;
+            let reader = global.home()?.store().reader().map_err(|error| failed(&error))?;
             Some(reader.find_run(run).map_err(|error| failed(&error))?)
         }
         None => None,
@@ -118,7 +118,7 @@ pub(super) fn carry_out(
     global: &Global,
 ) -> Result<u8, Failure> {
     let dry_run = deed == Deed::Rehearse;
-    let mut eraser = Eraser::open(&global.home()?.ledger()).map_err(|error| failed(&error))?;
+    let mut eraser = global.home()?.store().eraser().map_err(|error| failed(&error))?;
     let mut erased = if dry_run {
         eraser.rehearse(selection)
     } else {

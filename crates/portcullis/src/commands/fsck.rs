@@ -1,7 +1,6 @@
 //! `portcullis fsck`: the whole store and its log, derived again.
 
-use portcullis_ledger::Reader;
-use portcullis_ledger::log::{LogPlaces, check, verifier_key};
+use portcullis_ledger::log::{check, verifier_key};
 use serde_json::json;
 
 use crate::cli::Global;
@@ -26,8 +25,8 @@ Exit codes: 0 all holds, 1 something does not, 3 something could not be read.";
 pub(crate) struct Args {}
 
 pub(crate) fn run(_: &Args, global: &Global) -> Result<u8, Failure> {
-    let places = LogPlaces::beside(&global.home()?.ledger());
-    let reader = Reader::open(&places.ledger).map_err(|error| {
+    let places = global.home()?.store().log();
+    let reader = places.store.reader().map_err(|error| {
         Failure::unreadable(error).help("--home selects another state folder; the first run creates a store")
     })?;
     let store = reader.integrity_check().map_err(Failure::unreadable)?;

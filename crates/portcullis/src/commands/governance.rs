@@ -10,8 +10,6 @@ use portcullis_gateway::governance::{self, Files, GovernanceError, OwnControlsEr
 use portcullis_governance::check::FileResult;
 use portcullis_governance::manifest::sha256;
 use portcullis_governance::{FILES, Pack, PackCheck, PackError};
-use portcullis_ledger::Reader;
-use portcullis_ledger::log::LogPlaces;
 use portcullis_proof::log::Checkpoint;
 use portcullis_proof::{CheckResult, Status};
 use portcullis_session::bundle_dir;
@@ -98,7 +96,7 @@ fn make(args: &Args, global: &Global) -> Result<u8, Failure> {
     }
     let controls = governance::controls(&args.controls).map_err(controls_refused)?;
     let home = global.home()?;
-    let reader = Reader::open(&home.ledger()).map_err(|error| {
+    let reader = home.store().reader().map_err(|error| {
         Failure::unreadable(error).help("--home selects another state folder; the first run creates a store")
     })?;
     let run = reader.find_run(args.run.as_deref().unwrap_or_default()).map_err(|error| refused(&error))?;
@@ -114,9 +112,9 @@ fn make(args: &Args, global: &Global) -> Result<u8, Failure> {
         believed.policy.iter().flat_map(|policy| &policy.remembered).map(Checkpoint::size).collect();
     let options =
         PackOptions { allow_unverified: args.unverified, controls: Some(&controls), remembered: &remembered };
-    let places = LogPlaces::beside(&home.ledger());
-    let pack =
-        governance::pack(&reader, run, &places, files_of, options).map_err(|error| told(&error, args))?;
+    let places = home.store().log();
+    let pack = governance::pack(reader.as_ref(), run, &places, files_of, options)
+        .map_err(|error| told(&error, args))?;
     note_waiting(&places);
     hand_over(&pack, args, global)?;
     Ok(exit::YES)

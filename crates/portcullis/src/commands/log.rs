@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::Subcommand;
 use portcullis_gateway::cosign;
 use portcullis_gateway::home::Home;
+use portcullis_ledger::OpenOptions;
 use portcullis_ledger::log::{
     Log, LogError, LogPlaces, LogReader, LogStatus, put, verifier_key, witness_policy,
 };
-use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_proof::log::KeyId;
 use serde_json::json;
 
@@ -84,7 +84,7 @@ enum Command {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let home = global.home()?;
-    let places = LogPlaces::beside(&home.ledger());
+    let places = home.store().log();
     match &args.command {
         Command::Status => status(&places, global),
         Command::Policy { remember } => policy(&places, *remember, global),
@@ -285,7 +285,7 @@ fn freeze(places: &LogPlaces, reason: &str) -> Result<Frozen, Failure> {
 
 /// Ends the log and moves store, log and keys into a folder that is a state folder of its own.
 fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Result<u8, Failure> {
-    let ledger = Ledger::open(&home.ledger(), OpenOptions::default()).map_err(Failure::unreadable)?;
+    let ledger = home.store().open(OpenOptions::default()).map_err(Failure::unreadable)?;
     if ledger.recovery_report().living > 0 {
         return Err(Failure::no("runs of this store are being written")
             .help("stop the daemon and other commands first"));
@@ -314,7 +314,8 @@ fn rotate(home: &Home, places: &LogPlaces, reason: &str, global: &Global) -> Res
         .map_err(|error| Failure::unreadable(format!("cannot make `{}`: {error}", archive.display())))?;
     // The store last: as long as it is there, nobody begins a new one beside half of the old.
     let witnesses = fs::read(places.witnesses()).ok();
-    for folder in [&places.public, &places.keys, &places.ledger].into_iter().filter(|folder| folder.exists())
+    for folder in
+        [&places.public, &places.keys, &places.database].into_iter().filter(|folder| folder.exists())
     {
         moved(folder)?;
     }

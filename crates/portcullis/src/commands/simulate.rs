@@ -85,10 +85,11 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         tempfile::tempdir().map_err(|error| Failure::unreadable(format!("cannot make a folder: {error}")))?;
     let tools = args.tools.clone().unwrap_or_else(|| scratch.path().join("tools"));
     let home = global.home()?;
-    let ledger = Ledger::open(&home.ledger(), OpenOptions::default()).map_err(Failure::unreadable)?;
-    let _log = keep_log(&opened, &ledger)?;
+    let store = home.store();
+    let ledger = store.open(OpenOptions::default()).map_err(Failure::unreadable)?;
+    let _log = keep_log(&opened, ledger.as_ref(), store.log())?;
     let bundles = Bundles::new(None, &opened.files).map_err(Failure::unreadable)?;
-    let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
+    let gate = Gate::new(ledger, Arc::new(portcullis_session::policy::pipeline()), bundles);
     let options = Options { go_on: args.go_on, approve: args.approve };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -111,7 +112,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 }
 
 /// Keeps the transparency log up with the run where the bundle lets nothing happen before the log has it.
-fn keep_log(opened: &Opened, ledger: &Ledger) -> Result<Option<LogThread>, Failure> {
+fn keep_log(opened: &Opened, ledger: &dyn Ledger, places: LogPlaces) -> Result<Option<LogThread>, Failure> {
     if opened.bundle.ledger.anchor != AnchorTime::BeforeEffects {
         return Ok(None);
     }
@@ -120,7 +121,7 @@ fn keep_log(opened: &Opened, ledger: &Ledger) -> Result<Option<LogThread>, Failu
             tracing::warn!(%error, "the log does not go on");
         }
     };
-    let thread = LogThread::start(LogPlaces::beside(ledger.folder()), told, cosign::after_round());
+    let thread = LogThread::start(places, told, cosign::after_round());
     let thread = thread.map_err(Failure::unreadable)?;
     ledger.set_anchor(thread.anchor());
     Ok(Some(thread))

@@ -13,7 +13,7 @@ use portcullis_core::event::{
 use portcullis_core::id::{ActionId, Digest, RunId};
 use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
-use portcullis_ledger::{Ledger, OpenOptions, Reader};
+use portcullis_ledger::{OpenOptions, SqliteLedger, SqliteReader};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Proposal, Reach};
@@ -151,7 +151,7 @@ fn arguments() -> Value {
 /// A run in which a file outside the project is written, after a person granted its effects, and then one that the
 /// grant does not cover.
 async fn record(state: &Path) -> (RunId, Digest) {
-    let ledger = Ledger::open(&state.join("ledger"), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&state.join("ledger"), OpenOptions::default()).unwrap();
     let bundles = Bundles::new(None, &developer_bundle::files()).unwrap();
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let identity = Identity {
@@ -184,14 +184,14 @@ async fn record(state: &Path) -> (RunId, Digest) {
     run.outcome(permit.action(), OutcomeStatus::Ok, Some("written".into()), Reach::Replace).await.unwrap();
     let (held, _) = propose(json!({"file_path": format!("/opt/{PERSON}"), "content": "x"})).await;
     assert_eq!(held.enforced, Enforced::Held);
-    run.output("The notes are written.".into(), Reach::Replace).await.unwrap();
+    run.output("The notes are written.".into(), None, Reach::Replace).await.unwrap();
     run.close(ClosedState::Closed).await.unwrap();
     (run.id(), opened.bundle.digest())
 }
 
 /// The key of the run's digests, as the store has it.
 fn key(state: &Path, run: RunId) -> Option<String> {
-    let reader = Reader::open(&state.join("ledger")).unwrap();
+    let reader = SqliteReader::open(&state.join("ledger")).unwrap();
     let opened = Event::from_line(&reader.events(run, 0, 1).unwrap()[0].line).unwrap();
     let key = reader.payload(run, opened.payloads[DIGEST_KEY].commitment).unwrap()?;
     Some(String::from_utf8(key.bytes().to_vec()).unwrap())

@@ -9,7 +9,9 @@ use portcullis_core::id::RunId;
 use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::time::Timestamp;
-use portcullis_ledger::{Eraser, ExportOptions, Ledger, OpenOptions, Reader, Selection, Tombstone};
+use portcullis_ledger::{
+    ExportOptions, OpenOptions, Selection, SqliteEraser, SqliteLedger, SqliteReader, Tombstone,
+};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Proposal, Reach};
@@ -28,7 +30,8 @@ impl Recorded {
     /// A run in which something is said, done, refused and told.
     fn new(said: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = Arc::new(Ledger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap());
+        let ledger =
+            Arc::new(SqliteLedger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap());
         let bundles = Bundles::new(None, &default_bundle::files()).unwrap();
         let gate = Gate::new(ledger, Arc::new(portcullis_session::policy::pipeline()), bundles);
         let runtime =
@@ -59,15 +62,15 @@ impl Recorded {
                         .unwrap();
                 }
             }
-            opened.run.output("all is done".to_owned(), Reach::Replace).await.unwrap();
+            opened.run.output("all is done".to_owned(), None, Reach::Replace).await.unwrap();
             opened.run.close(ClosedState::Closed).await.unwrap();
             opened.run.id()
         });
         Self { folder, run }
     }
 
-    fn reader(&self) -> Reader {
-        Reader::open(&self.folder.path().join("ledger")).unwrap()
+    fn reader(&self) -> SqliteReader {
+        SqliteReader::open(&self.folder.path().join("ledger")).unwrap()
     }
 
     fn export(&self, payloads: bool) -> Vec<u8> {
@@ -155,7 +158,7 @@ fn what_lacks_its_text_is_not_computed_and_the_lack_is_named() {
         ..Selection::default()
     };
     let tombstone = Tombstone { at: Timestamp::from_micros(1), by: "test".to_owned(), reason: None };
-    let mut eraser = Eraser::open(&recorded.folder.path().join("ledger")).unwrap();
+    let mut eraser = SqliteEraser::open(&recorded.folder.path().join("ledger")).unwrap();
     let erased = eraser.erase(&selection, &tombstone).unwrap();
     // The arguments, what was found in them, and the key of the digests.
     assert_eq!(erased.payloads, 3);

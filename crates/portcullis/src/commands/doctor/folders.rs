@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 
 use portcullis_gateway::home::Home;
-use portcullis_ledger::log::LogPlaces;
 use rustix::fs::statvfs;
 
 use super::{Check, Health};
@@ -17,7 +16,7 @@ const SPACE_NONE: u64 = 32 << 20;
 
 /// Folders of the state that are there and cannot be listed. Others would take them for empty.
 pub(super) fn unreadable(home: &Home) -> Vec<Check> {
-    let log = LogPlaces::beside(&home.ledger());
+    let log = home.store().log();
     let folders =
         [home.path().to_owned(), home.credentials(), home.ledger(), log.public, log.keys, home.listings()];
     folders.iter().filter_map(|folder| unlisted(folder)).collect()

@@ -1,12 +1,11 @@
 //! What the log says of a run, once it says all that it will.
 
 use std::io::Write as _;
-use std::path::Path;
 
 use portcullis_core::id::RunId;
 use portcullis_gateway::anchor;
-use portcullis_ledger::Reader;
 use portcullis_ledger::log::{EvidenceFile, LogError, LogPlaces, LogReader};
+use portcullis_ledger::{Location, Reader};
 use portcullis_proof::log::{Checkpoint, TrustPolicy};
 
 use crate::failure::Failure;
@@ -14,14 +13,14 @@ use crate::out::clean_line;
 
 /// The leaves on a run with their proofs, and proofs from the trees that a policy remembers.
 pub(super) fn evidence(
-    reader: &Reader,
-    ledger: &Path,
+    reader: &dyn Reader,
+    store: &Location,
     run: RunId,
     policy: Option<&TrustPolicy>,
 ) -> Result<Vec<EvidenceFile>, Failure> {
     let remembered: Vec<u64> =
         policy.iter().flat_map(|policy| &policy.remembered).map(Checkpoint::size).collect();
-    let places = LogPlaces::beside(ledger);
+    let places = store.log();
     let evidence = anchor::evidence(reader, &places, run, &remembered).map_err(failed)?;
     note_waiting(&places);
     Ok(evidence)

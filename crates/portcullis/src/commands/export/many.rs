@@ -7,8 +7,8 @@ use std::path::Path;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use portcullis_core::id::RunId;
 use portcullis_core::time::Timestamp;
-use portcullis_ledger::log::{LogPlaces, LogReader};
-use portcullis_ledger::{ExportOptions, Reader, RunFilter};
+use portcullis_ledger::log::LogReader;
+use portcullis_ledger::{ExportOptions, Location, Reader, RunFilter};
 use portcullis_proof::log::files::{EXPORT_FILE, README_FILE, RUNS_FOLDER};
 use portcullis_proof::log::{Checkpoint, TrustPolicy};
 use serde_json::json;
@@ -46,8 +46,8 @@ pub(super) struct Selection<'a> {
 }
 
 pub(super) fn run(
-    reader: &Reader,
-    ledger: &Path,
+    reader: &dyn Reader,
+    store: &Location,
     selection: &Selection<'_>,
     options: ExportOptions,
     policy: Option<&TrustPolicy>,
@@ -59,9 +59,9 @@ pub(super) fn run(
         return Err(Failure::no("no run was opened in that time, or for that principal")
             .help("`portcullis runs list` lists the runs"));
     };
-    let places = LogPlaces::beside(ledger);
+    let places = store.log();
     // Waits for the latest run; those before it are in the log by then.
-    anchored::evidence(reader, ledger, *latest, policy)?;
+    anchored::evidence(reader, store, *latest, policy)?;
     let failed = |error| anchored::failed(error);
     let log = LogReader::open(&places).map_err(failed)?;
     let remembered: Vec<u64> =
@@ -120,7 +120,7 @@ fn progress(runs: u64) -> ProgressBar {
 }
 
 /// The runs in the order in which they were opened.
-fn selected(reader: &Reader, selection: &Selection<'_>) -> Result<Vec<RunId>, Failure> {
+fn selected(reader: &dyn Reader, selection: &Selection<'_>) -> Result<Vec<RunId>, Failure> {
     let filter = RunFilter {
         principal: selection.principal.map(str::to_owned),
         since: selection.since,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::log::EvidenceFile;
-use portcullis_ledger::{ExportOptions, ExportSummary, LedgerError, Reader, Refusal};
+use portcullis_ledger::{ExportOptions, ExportSummary, LedgerError, Location, Reader, Refusal};
 use portcullis_proof::log::TrustPolicy;
 use portcullis_proof::log::files::{EXPORT_FILE, README_FILE};
 use serde_json::json;
@@ -83,14 +83,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let folder = global.home()?.ledger();
-    let reader = Reader::open(&folder).map_err(|error| {
+    let store = global.home()?.store();
+    let reader = store.reader().map_err(|error| {
         Failure::unreadable(error).help("--home selects another state folder; the first run creates a store")
     })?;
     let options = ExportOptions { payloads: !args.no_payloads };
     let policy = args.trust.as_deref().map(crate::trust::policy).transpose()?;
     let Some(run) = &args.run else {
-        return many(args, &reader, &folder, options, policy.as_ref(), global);
+        return many(args, reader.as_ref(), &store, options, policy.as_ref(), global);
     };
     let run = reader.find_run(run).map_err(|error| refused(&error))?;
     let export = |out: &mut dyn Write| reader.export_run(run, out, options).map_err(|error| refused(&error));
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let summary = match &args.output {
         Some(path) if is_archive(path) => {
             // First the log, then the run: a run that goes on meanwhile has more events than its heads say, not fewer.
-            let evidence = anchored::evidence(&reader, &folder, run, policy.as_ref())?;
+            let evidence = anchored::evidence(reader.as_ref(), &store, run, policy.as_ref())?;
             let summary = write_to(path, |file| {
                 let mut archive = ArchiveWriter::new(file);
                 archive.put(README_FILE, README.as_bytes())?;
@@ -128,8 +128,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 fn many(
     args: &Args,
-    reader: &Reader,
-    folder: &Path,
+    reader: &dyn Reader,
+    store: &Location,
     options: ExportOptions,
     policy: Option<&TrustPolicy>,
     global: &Global,
@@ -138,7 +138,7 @@ fn many(
         many::Selection { since: args.since, until: args.until, principal: args.principal.as_deref() };
     match &args.output {
         Some(path) if is_archive(path) && args.trust_out.is_none() => {
-            many::run(reader, folder, &selection, options, policy, path, global)
+            many::run(reader, store, &selection, options, policy, path, global)
         }
         _ => Err(Failure::usage("an export of several runs is an archive and needs no trust file")
             .help("use -o with a name that ends in `.zip`, and omit --trust-out")),

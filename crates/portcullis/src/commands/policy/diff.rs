@@ -8,7 +8,7 @@ use std::sync::Arc;
 use portcullis_core::bundle::{Bundle, Difference, Direction};
 use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
-use portcullis_ledger::{ExportOptions, Reader, RunFilter};
+use portcullis_ledger::{ExportOptions, RunFilter};
 use portcullis_sim::replay::{self, Item, Options, Row, Source};
 use serde_json::json;
 
@@ -110,7 +110,7 @@ fn sources(args: &Args, global: &Global) -> Result<Vec<(String, Source)>, Failur
         };
         return args.traces.iter().map(open).collect();
     }
-    let reader = Reader::open(&global.home()?.ledger()).map_err(|error| {
+    let reader = global.home()?.store().reader().map_err(|error| {
         Failure::unreadable(error).help("name traces, or give --home a state folder that has a store")
     })?;
     let latest = RunFilter { limit: Some(args.runs as usize), ..RunFilter::default() };

@@ -7,7 +7,7 @@ use std::path::Path;
 use portcullis_core::event::{Enforced, Event, EventBody, OutcomeStatus};
 use portcullis_core::id::{ActionId, RunId};
 use portcullis_core::verdict::Verdict;
-use portcullis_ledger::{ExportOptions, Reader, RunFilter, SegmentState};
+use portcullis_ledger::{ExportOptions, RunFilter, SegmentState, SqliteReader};
 use portcullis_proof::{Status, Trust};
 
 use super::world::Story;
@@ -28,7 +28,7 @@ pub(super) struct Seen {
 }
 
 pub(super) fn audit(story: &Story) -> Seen {
-    let reader = Reader::open(&story.home.ledger()).unwrap();
+    let reader = SqliteReader::open(&story.home.ledger()).unwrap();
     let mut seen = Seen::default();
     let runs = reader.runs(&RunFilter::default()).unwrap();
     let states: BTreeMap<RunId, SegmentState> = runs.iter().map(|run| (run.run, run.state)).collect();
@@ -52,7 +52,7 @@ pub(super) fn audit(story: &Story) -> Seen {
 }
 
 /// Exports a run and verifies it as a stranger would.
-pub(super) fn verify(reader: &Reader, run: RunId) {
+pub(super) fn verify(reader: &SqliteReader, run: RunId) {
     let mut export = Vec::new();
     reader.export_run(run, &mut export, ExportOptions { payloads: true }).unwrap();
     let trust = Trust::parse(&reader.trust_text(&[run]).unwrap()).unwrap();
@@ -60,7 +60,7 @@ pub(super) fn verify(reader: &Reader, run: RunId) {
     assert_eq!(report.status, Status::Valid, "run {run}: {report:#?}");
 }
 
-pub(super) fn events(reader: &Reader, run: RunId) -> BTreeMap<u64, Event> {
+pub(super) fn events(reader: &SqliteReader, run: RunId) -> BTreeMap<u64, Event> {
     let mut events = BTreeMap::new();
     loop {
         let after = events.last_key_value().map_or(0, |(seq, _)| *seq);
@@ -73,7 +73,7 @@ pub(super) fn events(reader: &Reader, run: RunId) -> BTreeMap<u64, Event> {
 }
 
 /// Holds one writer's books against its run; none when it was killed before it had one.
-fn check_writer(reader: &Reader, folder: &Path, seen: &mut Seen) -> Option<RunId> {
+fn check_writer(reader: &SqliteReader, folder: &Path, seen: &mut Seen) -> Option<RunId> {
     let answers = lines(&folder.join(ANSWERS));
     let run: RunId = answers.first()?.strip_prefix("run ").expect("the run comes first").parse().unwrap();
     let events = events(reader, run);

@@ -10,7 +10,7 @@ use portcullis_core::principal::CredentialKind;
 use portcullis_gateway::api::{OpenRun, ProposeAction, ReportOutcome};
 use portcullis_gateway::client::{ClientError, Judged, Run, StartOptions};
 use portcullis_gateway::home::Home;
-use portcullis_ledger::{Ledger, OpenOptions, Reader};
+use portcullis_ledger::{OpenOptions, SqliteLedger, SqliteReader};
 use serde_json::json;
 
 use super::audit::{events, verify};
@@ -60,7 +60,7 @@ fn a_full_disk_denies_and_loses_nothing() {
     let (run, acknowledged) = runtime.block_on(fill(&home, &folder.path().join("bundle"), &ballast));
     stop_daemon(&home);
 
-    let reader = Reader::open(&home.ledger()).unwrap();
+    let reader = SqliteReader::open(&home.ledger()).unwrap();
     verify(&reader, run);
     let events = events(&reader, run);
     for (answer, outcome) in acknowledged {
@@ -137,7 +137,7 @@ async fn call(run: &Run, number: usize, acknowledged: &mut Acknowledged) -> Resu
 fn used_home(folder: &Path) -> Home {
     let home = Home::at(&folder.join("home")).unwrap();
     fs::create_dir(home.path()).unwrap();
-    drop(Ledger::open(&home.ledger(), OpenOptions::default()).unwrap());
+    drop(SqliteLedger::open(&home.ledger(), OpenOptions::default()).unwrap());
     home
 }
 

@@ -19,7 +19,7 @@ use portcullis_governance::controls::Controls;
 use portcullis_governance::manifest::sha256;
 use portcullis_governance::zip::Named;
 use portcullis_ledger::log::{LogPlaces, LogReader, verifier_key};
-use portcullis_ledger::{Ledger, OpenOptions};
+use portcullis_ledger::{OpenOptions, SqliteLedger};
 use portcullis_proof::log::TrustPolicy;
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
@@ -53,7 +53,7 @@ impl Recorded {
 
     /// The files of its pack, and a policy that believes the log of its store and remembers its tree.
     fn pack(&self) -> (Vec<Named>, TrustPolicy) {
-        let ledger = Ledger::open(&self.folder.path().join("ledger"), OpenOptions::default()).unwrap();
+        let ledger = SqliteLedger::open(&self.folder.path().join("ledger"), OpenOptions::default()).unwrap();
         let places = LogPlaces::beside(&self.folder.path().join("ledger"));
         let files_of = |digest| (Bundle::digest_of(&self.files) == digest).then(|| self.files.clone());
         let made = ledger.read(|reader| {
@@ -66,7 +66,7 @@ impl Recorded {
 }
 
 fn gate(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> Arc<Gate> {
-    let ledger = Ledger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
+    let ledger = SqliteLedger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
     let bundles = Bundles::new(None, files).unwrap();
     Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles)
 }

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::error::LedgerError;
-use crate::schema::Store;
-use crate::writer::Counters;
+use crate::sqlite::schema::Files;
+use crate::sqlite::writer::Counters;
 
 /// How often the thread looks whether there is enough to copy.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -26,7 +26,7 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    pub(crate) fn start(store: &Arc<Store>, counters: Arc<Counters>) -> Result<Checkpointer, LedgerError> {
+    pub(crate) fn start(store: &Arc<Files>, counters: Arc<Counters>) -> Result<Checkpointer, LedgerError> {
         let connection = store.connect()?;
         let (stop, stopped) = sync_channel(0);
         let thread = std::thread::Builder::new()

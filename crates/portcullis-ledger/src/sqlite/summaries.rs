@@ -2,7 +2,7 @@
 //!
 //! The truth is in the events. A summary is written in the same transaction as the events that it follows from, so that a
 //! list reads one row for a run, however long the run is. [`Fold`] computes the same from the events alone: for runs that
-//! an earlier release wrote ([`crate::backfill`]), and for the check of the store.
+//! an earlier release wrote ([`crate::sqlite::backfill`]), and for the check of the store.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use portcullis_core::time::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::schema::{event_key, key_seq, signed, unsigned};
+use crate::sqlite::schema::{event_key, key_seq, signed, unsigned};
 
 /// What a list shows of a run, apart from its identity and its segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -19,17 +19,19 @@ use portcullis_proof::export::SegmentState;
 use portcullis_proof::{Hex, Parent, SegmentStart, segment_link};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
-use crate::approvals;
-use crate::chain::{Append, ChainedLine, Head};
+use crate::chain::{Append, ChainedLine, Head, Lease, Owner};
 use crate::error::{LedgerError, Refusal};
-use crate::ledger::{NewSegment, OpenedSegment};
-use crate::presence::Presence;
-use crate::queue::{Queue, Queued};
-use crate::read::{LastSegment, last_segment, run_number, segment_state};
-use crate::recovery::{self, RecoveryReport};
-use crate::room;
-use crate::schema::{EVENTS_PER_RUN_MAX, RUNS_MAX, Store, event_key, signed};
-use crate::summaries::{self, Summary};
+use crate::ledger::NewSegment;
+use crate::ledger::OpenedSegment;
+use crate::ledger::RecoveryReport;
+use crate::sqlite::approvals;
+use crate::sqlite::presence::Presence;
+use crate::sqlite::queue::{Queue, Queued};
+use crate::sqlite::read::{LastSegment, last_segment, run_number, segment_state};
+use crate::sqlite::recovery::{self};
+use crate::sqlite::room;
+use crate::sqlite::schema::{EVENTS_PER_RUN_MAX, Files, RUNS_MAX, event_key, signed};
+use crate::sqlite::summaries::{self, Summary};
 
 /// A transaction takes no further request once it has this many events.
 pub const BATCH_EVENTS_MAX: usize = 1_024;
@@ -133,8 +135,9 @@ struct Owned {
 
 /// What the writer knows besides the database.
 pub(crate) struct Writer {
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Arc<Files>,
     pub(crate) origin: String,
+    owner: Owner,
     pub(crate) id: String,
     connection: Connection,
     books: Books,
@@ -176,21 +179,23 @@ impl Books {
 
 /// The writer: what a transaction needs to know of it.
 pub(crate) struct Pen<'a> {
-    pub(crate) store: &'a Store,
+    pub(crate) store: &'a Files,
     pub(crate) origin: &'a str,
+    pub(crate) owner: Owner,
     pub(crate) id: &'a str,
 }
 
 impl Writer {
     pub(crate) fn new(
-        store: Arc<Store>,
+        store: Arc<Files>,
         origin: String,
-        id: String,
+        owner: Owner,
         connection: Connection,
         counters: Arc<Counters>,
     ) -> Writer {
         let (books, has_room, presence) = (Books::default(), false, None);
-        Writer { store, origin, id, connection, books, has_room, counters, presence, log_bytes: 0 }
+        let id = owner.to_string();
+        Writer { store, origin, owner, id, connection, books, has_room, counters, presence, log_bytes: 0 }
     }
 
     /// Has every commit look whether the files of the store are still these.
@@ -220,7 +225,7 @@ impl Writer {
 
     /// Closes what dead writers left open.
     pub(crate) fn recover(&mut self) -> Result<RecoveryReport, LedgerError> {
-        let pen = Pen { store: &self.store, origin: &self.origin, id: &self.id };
+        let pen = Pen { store: &self.store, origin: &self.origin, owner: self.owner, id: &self.id };
         recovery::recover(&pen, &mut self.connection)
     }
 
@@ -273,7 +278,7 @@ impl Writer {
 
     /// One transaction; an error means that nothing of it is stored.
     fn transact(&mut self, requests: &[Request]) -> Result<Vec<Result<Done, LedgerError>>, LedgerError> {
-        let pen = Pen { store: &self.store, origin: &self.origin, id: &self.id };
+        let pen = Pen { store: &self.store, origin: &self.origin, owner: self.owner, id: &self.id };
         let result = (|| {
             let log_bytes = self.presence.as_ref().map_or(Ok(0), Presence::check)?;
             if log_bytes < self.log_bytes {
@@ -311,7 +316,7 @@ impl Writer {
 /// Looks for the event that was stored last if the write-ahead log has become shorter. Anyone who erases copies all
 /// of it into the database first; where someone cut it, the event is gone, though this connection still has its page
 /// in memory. So another connection looks, which reads the files.
-fn check_last(store: &Store, last: Option<(i64, [u8; 32])>) -> Result<(), LedgerError> {
+fn check_last(store: &Files, last: Option<(i64, [u8; 32])>) -> Result<(), LedgerError> {
     let Some((key, link)) = last else { return Ok(()) };
     let found = store.open_reader().and_then(|connection| {
         connection
@@ -320,7 +325,7 @@ fn check_last(store: &Store, last: Option<(i64, [u8; 32])>) -> Result<(), Ledger
     });
     match found {
         Ok(found) if found == link => Ok(()),
-        _ => Err(LedgerError::Cut { path: store.database.clone() }),
+        _ => Err(LedgerError::Cut { place: store.place() }),
     }
 }
 
@@ -546,7 +551,8 @@ fn insert_segment(
             link.0,
             new.opened.as_micros(),
         ])?;
-    let head = Head { run: new.run, segment: new.segment, count: after, link };
+    let lease = Lease { owner: pen.owner, epoch: ordinal };
+    let head = Head { run: new.run, segment: new.segment, lease, count: after, link };
     Ok((transaction.last_insert_rowid(), head, ordinal))
 }
 

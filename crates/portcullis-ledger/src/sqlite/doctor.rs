@@ -8,24 +8,15 @@ use portcullis_proof::{Hex, Parent, SegmentStart, event_hash, event_link, payloa
 use rusqlite::params;
 
 use crate::error::LedgerError;
-use crate::read::{Reader, SegmentRow, run_number};
-use crate::schema::{event_key, key_seq};
+use crate::rows::Integrity;
+use crate::rows::SegmentRow;
+use crate::sqlite::read::{SqliteReader, run_number};
+use crate::sqlite::schema::{event_key, key_seq};
 
 /// The most problems that are named.
 const PROBLEMS_MAX: usize = 100;
 
-/// What a check of the store found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Integrity {
-    /// Runs whose links were computed again.
-    pub runs: u64,
-    /// Events whose links were computed again.
-    pub events: u64,
-    /// What is wrong, at most 100 problems. Empty when all is well.
-    pub problems: Vec<String>,
-}
-
-impl Reader {
+impl SqliteReader {
     /// Checks the whole store, payloads that are not erased included. Reads every byte of it; takes as long.
     pub fn integrity_check(&self) -> Result<Integrity, LedgerError> {
         let mut integrity = Integrity::default();
@@ -91,7 +82,7 @@ impl Reader {
     pub fn verify_run(&self, run: RunId) -> Result<(), LedgerError> {
         let origin = self.origin()?;
         self.check_run(&origin, run, &mut 0)?.map_err(|problem| LedgerError::Corrupt {
-            path: self.store.database.clone(),
+            place: self.store.place(),
             detail: format!("run {run}: {problem}"),
         })
     }
@@ -169,7 +160,7 @@ impl Reader {
                 statement.query(params![event_key(number, segment.after), event_key(number, u64::MAX)])?;
             let (mut seq, mut link) = (segment.after, segment.first_link);
             while let Some(row) = rows.next()? {
-                if row.get::<_, i64>(1)? != segment.number {
+                if row.get::<_, i64>(1)? != segment.place {
                     break;
                 }
                 let found = key_seq(row.get(0)?);

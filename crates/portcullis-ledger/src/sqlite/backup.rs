@@ -14,8 +14,10 @@ use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::error::LedgerError;
+use crate::ledger::Location;
 use crate::log::LogPlaces;
-use crate::read::Reader;
+use crate::sqlite::DATABASE_FILE;
+use crate::sqlite::read::SqliteReader;
 
 /// How long a database that others hold is waited for.
 const BUSY_MAX: Duration = Duration::from_secs(10);
@@ -29,21 +31,22 @@ const DEPTH_MAX: usize = 12;
 /// # Errors
 /// [`LedgerError`]: there is no store, or something cannot be read or written.
 pub fn copy_store(from: &LogPlaces, to: &LogPlaces) -> Result<(), LedgerError> {
-    let store = Reader::open(&from.ledger)?;
-    make_folder(&to.ledger)?;
+    let (Location::Folder(source), Location::Folder(target)) = (&from.store, &to.store);
+    let store = SqliteReader::open(source)?;
+    make_folder(target)?;
     if from.public.exists() {
         // The checkpoint before the tiles: these only grow, so the copied ones cover it.
         make_folder(&to.public)?;
         copy_file(&from.checkpoint(), &to.checkpoint())?;
         copy_folder(&from.public, &to.public, DEPTH_MAX)?;
     }
-    if from.database().exists() {
-        let log = Connection::open_with_flags(from.database(), OpenFlags::SQLITE_OPEN_READ_ONLY);
-        let log = log.map_err(|error| LedgerError::sqlite(&from.database(), &error))?;
-        copy_database(&log, &from.database(), &to.database())?;
+    if from.database_file().exists() {
+        let log = Connection::open_with_flags(from.database_file(), OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let log = log.map_err(|error| LedgerError::sqlite(&from.database_file(), &error))?;
+        copy_database(&log, &from.database_file(), &to.database_file())?;
     }
-    copy_database(&store.connection, &store.store.database, &to.ledger.join("ledger.db"))?;
-    sync(&to.ledger)
+    copy_database(&store.connection, &store.store.database, &target.join(DATABASE_FILE))?;
+    sync(target)
 }
 
 /// Copies a small file that is replaced as a whole; one that is not there is left out.
@@ -106,7 +109,7 @@ fn copy_database(source: &Connection, from: &Path, to: &Path) -> Result<(), Ledg
             match backup.step(-1).map_err(failed)? {
                 StepResult::Done => break,
                 _ if begun.elapsed() > BUSY_MAX => {
-                    return Err(LedgerError::Locked { path: from.to_owned() });
+                    return Err(LedgerError::Locked { place: from.display().to_string() });
                 }
                 _ => sleep(BUSY_POLL),
             }

@@ -7,12 +7,13 @@ use portcullis_core::id::{ActionId, ApprovalId, Commitment, Digest, RunId};
 use rusqlite::{Connection, Row, params};
 
 use super::PROBLEMS_MAX;
-use crate::approvals::{self, ApprovalState};
-use crate::backfill;
 use crate::error::LedgerError;
-use crate::read::Reader;
-use crate::schema::{event_key, has_summaries, unsigned};
-use crate::summaries::{self, Fold};
+use crate::rows::ApprovalState;
+use crate::sqlite::approvals::{self};
+use crate::sqlite::backfill;
+use crate::sqlite::read::SqliteReader;
+use crate::sqlite::schema::{event_key, has_summaries, unsigned};
+use crate::sqlite::summaries::{self, Fold};
 
 /// What the events of a run say that its indexes must say too.
 #[derive(Default)]
@@ -42,7 +43,7 @@ struct Approval {
     proposed: Option<u64>,
 }
 
-impl Reader {
+impl SqliteReader {
     /// Names the rows that say something else than the events of the run, and payloads that are neither there nor erased.
     pub(super) fn check_index(
         &self,

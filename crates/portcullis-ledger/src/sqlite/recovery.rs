@@ -9,45 +9,20 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_core::event::{Actor, ClosedState, EVENT_VERSION, Event, EventBody, OutcomeStatus};
-use portcullis_core::id::{ActionId, RunId, SegmentId};
+use portcullis_core::id::{ActionId, SegmentId};
 use portcullis_core::time::Timestamp;
 use portcullis_proof::export::SegmentState;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::chain::{ChainedLine, Head};
 use crate::error::LedgerError;
-use crate::lock::{self, WriterLock};
-use crate::read::last_segment;
-use crate::schema::{event_key, key_seq};
-use crate::summaries;
-use crate::writer::{Pen, end_segment, insert_event, open_segments, segment_run};
-
-/// A segment that a dead writer had left open.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecoveredSegment {
-    /// The run.
-    pub run: RunId,
-    /// The segment.
-    pub segment: SegmentId,
-    /// The dead writer.
-    pub writer: String,
-    /// Permitted actions whose outcome is not known.
-    pub outcomes_unknown: u64,
-    /// Events of the run after recovery. 0 for a run without any event, which is removed: nothing was ever
-    /// recorded in it.
-    pub count: u64,
-}
-
-/// What recovery found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecoveryReport {
-    /// Segments of dead writers, now abandoned.
-    pub recovered: Vec<RecoveredSegment>,
-    /// Open segments of living siblings, left alone.
-    pub living: u64,
-    /// Segments of dead writers that are damaged and stay open.
-    pub damaged: Vec<(SegmentId, LedgerError)>,
-}
+use crate::ledger::RecoveredSegment;
+use crate::ledger::RecoveryReport;
+use crate::sqlite::lock::{self, WriterLock};
+use crate::sqlite::read::last_segment;
+use crate::sqlite::schema::{event_key, key_seq};
+use crate::sqlite::summaries;
+use crate::sqlite::writer::{Pen, end_segment, insert_event, open_segments, segment_run};
 
 /// The lock of a writer when it is dead, or `None` if it lives, and always none for this process.
 pub(crate) fn lock_of_dead(pen: &Pen<'_>, writer: &str) -> Result<Option<WriterLock>, LedgerError> {
@@ -122,7 +97,7 @@ pub(crate) fn recover_segment(
         remove_empty_run(transaction, run).map_err(sqlite)?;
         return Ok(Some(recovered));
     }
-    let damaged = |detail: String| LedgerError::Corrupt { path: pen.store.database.clone(), detail };
+    let damaged = |detail: String| LedgerError::Corrupt { place: pen.store.place(), detail };
     let mut head = last.head;
     let at = now();
     let mut append = |cause: u64, body: EventBody| -> Result<Head, LedgerError> {

@@ -13,34 +13,13 @@ use portcullis_proof::{Digest, Hex};
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::error::{LedgerError, Refusal};
-use crate::read::{Reader, SegmentRow, run_number, stored_payload};
-use crate::schema::{event_key, key_seq};
+use crate::rows::ExportOptions;
+use crate::rows::ExportSummary;
+use crate::rows::SegmentRow;
+use crate::sqlite::read::{SqliteReader, run_number, stored_payload};
+use crate::sqlite::schema::{event_key, key_seq};
 
-/// What an export holds besides the events.
-#[derive(Debug, Clone, Copy)]
-pub struct ExportOptions {
-    /// Whether payloads are handed over.
-    pub payloads: bool,
-}
-
-/// What was exported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ExportSummary {
-    /// The last event and its link, or `None` for a run without events.
-    pub head: Option<portcullis_proof::Head>,
-    /// The state of the last segment.
-    pub state: SegmentState,
-    /// Segments written.
-    pub segments: u64,
-    /// Events written.
-    pub events: u64,
-    /// Payloads written.
-    pub payloads: u64,
-    /// Payloads that are erased, and said to be.
-    pub erased: u64,
-}
-
-impl Reader {
+impl SqliteReader {
     /// Writes a run as `portcullis-export/v1`, or `/v2` where payloads of it were erased, as of one moment, byte-exact.
     /// Memory grows with the number of erased payloads, not otherwise with the run.
     pub fn export_run(
@@ -129,7 +108,7 @@ impl Reader {
 }
 
 struct Export<'a, W: Write> {
-    reader: &'a Reader,
+    reader: &'a SqliteReader,
     number: i64,
     out: BufWriter<W>,
     summary: ExportSummary,
@@ -175,7 +154,7 @@ impl<W: Write> Export<'_, W> {
             let read =
                 (|| Ok((event.get::<_, i64>(0)?, event.get::<_, i64>(1)?, event.get::<_, [u8; 32]>(2)?)))();
             let (key, segment, event_link) = read.map_err(sqlite)?;
-            if segment != row.number {
+            if segment != row.place {
                 break;
             }
             let line = event

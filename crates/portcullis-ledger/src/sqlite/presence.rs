@@ -38,7 +38,7 @@ impl Presence {
         for (path, dev, ino) in &self.files {
             match fs::metadata(path) {
                 Ok(meta) if (meta.dev(), meta.ino()) == (*dev, *ino) => length = meta.len(),
-                _ => return Err(LedgerError::Gone { path: self.database.clone() }),
+                _ => return Err(LedgerError::Gone { place: self.database.display().to_string() }),
             }
         }
         Ok(length)

@@ -15,8 +15,8 @@ use std::time::Duration;
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
 use crate::error::LedgerError;
-use crate::schema::{SUMMARIES_DUE, Store, signed, unsigned};
-use crate::summaries::{self, Summary};
+use crate::sqlite::schema::{Files, SUMMARIES_DUE, signed, unsigned};
+use crate::sqlite::summaries::{self, Summary};
 
 /// Runs whose summaries are written in one transaction.
 const RUNS_MAX: usize = 64;
@@ -34,7 +34,7 @@ pub(crate) struct Backfill {
 
 impl Backfill {
     /// Starts the thread; none where there is nothing to do.
-    pub(crate) fn start(store: &Arc<Store>) -> Result<Option<Backfill>, LedgerError> {
+    pub(crate) fn start(store: &Arc<Files>) -> Result<Option<Backfill>, LedgerError> {
         let reader = store.open_reader()?;
         if due(&reader).map_err(|error| store.error(&error))? == 0 {
             return Ok(None);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior};
 
-use crate::approvals::APPROVALS_3;
 use crate::error::LedgerError;
-use crate::lock;
+use crate::sqlite::approvals::APPROVALS_3;
+use crate::sqlite::lock;
 
 /// Written into the file, so that another database is never taken for a ledger: `PCUL` in ASCII.
 const APPLICATION_ID: i64 = 0x5043_554c;
@@ -166,7 +166,7 @@ pub(crate) const TO_SCRUB: &str = "approvals to scrub";
 
 /// Where the store is, and how its database is opened.
 #[derive(Debug, Clone)]
-pub(crate) struct Store {
+pub(crate) struct Files {
     pub(crate) folder: PathBuf,
     pub(crate) database: PathBuf,
     pub(crate) writers: PathBuf,
@@ -175,15 +175,20 @@ pub(crate) struct Store {
     pub(crate) bytes_max: Option<u64>,
 }
 
-impl Store {
-    pub(crate) fn at(folder: &Path, busy_timeout: Duration, bytes_max: Option<u64>) -> Store {
-        Store {
+impl Files {
+    pub(crate) fn at(folder: &Path, busy_timeout: Duration, bytes_max: Option<u64>) -> Files {
+        Files {
             folder: folder.to_owned(),
             database: folder.join("ledger.db"),
             writers: folder.join("writers"),
             busy_timeout,
             bytes_max,
         }
+    }
+
+    /// Where it is, for errors.
+    pub(crate) fn place(&self) -> String {
+        self.database.display().to_string()
     }
 
     /// SQLite's errors as ours.
@@ -244,7 +249,7 @@ impl Store {
         let mut connection = self.connect()?;
         let found = self.recognise(&connection)?;
         if found == 0 {
-            return Err(LedgerError::NotALedger { path: self.database.clone() });
+            return Err(LedgerError::NotALedger { place: self.place() });
         }
         self.check_migration(found)?;
         (|| {
@@ -263,7 +268,7 @@ impl Store {
     pub(crate) fn open_reader(&self) -> Result<Connection, LedgerError> {
         let connection = self.connect()?;
         if self.recognise(&connection)? == 0 {
-            return Err(LedgerError::NotALedger { path: self.database.clone() });
+            return Err(LedgerError::NotALedger { place: self.place() });
         }
         connection.pragma_update(None, "query_only", true).map_err(|error| self.error(&error))?;
         Ok(connection)
@@ -290,7 +295,7 @@ impl Store {
         }
         match lock::living(&self.writers)? {
             0 => Ok(()),
-            writers => Err(LedgerError::EarlierAtWork { path: self.database.clone(), writers }),
+            writers => Err(LedgerError::EarlierAtWork { place: self.place(), writers }),
         }
     }
 
@@ -303,21 +308,21 @@ impl Store {
             Ok((application, version(connection)?, tables))
         })()
         .map_err(|error| match LedgerError::sqlite(&self.database, &error) {
-            LedgerError::Corrupt { path, .. }
+            LedgerError::Corrupt { place, .. }
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::NotADatabase) =>
             {
-                LedgerError::NotALedger { path }
+                LedgerError::NotALedger { place }
             }
             other => other,
         })?;
-        let path = self.database.clone();
+        let place = self.place();
         match (application, version) {
             (0, 0) if tables == 0 => Ok(0),
             (APPLICATION_ID, found) if found > SCHEMA_VERSION => {
-                Err(LedgerError::NewerVersion { path, found, known: SCHEMA_VERSION })
+                Err(LedgerError::NewerVersion { place, found, known: SCHEMA_VERSION })
             }
             (APPLICATION_ID, found) if found > 0 => Ok(found),
-            _ => Err(LedgerError::NotALedger { path }),
+            _ => Err(LedgerError::NotALedger { place }),
         }
     }
 }

@@ -10,113 +10,41 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::approvals::{self, ApprovalFilter, ApprovalRow};
-use crate::chain::{Head, StoredPayload};
+use crate::chain::{Head, Lease, Owner, StoredPayload};
 use crate::error::{LedgerError, Refusal};
-use crate::ledger::OpenOptions;
-use crate::schema::{self, Store, event_key, has_summaries, key_seq, signed, unsigned};
-use crate::summaries;
+use crate::rows::ApprovalFilter;
+use crate::rows::ApprovalRow;
+use crate::rows::RunFilter;
+use crate::rows::RunSummary;
+use crate::rows::SegmentRow;
+use crate::rows::StoredEvent;
+use crate::sqlite::approvals::{self};
+use crate::sqlite::ledger::OpenOptions;
+use crate::sqlite::schema::{self, Files, event_key, has_summaries, key_seq, signed, unsigned};
+use crate::sqlite::summaries;
 
 /// The most rows of one answer.
 const ROWS_MAX: usize = 10_000;
 /// Runs named when a prefix fits several.
 const CANDIDATES_MAX: usize = 8;
 
-/// A run at a glance.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunSummary {
-    /// The run.
-    pub run: RunId,
-    /// On whose behalf.
-    pub principal: String,
-    /// The client session, where the surface has one.
-    pub session_key: Option<String>,
-    /// When it was opened.
-    pub opened: Timestamp,
-    /// The state of its last segment.
-    pub state: SegmentState,
-    /// The writer of its last segment.
-    pub writer: String,
-    /// Its segments.
-    pub segments: u64,
-    /// Its events.
-    pub events: u64,
-    /// Approvals that wait.
-    pub pending_approvals: u64,
-    /// When its last event happened; none for a run without events.
-    pub last_event: Option<Timestamp>,
-    /// How far it has come. None for a run without events, and for one of an earlier release whose summary is still to be
-    /// computed: see [`Reader::progress`].
-    pub progress: Option<Progress>,
-}
-
-/// Which runs to list.
-#[derive(Debug, Clone, Default)]
-pub struct RunFilter {
-    /// Only those of this principal.
-    pub principal: Option<String>,
-    /// Only those that were opened at this time or later.
-    pub since: Option<Timestamp>,
-    /// Only those that were opened before this time.
-    pub until: Option<Timestamp>,
-    /// At most this many, newest first, or `None` for 10,000.
-    pub limit: Option<usize>,
-}
-
-/// A segment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SegmentRow {
-    /// The segment.
-    pub segment: SegmentId,
-    /// Its writer.
-    pub writer: String,
-    /// The number of segments before it.
-    pub ordinal: u64,
-    /// The seq of the last event before it.
-    pub after: u64,
-    /// The segment before it, at its last link.
-    pub parent: Option<Parent>,
-    /// Its first link.
-    pub first_link: Digest,
-    /// Its state.
-    pub state: SegmentState,
-    pub(crate) number: i64,
-}
-
-/// An event as it is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredEvent {
-    /// The seq.
-    pub seq: u64,
-    /// The kind.
-    pub kind: String,
-    /// The action it belongs to.
-    pub action: Option<ActionId>,
-    /// When.
-    pub t: Timestamp,
-    /// Its link.
-    pub link: Digest,
-    /// The line: the bytes that are hashed.
-    pub line: Vec<u8>,
-}
-
 /// One connection for queries. Not for async code without a blocking thread around it.
 #[derive(Debug)]
-pub struct Reader {
-    pub(crate) store: Arc<Store>,
+pub struct SqliteReader {
+    pub(crate) store: Arc<Files>,
     pub(crate) connection: Connection,
 }
 
-impl Reader {
+impl SqliteReader {
     /// Opens an existing store for reading only; makes no writer and takes no lock.
-    pub fn open(folder: &Path) -> Result<Reader, LedgerError> {
-        let store = Store::at(folder, OpenOptions::default().busy_timeout, None);
-        Reader::of(Arc::new(store))
+    pub fn open(folder: &Path) -> Result<SqliteReader, LedgerError> {
+        let store = Files::at(folder, OpenOptions::default().busy_timeout, None);
+        SqliteReader::of(Arc::new(store))
     }
 
-    pub(crate) fn of(store: Arc<Store>) -> Result<Reader, LedgerError> {
+    pub(crate) fn of(store: Arc<Files>) -> Result<SqliteReader, LedgerError> {
         let connection = store.open_reader()?;
-        Ok(Reader { store, connection })
+        Ok(SqliteReader { store, connection })
     }
 
     /// Runs a query, with SQLite's errors as ours.
@@ -130,7 +58,7 @@ impl Reader {
     /// The name of the store.
     pub fn origin(&self) -> Result<String, LedgerError> {
         self.query(schema::origin)?.ok_or_else(|| LedgerError::Corrupt {
-            path: self.store.database.clone(),
+            place: self.store.place(),
             detail: "the store has no origin".to_owned(),
         })
     }
@@ -284,7 +212,7 @@ impl Reader {
         })?;
         match payload {
             Some(payload) if !payload.opens() => {
-                Err(LedgerError::PayloadAltered { path: self.store.database.clone(), run, commitment })
+                Err(LedgerError::PayloadAltered { place: self.store.place(), run, commitment })
             }
             payload => Ok(payload),
         }
@@ -374,11 +302,11 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     })
 }
 
-fn segment_row(row: &Row<'_>) -> rusqlite::Result<SegmentRow> {
+pub(crate) fn segment_row(row: &Row<'_>) -> rusqlite::Result<SegmentRow> {
     let parent: Option<[u8; 16]> = row.get(5)?;
     let parent_link: Option<[u8; 32]> = row.get(6)?;
     Ok(SegmentRow {
-        number: row.get(0)?,
+        place: row.get(0)?,
         segment: SegmentId::from_bytes(row.get(1)?),
         writer: row.get(2)?,
         ordinal: unsigned(row.get(3)?),
@@ -459,13 +387,22 @@ pub(crate) fn last_segment(connection: &Connection, run: i64) -> rusqlite::Resul
         .optional()?;
     let Some((row, run_id)) = row else { return Ok(None) };
     let (count, link) = segment_head(connection, run, &row)?;
+    let lease = lease(&row)?;
     Ok(Some(LastSegment {
-        number: row.number,
+        number: row.place,
         writer: row.writer,
         ordinal: row.ordinal,
         state: row.state,
-        head: Head { run: run_id, segment: row.segment, count, link },
+        head: Head { run: run_id, segment: row.segment, lease, count, link },
     }))
+}
+
+/// The right under which a segment is written.
+fn lease(row: &SegmentRow) -> rusqlite::Result<Lease> {
+    let owner = Owner::from_text(&row.writer).ok_or_else(|| {
+        rusqlite::Error::InvalidColumnType(2, "writer".to_owned(), rusqlite::types::Type::Text)
+    })?;
+    Ok(Lease { owner, epoch: row.ordinal })
 }
 
 /// The head of the last segment of a run: the run's last event if the segment has events, otherwise its start.
@@ -479,7 +416,7 @@ fn segment_head(connection: &Connection, run: i64, row: &SegmentRow) -> rusqlite
         })
         .optional()?;
     Ok(match last {
-        Some((key, segment, link)) if segment == row.number => (key_seq(key), Hex(link)),
+        Some((key, segment, link)) if segment == row.place => (key_seq(key), Hex(link)),
         _ => (row.after, row.first_link),
     })
 }
@@ -501,7 +438,7 @@ mod tests {
     #[test]
     fn lists_are_served_by_indexes_and_sort_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::at(folder.path(), std::time::Duration::from_secs(1), None);
+        let store = Files::at(folder.path(), std::time::Duration::from_secs(1), None);
         store.create_files().unwrap();
         let connection = store.open_writer("portcullis/test").unwrap();
         let runs = |filter: &RunFilter| {

@@ -12,8 +12,9 @@ use portcullis_core::id::{ActionId, ApprovalId};
 use portcullis_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
-use crate::erase::{Erased, Selection};
-use crate::schema::{event_key, key_seq, unsigned};
+use crate::erasure::Erased;
+use crate::erasure::Selection;
+use crate::sqlite::schema::{event_key, key_seq, unsigned};
 
 /// Name of the payload of what checks say of a reply.
 const RESULTS: &str = "results";

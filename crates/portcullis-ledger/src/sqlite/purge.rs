@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 
-use crate::erase::{Erased, Eraser};
+use crate::erasure::Erased;
 use crate::error::{LedgerError, Refusal};
-use crate::lock;
-use crate::schema::{NO_COPIES, TO_SCRUB, unsigned};
+use crate::sqlite::erase::SqliteEraser;
+use crate::sqlite::lock;
+use crate::sqlite::schema::{NO_COPIES, TO_SCRUB, unsigned};
 
 /// A database with at most so many bytes in use is built again after each erasure.
 pub const COMPACT_BYTES_MAX: u64 = 64 << 20;
@@ -30,7 +31,7 @@ const CUT_WAIT: Duration = Duration::from_millis(50);
 /// The pause between two tries.
 const CUT_PAUSE: Duration = Duration::from_millis(150);
 
-impl Eraser {
+impl SqliteEraser {
     /// Removes what was overwritten from the files, and records the progress in `erased`. Also completes earlier
     /// erasures.
     pub(crate) fn purge(&self, erased: &mut Erased) -> Result<(), LedgerError> {
@@ -47,7 +48,7 @@ impl Eraser {
 
     /// Builds the database again without what was erased, and gives the space back. Refuses a store of more than
     /// [`COMPACT_BYTES_MAX`] while other processes write to it: they would time out. Reports its progress as
-    /// [`Eraser::erase`] does.
+    /// [`SqliteEraser::erase`] does.
     pub fn compact(&mut self, erased: &mut Erased) -> Result<(), LedgerError> {
         let writers = lock::living(&self.store.writers)?;
         if writers > 0 && self.bytes_in_use()? > COMPACT_BYTES_MAX {

@@ -3,111 +3,21 @@
 //! The truth is in the events. These rows are written in the same transaction as the events they follow from,
 //! so that a question can be listed without reading every run.
 
-use portcullis_core::event::GrantScope;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::time::Timestamp;
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::error::{LedgerError, Refusal};
-use crate::schema::{Store, has_summaries, signed, unsigned};
+use crate::rows::ApprovalFilter;
+use crate::rows::ApprovalRow;
+use crate::rows::ApprovalState;
+use crate::sqlite::schema::{Files, has_summaries, signed, unsigned};
 
 /// The longest texts of an approval together, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 /// The most approvals of one answer.
 const APPROVALS_LISTED_MAX: usize = 10_000;
-
-/// The state of an approval.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ApprovalState {
-    /// It waits for a person.
-    Pending,
-    /// A person said yes.
-    Granted,
-    /// A person said no.
-    Refused,
-    /// It was not answered in time, or the grant was not used in time.
-    Expired,
-    /// The grant was used.
-    Claimed,
-}
-
-impl ApprovalState {
-    /// The word in the table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ApprovalState::Pending => "pending",
-            ApprovalState::Granted => "granted",
-            ApprovalState::Refused => "refused",
-            ApprovalState::Expired => "expired",
-            ApprovalState::Claimed => "claimed",
-        }
-    }
-
-    fn from_text(text: &str) -> Option<ApprovalState> {
-        use ApprovalState::*;
-        [Pending, Granted, Refused, Expired, Claimed].into_iter().find(|state| state.as_str() == text)
-    }
-}
-
-/// One approval.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApprovalRow {
-    /// The approval.
-    pub approval: ApprovalId,
-    /// The run of the action.
-    pub run: RunId,
-    /// The action.
-    pub action: ActionId,
-    /// What a grant is bound to.
-    pub digest: Digest,
-    /// On whose behalf the action would happen.
-    pub principal: String,
-    /// Its state.
-    pub state: ApprovalState,
-    /// How far the grant reaches.
-    pub scope: Option<GrantScope>,
-    /// When it was asked for.
-    pub requested: Timestamp,
-    /// When it was decided.
-    pub decided: Option<Timestamp>,
-    /// Who decided.
-    pub decided_by: Option<String>,
-    /// Name of the tool.
-    pub tool: String,
-    /// The runtime policy that was in force when it was asked for.
-    pub policy: String,
-    /// The seq of the proposal that was judged; none for an approval that was asked for again without one.
-    pub proposed: Option<u64>,
-    /// The note of whoever decided.
-    pub note: Option<String>,
-}
-
-impl ApprovalRow {
-    /// The bytes of its texts, without the scope. At most 1 MiB are stored.
-    pub(crate) fn text_bytes(&self) -> usize {
-        let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        self.tool.len() + self.policy.len() + optional(&self.note) + optional(&self.decided_by)
-    }
-}
-
-/// Which approvals to list.
-#[derive(Debug, Clone, Default)]
-pub struct ApprovalFilter {
-    /// Only those in this state.
-    pub state: Option<ApprovalState>,
-    /// Only those of this run.
-    pub run: Option<RunId>,
-    /// Only those of this principal.
-    pub principal: Option<String>,
-    /// Only those of runs that someone is writing.
-    pub live: bool,
-    /// At most this many of each run, the oldest first; where there are too many, the first of each run before the second
-    /// of any: one that asks for much hides no other.
-    pub per_run: Option<usize>,
-    /// At most this many, newest first, or `None` for 10,000.
-    pub limit: Option<usize>,
-}
 
 /// Refuses rows that do not belong to the run or that speak of another action than before.
 pub(crate) fn check(transaction: &Connection, rows: &[ApprovalRow], run: RunId) -> Result<(), CheckError> {
@@ -203,7 +113,7 @@ fn columns(connection: &Connection) -> rusqlite::Result<String> {
 
 /// Lists approvals, newest first.
 pub(crate) fn list(
-    store: &Store,
+    store: &Files,
     connection: &Connection,
     filter: &ApprovalFilter,
 ) -> Result<Vec<ApprovalRow>, LedgerError> {
@@ -252,7 +162,7 @@ fn listing(columns: &str, filter: &ApprovalFilter) -> (String, Vec<SqlValue>) {
 
 /// One approval.
 pub(crate) fn get(
-    store: &Store,
+    store: &Files,
     connection: &Connection,
     approval: ApprovalId,
 ) -> Result<Option<ApprovalRow>, LedgerError> {
@@ -267,7 +177,7 @@ pub(crate) fn get(
 
 /// Approvals whose id starts with some digits, at most two.
 pub(crate) fn starting_with(
-    store: &Store,
+    store: &Files,
     connection: &Connection,
     prefix: &str,
     principal: Option<&str>,
@@ -322,7 +232,7 @@ mod tests {
     #[test]
     fn what_waits_is_found_by_an_index() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::at(folder.path(), std::time::Duration::from_secs(1), None);
+        let store = Files::at(folder.path(), std::time::Duration::from_secs(1), None);
         store.create_files().unwrap();
         let connection = store.open_writer("portcullis/test").unwrap();
         let filter = ApprovalFilter {

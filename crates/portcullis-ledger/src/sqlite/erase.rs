@@ -2,12 +2,12 @@
 //!
 //! A commitment without its salt says nothing of what it commits to: it can be neither opened nor tried out. So the
 //! chain and every proof over it stay as they are, and the text is gone. Events are never erased. Which payloads go
-//! along with those that were asked for, [`crate::chosen`] says.
+//! along with those that were asked for, [`crate::sqlite::chosen`] says.
 //!
 //! A row that is deleted lets SQLite move its neighbours from page to page, and copies of them stay behind, to be found
 //! after they were erased themselves. So a row is never deleted here while others are in use: its salt and bytes are
 //! overwritten where they lie, which moves nothing, in steps so small that writers get their turn between them.
-//! [`crate::purge`] does the rest: the write-ahead log is copied and cut to nothing, and a store that is small enough
+//! [`crate::sqlite::purge`] does the rest: the write-ahead log is copied and cut to nothing, and a store that is small enough
 //! is built again. What was erased is then in no file of the store; blocks that a file system or a disk gave back, and
 //! backups, are beyond its reach.
 
@@ -15,22 +15,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use portcullis_core::id::{Commitment, RunId};
+use portcullis_core::id::RunId;
 use portcullis_core::time::Timestamp;
 use portcullis_proof::Hex;
 use portcullis_proof::export::SegmentState;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use crate::chosen::{Chosen, chosen};
+use crate::erasure::{Erased, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone};
 use crate::error::{LedgerError, Refusal};
-use crate::ledger::OpenOptions;
-use crate::read::{Reader, last_segment, run_number};
-use crate::schema::{Store, TO_SCRUB, unsigned};
+use crate::sqlite::chosen::{Chosen, chosen};
+use crate::sqlite::ledger::OpenOptions;
+use crate::sqlite::read::{SqliteReader, last_segment, run_number};
+use crate::sqlite::schema::{Files, TO_SCRUB, unsigned};
 
-/// The longest name and the longest reason of a tombstone, in bytes.
-pub const TOMBSTONE_TEXT_BYTES_MAX: usize = 1_024;
-/// The shortest text that payloads can be chosen by, in bytes: a shorter one would be found everywhere.
-pub const CONTAINS_BYTES_MIN: usize = 3;
 /// A step overwrites at most so many payloads,
 const STEP_PAYLOADS_MAX: usize = 256;
 /// or, but for the first of them, so many bytes.
@@ -40,110 +37,19 @@ const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// Erasures of one run that are listed.
 const ERASURES_LISTED_MAX: i64 = 1_000;
 
-/// Which payloads to erase: those that fit everything that is given. At least one of run, commitment, text, principal
-/// and time must be.
-#[derive(Debug, Clone, Default)]
-pub struct Selection {
-    /// Only of this run.
-    pub run: Option<RunId>,
-    /// Only of this event; needs a run.
-    pub event: Option<u64>,
-    /// Only those that their events call so: `arguments`, `text`, `content`, ...
-    pub name: Option<String>,
-    /// Only this one.
-    pub commitment: Option<Commitment>,
-    /// Only those that hold this text, as it is or as it appears in JSON.
-    pub contains: Option<String>,
-    /// Only of runs of this principal.
-    pub principal: Option<String>,
-    /// Only of events before this time.
-    pub before: Option<Timestamp>,
-}
-
-/// What a tombstone says besides the commitment.
-#[derive(Debug, Clone)]
-pub struct Tombstone {
-    /// When.
-    pub at: Timestamp,
-    /// Who.
-    pub by: String,
-    /// Why.
-    pub reason: Option<String>,
-}
-
-/// What was erased, or would be.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Erased {
-    /// Payloads.
-    pub payloads: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// The runs they belong to.
-    pub runs: Vec<RunId>,
-    /// Runs that fit and are in progress: nothing of them was erased.
-    pub in_progress: Vec<RunId>,
-    /// Events of the searched runs whose lines contain the text. They stay.
-    pub lines_with_text: u64,
-    /// Whether the files were rid of the bytes. False after a dry run, while another program reads or writes the
-    /// store for longer than the busy timeout (erasing again tries again), and where only compaction helps.
-    pub purged: bool,
-    /// Whether copies of what was erased may be left in pages of the store, so that it has to be compacted:
-    /// [`Eraser::compact`].
-    pub needs_compaction: bool,
-    /// Bytes of the database that hold nothing. What is written next fills them; compaction gives them back.
-    pub free_bytes: u64,
-}
-
-/// Payloads of a run that were erased together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ErasureRow {
-    /// When.
-    pub at: Timestamp,
-    /// By whom.
-    pub by: String,
-    /// Why.
-    pub reason: Option<String>,
-    /// How many.
-    pub payloads: u64,
-}
-
 /// A hand on the store that erases, beside its writers.
 #[derive(Debug)]
-pub struct Eraser {
-    pub(crate) store: Arc<Store>,
+pub struct SqliteEraser {
+    pub(crate) store: Arc<Files>,
     pub(crate) connection: Connection,
 }
 
-impl Selection {
-    /// Refuses a selection that cannot be meant.
-    fn check(&self) -> Result<(), Refusal> {
-        let narrowed = self.run.is_some()
-            || self.commitment.is_some()
-            || self.contains.is_some()
-            || self.principal.is_some()
-            || self.before.is_some();
-        let refuse = |message: &str| Err(Refusal::Selection(message.to_owned()));
-        if !narrowed {
-            return refuse("name a run, a commitment, a text, a principal or a time");
-        }
-        if self.event.is_some() && self.run.is_none() {
-            return refuse("an event number needs a run; name the run");
-        }
-        match &self.contains {
-            Some(text) if text.len() < CONTAINS_BYTES_MIN => {
-                refuse("a text of less than three bytes matches too much; give a longer one")
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Eraser {
+impl SqliteEraser {
     /// Opens an existing store, and brings it to the present version.
-    pub fn open(folder: &Path) -> Result<Eraser, LedgerError> {
-        let store = Arc::new(Store::at(folder, OpenOptions::default().busy_timeout, None));
+    pub fn open(folder: &Path) -> Result<SqliteEraser, LedgerError> {
+        let store = Arc::new(Files::at(folder, OpenOptions::default().busy_timeout, None));
         let connection = store.open_eraser()?;
-        Ok(Eraser { store, connection })
+        Ok(SqliteEraser { store, connection })
     }
 
     /// Erases payloads. Of a run that is named and in progress nothing is erased, and that is refused; where runs are
@@ -172,7 +78,7 @@ impl Eraser {
         Ok(erased)
     }
 
-    /// What [`Eraser::erase`] would do.
+    /// What [`SqliteEraser::erase`] would do.
     pub fn rehearse(&mut self, selection: &Selection) -> Result<Erased, LedgerError> {
         selection.check()?;
         let mut erased = Erased::default();
@@ -315,7 +221,7 @@ fn bury(
     Ok(())
 }
 
-impl Reader {
+impl SqliteReader {
     /// What was erased of a run, in order, at most 1,000 times.
     pub fn erasures(&self, run: RunId) -> Result<Vec<ErasureRow>, LedgerError> {
         if !self.has_erasures()? {
