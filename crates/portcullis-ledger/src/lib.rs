@@ -23,6 +23,7 @@ mod backup;
 mod chain;
 mod checkpoint;
 mod chosen;
+pub mod clock;
 mod doctor;
 mod erase;
 mod error;
