@@ -3,16 +3,15 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::guard::GuardMeta;
 use portcullis_core::id::{Digest, RunId};
-use portcullis_core::time::Timestamp;
 use portcullis_governance::controls::{Controls, ControlsError, OWN_FILE_BYTES_MAX, OWN_FILES_MAX};
 use portcullis_governance::record::EVENTS_MAX;
 use portcullis_governance::zip::Named;
 use portcullis_governance::{BundleSource, Erasure, Pack, PackError, PackInput, Record, RecordError};
+use portcullis_ledger::clock::now;
 use portcullis_ledger::log::{EvidenceFile, LogError, LogPlaces, LogReader, WriterState, writer_notes};
 use portcullis_ledger::{ErasureRow, ExportOptions, LedgerError, Reader, Refusal};
 use portcullis_proof::log::leaf::{Leaf, SignedLeaf};
@@ -218,9 +217,4 @@ pub fn pack(
     };
     let signer = signer(places, record.origin(), &evidence)?;
     Ok(portcullis_governance::build(&input, &signer)?)
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

@@ -8,7 +8,6 @@ pub mod client;
 pub mod cosign;
 pub mod daemon;
 pub mod demo;
-pub mod demo_server;
 mod fetch;
 pub mod governance;
 pub mod home;

@@ -10,6 +10,7 @@
 //! Read `ledger` (the port), `chain` (what may be appended), then `sqlite`.
 
 mod chain;
+pub mod clock;
 mod erasure;
 mod error;
 pub mod hammer;

@@ -3,6 +3,7 @@
 
 use portcullis_core::id::DigestBuilder;
 use portcullis_core::time::Timestamp;
+use portcullis_ledger::clock;
 
 /// Where a driver takes time, ids and salts from.
 pub trait Env: Send {
@@ -42,16 +43,9 @@ impl SystemEnv {
     }
 }
 
-/// The time by the clock of this machine.
-pub fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let micros = since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-    Timestamp::from_micros(micros)
-}
-
 impl Env for SystemEnv {
     fn now(&mut self) -> Timestamp {
-        now()
+        clock::now()
     }
 
     /// Random throughout, so that a few digits are enough to name a run or an approval.

@@ -22,6 +22,7 @@ pub mod permit;
 pub mod policy;
 mod principals;
 pub mod run;
+pub mod shipped;
 pub mod workload;
 
 /// The examples of the manual, which the tests compile and run.

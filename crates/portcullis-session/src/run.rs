@@ -25,13 +25,14 @@ use portcullis_core::state::{Phase, RunState};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
+use portcullis_ledger::clock::now;
 use portcullis_ledger::{Append, ApprovalRow, ApprovalState, ChainedLine, Head, Ledger, read_aside};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use crate::batch::Batch;
 use crate::commits::Commits;
 use crate::engine::{Answer, Engine, Judgement, Proposal, Reach, Reported, Teller, TextJudgement};
-use crate::env::{Env, SystemEnv, now};
+use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
 use crate::facts::{FactSources, Gathered, NoSources, Sources};
 use crate::permit::Permit;

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use portcullis_core::bundle::{Bundle, Diagnostic, nearest};
 use portcullis_session::bundle_dir::{self, BundleError};
-use portcullis_session::policy;
-use portcullis_sim::default_bundle;
+use portcullis_session::{policy, shipped};
 
 use crate::failure::Failure;
 
@@ -56,7 +55,7 @@ impl BundleArg {
 
     /// Reads and loads it.
     pub(crate) fn open(&self) -> Result<Opened, Failure> {
-        self.open_or(default_bundle::files)
+        self.open_or(shipped::default_bundle)
     }
 
     /// The same with another bundle in place of the shipped one.
@@ -78,7 +77,7 @@ impl BundleArg {
 
 /// Reads and loads the bundle in a folder.
 pub(crate) fn open(folder: &Path) -> Result<Opened, Failure> {
-    open_in(Some(folder.to_owned()), default_bundle::files)
+    open_in(Some(folder.to_owned()), shipped::default_bundle)
 }
 
 fn open_in(folder: Option<PathBuf>, shipped: fn() -> BTreeMap<String, Vec<u8>>) -> Result<Opened, Failure> {

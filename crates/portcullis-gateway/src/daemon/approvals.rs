@@ -15,10 +15,10 @@ use portcullis_core::label::LabelSet;
 use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::state::progress::RunPhase;
 use portcullis_core::time::Timestamp;
+use portcullis_ledger::clock;
 use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState, LedgerError, Reader};
 use portcullis_session::commits::{CommitWatch, Missed};
 use portcullis_session::engine::Answer;
-use portcullis_session::env;
 use portcullis_session::run::held_for;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -257,7 +257,7 @@ async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::
         })
         .await?
     };
-    let lapsed = expires_at.is_some_and(|at| at < env::now());
+    let lapsed = expires_at.is_some_and(|at| at < clock::now());
     let state = match row.state {
         ApprovalState::Pending if lapsed => api::ApprovalPhase::Expired,
         ApprovalState::Pending => api::ApprovalPhase::Pending,

@@ -11,7 +11,7 @@ use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standi
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
 use portcullis_session::gate::{Gate, IDLE, NotReloaded};
-use portcullis_sim::developer_bundle;
+use portcullis_session::shipped;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tracing::{debug, info, warn};
@@ -57,7 +57,7 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let credentials = Credentials::load_or_create(&options.home.credentials())?;
     let controls = Arc::new(crate::governance::controls(&options.controls)?);
     let bundles =
-        bundles(&options, given.as_deref())?.with_shipped(developer_bundle::NAME, developer_bundle::files());
+        bundles(&options, given.as_deref())?.with_shipped(shipped::DEVELOPER, shipped::developer_bundle());
     let (source, bundle) = bundles.get(None)?;
     if let Some(address) = options.http.filter(|address| !address.ip().is_loopback())
         && bundle.credentials.is_empty()

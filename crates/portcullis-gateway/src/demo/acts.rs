@@ -8,7 +8,7 @@ use portcullis_core::bundle::{Bundle, Plan};
 use portcullis_core::denial::Denial;
 use portcullis_core::id::{ApprovalId, RunId};
 use portcullis_core::principal::CredentialKind;
-use portcullis_sim::default_bundle;
+use portcullis_session::shipped;
 use rmcp::ServiceExt as _;
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::{RoleClient, RunningService};
@@ -48,7 +48,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The shipped bundle, with the policy of the last act.
 pub(super) fn write_bundle(folder: &Path) -> Result<(), DemoError> {
-    let mut files = default_bundle::files();
+    let mut files = shipped::default_bundle();
     files.insert("policies/supervised.toml".into(), SUPERVISED_TOML.into());
     for (name, bytes) in files {
         let path = folder.join(name);

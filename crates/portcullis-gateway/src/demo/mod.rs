@@ -150,7 +150,7 @@ pub async fn run(options: &DemoOptions, tell: &mut (dyn FnMut(Scene<'_>) + Send)
     let mut daemon = tokio::spawn(daemon::run(DaemonOptions {
         home: home.clone(),
         bundle: Some(bundle.clone()),
-        shipped: portcullis_sim::default_bundle::files(),
+        shipped: portcullis_session::shipped::default_bundle(),
         http: None,
         controls: Vec::new(),
     }));

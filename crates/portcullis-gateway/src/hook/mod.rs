@@ -30,7 +30,7 @@ use portcullis_core::finding::{Finding, Span};
 use portcullis_core::id::{Digest, DigestBuilder, RunId, canonical_json};
 use portcullis_core::principal::CredentialKind;
 use portcullis_session::engine::{Reach, UNNAMED_CALL};
-use portcullis_sim::developer_bundle;
+use portcullis_session::shipped;
 use portcullis_wire::hook::{self, Decision, HookCall, HookEvent, HookInput, NO_OPINION, ToolResponse};
 use serde_json::{Value, json};
 
@@ -170,7 +170,7 @@ const TRIES_MAX: u32 = 3;
 
 fn open_request(input: &HookInput, options: &HookOptions) -> Result<OpenRun, ClientError> {
     let bundle = match &options.bundle {
-        None => developer_bundle::NAME.to_owned(),
+        None => shipped::DEVELOPER.to_owned(),
         Some(path) => std::fs::canonicalize(path)
             .map_err(|source| ClientError::File { path: path.clone(), source })?
             .to_string_lossy()

@@ -16,7 +16,7 @@ use portcullis_gateway::home::Home;
 use portcullis_ledger::log::{LogPlaces, LogReader, verifier_key};
 use portcullis_proof::log::TrustPolicy;
 use portcullis_session::engine::Reach;
-use portcullis_sim::default_bundle;
+use portcullis_session::shipped;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -46,7 +46,7 @@ impl Daemon {
     async fn start_of(files: impl FnOnce(&Path), change: impl FnOnce(&mut DaemonOptions)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let bundle = folder.path().join("bundle");
-        for (path, bytes) in default_bundle::files() {
+        for (path, bytes) in shipped::default_bundle() {
             let path = bundle.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, bytes).unwrap();
@@ -57,7 +57,7 @@ impl Daemon {
         let mut options = DaemonOptions {
             home: home.clone(),
             bundle: Some(bundle),
-            shipped: default_bundle::files(),
+            shipped: shipped::default_bundle(),
             http: None,
             controls: Vec::new(),
         };
@@ -240,7 +240,7 @@ async fn a_store_that_is_removed_stops_everything_and_is_not_begun_again() {
     let options = DaemonOptions {
         home: Home::at(&daemon.folder.path().join("copy")).unwrap(),
         bundle: None,
-        shipped: default_bundle::files(),
+        shipped: shipped::default_bundle(),
         http: None,
         controls: Vec::new(),
     };
@@ -436,7 +436,7 @@ async fn a_bundle_that_an_agent_named_does_not_speak_for_the_operators() {
     let (agent, approver) = (daemon.agent(), daemon.approver());
     // Its name comes before that of the operator's.
     let named = daemon.bundle().with_file_name("a");
-    for (path, bytes) in default_bundle::files() {
+    for (path, bytes) in shipped::default_bundle() {
         std::fs::create_dir_all(named.join(&path).parent().unwrap()).unwrap();
         std::fs::write(named.join(path), bytes).unwrap();
     }
@@ -487,7 +487,7 @@ async fn one_daemon_a_folder() {
     let options = DaemonOptions {
         home: daemon.home.clone(),
         bundle: None,
-        shipped: default_bundle::files(),
+        shipped: shipped::default_bundle(),
         http: None,
         controls: Vec::new(),
     };

@@ -1,7 +1,7 @@
 //! A writer: runs of actions, each action as a gate records it, every append awaited.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use portcullis_core::event::{
     Actor, ClosedState, EVENT_VERSION, Enforced, Event, EventBody, Mode, OutcomeStatus, PayloadRef, Proposed,
@@ -10,12 +10,12 @@ use portcullis_core::event::{
 use portcullis_core::id::{ActionId, Digest, RunId, SegmentId};
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
-use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 
 use super::Random;
 use super::times::{Probe, Times};
 use super::{Closed, Shared};
+use crate::clock::now;
 use crate::error::LedgerError;
 use crate::{Append, ChainedLine, Head, NewSegment, SqliteLedger, StoredPayload};
 
@@ -208,9 +208,4 @@ impl Run {
         shared.acknowledged(slot, self.head, events);
         Ok(())
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

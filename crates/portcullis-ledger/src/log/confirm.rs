@@ -19,7 +19,6 @@
 //! as it finds it ([`Log::resume`]). `docs/adr/0019-who-confirms-a-log.md` has what was not taken.
 
 use std::fmt;
-use std::time::SystemTime;
 
 use portcullis_core::time::Timestamp;
 use portcullis_proof::log::TreeHead;
@@ -27,6 +26,7 @@ use portcullis_proof::log::TreeHead;
 use super::Log;
 use super::cosign::witness_policy;
 use super::error::LogError;
+use crate::clock::now;
 
 /// What a log waits for before it signs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,9 +91,7 @@ impl Log {
             Ok(_) => "no witness was asked yet".to_owned(),
             Err(error) => error.to_string(),
         };
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let since = Timestamp::from_micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX));
-        let wait = LogWait { since, why, contradicted: false };
+        let wait = LogWait { since: now(), why, contradicted: false };
         self.database.put_wait(Some(&wait))?;
         self.waiting = Some(Waiting { wait, begun: false });
         Ok(())

@@ -6,15 +6,14 @@
 //! when, and only when, its lock is free.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_core::event::{Actor, ClosedState, EVENT_VERSION, Event, EventBody, OutcomeStatus};
 use portcullis_core::id::{ActionId, SegmentId};
-use portcullis_core::time::Timestamp;
 use portcullis_proof::export::SegmentState;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
 use crate::chain::{ChainedLine, Head};
+use crate::clock::now;
 use crate::error::LedgerError;
 use crate::ledger::RecoveredSegment;
 use crate::ledger::RecoveryReport;
@@ -163,9 +162,4 @@ fn remove_empty_run(transaction: &Transaction<'_>, run: i64) -> rusqlite::Result
     transaction.execute("DELETE FROM segments WHERE run = ?1", [run])?;
     transaction.execute("DELETE FROM runs WHERE number = ?1", [run])?;
     Ok(())
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Timestamp::from_micros(since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
 }

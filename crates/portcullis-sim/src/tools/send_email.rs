@@ -10,9 +10,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_core::time::Timestamp;
+use portcullis_ledger::clock::now;
 use serde_json::json;
 
 use super::workspace::io_error;
@@ -141,8 +141,7 @@ fn last_number(outbox: &Path) -> Result<u32, ToolError> {
 }
 
 fn compose(number: u32, recipients: &[&str], subject: &str, body: &str) -> String {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let date = date(Timestamp::from_micros(i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX)));
+    let date = date(now());
     let lines: Vec<&str> = body.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
     let fits = lines.iter().all(|line| line.len() <= MAX_LINE_BYTES && !line.contains('\r'));
     let (encoding, text) = if fits {

@@ -9,14 +9,14 @@ use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{ExportOptions, OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::gate::Gate;
-use portcullis_sim::default_bundle;
+use portcullis_session::shipped;
 use portcullis_sim::replay::{self, Item, ReplayError, Row, Source, Summary, UNREADABLE_ARGUMENTS};
 use portcullis_sim::simulator::{Options, simulate};
 
 type Files = BTreeMap<String, Vec<u8>>;
 
 fn judge(source: &Source, options: &replay::Options) -> Result<(Vec<Row>, Summary), ReplayError> {
-    judge_under(&default_bundle::files(), source, options)
+    judge_under(&shipped::default_bundle(), source, options)
 }
 
 fn judge_under(
@@ -42,7 +42,7 @@ fn judge_text(text: &str) -> Vec<Row> {
 }
 
 async fn export(folder: &Path, plan: &str, policy: &str, options: Options, payloads: bool) -> Vec<u8> {
-    export_under(&default_bundle::files(), folder, plan, policy, options, payloads).await
+    export_under(&shipped::default_bundle(), folder, plan, policy, options, payloads).await
 }
 
 async fn export_under(
@@ -66,7 +66,7 @@ async fn export_under(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn every_plan_comes_to_the_recorded_verdicts() {
-    let bundle = portcullis_session::policy::load(&default_bundle::files()).unwrap();
+    let bundle = portcullis_session::policy::load(&shipped::default_bundle()).unwrap();
     for plan in &bundle.plans {
         for policy in bundle.policies() {
             let folder = tempfile::tempdir().unwrap();
@@ -82,7 +82,7 @@ async fn every_plan_comes_to_the_recorded_verdicts() {
 
 /// The shipped bundle with approvals for side effects in the permissive policy.
 fn with_approvals() -> Files {
-    let mut files = default_bundle::files();
+    let mut files = shipped::default_bundle();
     let text = String::from_utf8(files["policies/permissive.toml"].clone()).unwrap();
     let asking = text.replace("approval_for_side_effects = false", "approval_for_side_effects = true");
     assert_ne!(asking, text);
@@ -114,7 +114,7 @@ async fn approvals_are_answered_as_they_were() {
 /// Law 1: what other runs had used up is in the record, so one run's export suffices.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_other_runs_had_used_up_is_recalled_from_the_record() {
-    let mut files = default_bundle::files();
+    let mut files = shipped::default_bundle();
     let mut text = String::from_utf8(files["policies/strict.toml"].clone()).unwrap();
     text.push_str("\n[policy.principal]\nper = \"day\"\nmax_steps = 3\n");
     files.insert("policies/strict.toml".into(), text.into_bytes());
@@ -188,7 +188,7 @@ fn withheld_calls_have_no_result_and_do_not_count() {
 
 #[test]
 fn arguments_that_cannot_be_read_are_denied_even_where_anything_is_allowed() {
-    let mut files = default_bundle::files();
+    let mut files = shipped::default_bundle();
     files.insert("portcullis.toml".into(), b"version = 1\nunknown_tools = \"allow\"\n".to_vec());
     let bundle = Arc::new(portcullis_session::policy::load(&files).unwrap());
     let text =
@@ -214,7 +214,7 @@ fn arguments_that_cannot_be_read_are_denied_even_where_anything_is_allowed() {
 
 #[test]
 fn a_sink_that_breaks_stops_the_replay() {
-    let bundle = Arc::new(portcullis_session::policy::load(&default_bundle::files()).unwrap());
+    let bundle = Arc::new(portcullis_session::policy::load(&shipped::default_bundle()).unwrap());
     let source = Source::memory(b"[]\n[]\n".to_vec());
     let pipeline = Arc::new(portcullis_session::policy::pipeline());
     let options = replay::Options::default();

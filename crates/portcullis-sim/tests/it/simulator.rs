@@ -9,7 +9,7 @@ use portcullis_ledger::{ExportOptions, OpenOptions, SqliteLedger};
 use portcullis_proof::{Status, Trust, verify};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::gate::Gate;
-use portcullis_sim::default_bundle;
+use portcullis_session::shipped;
 use portcullis_sim::simulator::{Options, Simulation, simulate};
 
 const STRICT: &str = "Strict Compliance Policy";
@@ -17,7 +17,7 @@ const PERMISSIVE: &str = "Permissive Exploration Policy";
 
 fn gate(folder: &Path) -> Arc<Gate> {
     let ledger = SqliteLedger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
-    let bundles = Bundles::new(None, &default_bundle::files()).unwrap();
+    let bundles = Bundles::new(None, &shipped::default_bundle()).unwrap();
     Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles)
 }
 
@@ -111,7 +111,7 @@ async fn going_on_after_a_denial() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_is_held_waits_or_is_approved() {
-    let mut files = default_bundle::files();
+    let mut files = shipped::default_bundle();
     let policy = "[[policy]]\nname = 'mail'\nallowed_types = ['RETRIEVE_DOCS', 'SEND_EMAIL', 'WRITE_FILE']\n\
                   max_steps = 9\nmax_side_effects = 1\napproval_for_side_effects = true\n";
     files.insert("policies/mail.toml".into(), policy.into());

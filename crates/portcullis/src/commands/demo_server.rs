@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::unreadable(format!("cannot start: {error}")))?;
-    runtime.block_on(portcullis_gateway::demo_server::run(&args.dir)).map_err(|error| {
+    runtime.block_on(portcullis_sim::demo_server::run(&args.dir)).map_err(|error| {
         Failure::unreadable(format!("{error}, folder `{}`", args.dir.display()))
             .help("standard input and output must be connected to an MCP client")
     })?;

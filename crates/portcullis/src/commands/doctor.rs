@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Event, Mode};
@@ -18,6 +17,7 @@ use portcullis_gateway::client::{Client, ClientError};
 use portcullis_gateway::daemon::mark;
 use portcullis_gateway::home::{APPROVER_TOKEN_VARIABLE, Home};
 use portcullis_gateway::home_bundle;
+use portcullis_ledger::clock::now;
 use portcullis_ledger::log::{LogError, LogReader, check_standing};
 use portcullis_ledger::{LedgerError, RunFilter};
 use portcullis_session::configuration;
@@ -433,11 +433,6 @@ fn look_into(home: &Home) -> Result<(Vec<Check>, Option<Timestamp>), LedgerError
     let events = count(integrity.events, "event", "events");
     let detail = format!("{runs}, {events}, every link holds");
     Ok((vec![Check::new("store", Health::Ok, detail)], last))
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Timestamp::from_micros(since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
 }
 
 fn clock(now: Timestamp, last: Option<Timestamp>) -> Check {

@@ -1,10 +1,10 @@
 //! `portcullis erase`: payloads leave the store, their commitments stay.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use portcullis_core::id::Commitment;
 use portcullis_core::time::Timestamp;
+use portcullis_ledger::clock::now;
 use portcullis_ledger::{Erased, LedgerError, Refusal, Selection, Tombstone};
 use serde_json::json;
 
@@ -199,11 +199,6 @@ fn tell(erased: &Erased, selection: &Selection, dry_run: bool, global: &Global) 
         ))?;
     }
     out.finish()
-}
-
-pub(super) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    Timestamp::from_micros(since.map_or(0, |since| i64::try_from(since.as_micros()).unwrap_or(i64::MAX)))
 }
 
 /// Who does this, as the operating system has it.

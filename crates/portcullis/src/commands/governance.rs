@@ -12,8 +12,7 @@ use portcullis_governance::manifest::sha256;
 use portcullis_governance::{FILES, Pack, PackCheck, PackError};
 use portcullis_proof::log::Checkpoint;
 use portcullis_proof::{CheckResult, Status};
-use portcullis_session::bundle_dir;
-use portcullis_sim::{default_bundle, developer_bundle};
+use portcullis_session::{bundle_dir, shipped};
 use serde_json::json;
 
 use super::export::{note_waiting, refused, write_to};
@@ -100,7 +99,7 @@ fn make(args: &Args, global: &Global) -> Result<u8, Failure> {
         Failure::unreadable(error).help("--home selects another state folder; the first run creates a store")
     })?;
     let run = reader.find_run(args.run.as_deref().unwrap_or_default()).map_err(|error| refused(&error))?;
-    let mut bundles = vec![default_bundle::files(), developer_bundle::files()];
+    let mut bundles = vec![shipped::default_bundle(), shipped::developer_bundle()];
     for folder in &args.bundle {
         bundles.push(bundle_dir::read_files(folder).map_err(Failure::unreadable)?);
     }

@@ -2,6 +2,7 @@
 
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::Selection;
+use portcullis_ledger::clock::now;
 
 use crate::cli::Global;
 use crate::commands::erase::{self, Deed};
@@ -49,7 +50,7 @@ fn days(text: &str) -> Result<u32, String> {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let days = args.payloads_older_than;
-    let before = erase::now().as_micros().saturating_sub(i64::from(days) * MICROS_PER_DAY);
+    let before = now().as_micros().saturating_sub(i64::from(days) * MICROS_PER_DAY);
     let selection = Selection {
         principal: args.runs_of.clone(),
         before: Some(Timestamp::from_micros(before)),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anstream::ColorChoice;
 use portcullis_gateway::daemon::{self, DaemonError, DaemonOptions};
-use portcullis_sim::default_bundle;
+use portcullis_session::shipped;
 use tracing::info;
 
 use crate::bundle::{self, BundleArg};
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let options = DaemonOptions {
         home,
         bundle: args.bundle.folder().map(ToOwned::to_owned),
-        shipped: default_bundle::files(),
+        shipped: shipped::default_bundle(),
         http: args.http,
         controls: args.controls.clone(),
     };

@@ -60,7 +60,7 @@ pub(crate) fn project() -> PathBuf {
 /// A copy of the shipped bundle's files in a folder of its own.
 pub(crate) fn bundle_copy() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for (name, bytes) in portcullis_sim::default_bundle::files() {
+    for (name, bytes) in portcullis_session::shipped::default_bundle() {
         let path = folder.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();

@@ -18,7 +18,7 @@ use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Proposal, Reach};
 use portcullis_session::gate::{Gate, OpenRun};
-use portcullis_sim::developer_bundle;
+use portcullis_session::shipped;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -152,7 +152,7 @@ fn arguments() -> Value {
 /// grant does not cover.
 async fn record(state: &Path) -> (RunId, Digest) {
     let ledger = SqliteLedger::open(&state.join("ledger"), OpenOptions::default()).unwrap();
-    let bundles = Bundles::new(None, &developer_bundle::files()).unwrap();
+    let bundles = Bundles::new(None, &shipped::developer_bundle()).unwrap();
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let identity = Identity {
         kind: CredentialKind::Agent,

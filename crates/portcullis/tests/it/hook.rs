@@ -570,7 +570,7 @@ fn the_agents_credential_grants_nothing() {
 /// The shipped bundle, whose held calls are answered at once.
 fn quick_bundle(folder: &Path) -> PathBuf {
     let bundle = folder.join("bundle");
-    for (path, bytes) in portcullis_sim::developer_bundle::files() {
+    for (path, bytes) in portcullis_session::shipped::developer_bundle() {
         let path = bundle.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use portcullis_ledger::{ExportOptions, OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::gate::Gate;
-use portcullis_sim::default_bundle;
+use portcullis_session::shipped;
 use portcullis_sim::simulator::{Options, simulate};
 
 use crate::command::{run, run_with};
@@ -21,7 +21,7 @@ struct Recorded {
 fn record(plan: &str, policy: &str) -> Recorded {
     let folder = tempfile::tempdir().unwrap();
     let ledger = SqliteLedger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
-    let bundles = Bundles::new(None, &default_bundle::files()).unwrap();
+    let bundles = Bundles::new(None, &shipped::default_bundle()).unwrap();
     let gate = Gate::new(Arc::new(ledger), Arc::new(portcullis_session::policy::pipeline()), bundles);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let options = Options { go_on: true, ..Options::default() };

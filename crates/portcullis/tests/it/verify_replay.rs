@@ -16,7 +16,7 @@ use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Proposal, Reach};
 use portcullis_session::gate::{Gate, OpenRun};
-use portcullis_sim::default_bundle;
+use portcullis_session::shipped;
 use serde_json::{Value, json};
 
 use crate::command::{Ran, bundle_copy, run, run_with};
@@ -32,7 +32,7 @@ impl Recorded {
         let folder = tempfile::tempdir().unwrap();
         let ledger =
             Arc::new(SqliteLedger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap());
-        let bundles = Bundles::new(None, &default_bundle::files()).unwrap();
+        let bundles = Bundles::new(None, &shipped::default_bundle()).unwrap();
         let gate = Gate::new(ledger, Arc::new(portcullis_session::policy::pipeline()), bundles);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();

@@ -25,7 +25,7 @@ use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Proposal, Reach};
 use portcullis_session::gate::{Gate, OpenRun};
-use portcullis_sim::default_bundle;
+use portcullis_session::shipped;
 use portcullis_sim::simulator::{Options, simulate};
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ fn record_under(files: &BTreeMap<String, Vec<u8>>, plan: &str, policy: &str, opt
 
 fn record(plan: &str, policy: &str) -> Recorded {
     let options = Options { go_on: true, ..Options::default() };
-    record_under(&default_bundle::files(), plan, policy, options)
+    record_under(&shipped::default_bundle(), plan, policy, options)
 }
 
 /// The files of an archive, by the library that others use.
@@ -264,7 +264,7 @@ fn the_manifest_names_what_the_run_was_made_of() {
     assert_eq!(manifest["head"]["state"], "closed");
     assert_eq!(manifest["artifacts"].as_array().unwrap().len(), files.len() - 2);
     assert_eq!(manifest["knowledge"].as_array().unwrap().len(), 4);
-    assert_eq!(manifest["policies"][0]["files"].as_array().unwrap().len(), default_bundle::files().len());
+    assert_eq!(manifest["policies"][0]["files"].as_array().unwrap().len(), shipped::default_bundle().len());
     let hashed = |list: &str| {
         let list = manifest[list].as_array().unwrap();
         assert!(!list.is_empty() && list.iter().all(|payload| payload["sha256"].is_string()));
@@ -282,7 +282,7 @@ fn a_run_that_is_not_there_or_was_not_verified_is_told_with_what_to_do() {
     let kept: Vec<&str> = config.lines().filter(|line| !line.starts_with("verification.")).collect();
     std::fs::write(&main, kept.join("\n")).unwrap();
     let mut bundle = BTreeMap::new();
-    for (name, bytes) in default_bundle::files() {
+    for (name, bytes) in shipped::default_bundle() {
         let changed = copy.path().join(&name);
         bundle.insert(name, std::fs::read(changed).unwrap_or(bytes));
     }
@@ -336,7 +336,7 @@ fn a_run_that_is_not_there_or_was_not_verified_is_told_with_what_to_do() {
 #[test]
 fn people_s_decisions_are_in_the_reports() {
     let options = Options { go_on: true, approve: true };
-    let files = default_bundle::files();
+    let files = shipped::default_bundle();
     let strict = String::from_utf8(files["policies/strict.toml"].clone()).unwrap();
     let strict = strict
         .replace(
@@ -404,7 +404,7 @@ fn by_hand() -> OpenRun {
 /// What was let pass, held and never answered, called without being known, and left open.
 #[test]
 fn what_a_run_leaves_open_is_told_with_its_events() {
-    let mut files = default_bundle::files();
+    let mut files = shipped::default_bundle();
     let main = String::from_utf8(files["portcullis.toml"].clone()).unwrap();
     files.insert(
         "portcullis.toml".into(),
@@ -417,7 +417,7 @@ fn what_a_run_leaves_open_is_told_with_its_events() {
     assert_eq!(metrics(&pack)["policy_denials"], 0, "what was not stopped is not counted as blocked");
 
     let folder = tempfile::tempdir().unwrap();
-    let files = default_bundle::files();
+    let files = shipped::default_bundle();
     let gate = gate(folder.path(), &files);
     let run = runtime().block_on(async {
         let run = gate.open(by_hand()).await.unwrap().run;
@@ -455,7 +455,7 @@ fn what_a_run_leaves_open_is_told_with_its_events() {
 
 /// A bundle whose monitors know two words, each worth two cues: a fifth of the scale of drift.
 fn watchful() -> BTreeMap<String, Vec<u8>> {
-    let mut files = default_bundle::files();
+    let mut files = shipped::default_bundle();
     let mut monitors = "replace = true\n".to_owned();
     for word in ["zebra", "giraffe"] {
         monitors += &format!(

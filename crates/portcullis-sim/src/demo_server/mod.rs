@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use portcullis_sim::tools::{TOOLS, ToolError, Workspace};
+use crate::tools::{TOOLS, ToolError, Workspace};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
     ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
@@ -131,7 +131,7 @@ impl ServerHandler for DemoServer {
 }
 
 /// A simulated tool as MCP describes tools.
-fn describe(tool: &portcullis_sim::tools::Tool) -> Tool {
+fn describe(tool: &crate::tools::Tool) -> Tool {
     let hints = ToolAnnotations::with_title(tool.name)
         .read_only(tool.read_only)
         .destructive(tool.destructive)
