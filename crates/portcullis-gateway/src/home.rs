@@ -15,15 +15,12 @@
 //! ```
 
 use std::env;
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use portcullis_core::principal::CredentialKind;
+use portcullis_hook::folder::{self, SOCKET_PATH_BYTES_MAX};
 use portcullis_ledger::Location;
-
-/// Longest path of a Unix socket, in bytes. Systems allow 103 or 107; one limit holds on all.
-pub const SOCKET_PATH_BYTES_MAX: usize = 100;
 
 /// Names the file with the approver's token, where it is not the one in the state folder.
 pub const APPROVER_TOKEN_VARIABLE: &str = "PORTCULLIS_APPROVER_TOKEN_FILE";
@@ -61,18 +58,7 @@ impl Home {
     /// # Errors
     /// [`HomeError`].
     pub fn resolve(given: Option<&Path>) -> Result<Self, HomeError> {
-        let from = |name: &str, below: &str| {
-            let value: OsString = env::var_os(name).filter(|value| !value.is_empty())?;
-            let base = PathBuf::from(value);
-            // Joining nothing would leave a slash at the end.
-            Some(if below.is_empty() { base } else { base.join(below) })
-        };
-        let path = given
-            .map(Path::to_owned)
-            .or_else(|| from("PORTCULLIS_HOME", ""))
-            .or_else(|| from("XDG_STATE_HOME", "portcullis"))
-            .or_else(|| from("HOME", ".local/state/portcullis"))
-            .ok_or(HomeError::Nowhere)?;
+        let path = folder::state_folder(given).ok_or(HomeError::Nowhere)?;
         Self::at(&path)
     }
 
@@ -100,7 +86,7 @@ impl Home {
     /// The socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
-        self.0.join("gate.sock")
+        self.0.join(folder::SOCKET)
     }
 
     /// The lock that the daemon holds while it lives.
@@ -154,7 +140,7 @@ impl Home {
     /// The folder of the credentials.
     #[must_use]
     pub fn credentials(&self) -> PathBuf {
-        self.0.join("credentials")
+        self.0.join(folder::CREDENTIALS)
     }
 
     /// The file with the token of that kind. An approver's may be kept elsewhere, out of the agent's reach:
@@ -162,7 +148,7 @@ impl Home {
     #[must_use]
     pub fn token(&self, kind: CredentialKind) -> PathBuf {
         match kind {
-            CredentialKind::Agent => self.credentials().join("agent.token"),
+            CredentialKind::Agent => self.credentials().join(folder::AGENT_TOKEN),
             CredentialKind::Approver => env::var_os(APPROVER_TOKEN_VARIABLE)
                 .filter(|path| !path.is_empty())
                 .map_or_else(|| self.credentials().join("approver.token"), PathBuf::from),

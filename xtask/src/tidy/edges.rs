@@ -51,6 +51,7 @@ const RULES: &[Rule] = &[
     Rule { name: CORE, ours: Ours::Only(&[]), pure: true },
     Rule { name: PROOF, ours: Ours::Only(&[]), pure: true },
     Rule { name: "portcullis-wire", ours: Ours::Only(&[CORE]), pure: true },
+    Rule { name: "portcullis-hook", ours: Ours::Only(&[]), pure: true },
     Rule { name: "portcullis-detect", ours: Ours::Only(&[]), pure: true },
     Rule { name: "portcullis-effects", ours: Ours::Only(&[CORE]), pure: true },
     Rule { name: "portcullis-contracts", ours: Ours::Only(&[]), pure: true },

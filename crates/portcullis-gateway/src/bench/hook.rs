@@ -1,8 +1,9 @@
 //! What a hook costs the agent: from starting its process to having read its answer.
 //!
-//! The client starts `portcullis hook` for each call, so that is what is timed: a process with a call on its standard
-//! input, against a daemon that runs. Each call is answered when its verdict is on the disk. The first event, which
-//! has to start the daemon, is timed apart.
+//! The client starts a program for each call, so that is what is timed: a process with a call on its standard input,
+//! against a daemon that runs. Each call is answered when its verdict is on the disk. There are two such programs,
+//! `portcullis-hook` and `portcullis hook`, which take turns. The first event, which has to start the daemon, is timed
+//! apart.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -26,8 +27,10 @@ const END_MAX: Duration = Duration::from_secs(10);
 /// How to measure.
 #[derive(Debug, Clone)]
 pub struct HookBenchOptions {
-    /// The program that is started for each call, and whose `serve` is the daemon.
+    /// `portcullis`, whose `hook` is measured and whose `serve` is the daemon.
     pub program: PathBuf,
+    /// `portcullis-hook`, if it is installed.
+    pub small: Option<PathBuf>,
     /// An existing empty folder, on the file system to measure. What is left in it is the caller's to remove.
     pub folder: PathBuf,
     /// How many calls, at most [`CALLS_MAX`].
@@ -39,9 +42,11 @@ pub struct HookBenchOptions {
 pub struct HookReport {
     /// Bytes of the input of each call.
     pub input_bytes: usize,
-    /// From starting the process to its end, the daemon running.
+    /// From starting `portcullis-hook` to its end, the daemon running; `None` if it is not installed.
+    pub small: Option<Distribution>,
+    /// The same for `portcullis hook`.
     pub call: Distribution,
-    /// The same for the program doing nothing (`--version`): what starting it costs.
+    /// The same for `portcullis --version`: what starting that program costs.
     pub start: Distribution,
     /// The first event: the daemon is started for it.
     pub first_ns: u64,
@@ -64,19 +69,30 @@ pub fn hook(options: &HookBenchOptions) -> Result<HookReport, BenchError> {
         })
         .to_string()
     };
-    let first_ns =
-        u64::try_from(once(options, &home, &event("SessionStart", 0))?.as_nanos()).unwrap_or(u64::MAX);
-    let (mut call, mut start, mut bare) = (Recorder::new()?, Recorder::new()?, Recorder::new()?);
+    let whole = || {
+        let mut command = Command::new(&options.program);
+        command.arg("hook");
+        command
+    };
+    let first = once(whole(), &home, &event("SessionStart", 0))?;
+    let first_ns = u64::try_from(first.as_nanos()).unwrap_or(u64::MAX);
+    let (mut call, mut small, mut start) = (Recorder::new()?, Recorder::new()?, Recorder::new()?);
+    let mut bare = Recorder::new()?;
     disk::fdatasync(&home.ledger(), &mut bare)?;
     for number in 1..=options.calls.min(CALLS_MAX) {
-        call.add(once(options, &home, &event("PreToolUse", number))?);
-        once(options, &home, &event("PostToolUse", number))?;
+        call.add(once(whole(), &home, &event("PreToolUse", 2 * number))?);
+        once(whole(), &home, &event("PostToolUse", 2 * number))?;
+        if let Some(program) = &options.small {
+            small.add(once(Command::new(program), &home, &event("PreToolUse", 2 * number + 1))?);
+            once(Command::new(program), &home, &event("PostToolUse", 2 * number + 1))?;
+        }
         start.add(version(options)?);
     }
     disk::fdatasync(&home.ledger(), &mut bare)?;
     drop(daemon);
     Ok(HookReport {
         input_bytes: event("PreToolUse", 1).len(),
+        small: options.small.is_some().then(|| small.finish()),
         call: call.finish(),
         start: start.finish(),
         first_ns,
@@ -85,11 +101,12 @@ pub fn hook(options: &HookBenchOptions) -> Result<HookReport, BenchError> {
 }
 
 /// One event; how long it took.
-fn once(options: &HookBenchOptions, home: &Home, input: &str) -> Result<Duration, BenchError> {
-    let failed = || BenchError::io(format!("run `{} hook`", options.program.display()));
+fn once(mut program: Command, home: &Home, input: &str) -> Result<Duration, BenchError> {
+    let name = PathBuf::from(program.get_program());
+    let failed = || BenchError::io(format!("run `{}`", name.display()));
     let begin = Instant::now();
-    let mut child = Command::new(&options.program)
-        .args(["hook", "--home"])
+    let mut child = program
+        .arg("--home")
         .arg(home.path())
         .env_remove("CLAUDE_PROJECT_DIR")
         .stdin(Stdio::piped())
@@ -141,9 +158,10 @@ mod tests {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         let options = HookBenchOptions {
             program: PathBuf::from("/does/not/exist"),
+            small: None,
             folder: folder.path().to_owned(),
             calls: 1,
         };
-        assert!(hook(&options).unwrap_err().to_string().contains("/does/not/exist hook"));
+        assert!(hook(&options).unwrap_err().to_string().contains("/does/not/exist"));
     }
 }

@@ -23,6 +23,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use portcullis_core::id::{Digest, RunId};
 use portcullis_core::principal::CredentialKind;
+use portcullis_hook::folder::TOKEN_BYTES_MAX;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
@@ -49,8 +50,6 @@ pub const APPROVALS_WAIT: Duration = Duration::from_secs(30);
 const ANSWER_S_MAX: u64 = 30;
 /// Largest answer that is taken, in bytes; exports are streamed and have no limit here.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Longest token, in bytes.
-const TOKEN_BYTES_MAX: usize = 4096;
 
 /// A page of a run's events.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -125,7 +125,7 @@ impl Proposed {
     }
 
     /// Reads the daemon's answer. One that contradicts itself is an error, and permits nothing.
-    pub(super) fn of(answer: ActionAnswer) -> Result<Self, &'static str> {
+    pub(crate) fn of(answer: ActionAnswer) -> Result<Self, &'static str> {
         let ActionAnswer {
             action,
             step,

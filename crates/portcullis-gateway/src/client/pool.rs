@@ -5,7 +5,6 @@
 //! Dropping a request closes its connection: that is how a caller tells the daemon that it no longer waits.
 
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use portcullis_hook::folder;
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 
@@ -128,22 +128,9 @@ async fn connect(socket: &Path) -> Result<Connection, ClientError> {
     Ok(Connection { sender, task })
 }
 
-/// The token is handed to the listener, and its word is trusted: that must be this user, or root.
+/// The token is handed to the listener, and its word is trusted.
 fn check_listener(socket: &Path, stream: &UnixStream) -> io::Result<()> {
-    let listener = stream.peer_cred()?.uid();
-    let own = own_user()?;
-    if listener == own || listener == 0 {
-        return Ok(());
-    }
-    // Root may look after the daemon of another user, whose folder it is.
-    let folder = socket.parent().map(std::fs::metadata).transpose()?;
-    if own == 0 && folder.is_some_and(|folder| folder.uid() == listener) {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        format!("its owner is user {listener}, but this is user {own}"),
-    ))
+    folder::check_listener(socket, stream.peer_cred()?.uid(), own_user()?)
 }
 
 /// The user of this process, as the system tells it to anyone who is at the other end of a socket.

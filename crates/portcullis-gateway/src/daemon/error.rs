@@ -15,6 +15,7 @@ use portcullis_session::error::SessionError;
 use portcullis_session::gate::OpenError;
 
 use crate::api::{ErrorBody, ErrorInfo, code};
+use crate::client::ClientError;
 use crate::home_bundle::HomeBundleError;
 
 /// Why the daemon cannot run.
@@ -119,6 +120,15 @@ impl Failure {
 
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
+    }
+
+    /// The same as a client would have it from the socket.
+    pub(super) fn into_refusal(self) -> ClientError {
+        ClientError::Refused {
+            status: self.status.as_u16(),
+            code: self.code.to_owned(),
+            message: self.message,
+        }
     }
 }
 

@@ -9,6 +9,7 @@ mod connections;
 mod contracts;
 mod error;
 mod governance;
+mod hooks;
 mod idle;
 mod listen;
 mod listings;

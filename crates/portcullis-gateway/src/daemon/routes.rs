@@ -37,6 +37,7 @@ use super::connections;
 use super::contracts;
 use super::error::Failure;
 use super::governance;
+use super::hooks;
 use super::log;
 use super::queries;
 use super::tools;
@@ -49,7 +50,7 @@ const CALL_SHOWN_CHARS: usize = 80;
 pub(super) struct JsonBody<T>(pub(super) T);
 
 /// Bodies from this many bytes on are read off the async threads, where they hold up no other run.
-const READ_ASIDE_BYTES: usize = 128 << 10;
+pub(super) const READ_ASIDE_BYTES: usize = 128 << 10;
 
 impl<T: DeserializeOwned + Send + 'static> FromRequest<Shared> for JsonBody<T> {
     type Rejection = Failure;
@@ -136,6 +137,7 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/export", get(queries::export))
         .route("/v1/runs/{run}/governance", get(governance::archive))
         .route("/v1/runs/{run}/governance/{file}", get(governance::file))
+        .route("/v1/hook", post(hooks::answer))
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/{approval}", get(approvals::show))
         .route("/v1/approvals/{approval}/grant", post(approvals::grant))
@@ -166,7 +168,7 @@ pub(super) async fn live_run(shared: &Shared, caller: &Caller, id: &str) -> Resu
     Ok(run)
 }
 
-async fn open(
+pub(super) async fn open(
     State(shared): State<Shared>,
     Caller(identity): Caller,
     JsonBody(request): JsonBody<api::OpenRun>,
@@ -255,7 +257,7 @@ async fn attach(
     Ok(Response::new(Body::new(Heartbeat { interval, _attachment: attachment })))
 }
 
-async fn propose(
+pub(super) async fn propose(
     State(shared): State<Shared>,
     caller: Caller,
     Path(run): Path<String>,
@@ -319,7 +321,7 @@ pub(super) async fn settle<T: Send + 'static>(
     Ok(tokio::spawn(work).await.map_err(|_| SessionError::CutShort)??)
 }
 
-async fn outcome(
+pub(super) async fn outcome(
     State(shared): State<Shared>,
     caller: Caller,
     Path(run): Path<String>,
@@ -395,7 +397,7 @@ fn edits_of(decision: &Decision) -> Vec<api::TextEdit> {
         .collect()
 }
 
-async fn input(
+pub(super) async fn input(
     State(shared): State<Shared>,
     caller: Caller,
     Path(run): Path<String>,
@@ -415,7 +417,7 @@ async fn input(
     Ok(Json(text_answer(judged)))
 }
 
-async fn output(
+pub(super) async fn output(
     State(shared): State<Shared>,
     caller: Caller,
     Path(run): Path<String>,
@@ -430,7 +432,7 @@ async fn output(
     Ok(Json(text_answer(judged)))
 }
 
-async fn evidence(
+pub(super) async fn evidence(
     State(shared): State<Shared>,
     caller: Caller,
     Path(run): Path<String>,
@@ -451,7 +453,7 @@ async fn evidence(
     }))
 }
 
-async fn close(
+pub(super) async fn close(
     State(shared): State<Shared>,
     caller: Caller,
     Path(run): Path<String>,

@@ -1,10 +1,13 @@
-//! Setting a client up: entries in its settings file that start `portcullis hook` for each event.
+//! Setting a client up: entries in its settings file that start a program for each event: `portcullis-hook` where it
+//! stands beside `portcullis`, else `portcullis hook`.
 //!
 //! Whatever else is in the file stays, in its order. Entries that an earlier installation made are replaced, so
 //! that installing again is how one changes the options.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -25,8 +28,10 @@ const EVENTS: [(&str, bool); 9] = [
     ("Stop", false),
     ("ConfigChange", false),
 ];
-/// What the client gives a hook, in seconds: more than [`super::ANSWER_MAX`].
+/// What the client gives a hook, in seconds: more than [`ANSWER_MAX`](portcullis_hook::limit::ANSWER_MAX).
 const TIMEOUT_S: u64 = 60;
+/// The program that answers quickly where the daemon runs.
+const SMALL: &str = "portcullis-hook";
 /// Largest settings file, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 4 << 20;
 
@@ -35,9 +40,9 @@ const SETTINGS_BYTES_MAX: u64 = 4 << 20;
 pub struct Settings {
     /// The settings file; it is made if it is not there.
     pub file: PathBuf,
-    /// The program to start, absolute.
+    /// Where `portcullis` is, absolute.
     pub program: PathBuf,
-    /// Options of the program after `hook`.
+    /// Options of the hook.
     pub arguments: Vec<String>,
 }
 
@@ -193,9 +198,13 @@ fn entry(event: &str, blocks: bool, command: &str) -> Value {
 }
 
 fn command(settings: &Settings) -> String {
-    let program = settings.program.to_string_lossy();
-    let words = [program.as_ref(), "hook"].into_iter().chain(settings.arguments.iter().map(String::as_str));
-    words.map(quoted).collect::<Vec<_>>().join(" ")
+    let small = settings.program.with_file_name(SMALL);
+    let is_there =
+        fs::metadata(&small).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+    let words = if is_there { vec![small] } else { vec![settings.program.clone(), PathBuf::from("hook")] };
+    let words = words.iter().map(|word| word.to_string_lossy());
+    let words = words.chain(settings.arguments.iter().map(|word| word.as_str().into()));
+    words.map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
 /// A word for the shell.
@@ -225,7 +234,7 @@ fn remove_own(entries: &mut Vec<Value>) -> usize {
     removed
 }
 
-/// Whether a hook starts a program called `portcullis` with `hook`.
+/// Whether a hook starts `portcullis-hook`, or `portcullis` with `hook`.
 fn is_own(hook: &Value) -> bool {
     let command = hook.get("command").and_then(Value::as_str).unwrap_or_default();
     // The program's path may be quoted, and hold spaces.
@@ -233,8 +242,11 @@ fn is_own(hook: &Value) -> bool {
         Some(quoted) => quoted.split_once('\'').unwrap_or((quoted, "")),
         None => command.split_once(' ').unwrap_or((command, "")),
     };
-    let named = Path::new(program).file_name().is_some_and(|name| name == "portcullis");
-    named && rest.split_whitespace().next() == Some("hook")
+    match Path::new(program).file_name().and_then(OsStr::to_str) {
+        Some(SMALL) => true,
+        Some("portcullis") => rest.split_whitespace().next() == Some("hook"),
+        _ => false,
+    }
 }
 
 /// Replaces the file as a whole: a client that reads it meanwhile sees the old one or the new one.
@@ -292,6 +304,28 @@ mod tests {
             entries.last().unwrap()["hooks"][0]["command"],
             "/usr/bin/portcullis hook --ask || exit 2"
         );
+    }
+
+    #[test]
+    fn the_program_that_answers_quickly_is_started_where_it_is_installed() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings =
+            Settings { program: folder.path().join("portcullis"), ..settings(folder.path(), &["--ask"]) };
+        let small = folder.path().join("portcullis-hook");
+        let whole = format!("{} hook --ask", settings.program.display());
+        let quick = format!("{} --ask", small.display());
+        assert_eq!(install(&settings).unwrap().command, whole);
+        fs::write(&small, "").unwrap();
+        fs::set_permissions(&small, fs::Permissions::from_mode(0o644)).unwrap();
+        assert_eq!(install(&settings).unwrap().command, whole, "not a program");
+        fs::set_permissions(&small, fs::Permissions::from_mode(0o755)).unwrap();
+        let installed = install(&settings).unwrap();
+        assert_eq!((installed.command, installed.replaced), (quick.clone(), EVENTS.len()));
+        let hooks = &read(&settings)["hooks"];
+        assert_eq!(hooks["PreToolUse"][0]["hooks"][0]["command"], format!("{quick} || exit 2"));
+        fs::remove_file(&small).unwrap();
+        let installed = install(&settings).unwrap();
+        assert_eq!((installed.command, installed.replaced), (whole, EVENTS.len()));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! `portcullis hook`: one event of a coding agent's session, sent to the daemon and answered.
 //!
-//! The client starts a process for each event and waits for it, so this one does as little as it can: read the
-//! input, two requests over the socket, one answer. The run is found by the client's session; it stays open between
-//! the events, and is continued in a new segment when the daemon was restarted in between.
+//! The client starts a process for each event and waits for it. That process is `portcullis-hook` (the crate of that
+//! name), which has the daemon answer in one request; or, where that does not work, `portcullis hook`, which answers
+//! here, starts the daemon where none runs and makes the same requests one by one. [`Requests`] is all that differs.
+//! The run is found by the client's session; it stays open between the events, and is continued in a new segment when
+//! the daemon was restarted in between.
 //!
 //! | event | what becomes of it |
 //! |---|---|
@@ -20,33 +22,34 @@
 //! else (after `Stop` it makes the agent go on), so they end with code 1, which the user is shown.
 
 mod install;
+mod requests;
 mod shown;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use portcullis_core::event::{Enforced, OutcomeStatus, Place};
 use portcullis_core::finding::{Finding, Span};
 use portcullis_core::id::{Digest, DigestBuilder, RunId, canonical_json};
-use portcullis_core::principal::CredentialKind;
+use portcullis_hook::limit::ANSWER_MAX;
+use portcullis_hook::place;
 use portcullis_session::engine::{Reach, UNNAMED_CALL};
 use portcullis_session::shipped;
 use portcullis_wire::hook::{self, Decision, HookCall, HookEvent, HookInput, NO_OPINION, ToolResponse};
 use serde_json::{Value, json};
 
 pub use install::{InstallError, Installed, Settings, install};
+pub use portcullis_hook::event::{Answered, BLOCKED};
+pub(crate) use requests::Requests;
 
 use crate::api::{
     OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role, code,
 };
-use crate::client::{Client, ClientError, Judged, Permit, Proposed, StartOptions, Stopped, ensure_daemon};
+use crate::client::{ClientError, Judged, Permit, Proposed, Stopped};
 use crate::home::Home;
 use crate::sentence::sentence;
+use requests::OverSocket;
 
-/// How long an event may take in all. Clients wait 60 s for a hook, then continue without its answer.
-pub const ANSWER_MAX: Duration = Duration::from_secs(55);
-/// The exit code that blocks.
-pub const BLOCKED: u8 = 2;
 /// The exit code of a failure that blocks nothing.
 const FAILED: u8 = 1;
 /// Longest stretch of an argument that a message quotes, in characters.
@@ -75,46 +78,63 @@ pub struct HookOptions {
     pub user_home: Option<PathBuf>,
     /// The program whose `serve` is the daemon; none: the one that is running.
     pub program: Option<PathBuf>,
+    /// An earlier program may have told the daemon of this event.
+    pub again: bool,
+    /// How long the event has waited for an answer before this program was started.
+    pub spent: Duration,
 }
 
-/// What the process says, and how it ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
-    /// For standard output.
-    pub output: String,
-    /// For standard error.
-    pub error: String,
-    /// The exit code.
-    pub exit: u8,
+/// How an event is answered, whichever process does it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Rules {
+    /// The bundle's folder, absolute, or `None` for the shipped bundle of a developer's machine.
+    pub(crate) bundle: Option<String>,
+    /// The runtime policy, or `None` for the bundle's default.
+    pub(crate) policy: Option<String>,
+    /// See [`HookOptions::ask`].
+    pub(crate) ask: bool,
+    /// See [`HookOptions::defer`].
+    pub(crate) defer: bool,
+    /// Where the agent works.
+    pub(crate) place: Place,
 }
 
-impl Answered {
-    fn with(output: impl Into<String>) -> Self {
-        Self { output: output.into(), error: String::new(), exit: 0 }
-    }
-
-    /// Blocks what the event is about.
-    #[must_use]
-    pub fn blocked(why: impl std::fmt::Display) -> Self {
-        let error = format!("portcullis: {why}; blocked because it could not be judged");
-        Self { output: String::new(), error, exit: BLOCKED }
-    }
-}
-
-/// Answers one event. Never fails: what goes wrong is an answer too.
+/// Answers one event by requests over the socket. Never fails: what goes wrong is an answer too.
 pub async fn answer(input: &[u8], options: &HookOptions) -> Answered {
     let parsed = match hook::parse(input) {
         Ok(parsed) => parsed,
         Err(error) => return Answered::blocked(error),
     };
-    let blocks = blocks(&parsed);
-    let answered = match tokio::time::timeout(ANSWER_MAX, tell(input, &parsed, options)).await {
+    let told = async {
+        let rules = options.rules(&parsed)?;
+        tell(input, &parsed, &rules, options.again, || OverSocket::new(options)).await
+    };
+    within(&parsed, ANSWER_MAX.saturating_sub(options.spent), told).await
+}
+
+/// Answers one event inside the daemon.
+pub(crate) async fn answer_here<R: Requests>(
+    input: &[u8],
+    parsed: &HookInput,
+    rules: &Rules,
+    requests: impl Fn() -> R,
+) -> Answered {
+    within(parsed, ANSWER_MAX, tell(input, parsed, rules, false, requests)).await
+}
+
+/// The answer to an event, in time, whatever goes wrong.
+async fn within(
+    parsed: &HookInput,
+    limit: Duration,
+    told: impl Future<Output = Result<Answered, ClientError>>,
+) -> Answered {
+    let answered = match tokio::time::timeout(limit, told).await {
         Ok(answered) => answered.map_err(|error| error.to_string()),
         Err(_) => Err(format!("no answer within {} s; run `portcullis doctor`", ANSWER_MAX.as_secs())),
     };
     match answered {
         Ok(answered) => answered,
-        Err(why) if blocks => {
+        Err(why) if blocks(parsed) => {
             shown::not_judged(&parsed.event, &why).unwrap_or_else(|| Answered::blocked(why))
         }
         Err(why) => Answered {
@@ -140,22 +160,28 @@ fn blocks(input: &HookInput) -> bool {
     }
 }
 
-async fn tell(input: &[u8], parsed: &HookInput, options: &HookOptions) -> Result<Answered, ClientError> {
-    let open = open_request(parsed, options)?;
+/// Tells the daemon of an event, and again where it ended or closed the run in between. `again` says that an earlier
+/// program may have told it already.
+async fn tell<R: Requests>(
+    input: &[u8],
+    parsed: &HookInput,
+    rules: &Rules,
+    mut again: bool,
+    requests: impl Fn() -> R,
+) -> Result<Answered, ClientError> {
+    let open = open_request(parsed, rules);
     let mut tries = 1;
-    let mut again = false;
     loop {
-        let client = Client::new(options.home.clone(), CredentialKind::Agent);
+        let requests = requests();
         let told = async {
-            let run = client.open_run(&open).await?.run;
+            let run = requests.open_run(&open).await?;
             let told_before = std::mem::replace(&mut again, true);
-            event(&client, run, input, parsed, options, told_before).await
+            event(&requests, run, input, parsed, rules, told_before).await
         };
         match told.await {
             // Nobody listens, or the daemon ended a moment ago: what was recorded is taken up by the next one.
             Err(error) if error.calls_for_starting() && tries < TRIES_MAX => {
-                let start = StartOptions { program: options.program.clone(), ..StartOptions::default() };
-                ensure_daemon(&options.home, &start).await?;
+                requests.start_daemon().await?;
                 tries += 1;
             }
             // The run was closed between the two requests.
@@ -168,90 +194,98 @@ async fn tell(input: &[u8], parsed: &HookInput, options: &HookOptions) -> Result
 /// How often one event is told.
 const TRIES_MAX: u32 = 3;
 
-fn open_request(input: &HookInput, options: &HookOptions) -> Result<OpenRun, ClientError> {
-    let bundle = match &options.bundle {
-        None => shipped::DEVELOPER.to_owned(),
-        Some(path) => std::fs::canonicalize(path)
-            .map_err(|source| ClientError::File { path: path.clone(), source })?
-            .to_string_lossy()
-            .into_owned(),
-    };
-    Ok(OpenRun {
+impl HookOptions {
+    fn rules(&self, input: &HookInput) -> Result<Rules, ClientError> {
+        let bundle = match &self.bundle {
+            None => None,
+            Some(path) => Some(
+                std::fs::canonicalize(path)
+                    .map_err(|source| ClientError::File { path: path.clone(), source })?
+                    .to_string_lossy()
+                    .into_owned(),
+            ),
+        };
+        Ok(Rules {
+            bundle,
+            policy: self.policy.clone(),
+            ask: self.ask,
+            defer: self.defer,
+            place: place(input, self),
+        })
+    }
+}
+
+fn open_request(input: &HookInput, rules: &Rules) -> OpenRun {
+    OpenRun {
         surface: "hook".into(),
         session: Some(input.session.clone()),
-        policy: options.policy.clone(),
-        bundle: Some(bundle),
+        policy: rules.policy.clone(),
+        bundle: Some(rules.bundle.clone().unwrap_or_else(|| shipped::DEVELOPER.to_owned())),
         client: None,
         server: None,
         resume: None,
         rejoin: true,
-        place: Some(place(input, options)),
-    })
+        place: Some(rules.place.clone()),
+    }
 }
 
-/// Where the agent works: the project's folder, else the folder of the first event. A folder that holds the user's
-/// home, such as `/` or a link to it, is no project: everything would lie inside.
+/// Where the agent works: the project's folder, else the folder of the first event.
 fn place(input: &HookInput, options: &HookOptions) -> Place {
-    let text = |path: &Path| path.to_str().filter(|path| path.starts_with('/')).map(str::to_owned);
-    let home = options.user_home.as_deref();
     let project = options.project.clone().or_else(|| input.directory.as_ref().map(PathBuf::from));
-    let holds_home = |project: &Path, home: Option<&Path>| {
-        project.parent().is_none() || home.is_some_and(|home| home.starts_with(project))
-    };
-    // A folder that is not there leads nowhere else.
-    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let too_wide =
-        |project: &Path| holds_home(project, home) || holds_home(&real(project), home.map(real).as_deref());
-    let workspace = project.filter(|project| !too_wide(project));
-    Place { workspace: workspace.as_deref().and_then(text), home: home.and_then(text), gate: None }
+    let home = options.user_home.as_deref();
+    Place {
+        workspace: place::workspace(project.as_deref(), home),
+        home: home.and_then(place::absolute),
+        gate: None,
+    }
 }
 
 async fn event(
-    client: &Client,
+    requests: &impl Requests,
     run: RunId,
     input: &[u8],
     parsed: &HookInput,
-    options: &HookOptions,
+    rules: &Rules,
     again: bool,
 ) -> Result<Answered, ClientError> {
     match &parsed.event {
         HookEvent::SessionStart => {}
-        HookEvent::SessionEnd => client.close(run).await?,
+        HookEvent::SessionEnd => requests.close(run).await?,
         HookEvent::Prompt(text) => {
             let said = ReportInput { text: text.clone(), role: Role::User, reach: Reach::Withhold };
-            let judged = client.input(run, &said).await?;
+            let judged = requests.input(run, &said).await?;
             return Ok(Answered::with(shown::prompt(&judged)));
         }
         HookEvent::Stop(Some(text)) => {
             // The user has read it.
-            client
+            requests
                 .output(run, &ReportOutput { text: text.clone(), documents: None, reach: Reach::Tell })
                 .await?;
         }
         HookEvent::PreToolUse(call) => {
-            return judge(client, run, parsed, call, options).await;
+            return judge(requests, run, parsed, call, rules).await;
         }
         HookEvent::PostToolUse(call, response) => {
-            return outcome(client, run, call, OutcomeStatus::Ok, Some(response), again).await;
+            return outcome(requests, run, call, OutcomeStatus::Ok, Some(response), again).await;
         }
         HookEvent::PostToolUseFailure(call, error) => {
             let response = ToolResponse { text: error.clone(), json: false };
-            return outcome(client, run, call, OutcomeStatus::Error, Some(&response), again).await;
+            return outcome(requests, run, call, OutcomeStatus::Error, Some(&response), again).await;
         }
         HookEvent::PermissionDenied(call) => {
-            return outcome(client, run, call, OutcomeStatus::NotExecuted, None, again).await;
+            return outcome(requests, run, call, OutcomeStatus::NotExecuted, None, again).await;
         }
         HookEvent::Stop(None) | HookEvent::Other => {
             let name: String = parsed.name.chars().take(EVENT_NAME_CHARS_MAX).collect();
-            evidence(client, run, &name, input).await?;
+            evidence(requests, run, &name, input).await?;
         }
     }
     Ok(Answered::with(NO_OPINION))
 }
 
-async fn evidence(client: &Client, run: RunId, name: &str, input: &[u8]) -> Result<(), ClientError> {
+async fn evidence(requests: &impl Requests, run: RunId, name: &str, input: &[u8]) -> Result<(), ClientError> {
     let digest = DigestBuilder::new("portcullis/hook-input/v1").part(input).finish();
-    client.evidence(run, &ReportEvidence { name: format!("hook/{name}"), digest }).await.map(drop)
+    requests.evidence(run, &ReportEvidence { name: format!("hook/{name}"), digest }).await
 }
 
 /// The client's id of a call; older clients have none, so that equal calls cannot be told apart.
@@ -266,22 +300,22 @@ fn call_id(call: &HookCall) -> String {
 }
 
 async fn judge(
-    client: &Client,
+    requests: &impl Requests,
     run: RunId,
     input: &HookInput,
     call: &HookCall,
-    options: &HookOptions,
+    rules: &Rules,
 ) -> Result<Answered, ClientError> {
     let proposal = ProposeAction {
         tool: Some(call.tool.clone()),
         arguments: call.arguments.clone(),
         call: Some(call_id(call)),
         directory: input.directory.clone(),
-        ask: options.ask && shows_prompts(input.permission_mode.as_deref()),
+        ask: rules.ask && shows_prompts(input.permission_mode.as_deref()),
         ..ProposeAction::default()
     };
-    let proposed = client.propose(run, &proposal).await?;
-    Ok(Answered::with(match decide(proposed, call, options.defer) {
+    let proposed = requests.propose(run, &proposal).await?;
+    Ok(Answered::with(match decide(proposed, call, rules.defer) {
         Some(decision) => hook::decision(&decision),
         None => NO_OPINION.to_owned(),
     }))
@@ -385,7 +419,7 @@ fn quoted(text: &str) -> Option<String> {
 }
 
 async fn outcome(
-    client: &Client,
+    requests: &impl Requests,
     run: RunId,
     call: &HookCall,
     status: OutcomeStatus,
@@ -395,7 +429,7 @@ async fn outcome(
     let content = response.map(|response| response.text.clone());
     let failed = status != OutcomeStatus::Ok;
     let report = ReportOutcome::of_call(call_id(call), status, content).within(shown::reach(call, failed));
-    match (client.outcome(run, &report).await, response) {
+    match (requests.outcome(run, &report).await, response) {
         (Ok(_), None) => Ok(Answered::with(NO_OPINION)),
         (Ok(judged), Some(response)) => Ok(Answered::with(shown::result(call, failed, response, &judged))),
         (Err(error), _) if error.code() != Some(code::NOT_EXECUTING) => Err(error),
@@ -405,7 +439,7 @@ async fn outcome(
         // The client made a call that the gate did not permit, or never saw. It has happened; it is recorded as what
         // it is, and the user is told.
         (Err(_), Some(_)) => {
-            evidence(client, run, "call-without-permit", call_id(call).as_bytes()).await?;
+            evidence(requests, run, "call-without-permit", call_id(call).as_bytes()).await?;
             let message = format!(
                 "portcullis: `{}` was called without a permit from Portcullis; is the hook set up for PreToolUse of every tool?",
                 call.tool
@@ -414,6 +448,8 @@ async fn outcome(
         }
     }
 }
+
+const _: () = assert!(portcullis_hook::limit::INPUT_BYTES_MAX == hook::INPUT_BYTES_MAX, "both read the same");
 
 #[cfg(test)]
 mod tests;

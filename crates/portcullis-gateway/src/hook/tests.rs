@@ -1,5 +1,7 @@
 //! What is decided here without a daemon. Against one: `tests/it/hook.rs`, and the binary's own tests.
 
+use std::path::Path;
+
 use portcullis_core::id::ActionId;
 use portcullis_core::verdict::Verdict;
 
@@ -17,6 +19,8 @@ fn options(project: Option<&str>, home: Option<&str>) -> HookOptions {
         project: project.map(PathBuf::from),
         user_home: home.map(PathBuf::from),
         program: None,
+        again: false,
+        spent: Duration::ZERO,
     }
 }
 

@@ -161,8 +161,11 @@ fn hook(args: &Hook) -> Result<HookReport, Failure> {
     let unusable = |error| Failure::unreadable(format!("cannot measure in `{}`: {error}", within.display()));
     let folder =
         tempfile::Builder::new().prefix("portcullis-bench-").tempdir_in(&within).map_err(unusable)?;
+    let program = std::env::current_exe().map_err(unusable)?;
+    let small = program.with_file_name("portcullis-hook");
     let options = HookBenchOptions {
-        program: std::env::current_exe().map_err(unusable)?,
+        small: small.is_file().then_some(small),
+        program,
         folder: folder.path().to_owned(),
         calls: args.calls,
     };
@@ -171,8 +174,11 @@ fn hook(args: &Hook) -> Result<HookReport, Failure> {
 
 fn show_hook(out: &mut Out, report: &HookReport) -> Result<(), Failure> {
     let rate = format!("input of {} bytes, process start included", report.input_bytes);
-    show(out, "a call with the daemon running", &rate, &report.call)?;
-    show(out, "starting the program alone", "`--version`", &report.start)?;
+    if let Some(small) = &report.small {
+        show(out, "a call with the daemon running, `portcullis-hook`", &rate, small)?;
+    }
+    show(out, "a call with the daemon running, `portcullis hook`", &rate, &report.call)?;
+    show(out, "starting `portcullis` alone", "`--version`", &report.start)?;
     show(out, "fdatasync after appending 4 KiB", "same folder, before and after", &report.fdatasync)?;
     out.line(format_args!("the first event, which starts the daemon: {}", time(report.first_ns)))
 }

@@ -1,13 +1,12 @@
 //! `portcullis hook`: answers the hooks of a coding agent.
 
 use std::ffi::OsString;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::Duration;
 
-use portcullis_gateway::hook::{self, ANSWER_MAX, Answered, BLOCKED, HookOptions, Settings};
+use portcullis_gateway::hook::{self, Answered, BLOCKED, HookOptions, Settings};
+use portcullis_hook::limit::{ANSWER_MAX, WHOLE_MAX, within};
 use portcullis_wire::hook::INPUT_BYTES_MAX;
 use serde_json::json;
 
@@ -40,6 +39,19 @@ pub(crate) struct Args {
     command: Option<Command>,
     #[command(flatten)]
     rules: Rules,
+    #[command(flatten)]
+    earlier: Earlier,
+}
+
+/// What `portcullis-hook` did before it handed the event over.
+#[derive(Debug, Clone, clap::Args)]
+struct Earlier {
+    /// The daemon may have been told of the event already
+    #[arg(long, hide = true)]
+    again: bool,
+    /// How long the event has waited for an answer already
+    #[arg(long, value_name = "MS", default_value_t = 0, hide = true)]
+    spent_ms: u64,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -91,48 +103,26 @@ pub(crate) fn is_answering(arguments: &[OsString]) -> bool {
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     match &args.command {
-        None => answer(&args.rules, global),
+        None => answer(args, global),
         Some(Command::Install { local, user, rules }) => install(*local, *user, rules, global),
     }
 }
 
-/// Longest time from the start to the answer, in all: reading the event and starting the daemon included. Clients give
-/// a hook 60 s and go on without its answer afterwards.
-const WHOLE_MAX: Duration = Duration::from_secs(58);
-
 /// Reads the event, answers it, and ends.
-fn answer(rules: &Rules, global: &Global) -> Result<u8, Failure> {
-    let mut answered = match options(rules, global) {
-        Ok(options) => within(WHOLE_MAX, move || judge(&options)),
+fn answer(args: &Args, global: &Global) -> Result<u8, Failure> {
+    let answered = match options(args, global) {
+        Ok(options) => {
+            let left = WHOLE_MAX.saturating_sub(options.spent);
+            within(left, move || judge(&options)).unwrap_or_else(|blocked| blocked)
+        }
         Err(failure) => Answered::blocked(failure.message()),
     };
-    if answered.exit == exit::YES && writeln!(io::stdout(), "{}", answered.output).is_err() {
-        answered = Answered::blocked("the answer could not be written");
-    }
-    if !answered.error.is_empty() {
-        // When even this cannot be written, the exit code says it.
-        let _unwritten = writeln!(io::stderr(), "{}", answered.error);
-    }
-    Ok(answered.exit)
+    Ok(answered.say())
 }
 
-/// What `work` answers, on a thread of its own: neither a panic nor a system call that does not come back (an input
-/// that never ends, a file system that hangs) must let the call pass.
-fn within(limit: Duration, work: impl FnOnce() -> Answered + Send + 'static) -> Answered {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let started = thread::Builder::new().spawn(move || sender.send(work()));
-    match started.map(|_| receiver.recv_timeout(limit)) {
-        Ok(Ok(answered)) => answered,
-        Ok(Err(RecvTimeoutError::Timeout)) => {
-            Answered::blocked(format!("no answer within {} s", limit.as_secs()))
-        }
-        Ok(Err(RecvTimeoutError::Disconnected)) => Answered::blocked("the hook failed unexpectedly"),
-        Err(error) => Answered::blocked(format!("cannot start: {error}")),
-    }
-}
-
-fn options(rules: &Rules, global: &Global) -> Result<HookOptions, Failure> {
+fn options(args: &Args, global: &Global) -> Result<HookOptions, Failure> {
     let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let Args { rules, earlier, .. } = args;
     Ok(HookOptions {
         home: global.home()?,
         bundle: rules.bundle.clone(),
@@ -142,6 +132,8 @@ fn options(rules: &Rules, global: &Global) -> Result<HookOptions, Failure> {
         project: folder("CLAUDE_PROJECT_DIR"),
         user_home: folder("HOME"),
         program: None,
+        again: earlier.again,
+        spent: Duration::from_millis(earlier.spent_ms),
     })
 }
 
@@ -212,23 +204,3 @@ fn arguments(rules: &Rules, global: &Global) -> Result<Vec<String>, Failure> {
 }
 
 const _: () = assert!(BLOCKED == exit::INCOMPLETE, "code 2 is what blocks");
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whatever_does_not_come_back_blocks() {
-        let limit = Duration::from_millis(20);
-        let late = within(limit, || {
-            thread::sleep(Duration::from_secs(5));
-            Answered { output: "late".into(), error: String::new(), exit: exit::YES }
-        });
-        assert_eq!((late.exit, late.output.as_str()), (BLOCKED, ""));
-        let failed = within(limit, || panic!("on purpose"));
-        assert_eq!(failed.exit, BLOCKED, "{}", failed.error);
-        let answered =
-            within(WHOLE_MAX, || Answered { output: "a".into(), error: String::new(), exit: exit::YES });
-        assert_eq!((answered.exit, answered.output.as_str()), (exit::YES, "a"));
-    }
-}
