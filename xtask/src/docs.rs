@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::pictures;
 use crate::process::{Failure, Result, doing, root};
 
 /// Where the generated pages are.
@@ -61,6 +62,7 @@ pub(crate) fn check() -> Result<()> {
     if manual.get(map::PAGE) != Some(&map(&manual)?) {
         problems.push(format!("{}: its tables differ from the code; run `cargo xtask docs`", map::PAGE));
     }
+    problems.extend(pictures::check());
     problems.extend(links::check(&manual));
     problems.extend(links::missing_tests(&manual, &crates));
     problems.extend(console::check(&manual)?);

@@ -10,6 +10,7 @@ mod docs;
 mod fuzz;
 mod mutants;
 mod peers;
+mod pictures;
 mod process;
 mod programs;
 mod suite;
@@ -39,6 +40,7 @@ usage: cargo xtask COMMAND
   detector SETS [--without NAMES]
                   train the shipped models of the detector from the sets that docs/models/ names; without some of
                   them into target/detector, to measure on those
+  pictures        make the pictures of a terminal in the README, of what the commands print
   timings         build the demo profile from nothing; wall time, CPU seconds, heaviest crates
   help            this page
 
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
         ["docs", "--check"] => docs::check(),
+        ["pictures"] => pictures::make(),
         ["peers"] => peers::install(),
         ["programs"] => programs::install(),
         ["fuzz"] => fuzz::long(None),

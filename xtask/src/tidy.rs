@@ -3,12 +3,13 @@
 //! Each rule is a module and a function from facts to problems, so that its tests can show it firing and staying
 //! silent without a repository: [`sources`] reads the text of files, [`guards`] asks every guard for its Markdown
 //! test, [`edges`] holds the dependencies between our crates to the design, [`licences`] those of others to
-//! `deny.toml`, and [`dead`] finds public items that nothing uses.
+//! `deny.toml`, [`permits`] says who may make permits, and [`dead`] finds public items that nothing uses.
 
 mod dead;
 mod edges;
 mod guards;
 mod licences;
+mod permits;
 mod sources;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub(crate) fn run() -> Result<()> {
     let mut problems = sources::check(&files);
     problems.extend(guards::check(&files));
     problems.extend(dead::check(&files));
+    problems.extend(permits::check(&files));
     problems.extend(edges::check(&metadata)?);
     problems.extend(licences::check(&metadata, &rules)?);
     for problem in &problems {

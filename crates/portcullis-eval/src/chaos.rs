@@ -29,7 +29,7 @@ use portcullis_session::bundles::Bundles;
 use portcullis_session::configuration;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::Proposal;
-use portcullis_session::gate::{Gate, OpenRun};
+use portcullis_session::gate::{Gate, RunRequest};
 use portcullis_session::policy;
 use serde::Serialize;
 use serde_json::json;
@@ -264,7 +264,7 @@ fn ledger() -> Result<Trial, EvalError> {
             of_this_machine: true,
         };
         let opened =
-            gate.open(OpenRun::new(identity, "chaos")).await.map_err(|error| broken(error.to_string()))?;
+            gate.open(RunRequest::new(identity, "chaos")).await.map_err(|error| broken(error.to_string()))?;
         let (mut refused, mut executed) = (0_usize, 0_usize);
         for number in 0..CALLS_MAX {
             let text = "x".repeat(FILLING);
@@ -278,7 +278,7 @@ fn ledger() -> Result<Trial, EvalError> {
                 Ok((_, Some(permit))) if refused > 0 => {
                     // A permit after the first refusal must have a record all the same.
                     let head = gate.ledger().read(|reader| reader.head(opened.run.id())).ok().flatten();
-                    executed += usize::from(head.is_none_or(|head| head.count < permit.seq()));
+                    executed += usize::from(head.is_none_or(|head| head.count < permit.judged().seq));
                 }
                 Ok(_) => {}
             }

@@ -37,40 +37,29 @@
 
 mod contracts;
 mod standing;
-mod texts;
 mod tools;
 
 pub use contracts::{CheckReply, RepairReply};
 pub use portcullis_core::state::progress::RunPhase;
+pub use portcullis_session::listings::{ChangedTool, ChangedTools};
+pub use portcullis_session::surface::{
+    ActionAnswer, EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun,
+    ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, ReportEvidence, ReportInput, ReportOutcome, ReportOutput,
+    ReportTold, ReportTools, ReportedTool, Role, TURN_ACTIONS_MAX, TextAnswer, TextEdit, ToolWords,
+    ToolsAnswer, TurnAnswer, UnreadableTool, WAIT_MS_MAX,
+};
 pub use standing::{Health, OTHERS_MAX, Reloaded};
-pub use texts::{
-    ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role, TextAnswer, TextEdit,
-};
-pub use tools::{
-    AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ChangedTool, ChangedTools, ReportTools,
-    ReportedTool, ToolWords, ToolsAnswer, UnreadableTool,
-};
+pub use tools::{AcceptTool, AcceptTools, AcceptedTool, AcceptedTools};
 
-use portcullis_core::denial::Denial;
-use portcullis_core::event::{Control, Enforced, GrantedEffects, Mode, Place};
-use portcullis_core::finding::Finding;
-use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
+use portcullis_core::event::{Control, GrantedEffects, Mode};
+use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::LabelSet;
 use portcullis_core::state::progress::VerdictCounts;
 use portcullis_core::time::Timestamp;
-use portcullis_core::verdict::Verdict;
-use portcullis_wire::strict;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
-use serde_json::value::RawValue;
 
-/// Largest request body, in bytes: the largest message of a protocol behind the gate, and room around it.
-pub const REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
-/// Longest that a held call may wait for a decision inside its request, in milliseconds.
-pub const WAIT_MS_MAX: u32 = 50_000;
-/// Longest name of a piece of evidence, in bytes.
-pub const EVIDENCE_NAME_BYTES_MAX: usize = 256;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 /// Replies that are checked or repaired at the same time; further requests are told to try again.
 pub const REPLIES_AT_ONCE: usize = 8;
 /// Governance packs that are created at the same time; further requests are told to try again.
@@ -81,8 +70,6 @@ pub const BODIES_BYTES_MAX: usize = 96 << 20;
 pub const EXPORTS_AT_ONCE: usize = 8;
 /// Exports that one agent reads at once.
 pub const EXPORTS_OF_AGENT: usize = 2;
-/// Longest folder of a place or a proposal, in bytes.
-pub const FOLDER_BYTES_MAX: usize = 4096;
 /// Seconds between two newlines on an attached connection.
 pub const HEARTBEAT_S: u64 = 10;
 /// Fewest hex digits of an id in a path.
@@ -129,150 +116,6 @@ pub struct ErrorInfo {
 /// A body that says nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Empty {}
-
-/// Opens a run, joins the live run of the same principal and session, or continues one.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OpenRun {
-    /// How the agent connects, such as `mcp`.
-    pub surface: String,
-    /// The client session the run belongs to; none: a run of its own, uncorrelated.
-    #[serde(default)]
-    pub session: Option<String>,
-    /// Name of the runtime policy; none: the credential's, else the bundle's default.
-    #[serde(default)]
-    pub policy: Option<String>,
-    /// Absolute path of the bundle's folder, or the name of a bundle that ships; none: the daemon's own bundle.
-    #[serde(default)]
-    pub bundle: Option<String>,
-    /// The client, as it names itself.
-    #[serde(default)]
-    pub client: Option<String>,
-    /// The command that starts the server whose tools will be called, where the surface stands before one: what is
-    /// known of changes to them holds from the start.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// Continue this run in a new segment.
-    #[serde(default)]
-    pub resume: Option<RunId>,
-    /// Where no run of the session is live, continue its latest one.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub rejoin: bool,
-    /// Where the agent works; a run keeps the place that it was opened with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<Place>,
-}
-
-/// A run is open.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct OpenedRun {
-    /// The run.
-    pub run: RunId,
-    /// The segment that the daemon writes.
-    pub segment: SegmentId,
-    /// Name of the runtime policy that governs it.
-    pub policy: String,
-    /// Digest of the bundle that governs it.
-    pub bundle: Digest,
-    /// Whether verdicts are enforced.
-    pub mode: Mode,
-    /// The run was live already, for another connection of the same session.
-    pub shared: bool,
-    /// Names and ids of disabled tools.
-    #[serde(default)]
-    pub disabled_tools: Vec<String>,
-}
-
-/// Proposes an action.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProposeAction {
-    /// The tool as the agent named it, or `None` for a thinking step.
-    #[serde(default)]
-    pub tool: Option<String>,
-    /// The command that starts its server, where the surface knows that: a tool of the same name of another server is
-    /// another tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// The arguments: an object. Read strictly: what could be read in two ways is refused.
-    #[serde(default, deserialize_with = "strictly")]
-    pub arguments: Value,
-    /// What the agent said it was about to do.
-    #[serde(default)]
-    pub planned: Option<String>,
-    /// What a call carries besides its arguments when it takes up one that asked for more: read and judged like them.
-    #[serde(default, deserialize_with = "strictly_if_there", skip_serializing_if = "Option::is_none")]
-    pub continuation: Option<Value>,
-    /// The surface's own id of the call.
-    #[serde(default)]
-    pub call: Option<String>,
-    /// The working directory, absolute: what relative paths in the arguments start from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<String>,
-    /// Where a person has to decide, the client's own prompt will: the action is not held but
-    /// [asked](Enforced::Asked), without a permit.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub ask: bool,
-    /// How sure the agent or its planner is of this step, 0 to 1, where it knows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub confidence: Option<f64>,
-    /// How long a held call waits for the decision, at most [`WAIT_MS_MAX`]; none: as the bundle says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wait_ms: Option<u32>,
-}
-
-/// Reads a value by the rules of [`strict`]: without equal keys, and with numbers that every reader takes for the same.
-fn strictly<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-    let raw = Box::<RawValue>::deserialize(deserializer)?;
-    strict::parse_str(raw.get(), REQUEST_BYTES_MAX).map_err(D::Error::custom)
-}
-
-fn strictly_if_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    strictly(deserializer).map(|value| Some(value).filter(|value| !value.is_null()))
-}
-
-/// What the gate says of an action.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ActionAnswer {
-    /// The action's name from here on. A retry of a held call keeps the name it had.
-    pub action: ActionId,
-    /// Its number in the run, from 1.
-    pub step: u32,
-    /// The join of all findings.
-    pub verdict: Verdict,
-    /// What is done about it.
-    pub enforced: Enforced,
-    /// The verdict is durable and the action may happen, exactly once.
-    pub permit: bool,
-    /// The arguments to use instead, only where `enforced` is `replaced`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub arguments: Option<Value>,
-    /// Why not, if there is no permit.
-    #[serde(default)]
-    pub denial: Option<Denial>,
-    /// The approval that is waited for, or was.
-    #[serde(default)]
-    pub approval: Option<ApprovalId>,
-    /// It may happen, and all that it does is in its text, or a person granted this very call. False where the run
-    /// was opened without a place.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub seen: bool,
-    /// All findings in declared order.
-    #[serde(default)]
-    pub findings: Vec<Finding>,
-    /// Number of the last event written for it.
-    pub seq: u64,
-}
-
-/// Reports something that bears on the run and is neither said, done nor seen by the agent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ReportEvidence {
-    /// What it is, at most [`EVIDENCE_NAME_BYTES_MAX`].
-    pub name: String,
-    /// Digest of the thing itself.
-    pub digest: Digest,
-}
 
 /// Takes hold of a run. Needs the approver's credential.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -513,6 +356,8 @@ pub struct RefuseApproval {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_core::event::Enforced;
+
     use super::*;
     use serde_json::json;
 

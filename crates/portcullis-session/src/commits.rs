@@ -3,10 +3,14 @@
 //! Each commit of a live run is told to all watchers, after it is on the disk. Nobody is waited for: a watcher that falls
 //! behind by more than [`COMMITS_KEPT`] is told so once, and then has to read the store again.
 
+use std::sync::Arc;
+
 use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::RunId;
 use portcullis_core::state::progress::Progress;
 use tokio::sync::broadcast;
+
+use crate::observers::Observers;
 
 /// Commits that are kept for a watcher that is slower than the runs.
 pub const COMMITS_KEPT: usize = 1_024;
@@ -53,21 +57,23 @@ impl CommitWatch {
 
 /// The hand that tells.
 #[derive(Debug, Clone)]
-pub(crate) struct Commits(broadcast::Sender<Commit>);
-
-impl Default for Commits {
-    fn default() -> Self {
-        Self(broadcast::Sender::new(COMMITS_KEPT))
-    }
+pub(crate) struct Commits {
+    watchers: broadcast::Sender<Commit>,
+    observers: Arc<Observers>,
 }
 
 impl Commits {
+    pub(crate) fn new(observers: Observers) -> Self {
+        Self { watchers: broadcast::Sender::new(COMMITS_KEPT), observers: Arc::new(observers) }
+    }
+
     pub(crate) fn watch(&self) -> CommitWatch {
-        CommitWatch(self.0.subscribe())
+        CommitWatch(self.watchers.subscribe())
     }
 
     /// Tells that events of a run are on the disk.
     pub(crate) fn tell(&self, run: RunId, events: &[Event], progress: Progress) {
+        self.observers.tell(run, events);
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         let approvals = events.iter().any(|event| {
             matches!(
@@ -78,6 +84,6 @@ impl Commits {
             )
         });
         // With nobody watching there is nobody to tell.
-        let _ = self.0.send(Commit { run, first: first.seq, last: last.seq, progress, approvals });
+        let _ = self.watchers.send(Commit { run, first: first.seq, last: last.seq, progress, approvals });
     }
 }

@@ -26,7 +26,9 @@ use crate::commits::{CommitWatch, Commits};
 use crate::engine::{Answer, Judgement, Proposal};
 use crate::error::SessionError;
 use crate::facts::FactSources;
+use crate::observers::{Observer, Observers};
 use crate::permit::Permit;
+use crate::policy;
 use crate::principals::Principals;
 use crate::run::Run;
 
@@ -34,7 +36,7 @@ pub use self::all_runs::NotReloaded;
 use self::arrivals::Announced;
 pub use self::attachment::Attachment;
 use self::keys::Keys;
-pub use self::opening::{OpenError, OpenRun, Opened};
+pub use self::opening::{OpenError, Opened, RunRequest};
 pub use self::requests::SESSION_BYTES_MAX;
 
 /// Runs that may be live at once.
@@ -49,6 +51,24 @@ pub const ATTACHED_OF_PRINCIPAL_MAX: usize = 160;
 pub const IDLE: Duration = Duration::from_secs(3_600);
 /// How long a run that the last surface has left waits for another before it is closed.
 const LEFT: Duration = Duration::from_millis(300);
+
+/// What one adds to a gate: guards in a pipeline of one's own, sources of the facts that they ask for, and observers.
+#[derive(Debug)]
+pub struct Extensions {
+    /// The guards, with what they need.
+    pub pipeline: Pipeline,
+    /// Where the facts come from.
+    pub sources: FactSources,
+    /// Who sees what was recorded.
+    pub observers: Vec<Box<dyn Observer>>,
+}
+
+impl Default for Extensions {
+    /// The built-in guards, and nothing else.
+    fn default() -> Self {
+        Self { pipeline: policy::pipeline(), sources: FactSources::default(), observers: Vec::new() }
+    }
+}
 
 /// See the [module documentation](self).
 #[derive(Debug)]
@@ -116,25 +136,40 @@ impl Entry {
 }
 
 impl Gate {
-    /// A gate over a ledger, whose guards need no sources of facts besides the gate's own.
+    /// A gate over a ledger, with guards that need no sources of facts besides the gate's own, and no observers.
     pub fn new(ledger: Arc<dyn Ledger>, pipeline: Arc<Pipeline>, bundles: Bundles) -> Arc<Self> {
-        Self::with_sources(ledger, pipeline, bundles, FactSources::default())
+        let sources = Arc::new(FactSources::default());
+        Self::with(ledger, pipeline, bundles, sources, Observers::default())
     }
 
-    /// The same with sources of facts that guards of the pipeline ask.
-    pub fn with_sources(
+    /// The same with what one adds of one's own.
+    ///
+    /// # Errors
+    /// The system starts no thread for the observers.
+    pub fn extended(
+        ledger: Arc<dyn Ledger>,
+        bundles: Bundles,
+        extensions: Extensions,
+    ) -> std::io::Result<Arc<Self>> {
+        let Extensions { pipeline, sources, observers } = extensions;
+        let observers = Observers::start(observers)?;
+        Ok(Self::with(ledger, Arc::new(pipeline), bundles, Arc::new(sources), observers))
+    }
+
+    fn with(
         ledger: Arc<dyn Ledger>,
         pipeline: Arc<Pipeline>,
         bundles: Bundles,
-        sources: FactSources,
+        sources: Arc<FactSources>,
+        observers: Observers,
     ) -> Arc<Self> {
         Arc::new(Self {
             ledger,
             pipeline,
             bundles: Arc::new(bundles),
             principals: Arc::default(),
-            commits: Commits::default(),
-            sources: Arc::new(sources),
+            commits: Commits::new(observers),
+            sources,
             runs: Mutex::default(),
             keys: Keys::default(),
             reloading: tokio::sync::Mutex::default(),
@@ -295,7 +330,7 @@ async fn propose_to_the_end(
 }
 
 /// Runs work to its end even if the caller goes away half-way.
-async fn settle<T: Send + 'static>(
+pub async fn settle<T: Send + 'static>(
     work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
 ) -> Result<T, SessionError> {
     tokio::spawn(work).await.map_err(|_| SessionError::CutShort)?

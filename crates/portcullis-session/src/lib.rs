@@ -17,12 +17,15 @@ pub mod env;
 pub mod error;
 pub mod facts;
 pub mod gate;
+pub mod listings;
 mod mapped;
+pub mod observers;
 pub mod permit;
 pub mod policy;
 mod principals;
 pub mod run;
 pub mod shipped;
+pub mod surface;
 pub mod workload;
 
 /// The examples of the manual, which the tests compile and run.

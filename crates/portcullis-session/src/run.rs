@@ -178,7 +178,7 @@ impl Run {
             true => live.head.count,
             false => live.commit_charged(batch, charged).await?,
         };
-        let permit = Permit::issue(self.id, &judgement, seq);
+        let permit = Permit::issue(&judgement, seq);
         Ok((judgement, permit))
     }
 

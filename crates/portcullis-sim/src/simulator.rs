@@ -21,10 +21,11 @@ use portcullis_ledger::LedgerError;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Judgement, Proposal, Reach, TextJudgement};
 use portcullis_session::error::SessionError;
-use portcullis_session::gate::{Gate, OpenError, OpenRun};
+use portcullis_session::gate::{Gate, OpenError, RunRequest};
 use portcullis_session::permit::Permit;
 use portcullis_session::run::Run;
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::answer::Notes;
 use crate::tools::{ToolError, ToolOutput, Workspace};
@@ -127,7 +128,7 @@ pub async fn simulate(
     let workspace = Workspace::create(folder, &bundle.knowledge)?;
     let principal = Principal::named("simulated-agent");
     let opened = gate
-        .open(OpenRun {
+        .open(RunRequest {
             identity: Identity {
                 kind: CredentialKind::Agent,
                 principal,
@@ -215,16 +216,16 @@ impl Agent<'_> {
             self.stopped.get_or_insert(stopped(&judgement));
             return Ok(false);
         };
-        if permit.tool().is_some() {
-            self.execute(permit).await?;
+        if let Some(tool) = judgement.action.tool {
+            self.execute(permit, &tool, &judgement.action.arguments).await?;
         }
         Ok(true)
     }
 
-    async fn execute(&mut self, permit: Permit) -> Result<(), SimulationError> {
-        let name = permit.tool().unwrap_or_default();
-        let id = self.bundle.registry.get(name).map_or(name, |tool| &tool.id).to_owned();
-        let (status, content) = match self.workspace.call(&id, permit.arguments()) {
+    async fn execute(&mut self, permit: Permit, tool: &str, proposed: &Value) -> Result<(), SimulationError> {
+        let id = self.bundle.registry.get(tool).map_or(tool, |tool| &tool.id).to_owned();
+        let arguments = permit.edited_arguments().unwrap_or(proposed);
+        let (status, content) = match self.workspace.call(&id, arguments) {
             Ok(ToolOutput { text, structured }) => {
                 self.notes.executed(&id, &text, &structured);
                 (OutcomeStatus::Ok, text)

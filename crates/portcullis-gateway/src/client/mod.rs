@@ -4,7 +4,7 @@
 //! run open and takes it up again in a new segment when the daemon dies.
 
 mod error;
-mod permit;
+mod one;
 mod pool;
 mod run;
 #[cfg(test)]
@@ -29,17 +29,18 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
 pub use error::ClientError;
-pub use permit::{Judged, Permit, Proposed, Stopped};
+pub use one::ClientRun;
 pub(crate) use pool::own_user;
+pub use portcullis_session::permit::{Judged, Permit, Proposed, Stopped};
 pub use run::{RESUMES_IN_A_ROW_MAX, Run};
 pub use start::{StartOptions, ensure_daemon};
 
 use crate::api::{
     AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, ApprovalFilter, ApprovalInfo,
     Approvals, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, Health, ID_PREFIX_MIN, NEXT_HEADER,
-    ObservationAnswer, OpenRun, OpenedRun, ProposeAction, REQUEST_BYTES_MAX, RefuseApproval, Reloaded,
-    ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTold, ReportTools, RunInfo, Runs,
-    TextAnswer, ToolsAnswer, WAIT_MS_MAX,
+    ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval,
+    Reloaded, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTold, ReportTools, RunInfo,
+    Runs, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -99,7 +100,20 @@ impl Client {
         let wait = Duration::from_millis(u64::from(action.wait_ms.unwrap_or(WAIT_MS_MAX)));
         let request = format!("/v1/runs/{run}/actions");
         let answer: ActionAnswer = self.post_within(&request, action, wait).await?;
-        Proposed::of(answer).map_err(|why| ClientError::Answer { request, why: why.to_owned() })
+        Proposed::received(answer).map_err(|why| ClientError::Answer { request, why: why.to_owned() })
+    }
+
+    /// Proposes the actions of one turn; waits for the decisions as long as the longest `wait_ms` or the bundle says.
+    pub async fn propose_turn(&self, run: RunId, turn: &ProposeTurn) -> Result<Vec<Proposed>, ClientError> {
+        let waits = turn.actions.iter().map(|action| action.wait_ms.unwrap_or(WAIT_MS_MAX));
+        let wait = Duration::from_millis(u64::from(waits.max().unwrap_or_default()));
+        let request = format!("/v1/runs/{run}/turns");
+        let TurnAnswer { answers } = self.post_within(&request, turn, wait).await?;
+        let understood = |why: &str| ClientError::Answer { request: request.clone(), why: why.to_owned() };
+        if answers.len() != turn.actions.len() {
+            return Err(understood("it does not answer each of the actions"));
+        }
+        answers.into_iter().map(Proposed::received).collect::<Result<_, _>>().map_err(understood)
     }
 
     /// Reports what became of an action; what the tool answered is judged.

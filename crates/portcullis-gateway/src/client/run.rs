@@ -13,14 +13,15 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use portcullis_core::id::RunId;
+use portcullis_session::surface::Surface;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::{Client, ClientError, Connection, Incoming, Proposed, StartOptions, ensure_daemon, next_frame};
 use crate::api::{
-    HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ReportOutcome, ReportTold,
-    ReportTools, ToolsAnswer,
+    HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, ReportEvidence,
+    ReportInput, ReportOutcome, ReportOutput, ReportTold, ReportTools, TextAnswer, ToolsAnswer,
 };
 use crate::home::Home;
 
@@ -89,57 +90,10 @@ impl Run {
         Ok(Self { shared })
     }
 
-    /// The run's name.
-    #[must_use]
-    pub fn id(&self) -> RunId {
-        self.shared.run
-    }
-
     /// What the daemon said when the run was last opened.
     #[must_use]
     pub fn opened(&self) -> OpenedRun {
         self.shared.latest().1
-    }
-
-    /// Proposes an action. Dropping the future gives up waiting for a decision.
-    ///
-    /// # Errors
-    /// [`ClientError`]; the action must not happen then.
-    pub async fn propose(&self, action: &ProposeAction) -> Result<Proposed, ClientError> {
-        self.persistently(|| self.shared.client.propose(self.shared.run, action)).await
-    }
-
-    /// Reports what became of an action.
-    ///
-    /// # Errors
-    /// [`ClientError`]; what the tool answered must not be shown then.
-    pub async fn outcome(&self, outcome: &ReportOutcome) -> Result<ObservationAnswer, ClientError> {
-        self.persistently(|| self.shared.client.outcome(self.shared.run, outcome)).await
-    }
-
-    /// Reports what a server says other than answers to actions.
-    ///
-    /// # Errors
-    /// [`ClientError`]; it must not be shown then.
-    pub async fn told(&self, told: &ReportTold) -> Result<ObservationAnswer, ClientError> {
-        self.persistently(|| self.shared.client.told(self.shared.run, told)).await
-    }
-
-    /// Reports the tools that a server lists.
-    ///
-    /// # Errors
-    /// [`ClientError`].
-    pub async fn tools(&self, tools: &ReportTools) -> Result<ToolsAnswer, ClientError> {
-        self.persistently(|| self.shared.client.tools(self.shared.run, tools)).await
-    }
-
-    /// Closes this caller's share of the run in good order; it is not resumed.
-    ///
-    /// # Errors
-    /// [`ClientError`]; the daemon will mark the run as abandoned then.
-    pub async fn close(&self) -> Result<(), ClientError> {
-        self.shared.closing.store(true, Ordering::SeqCst);
-        self.shared.client.close(self.shared.run).await
     }
 
     async fn persistently<A, F>(&self, request: impl Fn() -> F) -> Result<A, ClientError>
@@ -163,6 +117,52 @@ impl Run {
                 }
             }
         }
+    }
+}
+
+impl Surface for Run {
+    type Error = ClientError;
+
+    fn id(&self) -> RunId {
+        self.shared.run
+    }
+
+    async fn propose(&self, action: ProposeAction) -> Result<Proposed, ClientError> {
+        self.persistently(|| self.shared.client.propose(self.shared.run, &action)).await
+    }
+
+    async fn propose_turn(&self, turn: ProposeTurn) -> Result<Vec<Proposed>, ClientError> {
+        self.persistently(|| self.shared.client.propose_turn(self.shared.run, &turn)).await
+    }
+
+    async fn outcome(&self, outcome: ReportOutcome) -> Result<ObservationAnswer, ClientError> {
+        self.persistently(|| self.shared.client.outcome(self.shared.run, &outcome)).await
+    }
+
+    async fn told(&self, told: ReportTold) -> Result<ObservationAnswer, ClientError> {
+        self.persistently(|| self.shared.client.told(self.shared.run, &told)).await
+    }
+
+    async fn input(&self, input: ReportInput) -> Result<TextAnswer, ClientError> {
+        self.persistently(|| self.shared.client.input(self.shared.run, &input)).await
+    }
+
+    async fn output(&self, output: ReportOutput) -> Result<TextAnswer, ClientError> {
+        self.persistently(|| self.shared.client.output(self.shared.run, &output)).await
+    }
+
+    async fn evidence(&self, evidence: ReportEvidence) -> Result<TextAnswer, ClientError> {
+        self.persistently(|| self.shared.client.evidence(self.shared.run, &evidence)).await
+    }
+
+    async fn tools(&self, tools: ReportTools) -> Result<ToolsAnswer, ClientError> {
+        self.persistently(|| self.shared.client.tools(self.shared.run, &tools)).await
+    }
+
+    /// Closes this caller's share of the run; it is not resumed. If that fails, the daemon marks the run as abandoned.
+    async fn close(&self) -> Result<(), ClientError> {
+        self.shared.closing.store(true, Ordering::SeqCst);
+        self.shared.client.close(self.shared.run).await
     }
 }
 

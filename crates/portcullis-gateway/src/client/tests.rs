@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use portcullis_session::surface::Surface as _;
 use serde_json::json;
 
 use super::stand_in::{self, RUN, StandIn, now, refusal, usual};
@@ -183,9 +184,9 @@ async fn a_run_goes_on_when_the_daemon_dies() {
     let options = script(dir.path(), "exit 0");
     let run = Run::open(&home, options, open()).await.unwrap();
     let proposal = proposal();
-    assert_eq!(run.propose(&proposal).await.unwrap().judged().seq, 7);
+    assert_eq!(run.propose(proposal.clone()).await.unwrap().judged().seq, 7);
     drop(first);
-    let (answered, second) = tokio::join!(run.propose(&proposal), async {
+    let (answered, second) = tokio::join!(run.propose(proposal), async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         StandIn::start(&home, answer)
     });
@@ -210,7 +211,7 @@ async fn a_run_that_answers_in_between_survives_any_number_of_deaths() {
             drop(daemon);
             StandIn::start(&home, answer)
         };
-        assert!(run.propose(&proposal).await.unwrap().is_permitted());
+        assert!(run.propose(proposal.clone()).await.unwrap().is_permitted());
     }
     drop(daemon);
 }
@@ -223,7 +224,7 @@ async fn a_run_that_the_daemon_forgot_is_opened_again_and_not_for_ever() {
         usual(path).unwrap_or_else(|| refusal(409, "run_not_live", "the run is closed"))
     });
     let run = Run::open(&home, StartOptions::default(), open()).await.unwrap();
-    let error = run.propose(&proposal()).await.unwrap_err();
+    let error = run.propose(proposal()).await.unwrap_err();
     assert_eq!(error.code(), Some("run_not_live"));
     assert_eq!(daemon.asked("/actions").len(), 3);
     assert_eq!(daemon.asked("/v1/runs").len(), 3);

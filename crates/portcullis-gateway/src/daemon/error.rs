@@ -13,9 +13,10 @@ use portcullis_session::credentials::CredentialError;
 use portcullis_session::engine::AnswerError;
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::OpenError;
+use portcullis_session::listings::ListingsError;
+use portcullis_session::surface::SurfaceError;
 
 use crate::api::{ErrorBody, ErrorInfo, code};
-use crate::client::ClientError;
 use crate::home_bundle::HomeBundleError;
 
 /// Why the daemon cannot run.
@@ -121,15 +122,6 @@ impl Failure {
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
-
-    /// The same as a client would have it from the socket.
-    pub(super) fn into_refusal(self) -> ClientError {
-        ClientError::Refused {
-            status: self.status.as_u16(),
-            code: self.code.to_owned(),
-            message: self.message,
-        }
-    }
 }
 
 impl IntoResponse for Failure {
@@ -173,6 +165,40 @@ impl From<SessionError> for Failure {
             }
         };
         Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<ListingsError> for Failure {
+    fn from(error: ListingsError) -> Self {
+        let (status, code) = match &error {
+            ListingsError::Io { .. } | ListingsError::Damaged { .. } | ListingsError::Randomness(_) => {
+                (StatusCode::INTERNAL_SERVER_ERROR, "listings_unusable")
+            }
+            ListingsError::NoChange(_) => (StatusCode::NOT_FOUND, code::NOT_FOUND),
+            ListingsError::Ambiguous(_) => (StatusCode::CONFLICT, "ambiguous"),
+            ListingsError::ChangedAgain(_) | ListingsError::OtherList => {
+                (StatusCode::CONFLICT, "changed_again")
+            }
+            ListingsError::Unreadable { .. } => (StatusCode::CONFLICT, "unreadable"),
+            ListingsError::TooMany(_) => (StatusCode::SERVICE_UNAVAILABLE, "too_many_servers"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl From<SurfaceError> for Failure {
+    fn from(error: SurfaceError) -> Self {
+        let message = error.to_string();
+        match error {
+            SurfaceError::Invalid(_) => Self::bad_request(message),
+            SurfaceError::TooLong { .. } => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long", message)
+            }
+            SurfaceError::NotTheOperator => Self::new(StatusCode::FORBIDDEN, code::FORBIDDEN, message),
+            SurfaceError::Session(error) => error.into(),
+            SurfaceError::Open(error) => error.into(),
+            SurfaceError::Listings(error) => error.into(),
+        }
     }
 }
 

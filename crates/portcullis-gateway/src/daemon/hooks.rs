@@ -4,21 +4,20 @@
 //! the route that calls the others for a client that would otherwise need two requests.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use portcullis_core::event::Place;
-use portcullis_core::id::RunId;
 use portcullis_hook::event::{Answered, ReportHookEvent};
 use portcullis_session::credentials::Identity;
 use portcullis_session::error::SessionError;
+use portcullis_session::surface::{Local, LocalRun, SurfaceError};
 use portcullis_wire::hook::{self as wire, HookError, HookInput};
 
 use super::Shared;
 use super::auth::Caller;
 use super::error::Failure;
-use super::routes::{self, JsonBody, READ_ASIDE_BYTES};
-use crate::api;
-use crate::client::{ClientError, Proposed};
-use crate::hook::{self, Requests, Rules};
+use super::routes::{JsonBody, READ_ASIDE_BYTES};
+use crate::api::OpenRun;
+use crate::hook::{self, Door, Failed, Rules};
 
 pub(super) async fn answer(
     State(shared): State<Shared>,
@@ -37,7 +36,7 @@ pub(super) async fn answer(
         defer: event.defer,
         place: Place { workspace: event.workspace, home: event.home, gate: None },
     };
-    let inside = || Inside { shared: shared.clone(), identity: identity.clone() };
+    let inside = || Inside { local: shared.local.clone(), identity: identity.clone() };
     Ok(Json(hook::answer_here(input.as_bytes(), &parsed, &rules, inside).await))
 }
 
@@ -53,71 +52,37 @@ async fn parse(input: String) -> Result<(String, Result<HookInput, HookError>), 
     Ok(tokio::task::spawn_blocking(move || parse(input)).await.map_err(|_| SessionError::CutShort)?)
 }
 
-/// The requests of one caller, made where they are answered.
+/// The runs of one caller, in the process of the gate.
 struct Inside {
-    shared: Shared,
+    local: Local,
     identity: Identity,
 }
 
-impl Inside {
-    fn caller(&self) -> Caller {
-        Caller(self.identity.clone())
-    }
+impl Door for Inside {
+    type Run = LocalRun;
+    type Error = SurfaceError;
 
-    fn shared(&self) -> State<Shared> {
-        State(self.shared.clone())
-    }
-}
-
-impl Requests for Inside {
-    async fn open_run(&self, open: &api::OpenRun) -> Result<RunId, ClientError> {
-        let opened = routes::open(self.shared(), self.caller(), JsonBody(open.clone())).await;
-        opened.map(|Json(opened)| opened.run).map_err(Failure::into_refusal)
-    }
-
-    async fn propose(&self, run: RunId, action: &api::ProposeAction) -> Result<Proposed, ClientError> {
-        let run = Path(run.to_string());
-        let answer = routes::propose(self.shared(), self.caller(), run, JsonBody(action.clone())).await;
-        let Json(answer) = answer.map_err(Failure::into_refusal)?;
-        Proposed::of(answer)
-            .map_err(|why| ClientError::Answer { request: "propose".to_owned(), why: why.to_owned() })
-    }
-
-    async fn outcome(
-        &self,
-        run: RunId,
-        outcome: &api::ReportOutcome,
-    ) -> Result<api::ObservationAnswer, ClientError> {
-        let run = Path(run.to_string());
-        let answer = routes::outcome(self.shared(), self.caller(), run, JsonBody(outcome.clone())).await;
-        answer.map(|Json(answer)| answer).map_err(Failure::into_refusal)
-    }
-
-    async fn input(&self, run: RunId, input: &api::ReportInput) -> Result<api::TextAnswer, ClientError> {
-        let run = Path(run.to_string());
-        let answer = routes::input(self.shared(), self.caller(), run, JsonBody(input.clone())).await;
-        answer.map(|Json(answer)| answer).map_err(Failure::into_refusal)
-    }
-
-    async fn output(&self, run: RunId, output: &api::ReportOutput) -> Result<(), ClientError> {
-        let run = Path(run.to_string());
-        let answer = routes::output(self.shared(), self.caller(), run, JsonBody(output.clone())).await;
-        answer.map(drop).map_err(Failure::into_refusal)
-    }
-
-    async fn evidence(&self, run: RunId, evidence: &api::ReportEvidence) -> Result<(), ClientError> {
-        let run = Path(run.to_string());
-        let answer = routes::evidence(self.shared(), self.caller(), run, JsonBody(evidence.clone())).await;
-        answer.map(drop).map_err(Failure::into_refusal)
-    }
-
-    async fn close(&self, run: RunId) -> Result<(), ClientError> {
-        let answer = routes::close(self.shared(), self.caller(), Path(run.to_string())).await;
-        answer.map(drop).map_err(Failure::into_refusal)
+    async fn open(&self, request: OpenRun) -> Result<LocalRun, SurfaceError> {
+        let opened = self.local.open(self.identity.clone(), request).await?;
+        Ok(self.local.run(&self.identity, opened.run)?)
     }
 
     /// It runs.
-    async fn start_daemon(&self) -> Result<(), ClientError> {
+    async fn start_daemon(&self) -> Result<(), SurfaceError> {
         Ok(())
+    }
+}
+
+impl Failed for SurfaceError {
+    fn calls_for_resuming(&self) -> bool {
+        matches!(self, Self::Session(SessionError::Closed(_) | SessionError::UnknownRun(_)))
+    }
+
+    fn calls_for_starting(&self) -> bool {
+        false
+    }
+
+    fn is_not_executing(&self) -> bool {
+        matches!(self, Self::Session(SessionError::NotExecuting(_) | SessionError::NoSuchCall(_)))
     }
 }

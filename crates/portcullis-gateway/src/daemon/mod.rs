@@ -12,7 +12,6 @@ mod governance;
 mod hooks;
 mod idle;
 mod listen;
-mod listings;
 mod log;
 pub mod mark;
 mod queries;
@@ -30,12 +29,14 @@ use std::sync::Arc;
 use portcullis_governance::controls::Controls;
 use portcullis_session::credentials::Credentials;
 use portcullis_session::gate::Gate;
+use portcullis_session::listings::Listings;
+use portcullis_session::surface::Local;
 
 use crate::api::ChangedTool;
 use crate::home::Home;
 
 pub use error::DaemonError;
-pub use server::run;
+pub use server::{run, serve};
 
 /// The tools in a state folder that changed since a person accepted them, by server and name, without their short
 /// digests. Needs no daemon.
@@ -43,7 +44,7 @@ pub use server::run;
 /// # Errors
 /// What cannot be read, and what to do about it.
 pub fn changed_tools(home: &Home) -> Result<Vec<ChangedTool>, String> {
-    listings::changed_in(&home.listings()).map_err(|error| error.to_string())
+    portcullis_session::listings::changed_in(&home.listings()).map_err(|error| error.to_string())
 }
 
 /// How to run a daemon.
@@ -66,9 +67,10 @@ pub struct DaemonOptions {
 #[derive(Debug, Clone)]
 struct Shared {
     gate: Arc<Gate>,
+    local: Local,
     credentials: Arc<Credentials>,
     home: Arc<Home>,
-    listings: Arc<listings::Listings>,
+    listings: Arc<Listings>,
     /// Room for replies that are being checked or repaired.
     replies: Arc<tokio::sync::Semaphore>,
     /// Room for governance packs that are being made.

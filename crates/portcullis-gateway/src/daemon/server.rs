@@ -10,8 +10,10 @@ use portcullis_ledger::OpenOptions;
 use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standing};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
-use portcullis_session::gate::{Gate, IDLE, NotReloaded};
+use portcullis_session::gate::{Extensions, Gate, IDLE, NotReloaded};
+use portcullis_session::listings::Listings;
 use portcullis_session::shipped;
+use portcullis_session::surface::Local;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tracing::{debug, info, warn};
@@ -20,7 +22,6 @@ use super::auth::check_host_and_origin;
 use super::connections;
 use super::error::DaemonError;
 use super::listen::Hold;
-use super::listings::Listings;
 use super::shares::Shares;
 use super::{DaemonOptions, Shared, mark, routes};
 use crate::api;
@@ -44,6 +45,14 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// Serves until it is stopped by SIGTERM or SIGINT, then closes its runs.
 pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
+    serve(options, Extensions::default()).await
+}
+
+/// The same with guards, sources of facts and observers of one's own.
+///
+/// # Errors
+/// [`DaemonError`]: what keeps it from serving, and what to do about it.
+pub async fn serve(options: DaemonOptions, extensions: Extensions) -> Result<(), DaemonError> {
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
     let hold = match Hold::take(&options.home) {
@@ -77,13 +86,17 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     let (failed, log_failure) = watch::channel(None);
     let log = log_thread(store.log(), failed)?;
     ledger.set_anchor(log.anchor());
-    let gate = Gate::new(ledger, Arc::new(portcullis_session::policy::pipeline()), bundles);
+    let gate = Gate::extended(ledger, bundles, extensions);
+    let gate = gate.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
+    let listings = Arc::new(Listings::at(options.home.listings()));
+    let own_state = options.home.path().display().to_string();
     let shared = Shared {
         gate: Arc::clone(&gate),
+        local: Local::new(Arc::clone(&gate), Arc::clone(&listings), Some(own_state)),
         credentials: Arc::new(credentials),
         home: Arc::new(options.home.clone()),
         controls,
-        listings: Arc::new(Listings::at(options.home.listings())),
+        listings,
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
         bodies: Arc::new(Semaphore::new(api::BODIES_BYTES_MAX >> 10)),
         exports: Shares::new(api::EXPORTS_OF_AGENT, api::EXPORTS_AT_ONCE),

@@ -2,7 +2,7 @@
 //!
 //! The client starts a process for each event and waits for it. That process is `portcullis-hook` (the crate of that
 //! name), which has the daemon answer in one request; or, where that does not work, `portcullis hook`, which answers
-//! here, starts the daemon where none runs and makes the same requests one by one. [`Requests`] is all that differs.
+//! here, starts the daemon where none runs and makes the same requests one by one. [`Door`] is all that differs.
 //! The run is found by the client's session; it stays open between the events, and is continued in a new segment when
 //! the daemon was restarted in between.
 //!
@@ -21,8 +21,8 @@
 //! and says why on standard error, which the agent is shown. For events that stop nothing code 2 would mean something
 //! else (after `Stop` it makes the agent go on), so they end with code 1, which the user is shown.
 
+mod door;
 mod install;
-mod requests;
 mod shown;
 
 use std::path::PathBuf;
@@ -30,25 +30,24 @@ use std::time::Duration;
 
 use portcullis_core::event::{Enforced, OutcomeStatus, Place};
 use portcullis_core::finding::{Finding, Span};
-use portcullis_core::id::{Digest, DigestBuilder, RunId, canonical_json};
+use portcullis_core::id::{Digest, DigestBuilder, canonical_json};
 use portcullis_hook::limit::ANSWER_MAX;
 use portcullis_hook::place;
 use portcullis_session::engine::{Reach, UNNAMED_CALL};
 use portcullis_session::shipped;
+use portcullis_session::surface::Surface;
 use portcullis_wire::hook::{self, Decision, HookCall, HookEvent, HookInput, NO_OPINION, ToolResponse};
 use serde_json::{Value, json};
 
+pub(crate) use door::{Door, Failed};
 pub use install::{InstallError, Installed, Settings, install};
 pub use portcullis_hook::event::{Answered, BLOCKED};
-pub(crate) use requests::Requests;
 
-use crate::api::{
-    OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role, code,
-};
+use crate::api::{OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role};
 use crate::client::{ClientError, Judged, Permit, Proposed, Stopped};
 use crate::home::Home;
 use crate::sentence::sentence;
-use requests::OverSocket;
+use door::OverSocket;
 
 /// The exit code of a failure that blocks nothing.
 const FAILED: u8 = 1;
@@ -113,20 +112,20 @@ pub async fn answer(input: &[u8], options: &HookOptions) -> Answered {
 }
 
 /// Answers one event inside the daemon.
-pub(crate) async fn answer_here<R: Requests>(
+pub(crate) async fn answer_here<D: Door>(
     input: &[u8],
     parsed: &HookInput,
     rules: &Rules,
-    requests: impl Fn() -> R,
+    door: impl Fn() -> D,
 ) -> Answered {
-    within(parsed, ANSWER_MAX, tell(input, parsed, rules, false, requests)).await
+    within(parsed, ANSWER_MAX, tell(input, parsed, rules, false, door)).await
 }
 
 /// The answer to an event, in time, whatever goes wrong.
 async fn within(
     parsed: &HookInput,
     limit: Duration,
-    told: impl Future<Output = Result<Answered, ClientError>>,
+    told: impl Future<Output = Result<Answered, impl Failed>>,
 ) -> Answered {
     let answered = match tokio::time::timeout(limit, told).await {
         Ok(answered) => answered.map_err(|error| error.to_string()),
@@ -162,26 +161,26 @@ fn blocks(input: &HookInput) -> bool {
 
 /// Tells the daemon of an event, and again where it ended or closed the run in between. `again` says that an earlier
 /// program may have told it already.
-async fn tell<R: Requests>(
+async fn tell<D: Door>(
     input: &[u8],
     parsed: &HookInput,
     rules: &Rules,
     mut again: bool,
-    requests: impl Fn() -> R,
-) -> Result<Answered, ClientError> {
+    door: impl Fn() -> D,
+) -> Result<Answered, D::Error> {
     let open = open_request(parsed, rules);
     let mut tries = 1;
     loop {
-        let requests = requests();
+        let door = door();
         let told = async {
-            let run = requests.open_run(&open).await?;
+            let run = door.open(open.clone()).await?;
             let told_before = std::mem::replace(&mut again, true);
-            event(&requests, run, input, parsed, rules, told_before).await
+            event(&run, input, parsed, rules, told_before).await
         };
         match told.await {
             // Nobody listens, or the daemon ended a moment ago: what was recorded is taken up by the next one.
             Err(error) if error.calls_for_starting() && tries < TRIES_MAX => {
-                requests.start_daemon().await?;
+                door.start_daemon().await?;
                 tries += 1;
             }
             // The run was closed between the two requests.
@@ -240,52 +239,49 @@ fn place(input: &HookInput, options: &HookOptions) -> Place {
     }
 }
 
-async fn event(
-    requests: &impl Requests,
-    run: RunId,
+async fn event<S: Surface<Error: Failed>>(
+    run: &S,
     input: &[u8],
     parsed: &HookInput,
     rules: &Rules,
     again: bool,
-) -> Result<Answered, ClientError> {
+) -> Result<Answered, S::Error> {
     match &parsed.event {
         HookEvent::SessionStart => {}
-        HookEvent::SessionEnd => requests.close(run).await?,
+        HookEvent::SessionEnd => run.close().await?,
         HookEvent::Prompt(text) => {
             let said = ReportInput { text: text.clone(), role: Role::User, reach: Reach::Withhold };
-            let judged = requests.input(run, &said).await?;
+            let judged = run.input(said).await?;
             return Ok(Answered::with(shown::prompt(&judged)));
         }
         HookEvent::Stop(Some(text)) => {
             // The user has read it.
-            requests
-                .output(run, &ReportOutput { text: text.clone(), documents: None, reach: Reach::Tell })
-                .await?;
+            run.output(ReportOutput { text: text.clone(), documents: None, reach: Reach::Tell }).await?;
         }
         HookEvent::PreToolUse(call) => {
-            return judge(requests, run, parsed, call, rules).await;
+            return judge(run, parsed, call, rules).await;
         }
         HookEvent::PostToolUse(call, response) => {
-            return outcome(requests, run, call, OutcomeStatus::Ok, Some(response), again).await;
+            return outcome(run, call, OutcomeStatus::Ok, Some(response), again).await;
         }
         HookEvent::PostToolUseFailure(call, error) => {
             let response = ToolResponse { text: error.clone(), json: false };
-            return outcome(requests, run, call, OutcomeStatus::Error, Some(&response), again).await;
+            return outcome(run, call, OutcomeStatus::Error, Some(&response), again).await;
         }
         HookEvent::PermissionDenied(call) => {
-            return outcome(requests, run, call, OutcomeStatus::NotExecuted, None, again).await;
+            return outcome(run, call, OutcomeStatus::NotExecuted, None, again).await;
         }
         HookEvent::Stop(None) | HookEvent::Other => {
             let name: String = parsed.name.chars().take(EVENT_NAME_CHARS_MAX).collect();
-            evidence(requests, run, &name, input).await?;
+            evidence(run, &name, input).await?;
         }
     }
     Ok(Answered::with(NO_OPINION))
 }
 
-async fn evidence(requests: &impl Requests, run: RunId, name: &str, input: &[u8]) -> Result<(), ClientError> {
+async fn evidence<S: Surface>(run: &S, name: &str, input: &[u8]) -> Result<(), S::Error> {
     let digest = DigestBuilder::new("portcullis/hook-input/v1").part(input).finish();
-    requests.evidence(run, &ReportEvidence { name: format!("hook/{name}"), digest }).await
+    run.evidence(ReportEvidence { name: format!("hook/{name}"), digest }).await.map(drop)
 }
 
 /// The client's id of a call; older clients have none, so that equal calls cannot be told apart.
@@ -299,13 +295,12 @@ fn call_id(call: &HookCall) -> String {
     })
 }
 
-async fn judge(
-    requests: &impl Requests,
-    run: RunId,
+async fn judge<S: Surface>(
+    run: &S,
     input: &HookInput,
     call: &HookCall,
     rules: &Rules,
-) -> Result<Answered, ClientError> {
+) -> Result<Answered, S::Error> {
     let proposal = ProposeAction {
         tool: Some(call.tool.clone()),
         arguments: call.arguments.clone(),
@@ -314,7 +309,7 @@ async fn judge(
         ask: rules.ask && shows_prompts(input.permission_mode.as_deref()),
         ..ProposeAction::default()
     };
-    let proposed = requests.propose(run, &proposal).await?;
+    let proposed = run.propose(proposal).await?;
     Ok(Answered::with(match decide(proposed, call, rules.defer) {
         Some(decision) => hook::decision(&decision),
         None => NO_OPINION.to_owned(),
@@ -418,28 +413,27 @@ fn quoted(text: &str) -> Option<String> {
     Some(quoted)
 }
 
-async fn outcome(
-    requests: &impl Requests,
-    run: RunId,
+async fn outcome<S: Surface<Error: Failed>>(
+    run: &S,
     call: &HookCall,
     status: OutcomeStatus,
     response: Option<&ToolResponse>,
     again: bool,
-) -> Result<Answered, ClientError> {
+) -> Result<Answered, S::Error> {
     let content = response.map(|response| response.text.clone());
     let failed = status != OutcomeStatus::Ok;
     let report = ReportOutcome::of_call(call_id(call), status, content).within(shown::reach(call, failed));
-    match (requests.outcome(run, &report).await, response) {
+    match (run.outcome(report).await, response) {
         (Ok(_), None) => Ok(Answered::with(NO_OPINION)),
         (Ok(judged), Some(response)) => Ok(Answered::with(shown::result(call, failed, response, &judged))),
-        (Err(error), _) if error.code() != Some(code::NOT_EXECUTING) => Err(error),
+        (Err(error), _) if !error.is_not_executing() => Err(error),
         (Err(_), None) => Ok(Answered::with(NO_OPINION)),
         // It was recorded the first time, and the answer was lost with the daemon.
         (Err(_), Some(_)) if again => Ok(Answered::with(shown::lost(call, failed))),
         // The client made a call that the gate did not permit, or never saw. It has happened; it is recorded as what
         // it is, and the user is told.
         (Err(_), Some(_)) => {
-            evidence(requests, run, "call-without-permit", call_id(call).as_bytes()).await?;
+            evidence(run, "call-without-permit", call_id(call).as_bytes()).await?;
             let message = format!(
                 "portcullis: `{}` was called without a permit from Portcullis; is the hook set up for PreToolUse of every tool?",
                 call.tool

@@ -91,7 +91,7 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
 #[test]
 fn answers_become_decisions() {
     let call = HookCall { tool: "Bash".into(), arguments: json!({"command": "rm /etc/x"}), id: None };
-    let decide = |answer, defer| super::decide(Proposed::scripted(answer), &call, defer);
+    let decide = |answer, defer| super::decide(Proposed::received(answer).unwrap(), &call, defer);
     let decided = |enforced, permit, defer| decide(judged(enforced, permit), defer);
     assert_eq!(decided(Enforced::Executed, true, false), Some(Decision::Allow(None)));
     assert_eq!(decided(Enforced::Executed, true, true), None);
@@ -111,7 +111,7 @@ fn answers_become_decisions() {
 #[test]
 fn what_the_gate_did_not_see_is_left_to_the_client() {
     let call = HookCall { tool: "Bash".into(), arguments: json!({"command": "make"}), id: None };
-    let decide = |answer, defer| super::decide(Proposed::scripted(answer), &call, defer);
+    let decide = |answer, defer| super::decide(Proposed::received(answer).unwrap(), &call, defer);
     let unseen = ActionAnswer { seen: false, ..judged(Enforced::Executed, true) };
     assert_eq!(decide(unseen.clone(), false), None);
     let held = ActionAnswer { seen: false, ..judged(Enforced::Held, false) };

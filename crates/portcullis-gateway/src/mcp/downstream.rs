@@ -9,6 +9,7 @@ use std::sync::Arc;
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
+use portcullis_session::surface::Surface as _;
 use portcullis_trajectory::flow::is_word;
 use portcullis_wire::FieldError;
 use portcullis_wire::framing::LineSplitter;
@@ -371,14 +372,14 @@ impl Seen {
 /// Records a result and has it judged; returns what the client gets instead, if it must not pass as it is.
 async fn conclude(gate: &Gate, line: &[u8], call: &Call, action: ActionId, seen: Seen) -> Option<Vec<u8>> {
     let Seen { status, content, complaint, pieces, .. } = seen;
-    let outcome = ReportOutcome::of(action, status, content);
-    let recorded = gate.run.outcome(&outcome).await;
+    let outcome = ReportOutcome::of(action, status, content.clone());
+    let recorded = gate.run.outcome(outcome).await;
     let own = |rule, why| withheld(gate.run.id(), action, &call.tool, rule, why);
     let denial: Denial = match (recorded, complaint) {
         (Err(error), _) => own(NOT_RECORDED, format!("it could not be recorded ({error})")),
         (Ok(_), Some((rule, why))) => own(rule, why),
         (Ok(judged), None) if judged.enforced == Enforced::Replaced => {
-            match excised(line, &pieces, outcome.content.as_deref().unwrap_or_default(), &judged.edits) {
+            match excised(line, &pieces, content.as_deref().unwrap_or_default(), &judged.edits) {
                 Some(excised) => return Some(excised),
                 None => own(WITHHELD, NOT_APART.into()),
             }

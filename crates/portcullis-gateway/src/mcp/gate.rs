@@ -8,6 +8,7 @@ use std::time::Duration;
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::id::ActionId;
 use portcullis_session::engine::Reach;
+use portcullis_session::surface::Surface as _;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, error_response};
 use portcullis_wire::mcp::V_2026_07_28;
 use serde_json::json;
@@ -145,7 +146,7 @@ impl Gate {
     /// run is.
     pub(super) async fn report(&self, action: ActionId, status: OutcomeStatus) {
         let outcome = ReportOutcome::of(action, status, None);
-        if let Err(error) = self.run.outcome(&outcome).await {
+        if let Err(error) = self.run.outcome(outcome).await {
             tracing::warn!("the outcome of action {action} could not be recorded: {error}");
         }
     }
@@ -162,7 +163,7 @@ impl Gate {
             tools,
             unreadable,
         };
-        let ToolsAnswer { mut disabled, changed, .. } = self.run.tools(&report).await?;
+        let ToolsAnswer { mut disabled, changed, .. } = self.run.tools(report).await?;
         disabled.extend(self.run.opened().disabled_tools);
         Ok((disabled, changed))
     }
@@ -170,7 +171,7 @@ impl Gate {
     /// Reports what the server says other than answers to calls.
     pub(super) async fn told(&self, content: String) -> Result<ObservationAnswer, ClientError> {
         let told = ReportTold { server: self.command.clone(), content, reach: Reach::Replace };
-        self.run.told(&told).await
+        self.run.told(told).await
     }
 
     /// Ends everything that is still open: actions that the server has become `unknown`, and where `why` says

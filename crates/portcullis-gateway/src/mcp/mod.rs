@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_core::id::RunId;
+use portcullis_session::surface::Surface as _;
 use tokio::io::AsyncRead;
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;

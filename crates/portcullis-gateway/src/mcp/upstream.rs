@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use portcullis_core::denial::Denial;
 use portcullis_core::event::OutcomeStatus;
+use portcullis_session::surface::Surface as _;
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, MESSAGE_BYTES_MAX, Message, error_response, peek,
@@ -260,7 +261,7 @@ async fn tool_call(
         let judged = tokio::select! {
             biased;
             () = given_up.notified() => None,
-            judged = shared.run.propose(&proposal) => Some(judged),
+            judged = shared.run.propose(proposal) => Some(judged),
         };
         let done = match judged {
             None => Ok(()),

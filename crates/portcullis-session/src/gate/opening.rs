@@ -31,7 +31,7 @@ use crate::run::{Around, Run};
 
 /// A request for a run.
 #[derive(Debug, Clone)]
-pub struct OpenRun {
+pub struct RunRequest {
     /// Who asks.
     pub identity: Identity,
     /// The way in: `mcp`, `http`, ...
@@ -50,7 +50,7 @@ pub struct OpenRun {
     pub place: Option<Place>,
 }
 
-impl OpenRun {
+impl RunRequest {
     /// A run of its own, under the default policy of the default bundle.
     pub fn new(identity: Identity, surface: impl Into<String>) -> Self {
         Self {
@@ -92,7 +92,7 @@ pub enum OpenError {
 
 impl Gate {
     /// Opens a run, joins the live one of the same session, or takes up one whose daemon died.
-    pub async fn open(&self, request: OpenRun) -> Result<Opened, OpenError> {
+    pub async fn open(&self, request: RunRequest) -> Result<Opened, OpenError> {
         check_names(&request)?;
         check_bound(&request)?;
         let principal = request.identity.principal.id.clone();
@@ -133,7 +133,7 @@ impl Gate {
 
     /// The policy that will govern the run. The owner of a stored run is checked first, so that the policy of another
     /// principal's run is never revealed; a run that is taken up keeps its policy.
-    async fn policy_for(&self, request: &OpenRun, bundle: &Bundle) -> Result<String, SessionError> {
+    async fn policy_for(&self, request: &RunRequest, bundle: &Bundle) -> Result<String, SessionError> {
         let wanted = request.policy.clone().or_else(|| request.identity.policy.clone());
         let live = request.resume.and_then(|id| self.look_at(id));
         if let Some(run) = live.as_ref().filter(|run| run.principal().id != request.identity.principal.id) {
@@ -156,7 +156,11 @@ impl Gate {
 
     /// The request, with the run that it continues where it asks for the session's latest. A run whose policy the
     /// bundle no longer has is not continued.
-    async fn with_latest(&self, mut request: OpenRun, bundle: &Bundle) -> Result<OpenRun, SessionError> {
+    async fn with_latest(
+        &self,
+        mut request: RunRequest,
+        bundle: &Bundle,
+    ) -> Result<RunRequest, SessionError> {
         let Some(session) = request.session.clone().filter(|_| request.rejoin && request.resume.is_none())
         else {
             return Ok(request);
@@ -200,7 +204,7 @@ impl Gate {
     /// The live run of the same principal and session.
     fn join(
         &self,
-        request: &OpenRun,
+        request: &RunRequest,
         source: &Source,
         policy: &str,
     ) -> Result<Option<Arc<Run>>, SessionError> {
@@ -229,7 +233,7 @@ impl Gate {
 
     async fn open_new(
         &self,
-        request: &OpenRun,
+        request: &RunRequest,
         policy: &str,
         bundle: &Arc<Bundle>,
     ) -> Result<Run, SessionError> {
@@ -253,7 +257,12 @@ impl Gate {
     }
 
     /// Continues a run in a new segment, with the state that its events add up to.
-    async fn take_up(&self, id: RunId, request: &OpenRun, bundle: &Arc<Bundle>) -> Result<Run, SessionError> {
+    async fn take_up(
+        &self,
+        id: RunId,
+        request: &RunRequest,
+        bundle: &Arc<Bundle>,
+    ) -> Result<Run, SessionError> {
         let RunOpened { principal, policy, .. } =
             self.opening_for(id, &request.identity.principal.id).await?;
         if bundle.policy(&policy).is_none() {
@@ -278,7 +287,7 @@ impl Gate {
         &self,
         run: RunId,
         principal: &Principal,
-        request: &OpenRun,
+        request: &RunRequest,
         env: &mut SystemEnv,
     ) -> Result<OpenedSegment, LedgerError> {
         let new = NewSegment {

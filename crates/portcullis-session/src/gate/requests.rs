@@ -2,14 +2,14 @@
 
 use portcullis_core::limits::NAME_BYTES_MAX;
 
-use super::OpenRun;
+use super::RunRequest;
 use crate::error::SessionError;
 
 /// Longest name of a client's session, in bytes.
 pub const SESSION_BYTES_MAX: usize = 1_024;
 
 /// Refuses names that no event should hold, before anything is stored of the run.
-pub(super) fn check_names(request: &OpenRun) -> Result<(), SessionError> {
+pub(super) fn check_names(request: &RunRequest) -> Result<(), SessionError> {
     let lengths = [
         ("surface", Some(&request.surface), NAME_BYTES_MAX),
         ("session", request.session.as_ref(), SESSION_BYTES_MAX),
@@ -25,7 +25,7 @@ pub(super) fn check_names(request: &OpenRun) -> Result<(), SessionError> {
 
 /// Only the agent's credential of this machine, which the gate's own shims use, names a bundle. A credential that
 /// the bundle maps to a policy is bound to it.
-pub(super) fn check_bound(request: &OpenRun) -> Result<(), SessionError> {
+pub(super) fn check_bound(request: &RunRequest) -> Result<(), SessionError> {
     if request.bundle.is_some() && !request.identity.of_this_machine {
         return Err(SessionError::ForeignBundle);
     }

@@ -20,7 +20,7 @@ use portcullis_session::bundle_dir::read_files;
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Judgement, Proposal};
-use portcullis_session::gate::{Gate, OpenRun, Opened};
+use portcullis_session::gate::{Gate, Opened, RunRequest};
 use serde_json::{Value, json};
 
 use super::{call, events};
@@ -41,7 +41,7 @@ async fn open(gate: &Gate, resume: Option<RunId>) -> Opened {
         policy: None,
         of_this_machine: true,
     };
-    gate.open(OpenRun { resume, ..OpenRun::new(identity, "test") }).await.unwrap()
+    gate.open(RunRequest { resume, ..RunRequest::new(identity, "test") }).await.unwrap()
 }
 
 /// Writes outside the project, which a person has to approve.

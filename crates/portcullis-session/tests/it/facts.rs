@@ -17,7 +17,7 @@ use portcullis_ledger::{OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::engine::Reach;
 use portcullis_session::facts::{FactSource, FactSources, Question};
-use portcullis_session::gate::{Gate, Opened};
+use portcullis_session::gate::{Extensions, Gate, Opened};
 use portcullis_session::policy;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, oneshot};
@@ -98,9 +98,10 @@ fn gate_of_oracle(folder: &std::path::Path, wait: Duration) -> (Arc<Gate>, Arc<O
     let ledger = SqliteLedger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
     let oracle = Arc::new(Oracle { asked: Semaphore::new(0), slow: Semaphore::new(0) });
     let sources = FactSources::default().within(wait).with(Arc::clone(&oracle) as Arc<dyn FactSource>);
-    let pipeline = Arc::new(policy::pipeline_of(vec![Box::new(RunPhase), Box::new(Asker)]));
+    let pipeline = policy::pipeline_of(vec![Box::new(RunPhase), Box::new(Asker)]);
     let bundles = Bundles::new(None, &files("")).unwrap();
-    (Gate::with_sources(Arc::new(ledger), pipeline, bundles, sources), oracle)
+    let extensions = Extensions { pipeline, sources, observers: Vec::new() };
+    (Gate::extended(Arc::new(ledger), bundles, extensions).unwrap(), oracle)
 }
 
 /// The recorded facts, by the number of the event that they are about.

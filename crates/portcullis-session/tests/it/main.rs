@@ -32,7 +32,7 @@ use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Proposal, Reach};
 use portcullis_session::error::SessionError;
-use portcullis_session::gate::{Gate, OpenRun, Opened};
+use portcullis_session::gate::{Gate, Opened, RunRequest};
 use serde_json::{Value, json};
 
 const TOOLS: &str = "[[tool]]\nname = 'read'\ntype = 'RETRIEVE_DOCS'\nside_effecting = false\n\
@@ -64,7 +64,7 @@ async fn open(gate: &Gate) -> Opened {
         policy: None,
         of_this_machine: true,
     };
-    gate.open(OpenRun::new(identity, "test")).await.unwrap()
+    gate.open(RunRequest::new(identity, "test")).await.unwrap()
 }
 
 fn call(tool: &str, arguments: Value) -> Proposal {
@@ -99,7 +99,7 @@ async fn no_record_no_permit() {
             Ok((_, permit)) => {
                 let permit = permit.expect("allowed");
                 let stored = gate.ledger().read(|reader| reader.head(opened.run.id())).unwrap().unwrap();
-                assert!(stored.count >= permit.seq());
+                assert!(stored.count >= permit.judged().seq);
                 permitted += 1;
                 opened.run.outcome(permit.action(), OutcomeStatus::Ok, None, Reach::Replace).await.unwrap();
             }
@@ -148,7 +148,7 @@ async fn observe_mode_notes_the_verdict_and_lets_pass() {
 async fn mapped_credentials_are_bound() {
     let folder = tempfile::tempdir().unwrap();
     let gate = gate(folder.path(), "", OpenOptions::default());
-    let request = |policy: Option<&str>, bundle: Option<&str>| OpenRun {
+    let request = |policy: Option<&str>, bundle: Option<&str>| RunRequest {
         identity: Identity {
             kind: CredentialKind::Agent,
             principal: Principal::named("mapped"),

@@ -9,7 +9,7 @@ use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_ledger::OpenOptions;
 use portcullis_session::credentials::Identity;
 use portcullis_session::error::SessionError;
-use portcullis_session::gate::{BUNDLES_OF_PRINCIPAL_MAX, Gate, OpenError, OpenRun, Opened};
+use portcullis_session::gate::{BUNDLES_OF_PRINCIPAL_MAX, Gate, OpenError, Opened, RunRequest};
 
 use crate::{files, gate};
 
@@ -31,7 +31,7 @@ async fn open(gate: &Arc<Gate>, principal: &str, bundle: &Path) -> Result<Opened
         policy: None,
         of_this_machine: true,
     };
-    gate.open(OpenRun { bundle: Some(bundle.to_owned()), ..OpenRun::new(identity, "test") }).await
+    gate.open(RunRequest { bundle: Some(bundle.to_owned()), ..RunRequest::new(identity, "test") }).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

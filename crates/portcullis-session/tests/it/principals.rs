@@ -15,7 +15,7 @@ use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Engine, Proposal, Reach};
 use portcullis_session::env::CountingEnv;
 use portcullis_session::facts::NoSources;
-use portcullis_session::gate::{Gate, OpenRun, Opened};
+use portcullis_session::gate::{Gate, Opened, RunRequest};
 use portcullis_session::policy;
 use serde_json::json;
 
@@ -38,7 +38,7 @@ async fn open(gate: &Gate, principal: &str) -> Opened {
         policy: None,
         of_this_machine: true,
     };
-    gate.open(OpenRun::new(identity, "test")).await.unwrap()
+    gate.open(RunRequest::new(identity, "test")).await.unwrap()
 }
 
 fn send(number: u32) -> Proposal {

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use crate::daemon::{State, ailing, open, proposal, runtime};
+use portcullis_session::surface::Surface as _;
 
 /// Everything below a folder must be its owner's alone.
 fn assert_private(path: &Path) {
@@ -23,7 +24,7 @@ fn a_copy_of_a_store_in_use_is_whole_and_private() {
     let nothing = state.run(&["backup", "/tmp/nowhere/at-all"]);
     assert_eq!(nothing.code, 3, "{}", nothing.stderr);
     let run = runtime.block_on(open(&state));
-    runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap();
+    runtime.block_on(run.propose(proposal("rotate_keys"))).unwrap();
 
     let target = state.home().parent().unwrap().join("copy");
     let to = target.to_str().unwrap();
@@ -31,7 +32,7 @@ fn a_copy_of_a_store_in_use_is_whole_and_private() {
     std::thread::scope(|scope| {
         let writes = scope.spawn(|| {
             for _ in 0..20 {
-                runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap();
+                runtime.block_on(run.propose(proposal("rotate_keys"))).unwrap();
             }
         });
         let copied = state.run(&["backup", to]);

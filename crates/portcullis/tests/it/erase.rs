@@ -17,7 +17,7 @@ use portcullis_ledger::{OpenOptions, SqliteLedger, SqliteReader};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Proposal, Reach};
-use portcullis_session::gate::{Gate, OpenRun};
+use portcullis_session::gate::{Gate, RunRequest};
 use portcullis_session::shipped;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -160,7 +160,7 @@ async fn record(state: &Path) -> (RunId, Digest) {
         policy: None,
         of_this_machine: true,
     };
-    let opened = gate.open(OpenRun::new(identity, "test")).await.unwrap();
+    let opened = gate.open(RunRequest::new(identity, "test")).await.unwrap();
     let run = &opened.run;
     run.input("write the notes".into(), Label::User, Reach::Replace).await.unwrap();
     let propose = async |arguments: Value| {

@@ -1,6 +1,7 @@
 //! Arguments and results of a run, for whoever may read them.
 
 use portcullis_gateway::api::ProposeAction;
+use portcullis_session::surface::Surface as _;
 use serde_json::json;
 
 use crate::daemon::{State, open, proposal, runtime};
@@ -43,7 +44,7 @@ fn texts_of_others_are_shown_as_such_and_only_to_those_who_may_read_them() {
     let arguments = json!({"path": "/srv/\u{1b}[2Ja"});
     let planned = Some("Go.\n     9  verdict".to_owned());
     let proposal = ProposeAction { arguments, planned, ..proposal("rotate_keys") };
-    runtime.block_on(run.propose(&proposal)).unwrap();
+    runtime.block_on(run.propose(proposal.clone())).unwrap();
     let id = run.id().to_string();
     let shown = state.run(&["runs", "show", &id, "--payloads"]).stdout;
     assert!(!shown.contains('\u{1b}') && shown.contains("| "), "{shown}");

@@ -15,7 +15,7 @@ use portcullis_ledger::{
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Proposal, Reach};
-use portcullis_session::gate::{Gate, OpenRun};
+use portcullis_session::gate::{Gate, RunRequest};
 use portcullis_session::shipped;
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ impl Recorded {
                 policy: None,
                 of_this_machine: true,
             };
-            let opened = gate.open(OpenRun::new(identity, "test")).await.unwrap();
+            let opened = gate.open(RunRequest::new(identity, "test")).await.unwrap();
             opened.run.input(said.to_owned(), Label::User, Reach::Replace).await.unwrap();
             for (tool, arguments) in [
                 ("retrieve_compliance_documents", json!({"query": "data access"})),

@@ -5,6 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
 use crate::daemon::{State, ailing, open, proposal, runtime};
+use portcullis_session::surface::Surface as _;
 
 /// A daemon that serves.
 fn serve(state: &State) -> Child {
@@ -45,7 +46,7 @@ fn watching_goes_on_when_the_daemon_is_back() {
     assert_eq!(said.next().unwrap().unwrap(), "the daemon is back", "said once");
     let runtime = runtime();
     let run = runtime.block_on(open(&state));
-    assert!(!runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap().is_permitted());
+    assert!(!runtime.block_on(run.propose(proposal("rotate_keys"))).unwrap().is_permitted());
     let ran: crate::command::Ran = watch.wait_with_output().unwrap().into();
     assert_eq!(ran.code, 0, "{}", ran.stdout);
     assert_eq!(ran.json()[0]["tool"], "rotate_keys");

@@ -11,6 +11,7 @@ use portcullis_gateway::api::{OpenRun, ProposeAction, ReportOutcome};
 use portcullis_gateway::client::{ClientError, Judged, Run, StartOptions};
 use portcullis_gateway::home::Home;
 use portcullis_ledger::{OpenOptions, SqliteLedger, SqliteReader};
+use portcullis_session::surface::Surface as _;
 use serde_json::json;
 
 use super::audit::{events, verify};
@@ -125,11 +126,11 @@ async fn call(run: &Run, number: usize, acknowledged: &mut Acknowledged) -> Resu
         arguments: json!({"number": number, "text": "x".repeat(1_000)}),
         ..ProposeAction::default()
     };
-    let permit = run.propose(&proposal).await?.permit().expect("nothing forbids it");
+    let permit = run.propose(proposal).await?.permit().expect("nothing forbids it");
     acknowledged.push((permit.judged().clone(), None));
     let (answer, reported) = acknowledged.last_mut().unwrap();
     let outcome = ReportOutcome::of(answer.action, OutcomeStatus::Ok, Some("noted".into()));
-    *reported = Some(run.outcome(&outcome).await?.seq);
+    *reported = Some(run.outcome(outcome).await?.seq);
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use portcullis_core::id::RunId;
 use portcullis_gateway::api::{OpenRun, ProposeAction, ReportOutcome};
 use portcullis_gateway::client::{ClientError, Run, StartOptions};
 use portcullis_gateway::home::Home;
+use portcullis_session::surface::Surface as _;
 use serde_json::json;
 
 /// The writer's folder; its presence makes a writer of this process.
@@ -62,7 +63,7 @@ async fn write(folder: &Path, home: &Home, start: &StartOptions) {
             arguments: json!({"number": number, "text": text}),
             ..ProposeAction::default()
         };
-        let answer = match run.propose(&proposal).await {
+        let answer = match run.propose(proposal.clone()).await {
             Ok(answer) => answer,
             Err(error) => {
                 trouble.write(&format!("propose: {error}"));
@@ -78,7 +79,7 @@ async fn write(folder: &Path, home: &Home, start: &StartOptions) {
             effects.write(&format!("{action} {number}"));
             let outcome = ReportOutcome::of(action, OutcomeStatus::Ok, Some("noted".into()));
             loop {
-                match run.outcome(&outcome).await {
+                match run.outcome(outcome.clone()).await {
                     Ok(reported) => {
                         answers.write(&format!("outcome {action} {}", reported.seq));
                         break;

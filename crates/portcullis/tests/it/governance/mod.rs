@@ -24,7 +24,7 @@ use portcullis_proof::log::TrustPolicy;
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Proposal, Reach};
-use portcullis_session::gate::{Gate, OpenRun};
+use portcullis_session::gate::{Gate, RunRequest};
 use portcullis_session::shipped;
 use portcullis_sim::simulator::{Options, simulate};
 use serde_json::Value;
@@ -382,14 +382,14 @@ fn people_s_decisions_are_in_the_reports() {
 }
 
 /// A run without a session, by the default policy.
-fn by_hand() -> OpenRun {
+fn by_hand() -> RunRequest {
     let identity = Identity {
         kind: CredentialKind::Agent,
         principal: Principal::named("tester"),
         policy: None,
         of_this_machine: true,
     };
-    OpenRun {
+    RunRequest {
         identity,
         surface: "http".into(),
         session: None,

@@ -1,13 +1,14 @@
 //! Who decided, what was erased, and what a run of a real agent is called.
 
 use crate::daemon::{State, open, proposal, runtime};
+use portcullis_session::surface::Surface as _;
 
 #[test]
 fn a_pack_names_who_decided_with_which_note_and_what_was_erased_and_why() {
     let state = State::new();
     let runtime = runtime();
     let run = runtime.block_on(open(&state));
-    runtime.block_on(run.propose(&proposal("rotate_keys"))).unwrap();
+    runtime.block_on(run.propose(proposal("rotate_keys"))).unwrap();
     let [waiting] = state.run(&["approvals", "list", "--json"]).json().try_into().unwrap();
     let approval = waiting["approval"].as_str().unwrap();
     let [asked] = state.run(&["approvals", "show", approval, "--json"]).json().try_into().unwrap();

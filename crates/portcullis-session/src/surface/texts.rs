@@ -1,10 +1,10 @@
 //! What is said and seen: outcomes with what the agent would see of them, inputs and replies.
 
+use crate::engine::{Reach, Verification};
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::id::ActionId;
 use portcullis_core::verdict::Verdict;
-use portcullis_session::engine::{Reach, Verification};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -13,12 +13,12 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::env::{Env as _, SystemEnv};
 use portcullis_core::event::ListedTool;
 use portcullis_core::id::{Digest, DigestBuilder, canonical_json};
-use portcullis_session::env::{Env as _, SystemEnv};
 use serde::{Deserialize, Serialize};
 
-use crate::api::{ChangedTool, ChangedTools, ReportedTool, ToolWords, UnreadableTool};
+use crate::surface::{ReportedTool, ToolWords, UnreadableTool};
 
 /// Most servers that one principal makes known while the daemon runs: each is a file.
 const SERVERS_OF_PRINCIPAL_MAX: usize = 64;
@@ -31,7 +31,7 @@ const SHORT_DIGITS: usize = 12;
 
 /// Why the listings cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ListingsError {
+pub enum ListingsError {
     /// The file cannot be read or written.
     #[error("cannot use the accepted tools in `{}`: {source}", path.display())]
     Io {
@@ -74,13 +74,45 @@ pub(super) enum ListingsError {
     TooMany(String),
     /// No key for short digests.
     #[error("cannot make a key for short digests: {0}")]
-    Randomness(#[from] portcullis_session::env::NoRandomness),
+    Randomness(#[from] crate::env::NoRandomness),
     /// Several servers changed a tool of that name.
     #[error("several servers changed the tool `{0}`; say which with --server")]
     Ambiguous(String),
     /// The tool changed again since the person looked.
     #[error("the tool `{0}` has changed again since it was shown; review it again")]
     ChangedAgain(String),
+}
+
+/// A tool that its server describes otherwise than a person accepted it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedTool {
+    /// The command that starts the server.
+    pub server: String,
+    /// The tool's name.
+    pub tool: String,
+    /// Digest of what is offered now.
+    pub digest: Digest,
+    /// The same in a few digits, for people to repeat. It is made with a key of this state folder, so that no server can
+    /// prepare two descriptions that share it.
+    #[serde(default)]
+    pub short: String,
+    /// The accepted entry; empty if nothing of the tool could be read yet.
+    pub accepted: ToolWords,
+    /// What is offered now; empty where it cannot be read.
+    pub offered: ToolWords,
+    /// Why the entry cannot be read with certainty: it cannot be accepted either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreadable: Option<String>,
+}
+
+/// Changes that wait for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedTools {
+    /// One a tool, by server and name.
+    pub changed: Vec<ChangedTool>,
+    /// What the list as a whole is accepted by, in a few digits; made like [`ChangedTool::short`].
+    #[serde(default)]
+    pub short: String,
 }
 
 /// One server's file.
@@ -143,7 +175,7 @@ fn same(one: &ToolWords, other: &ToolWords) -> bool {
 
 /// The folder of listings. Changes take turns.
 #[derive(Debug)]
-pub(super) struct Listings {
+pub struct Listings {
     folder: PathBuf,
     /// Held while files are read or written. How many servers each principal has made known since the start.
     turn: Mutex<HashMap<String, usize>>,
@@ -151,14 +183,17 @@ pub(super) struct Listings {
 
 /// A change that a person accepted.
 #[derive(Debug)]
-pub(super) struct Accepted {
-    pub(super) server: String,
-    pub(super) tool: String,
-    pub(super) digest: Digest,
+pub struct Accepted {
+    /// The command that starts the server.
+    pub server: String,
+    /// The tool.
+    pub tool: String,
+    /// What it is from here on.
+    pub digest: Digest,
 }
 
 /// What a digest of a tool covers: its description, the schema of its arguments and, where that is known, all else.
-pub(super) fn digest(words: &ToolWords) -> Digest {
+pub fn digest(words: &ToolWords) -> Digest {
     let label = match &words.rest {
         None => "portcullis/listed-tool/v1",
         Some(_) => "portcullis/listed-tool/v2",
@@ -173,13 +208,14 @@ pub(super) fn digest(words: &ToolWords) -> Digest {
 }
 
 impl Listings {
-    pub(super) fn at(folder: PathBuf) -> Self {
+    /// The listings in a folder, which is created with the first one.
+    pub fn at(folder: PathBuf) -> Self {
         Self { folder, turn: Mutex::default() }
     }
 
     /// Compares a listing with the accepted one. Returns the accepted digest of each tool that changed. New tools of
     /// a known server, and all tools of a new one, are accepted. Blocks on the disk.
-    pub(super) fn listed(
+    pub fn listed(
         &self,
         principal: &str,
         server: &str,
@@ -222,7 +258,7 @@ impl Listings {
     }
 
     /// The tools of a server that wait for a person, as a listing would tell of them.
-    pub(super) fn waiting(&self, server: &str) -> Result<Vec<ListedTool>, ListingsError> {
+    pub fn waiting(&self, server: &str) -> Result<Vec<ListedTool>, ListingsError> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let file = read(&self.file(server))?.unwrap_or_default();
         let waiting = file.tools.into_iter().filter_map(|(name, known)| {
@@ -239,7 +275,7 @@ impl Listings {
     }
 
     /// The changes that wait for a person.
-    pub(super) fn changes(&self) -> Result<ChangedTools, ListingsError> {
+    pub fn changes(&self) -> Result<ChangedTools, ListingsError> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut changed = changed_in(&self.folder)?;
         if changed.is_empty() {
@@ -257,7 +293,7 @@ impl Listings {
     }
 
     /// Accepts a change, if the tool is still what the person was shown.
-    pub(super) fn accept(
+    pub fn accept(
         &self,
         tool: &str,
         server: Option<&str>,
@@ -280,7 +316,7 @@ impl Listings {
     }
 
     /// Accepts all changes that can be, if they are still those of the list that the person was shown.
-    pub(super) fn accept_all(&self, shown: &str) -> Result<Vec<Accepted>, ListingsError> {
+    pub fn accept_all(&self, shown: &str) -> Result<Vec<Accepted>, ListingsError> {
         let list = self.changes()?;
         if list.short != shown || shown.is_empty() {
             return Err(ListingsError::OtherList);
@@ -339,7 +375,7 @@ fn short(digest: DigestBuilder) -> String {
 ///
 /// # Errors
 /// [`ListingsError`] if a file cannot be read.
-pub(super) fn changed_in(folder: &Path) -> Result<Vec<ChangedTool>, ListingsError> {
+pub fn changed_in(folder: &Path) -> Result<Vec<ChangedTool>, ListingsError> {
     let mut changes = Vec::new();
     let io = |source| ListingsError::Io { path: folder.to_owned(), source };
     let entries = match fs::read_dir(folder) {
