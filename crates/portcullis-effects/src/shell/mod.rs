@@ -16,7 +16,6 @@ mod find;
 mod found;
 mod interpreter;
 mod lexer;
-mod options;
 mod parameter;
 mod redirect;
 mod runners;
