@@ -10,8 +10,9 @@ use super::diagnostic::{Diagnostic, nearest};
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
+use super::placed::{GivenAttribute, Placed, VERDICTS, name_field, placed};
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
-use super::toml_table::{Field, File, Table};
+use super::toml_table::{File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
     Scores, VerificationSettings, activities, contracts, credentials, escalation, flow, ledger, loops,
@@ -24,8 +25,8 @@ use crate::id::{Digest, DigestBuilder};
 use crate::infer::TOOL_TYPES;
 use crate::keywords::KeywordIndex;
 use crate::limits::{
-    ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, NAME_BYTES_MAX, PLAN_STEPS_MAX,
-    POLICIES_MAX, TOOLS_MAX,
+    ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, PLAN_STEPS_MAX, POLICIES_MAX,
+    TOOLS_MAX,
 };
 use crate::policy::RuntimePolicy;
 use crate::principal::Attribute;
@@ -34,24 +35,8 @@ use crate::verdict::Verdict;
 
 const MAIN_FILE: &str = "portcullis.toml";
 const MONITORS_FILE: &str = "monitors.toml";
-/// The verdicts that a bundle may choose for calls that no rule decides.
-pub(super) const VERDICTS: [(&str, Verdict); 3] =
-    [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
 /// The one version of the bundle layout.
 const BUNDLE_VERSION: u32 = 1;
-
-/// Something read from a file, with what is needed to complain about it later.
-pub(super) struct Placed<T> {
-    pub(super) value: T,
-    /// A diagnostic at its place, waiting for a message.
-    pub(super) place: Diagnostic,
-}
-
-/// An attribute of a credential.
-pub(super) struct GivenAttribute {
-    pub(super) name: Placed<String>,
-    pub(super) value: Attribute,
-}
 
 #[derive(Default)]
 struct Parts {
@@ -297,30 +282,6 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         approvals,
         credentials,
         credential_attributes: credential_attributes.into_iter().flatten().collect(),
-    }
-}
-
-pub(super) fn placed<T>(file: &File<'_>, field: Field<T>) -> Placed<T> {
-    Placed { place: file.at(field.span, ""), value: field.value }
-}
-
-pub(super) fn name_field(
-    file: &File<'_>,
-    table: &mut Table<'_, '_>,
-    field: &'static str,
-) -> Option<Field<String>> {
-    let name = table.string(field);
-    match name {
-        None => {
-            table.missing(field);
-            None
-        }
-        Some(name) if name.value.trim().is_empty() || name.value.len() > NAME_BYTES_MAX => {
-            let message = format!("`{field}` must have 1 to {NAME_BYTES_MAX} bytes");
-            file.report(file.at(name.span, message));
-            None
-        }
-        name => name,
     }
 }
 
