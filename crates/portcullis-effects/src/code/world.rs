@@ -19,10 +19,7 @@ use super::sql;
 use super::text::{Text, Texts};
 use super::value::{Atom, Object, Partial, Value};
 use crate::Surroundings;
-use names::{IMPORTABLE, OPENERS, PATHS, QUIET};
-
-/// An argument that is a path: its position, its name, what is done to it and how.
-type PathArgument = (usize, &'static str, Verb, &'static [&'static str]);
+use names::{IMPORTABLE, OPENERS, PATHS, PathArgument, QUIET};
 
 /// Whether a library that evaluates texts finds nothing but a formula in this one.
 fn is_formula(atom: &Atom) -> bool {

@@ -13,6 +13,7 @@ mod environment;
 mod expand;
 mod fields;
 mod find;
+mod find_words;
 mod found;
 mod interpreter;
 mod lexer;
