@@ -199,6 +199,26 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+fn still_open() -> Export {
+    let mut open = Builder::new(0x01);
+    open.segment(0x51, "writer-1");
+    open.event("run-opened", "{}");
+    open.head(SegmentState::Open);
+    open.finish()
+}
+
+fn with_a_gap() -> Export {
+    let mut gap = Builder::new(0x01);
+    gap.segment(0x51, "writer-1");
+    gap.event("run-opened", "{}");
+    gap.raw(
+        5,
+        r#"{"v":1,"seq":5,"t":"","kind":"gap","actor":"gate","cause":null,"payloads":{},"body":{"from":2,"to":4,"cause":"disk lost"}}"#,
+    );
+    gap.close(SegmentState::Closed);
+    gap.finish()
+}
+
 fn good_cases() -> Vec<Case> {
     let (closed, resumed) = (closed(0x01, "what is due?"), resumed(0x02));
     let good = |name, what, text: &[u8], trust, status, payloads| Case {
@@ -210,20 +230,7 @@ fn good_cases() -> Vec<Case> {
         failure: None,
         payloads,
     };
-    let mut open = Builder::new(0x01);
-    open.segment(0x51, "writer-1");
-    open.event("run-opened", "{}");
-    open.head(SegmentState::Open);
-    let open = open.finish();
-    let mut gap = Builder::new(0x01);
-    gap.segment(0x51, "writer-1");
-    gap.event("run-opened", "{}");
-    gap.raw(
-        5,
-        r#"{"v":1,"seq":5,"t":"","kind":"gap","actor":"gate","cause":null,"payloads":{},"body":{"from":2,"to":4,"cause":"disk lost"}}"#,
-    );
-    gap.close(SegmentState::Closed);
-    let gap = gap.finish();
+    let (open, gap) = (still_open(), with_a_gap());
     let withheld = edit(&closed, |lines| {
         lines.remove(13);
         replace(&mut lines[15], r#""payloads":3"#, r#""payloads":2"#);
@@ -308,11 +315,14 @@ fn bad(
 }
 
 fn chain_cases() -> Vec<Case> {
+    event_cases().into_iter().chain(head_cases()).collect()
+}
+
+/// Events that were changed, dropped, moved or put in.
+fn event_cases() -> Vec<Case> {
     use Attack::*;
     // Line 3 is event 1 of `closed`, so line n + 2 (index n + 1) is event n.
-    let (closed, other, resumed) =
-        (closed(0x01, "what is due?"), closed(0x03, "what was paid?"), resumed(0x02));
-    let drop_first_segment = edit(&resumed, |lines| drop(lines.drain(1..9)));
+    let (closed, other) = (closed(0x01, "what is due?"), closed(0x03, "what was paid?"));
     vec![
         bad(
             "event-altered",
@@ -370,6 +380,15 @@ fn chain_cases() -> Vec<Case> {
             &closed,
             (EventDuplicated, 7, Some(5)),
         ),
+    ]
+}
+
+/// Segments and heads that were changed, and runs that a head does not know.
+fn head_cases() -> Vec<Case> {
+    use Attack::*;
+    let (closed, resumed) = (closed(0x01, "what is due?"), resumed(0x02));
+    let drop_first_segment = edit(&resumed, |lines| drop(lines.drain(1..9)));
+    vec![
         bad(
             "segment-altered",
             "the writer of the segment",
@@ -437,10 +456,12 @@ fn shorter() -> Export {
 }
 
 fn file_cases() -> Vec<Case> {
+    payload_cases().into_iter().chain(form_cases()).chain(record_cases()).collect()
+}
+
+fn payload_cases() -> Vec<Case> {
     use Attack::*;
     let closed = closed(0x01, "what is due?");
-    let mut counted = Vec::new();
-    write_record(&mut counted, &EndRecord { segments: 1, events: 11, payloads: 3, erased: None }).unwrap();
     vec![
         bad(
             "payload-altered",
@@ -471,6 +492,14 @@ fn file_cases() -> Vec<Case> {
             (RecordOutOfOrder, 15, None),
         )
         .with_seq_of_second_payload(&closed),
+    ]
+}
+
+/// Files that are cut, or have white space where none is.
+fn form_cases() -> Vec<Case> {
+    use Attack::*;
+    let closed = closed(0x01, "what is due?");
+    vec![
         bad(
             "truncated",
             "the record `end` is cut off",
@@ -513,6 +542,16 @@ fn file_cases() -> Vec<Case> {
             &closed,
             (LineMalformed, 13, None),
         ),
+    ]
+}
+
+/// Records that are twice there, in another order or of another format.
+fn record_cases() -> Vec<Case> {
+    use Attack::*;
+    let closed = closed(0x01, "what is due?");
+    let mut counted = Vec::new();
+    write_record(&mut counted, &EndRecord { segments: 1, events: 11, payloads: 3, erased: None }).unwrap();
+    vec![
         bad(
             "record-duplicate-key",
             "a key stands twice in a record",
