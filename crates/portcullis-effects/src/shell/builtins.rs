@@ -77,29 +77,8 @@ pub(super) fn run(
             }
             set(shell, args)
         }
-        "shift" => {
-            let count =
-                args.first().map_or(Some(1), |word| word.literal().and_then(|text| text.parse().ok()));
-            shell.state.positional = match (shell.state.positional.take(), count) {
-                (Some(values), Some(count)) => {
-                    Some(values.get(count..).map(<[_]>::to_vec).unwrap_or_default().into())
-                }
-                _ => None,
-            };
-            true
-        }
-        "exit" | "return" | "break" | "continue" => {
-            let state = shell.state.clone();
-            if call.program != "exit" {
-                shell.escapes = Some(match shell.escapes.take() {
-                    Some(escaped) => escaped.join(state),
-                    None => state,
-                });
-            }
-            // With more than one word they fail, and what follows runs.
-            shell.state.dead = args.len() <= 1;
-            true
-        }
+        "shift" => shift(shell, args),
+        "exit" | "return" | "break" | "continue" => leave(shell, call),
         "alias" => alias(shell, args),
         "unalias" => true,
         "hash" => {
@@ -278,6 +257,31 @@ fn unset(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
             shell.state.assign(name, Value::Unset);
         }
     }
+    true
+}
+
+fn shift(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
+    let count = args.first().map_or(Some(1), |word| word.literal().and_then(|text| text.parse().ok()));
+    shell.state.positional = match (shell.state.positional.take(), count) {
+        (Some(values), Some(count)) => {
+            Some(values.get(count..).map(<[_]>::to_vec).unwrap_or_default().into())
+        }
+        _ => None,
+    };
+    true
+}
+
+/// What follows does not run, here or, of all but `exit`, in the function or loop.
+fn leave(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
+    let state = shell.state.clone();
+    if call.program != "exit" {
+        shell.escapes = Some(match shell.escapes.take() {
+            Some(escaped) => escaped.join(state),
+            None => state,
+        });
+    }
+    // With more than one word they fail, and what follows runs.
+    shell.state.dead = call.args.len() <= 1;
     true
 }
 

@@ -52,6 +52,7 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     }
     let narrows = |word: &Word| NARROWING.contains(&word.shape.as_str()) || word.shape.starts_with("-newer");
     let narrowed = expression.iter().any(narrows);
+    let search = Search { starts, narrowed, expression };
     let mut known = true;
     if let Some(start) = starts.iter().find(|start| start.shape == "*" && start.value.is_none()) {
         shell.unknown("find", "an action may stand in a word that is not known", start.range.clone());
@@ -69,25 +70,10 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
                 let rest = expression.get(at..).unwrap_or_default();
                 let end = command_length(rest);
-                let command = rest.get(..end).unwrap_or_default();
-                let removes = command.first().is_some_and(|word| REMOVERS.contains(&word.shape.as_str()));
-                if removes && !selects(tests) {
-                    starts.iter().for_each(|start| shell.delete_repository_in(start, &["recursive"]));
-                }
-                for (found, _) in found(starts, narrowed, tests, expression) {
-                    let words: Vec<Word> = command.iter().map(|word| filled(word, &found)).collect();
-                    shell.run(&words, call.range.clone());
-                }
+                search.execute(shell, call, tests, rest.get(..end).unwrap_or_default());
                 at += end + 1;
             }
-            "-delete" => {
-                for (found, attributes) in found(starts, narrowed, tests, expression) {
-                    shell.path_with(Verb::Delete, &found, attributes);
-                }
-                if !selects(tests) {
-                    starts.iter().for_each(|start| shell.delete_repository_in(start, &["recursive"]));
-                }
-            }
+            "-delete" => search.delete(shell, tests),
             "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
                 if let Some(file) = expression.get(at) {
                     shell.path(Verb::Write, file);
@@ -115,11 +101,51 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     }
     // Without an action what is found is printed.
     if let Some(zero) = prints.filter(|_| !acts).or((!acts).then_some(false)) {
-        let words =
-            found(starts, narrowed, expression, expression).into_iter().map(|(word, _)| word).collect();
+        let words = search.found(expression).into_iter().map(|(word, _)| word).collect();
         shell.output = Some(Printed::Names(Names { words, zero }.into()));
     }
     known
+}
+
+/// Where is looked, and for what.
+struct Search<'w> {
+    starts: &'w [Word],
+    /// Whether the tests leave only some of the files.
+    narrowed: bool,
+    expression: &'w [Word],
+}
+
+impl Search<'_> {
+    /// What an action gets after these tests.
+    fn found(&self, tests: &[Word]) -> Vec<(Word, &'static [&'static str])> {
+        found(self.starts, self.narrowed, tests, self.expression)
+    }
+
+    /// `-exec COMMAND`.
+    fn execute(&self, shell: &mut Interpreter<'_, '_>, call: &Call<'_>, tests: &[Word], command: &[Word]) {
+        let removes = command.first().is_some_and(|word| REMOVERS.contains(&word.shape.as_str()));
+        if removes && !selects(tests) {
+            self.delete_repositories(shell);
+        }
+        for (found, _) in self.found(tests) {
+            let words: Vec<Word> = command.iter().map(|word| filled(word, &found)).collect();
+            shell.run(&words, call.range.clone());
+        }
+    }
+
+    /// `-delete`.
+    fn delete(&self, shell: &mut Interpreter<'_, '_>, tests: &[Word]) {
+        for (found, attributes) in self.found(tests) {
+            shell.path_with(Verb::Delete, &found, attributes);
+        }
+        if !selects(tests) {
+            self.delete_repositories(shell);
+        }
+    }
+
+    fn delete_repositories(&self, shell: &mut Interpreter<'_, '_>) {
+        self.starts.iter().for_each(|start| shell.delete_repository_in(start, &["recursive"]));
+    }
 }
 
 /// A word of `-exec` with what was found for `{}`.
