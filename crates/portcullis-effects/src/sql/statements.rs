@@ -3,8 +3,8 @@
 use portcullis_core::effect::{ResourceKind, Verb};
 use sqlparser::ast::{
     Assignment, AssignmentTarget, CopySource, CopyTarget, Delete, Expr, FromTable, Insert, Merge,
-    MergeAction, MergeClauseKind, MergeInsertKind, MergeUpdateKind, ObjectName, OnConflictAction, OnInsert,
-    OutputClause, SelectInto, Spanned, Statement, TableFactor, TableObject, TableWithJoins, Update,
+    MergeAction, MergeClauseKind, MergeInsertKind, MergeUpdateKind, ObjectName, OnConflict, OnConflictAction,
+    OnInsert, OutputClause, SelectInto, Spanned, Statement, TableFactor, TableObject, TableWithJoins, Update,
     UpdateTableFromKind, UtilityOption, Value,
 };
 use sqlparser::tokenizer::Span;
@@ -111,10 +111,8 @@ impl<'c> Reading<'_, '_, '_, 'c> {
                 return;
             }
             TableObject::TableQuery(query) => {
-                let derived = self.outputs(query);
-                let tables = derived.bases;
-                let span = query.span();
-                self.write_rows(&tables, &[], insert.overwrite, span);
+                let tables = self.outputs(query).bases;
+                self.write_rows(&tables, &[], insert.overwrite, query.span());
                 return;
             }
         };
@@ -164,12 +162,9 @@ impl<'c> Reading<'_, '_, '_, 'c> {
 
     /// `INSERT ALL … INTO`: other tables get rows of the same query.
     fn write_further_tables(&mut self, insert: &Insert) {
-        for clause in insert
-            .multi_table_into_clauses
-            .iter()
-            .chain(insert.multi_table_when_clauses.iter().flat_map(|when| &when.into_clauses))
-            .chain(insert.multi_table_else_clause.iter().flatten())
-        {
+        let when = insert.multi_table_when_clauses.iter().flat_map(|when| &when.into_clauses);
+        let others = insert.multi_table_else_clause.iter().flatten();
+        for clause in insert.multi_table_into_clauses.iter().chain(when).chain(others) {
             let tables = self.tables_named(&clause.table_name);
             let columns: Vec<_> = clause.columns.iter().map(|ident| (folded(ident), ident.span)).collect();
             self.write_rows(&tables, &columns, false, clause.table_name.span());
@@ -180,10 +175,8 @@ impl<'c> Reading<'_, '_, '_, 'c> {
     fn write_on_conflict(&mut self, on: Option<&OnInsert>, tables: &[TableName<'c>]) {
         match on {
             Some(OnInsert::DuplicateKeyUpdate(assignments)) => self.write_assigned(assignments, tables),
-            Some(OnInsert::OnConflict(conflict)) => {
-                if let OnConflictAction::DoUpdate(update) = &conflict.action {
-                    self.write_assigned(&update.assignments, tables);
-                }
+            Some(OnInsert::OnConflict(OnConflict { action: OnConflictAction::DoUpdate(update), .. })) => {
+                self.write_assigned(&update.assignments, tables);
             }
             _ => {}
         }

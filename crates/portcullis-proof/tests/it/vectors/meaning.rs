@@ -89,21 +89,29 @@ pub(super) fn meaning_cases() -> Vec<Case> {
             bad(name, what, export.text.clone(), &export, (StateMachine, seq + 2, Some(seq)))
         })
         .collect();
-    let unopened = opened_by("input", "{}");
-    cases.push(bad(
-        "not-opened",
-        "the run does not start with `run-opened`",
-        unopened.text.clone(),
-        &unopened,
-        (StateMachine, 3, Some(1)),
-    ));
-    let doubled = opened_by("run-opened", r#"{"mode":"enforce","mode":"observe"}"#);
-    cases.push(bad(
-        "event-duplicate-key",
-        "a key stands twice in a chained event",
-        doubled.text.clone(),
-        &doubled,
-        (EventMalformed, 3, Some(1)),
-    ));
+    cases.extend(opened_badly());
     cases
+}
+
+/// Runs whose first event is not what it should be.
+fn opened_badly() -> [Case; 2] {
+    use Attack::*;
+    let unopened = opened_by("input", "{}");
+    let doubled = opened_by("run-opened", r#"{"mode":"enforce","mode":"observe"}"#);
+    [
+        bad(
+            "not-opened",
+            "the run does not start with `run-opened`",
+            unopened.text.clone(),
+            &unopened,
+            (StateMachine, 3, Some(1)),
+        ),
+        bad(
+            "event-duplicate-key",
+            "a key stands twice in a chained event",
+            doubled.text.clone(),
+            &doubled,
+            (EventMalformed, 3, Some(1)),
+        ),
+    ]
 }

@@ -180,7 +180,13 @@ pub(crate) fn revoke(writer: u8, admin: u8) -> Leaf {
 fn of_logs() -> Vec<Case> {
     let (log, scene) = honest();
     let groups = [unreadable(&scene), of_another_log(&log, &scene), forged(&log, &scene)];
-    groups.into_iter().flatten().chain(not_in_log(&log, &scene)).chain(rewritten(&log, &scene)).collect()
+    groups
+        .into_iter()
+        .flatten()
+        .chain(not_in_log(&log, &scene))
+        .chain(forked_logs(&log, &scene))
+        .chain(rewritten(&log, &scene))
+        .collect()
 }
 
 /// A case whose answer is that there was this attack, which shows in that file and line.
@@ -376,8 +382,8 @@ fn not_in_log(log: &Log, scene: &Scene) -> Vec<Case> {
     cases
 }
 
-/// Logs with two histories.
-fn rewritten(log: &Log, scene: &Scene) -> Vec<Case> {
+/// Logs with two trees of one size.
+fn forked_logs(log: &Log, scene: &Scene) -> Vec<Case> {
     let size = log.size();
     let mut cases = Vec::new();
     let fork = forked(log, 0);
@@ -417,6 +423,13 @@ fn rewritten(log: &Log, scene: &Scene) -> Vec<Case> {
         "twin.tlog-proof",
         Some(2),
     ));
+    cases
+}
+
+/// Logs that did not go on from the tree they showed.
+fn rewritten(log: &Log, scene: &Scene) -> Vec<Case> {
+    let size = log.size();
+    let mut cases = Vec::new();
     let mut rewritten = scene.clone();
     let mut later = forked(log, 1);
     later.fill(5);

@@ -9,7 +9,7 @@ use crate::log::world::{Log, Scene, Story, WRITER, enrol, head_of, leaf_key, oth
 
 /// What a writer that lies, or a stolen key, does.
 pub(super) fn of_writers() -> Vec<Case> {
-    let told = [keys(), unlike_the_export(), heads_of_a_segment(), numbers_and_parents()];
+    let told = [keys(), unlike_the_export(), other_ends(), heads_of_a_segment(), numbers_and_parents()];
     told.into_iter().flatten().chain(not_enrolled()).chain(out_of_order()).collect()
 }
 
@@ -108,6 +108,13 @@ fn unlike_the_export() -> Vec<Case> {
             LogAttack::ChainRewritten,
             "mid.leaf",
         ),
+    ]
+}
+
+/// Heads that say another end than the export.
+fn other_ends() -> Vec<Case> {
+    let story = Story::default;
+    vec![
         case(
             "events-after-close",
             "the export goes on after the logged end",
