@@ -12,7 +12,7 @@ mod results;
 use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
-use portcullis_effects::{activity, code, mail, path, shell, sql, url};
+use portcullis_effects::{activity, code, mail, place, shell, sql, url};
 
 use bundles::read;
 
@@ -30,7 +30,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("sql", |bytes| read(bytes, sql::read)),
     ("shell", |bytes| read(bytes, shell::read)),
     ("python", |bytes| read(bytes, code::read)),
-    ("path", |bytes| read(bytes, path::read)),
+    ("path", |bytes| read(bytes, place::read)),
     ("url", |bytes| read(bytes, url::read)),
     ("mail", |bytes| read(bytes, mail::read)),
     ("task", |bytes| read(bytes, activity::read)),

@@ -8,8 +8,8 @@ use cedar_policy_core::validator::{ValidationError, ValidationResult};
 use portcullis_core::bundle::{Bundle, Diagnostic, nearest};
 use portcullis_core::effect::{EFFECT_ATTRIBUTES, ResourceKind};
 
-use crate::lint::roles;
 use crate::policy::Policy;
+use crate::roles::roles;
 use crate::schema::{self, RUN_ATTRIBUTES, Shape, TOOL_ATTRIBUTES};
 use crate::uid::LEVELS_MAX;
 

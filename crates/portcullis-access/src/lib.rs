@@ -29,6 +29,7 @@ mod lint;
 mod permission;
 mod policy;
 mod request;
+mod roles;
 mod schema;
 mod scope;
 mod slices;

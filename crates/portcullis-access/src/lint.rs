@@ -15,6 +15,7 @@ use portcullis_core::effect::ResourceKind;
 use portcullis_core::verdict::Verdict;
 
 use crate::policy::Policy;
+use crate::roles::roles;
 use crate::scope::Scope;
 use crate::{Access, compile};
 
@@ -286,12 +287,6 @@ impl Lints<'_> {
             }
         }
     }
-}
-
-/// The roles that credentials give.
-pub(crate) fn roles(bundle: &Bundle) -> BTreeSet<&str> {
-    let given = bundle.credentials.iter().flat_map(|credential| &credential.principal.roles);
-    given.map(|role| bundle.access.role_aliases.get(role).unwrap_or(role).as_str()).collect()
 }
 
 /// Whether `by` decides wherever both apply: a permit that asks for no more, a forbid that asks for no less.

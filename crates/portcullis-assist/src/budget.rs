@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::{BoxFuture, Clock};
 use crate::limits::MAX_PROMPT_BYTES;
-use crate::model::{Completion, Model, ModelError, Request, Usage};
+use crate::model::{Completion, Exhausted, Model, ModelError, Request, Usage};
 
 /// What a model costs, in millionths of a currency for a million tokens: 2.50 a million is 2,500,000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,26 +82,6 @@ impl Spent {
         }
         self.time = self.time.saturating_add(*time);
     }
-}
-
-/// A budget that is used up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Exhausted {
-    /// Calls.
-    #[error("all {0} calls of the budget are used; raise `calls`")]
-    Calls(u32),
-    /// Tokens.
-    #[error("all {0} tokens of the budget are used; raise `tokens`")]
-    Tokens(u64),
-    /// Money.
-    #[error("all {0} millionths of the budget are spent; raise `cost_micros`")]
-    Cost(u64),
-    /// Money is bounded and nobody says what tokens cost.
-    #[error("a budget of cost needs the prices of tokens; set `prices`")]
-    NoPrices,
-    /// Time.
-    #[error("the budget of {} s is over; raise `time`", .0.as_secs_f64())]
-    Time(Duration),
 }
 
 /// A model with a budget around it.

@@ -22,14 +22,14 @@ mod repair;
 mod tag;
 mod written;
 
-pub use budget::{Budget, Exhausted, Metered, Prices, Spent};
+pub use budget::{Budget, Metered, Prices, Spent};
 pub use cassette::{CassetteError, Recorder, Replay};
 pub use client::{
     Client, EndpointError, Head, Http, Key, Options, Retries, Sink, Timeouts, TokenLimit, Transport,
 };
 pub use clock::{BoxFuture, Clock, SystemClock, VirtualClock};
 pub use judge::{Decider, Detect, Detection, Judge, Judgement, Program, Standing, Task, answers, detect};
-pub use model::{Completion, Finish, Message, Model, ModelError, Request, Role, Schema, Usage};
+pub use model::{Completion, Exhausted, Finish, Message, Model, ModelError, Request, Role, Schema, Usage};
 pub use repair::{
     Answers, Attempt, Ended, Helpers, Priorities, Repaired, Settings, SettingsError, Strategy, repair,
 };

@@ -9,7 +9,6 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::budget::Exhausted;
 use crate::clock::BoxFuture;
 
 /// Something that completes chats.
@@ -113,6 +112,26 @@ pub struct Completion {
     pub usage: Option<Usage>,
     /// How often the server was asked, refusals and retries included.
     pub attempts: u32,
+}
+
+/// A budget that is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Exhausted {
+    /// Calls.
+    #[error("all {0} calls of the budget are used; raise `calls`")]
+    Calls(u32),
+    /// Tokens.
+    #[error("all {0} tokens of the budget are used; raise `tokens`")]
+    Tokens(u64),
+    /// Money.
+    #[error("all {0} millionths of the budget are spent; raise `cost_micros`")]
+    Cost(u64),
+    /// Money is bounded and nobody says what tokens cost.
+    #[error("a budget of cost needs the prices of tokens; set `prices`")]
+    NoPrices,
+    /// Time.
+    #[error("the budget of {} s is over; raise `time`", .0.as_secs_f64())]
+    Time(Duration),
 }
 
 /// Why there is no answer. None of the messages holds a key or what was asked.

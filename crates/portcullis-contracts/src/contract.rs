@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::context::Context;
+use crate::bound::Bound;
 use crate::family::Family;
-use crate::limits::{MAX_REPLY_BYTES, MAX_SPANS};
+use crate::limits::MAX_SPANS;
 use crate::text::Span;
+use crate::wording::{Noun, count};
 
 /// Whether code or a model decides.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +110,11 @@ impl Check {
         Self { verdict: if holds { Verdict::Pass } else { Verdict::Fail }, explanation, spans }
     }
 
+    /// The check of a count against its bound.
+    pub(crate) fn counted(number: usize, bound: &Bound, noun: Noun, spans: Vec<Span>) -> Self {
+        Self::new(bound.holds(number), format!("{}; demanded: {bound}", count(number, noun)), spans)
+    }
+
     pub(crate) fn not_applicable(explanation: impl Into<String>) -> Self {
         Self { verdict: Verdict::NotApplicable, explanation: explanation.into(), spans: Vec::new() }
     }
@@ -118,36 +124,4 @@ impl Check {
     pub fn holds(&self) -> bool {
         self.verdict == Verdict::Pass
     }
-}
-
-/// Checks one contract on a reply. The context may be a prompt alone; most families read nothing of it.
-///
-/// A reply that is empty or longer than [`MAX_REPLY_BYTES`] fails every exact contract. A family that needs what the
-/// context does not have ([`Context::lacks`]) is not applicable, and says what is missing.
-#[must_use]
-pub fn check<'a>(contract: &Contract, reply: &str, context: impl Into<Context<'a>>) -> Check {
-    match contract.family() {
-        Some(family) => check_family(family, reply, context),
-        None => Check::not_applicable(
-            "the statement is not in a family that is checked exactly, so it must be judged",
-        ),
-    }
-}
-
-/// Checks a family on a reply, as [`check`] does.
-#[must_use]
-pub fn check_family<'a>(family: &Family, reply: &str, context: impl Into<Context<'a>>) -> Check {
-    let context = context.into();
-    if let Some(need) = context.lacks(family) {
-        return Check::not_applicable(need.missing());
-    }
-    if reply.trim().is_empty() {
-        return Check::new(false, "the reply is empty".to_owned(), Vec::new());
-    }
-    if reply.len() > MAX_REPLY_BYTES {
-        let explanation =
-            format!("the reply has {} bytes; the limit is {MAX_REPLY_BYTES}: split it", reply.len());
-        return Check::new(false, explanation, Vec::new());
-    }
-    crate::check::family(family, reply, &context)
 }

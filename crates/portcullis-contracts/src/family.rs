@@ -281,15 +281,7 @@ impl fmt::Display for Family {
                 write!(f, "{} parted by an empty line", bounded(count, PARAGRAPHS))
             }
             Self::ParagraphWord { paragraph, word, within, total } => {
-                match within {
-                    1 => write!(f, "`{}` as the first word of paragraph {paragraph}", shown(word))?,
-                    _ => write!(
-                        f,
-                        "`{}` among the first {within} words of paragraph {paragraph}",
-                        shown(word)
-                    )?,
-                }
-                total.map_or(Ok(()), |total| write!(f, " of {total}"))
+                f.write_str(&word_of_paragraph(word, *paragraph, *within, *total))
             }
             Self::Bullets { count } => write!(f, "{}", bounded(count, BULLETS)),
             Self::Highlights { count } => write!(f, "{}", bounded(count, HIGHLIGHTS)),
@@ -328,6 +320,17 @@ impl fmt::Display for Family {
             Self::Language { code } => {
                 write!(f, "all of it in {}", crate::text::language::name_of(code).unwrap_or(code))
             }
+            Self::Cites { .. } | Self::Grounded { .. } | Self::Refuses { .. } | Self::Names { .. } => {
+                self.beside_the_reply(f)
+            }
+        }
+    }
+}
+
+impl Family {
+    /// Writes what is demanded by a family that looks at more than the reply.
+    fn beside_the_reply(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Self::Cites { present: true, known: false } => write!(f, "at least one citation `[DOC:id]`"),
             Self::Cites { present: true, known: true } => {
                 write!(f, "at least one citation `[DOC:id]`, each of a known document")
@@ -347,8 +350,19 @@ impl fmt::Display for Family {
             Self::Refuses { instructions } => write!(f, "{} refused or escalated", list(instructions)),
             Self::Names { names } if names.is_empty() => write!(f, "none of the listed names"),
             Self::Names { names } => write!(f, "none of the names {}", list(names)),
+            _ => Ok(()),
         }
     }
+}
+
+/// Where in which paragraph a word is demanded.
+fn word_of_paragraph(word: &str, paragraph: u32, within: u32, total: Option<u32>) -> String {
+    let place = match within {
+        1 => "as the first word".to_owned(),
+        _ => format!("among the first {within} words"),
+    };
+    let total = total.map_or(String::new(), |total| format!(" of {total}"));
+    format!("`{}` {place} of paragraph {paragraph}{total}", shown(word))
 }
 
 const fn in_english(english: bool) -> &'static str {

@@ -24,9 +24,10 @@ pub mod verify;
 mod wording;
 
 pub use bound::Bound;
+pub use check::{check, check_family};
 pub use conflict::{Conflict, conflicts};
 pub use context::{Context, ContextError, Given, Need};
-pub use contract::{Check, Checker, Contract, Priority, Verdict, check, check_family};
+pub use contract::{Check, Checker, Contract, Priority, Verdict};
 pub use family::{Divider, Family};
 pub use names::{Names, NamesError};
 pub use repair::{Edit, Repair, Step, StepKind, Unrepaired, difference, no_repair, repair};

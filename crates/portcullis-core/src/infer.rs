@@ -19,17 +19,14 @@
 mod words;
 
 use serde_json::Value;
-pub use words::words_of;
 use words::{Class, is_filler, is_outward, is_vague, prose, prose_verb, segments, verb_class};
+pub use words::{WORDS_MAX, words_of};
 
 /// What an argument of a tool may hold.
 pub const EFFECTS: [&str; 8] = ["sql", "shell", "path", "url", "email", "money", "code", "task"];
 
 /// Tool types that inference can answer, besides the seed's six.
 pub const TOOL_TYPES: [&str; 5] = ["EXECUTE", "PAY", "DELETE", "MODIFY", "OTHER"];
-
-/// Most words of a name, and of a description, that are looked at.
-pub const WORDS_MAX: usize = 64;
 /// Most arguments of a schema that are looked at.
 pub const ARGUMENTS_MAX: usize = 256;
 /// The risk of a tool about which nothing is understood.

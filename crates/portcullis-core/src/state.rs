@@ -21,9 +21,10 @@ use crate::time::Timestamp;
 use crate::usage::{Usage, Used};
 use crate::verdict::Verdict;
 
+mod counts;
 pub mod progress;
 
-use self::progress::VerdictCounts;
+use self::counts::VerdictCounts;
 
 /// Whether the run may go on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -20,6 +20,7 @@ pub mod limits;
 pub mod mail;
 pub mod money;
 pub mod path;
+pub mod place;
 mod reader;
 pub mod shell;
 mod sink;

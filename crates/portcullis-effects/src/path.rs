@@ -39,19 +39,10 @@ const DEVICES: [&str; 8] = [
     "/dev/stderr",
 ];
 
-/// Reads `text` as a path that is read.
-pub fn read(text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
-    read_as(Verb::Read, text, surroundings, sink);
-}
-
-/// Reads `text` as a path to which `verb` is done. Text that is a URL of another scheme than `file:` is read as
-/// a URL too.
-pub fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
+/// Reads `text` as a path to which `verb` is done.
+pub(crate) fn read_as(verb: Verb, text: &str, surroundings: &Surroundings<'_>, sink: &mut Sink<'_>) {
     sink.add(Effect::new(verb, resource(text, surroundings)), 0..text.len());
     note_length(text, surroundings, 0..text.len(), sink);
-    if has_foreign_scheme(text) {
-        crate::url::read_as(verb, text, surroundings, sink);
-    }
 }
 
 /// The path that `text` names, with all attributes of paths.
@@ -378,7 +369,7 @@ fn is_windows(text: &str) -> bool {
 }
 
 /// `scheme://`, other than `file:`.
-fn has_foreign_scheme(text: &str) -> bool {
+pub(crate) fn has_foreign_scheme(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))

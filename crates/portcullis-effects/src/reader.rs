@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::arguments::plan::{Held, Plan, Plans, Says, escaped};
 use crate::arguments::{self, Holds, Verbs};
 use crate::limits::{ARGUMENTS_BYTES_MAX, LEAVES_MAX, NESTING_MAX};
-use crate::{Sink, Surroundings, activity, answers, code, mail, money, path, shell, sql, url};
+use crate::{Sink, Surroundings, activity, answers, code, mail, money, path, place, shell, sql, url};
 
 /// Reads the effects of tool calls. See the [crate documentation](crate).
 #[derive(Debug, Clone, Copy, Default)]
@@ -412,7 +412,7 @@ fn read_path(verb: Verb, text: &str, below: bool, surroundings: &Surroundings<'_
         sink.add(effect, 0..text.len());
         path::note_length(text, surroundings, 0..text.len(), sink);
     } else {
-        path::read_as(verb, text, surroundings, sink);
+        place::read_as(verb, text, surroundings, sink);
     }
 }
 

@@ -20,10 +20,10 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::facts::Facts;
-use crate::manifest::{Sha, sha256};
+use crate::files::FILES;
 use crate::markdown::{Document, code, count, events, text};
-use crate::pack::FILES;
 use crate::record::Record;
+use crate::sha::{Sha, sha256};
 
 /// The mappings that ship, by the name of their file.
 const EMBEDDED: &[(&str, &str)] = &[

@@ -8,8 +8,8 @@ use portcullis_core::guard::GuardMeta;
 use portcullis_core::verdict::Verdict;
 
 use crate::facts::{ActionFact, Facts, guard_of, hook_word};
+use crate::input::PackInput;
 use crate::markdown::{Document, all_names, code, count, events, names, text};
-use crate::pack::PackInput;
 use crate::signals::Signals;
 use crate::summary;
 use crate::verification;

@@ -17,33 +17,22 @@
 use portcullis_core::event::{Event, Mode};
 use portcullis_core::id::{Commitment, Digest, RunId};
 use portcullis_core::time::Timestamp;
-use portcullis_proof::Hex;
 use portcullis_proof::export::SegmentState;
 use portcullis_proof::log::note::{SignError, sign_note};
 use portcullis_proof::log::{NoteSigner, TlogProof};
-use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::audit::AuditRow;
-use crate::pack::PackInput;
+use crate::input::PackInput;
+use crate::period::{Period, periods};
 use crate::policy;
 use crate::record::Record;
+pub use crate::sha::{Sha, sha256};
 
 /// The name and version of the format.
 pub const MANIFEST_FORMAT: &str = "portcullis-evidence-manifest/v1";
 /// The first line of the note.
 pub const NOTE_LABEL: &str = "portcullis/evidence-manifest/v1";
-
-/// A SHA-256 in a file, in hexadecimal.
-pub type Sha = Hex<32>;
-
-/// The hash of bytes.
-#[must_use]
-pub fn sha256(bytes: &[u8]) -> Sha {
-    let mut hash = Hex([0; 32]);
-    hash.0.copy_from_slice(digest(&SHA256, bytes).as_ref());
-    hash
-}
 
 /// The manifest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,7 +206,7 @@ pub(crate) fn manifest(
 }
 
 fn policies(input: &PackInput<'_>) -> Vec<PolicyHash> {
-    let hash = |period: policy::Period| {
+    let hash = |period: Period| {
         let source = input.source(period.bundle);
         let canonical = source.and_then(|source| policy::canonical(source.bundle, &period.policy));
         let files = source.map(|source| {
@@ -233,7 +222,7 @@ fn policies(input: &PackInput<'_>) -> Vec<PolicyHash> {
             files: files.unwrap_or_default(),
         }
     };
-    policy::periods(input.record).into_iter().map(hash).collect()
+    periods(input.record.events()).into_iter().map(hash).collect()
 }
 
 /// Kinds whose payloads the agent works from, or proposes.

@@ -1,17 +1,13 @@
 //! Makes the files of a pack.
 
-use std::collections::BTreeMap;
-
-use portcullis_core::bundle::Bundle;
-use portcullis_core::guard::GuardMeta;
 use portcullis_core::id::{Digest, RunId};
-use portcullis_core::time::Timestamp;
 use portcullis_proof::log::NoteSigner;
 use portcullis_proof::log::note::SignError;
 use serde_json::{Value, json};
 
-use crate::controls::Controls;
 use crate::facts::Facts;
+pub use crate::files::{AUDIT_LOG, EXPORT, FILES, LOG_FOLDER, MANIFEST, NOTE};
+pub use crate::input::{BundleSource, Erasure, PackInput};
 use crate::manifest::{self, FileHash};
 use crate::markdown;
 use crate::record::Record;
@@ -20,91 +16,6 @@ use crate::summary::Metric;
 use crate::verification;
 use crate::zip::{self, Named, ZipError};
 use crate::{audit, failure, policy, risk, summary};
-
-/// The manifest's file.
-pub const MANIFEST: &str = "evidence_manifest.json";
-/// The file of its signature.
-pub const NOTE: &str = "evidence_manifest.note";
-/// The audit log's file.
-pub const AUDIT_LOG: &str = "audit_log.jsonl";
-/// The record's file.
-pub const EXPORT: &str = "run.export";
-/// What the log says of the run is in files whose names begin so.
-pub const LOG_FOLDER: &str = "log/";
-
-/// The files of a pack in their order. Before the manifest stands what the log says of the run, below `log/`.
-pub const FILES: [&str; 12] = [
-    "summary_report.json",
-    "summary_report.md",
-    "runtime_policy.json",
-    "verification_results.json",
-    AUDIT_LOG,
-    "failure_mode_analysis.md",
-    "residual_risk_summary.md",
-    "controls.json",
-    "controls.md",
-    EXPORT,
-    MANIFEST,
-    NOTE,
-];
-
-/// A bundle with the files that it was loaded from.
-#[derive(Debug, Clone, Copy)]
-pub struct BundleSource<'a> {
-    /// The bundle.
-    pub bundle: &'a Bundle,
-    /// Its files by path.
-    pub files: &'a BTreeMap<String, Vec<u8>>,
-    /// Digest of all that judges under it in this release.
-    pub configuration: Digest,
-}
-
-/// Payloads of the run that were erased at once, as the store remembers it. The record itself says only which are gone.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Erasure {
-    /// When.
-    pub at: Timestamp,
-    /// By whom.
-    pub by: String,
-    /// Why, where a reason was given.
-    pub reason: Option<String>,
-    /// How many payloads.
-    pub payloads: u64,
-}
-
-/// What a pack is made of.
-#[derive(Debug, Clone, Copy)]
-pub struct PackInput<'a> {
-    /// The record of the run.
-    pub record: &'a Record,
-    /// Bundles that are at hand. The one that the run was opened under must be among them.
-    pub bundles: &'a [BundleSource<'a>],
-    /// The guards of this release, in their declared order.
-    pub guards: &'a [&'static GuardMeta],
-    /// What is evidence for which controls.
-    pub controls: &'a Controls,
-    /// Whether to create a pack of a run with unverified replies.
-    pub allow_unverified: bool,
-    /// What the transparency log says of the run: leaves with their proofs, as files of an export. Empty if the log
-    /// does not have it.
-    pub evidence: &'a [Named],
-    /// What was erased of the run, in order.
-    pub erasures: &'a [Erasure],
-    /// Now.
-    pub generated_at: Timestamp,
-}
-
-impl<'a> PackInput<'a> {
-    /// The bundle of that digest, where it is at hand.
-    pub(crate) fn source(&self, digest: Digest) -> Option<&BundleSource<'a>> {
-        self.bundles.iter().find(|source| source.bundle.digest() == digest)
-    }
-
-    /// The same without its files.
-    pub(crate) fn bundle(&self, digest: Digest) -> Option<&'a Bundle> {
-        self.source(digest).map(|source| source.bundle)
-    }
-}
 
 /// Why there is no pack.
 #[derive(Debug, thiserror::Error)]

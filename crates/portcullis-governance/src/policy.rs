@@ -1,55 +1,12 @@
 //! `runtime_policy.json`: what governed the run, as the bundle says it, from which event on.
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ConfigChange, EventBody, Mode};
-use portcullis_core::id::{Digest, canonical_json};
+use portcullis_core::id::canonical_json;
 use portcullis_core::policy::RuntimePolicy;
 use serde_json::{Value, json};
 
-use crate::pack::PackInput;
-use crate::record::Record;
-
-/// A stretch of the run under one bundle and policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Period {
-    pub(crate) from: u64,
-    pub(crate) bundle: Digest,
-    /// All that judged, where the run says.
-    pub(crate) configuration: Option<Digest>,
-    pub(crate) policy: String,
-    pub(crate) mode: Mode,
-}
-
-/// The stretches in order.
-pub(crate) fn periods(record: &Record) -> Vec<Period> {
-    let mut periods: Vec<Period> = Vec::new();
-    for event in record.events() {
-        let period = match &event.body {
-            EventBody::RunOpened(opened) => Period {
-                from: event.seq,
-                bundle: opened.bundle,
-                configuration: opened.configuration,
-                policy: opened.policy.clone(),
-                mode: opened.mode,
-            },
-            EventBody::Config(ConfigChange::BundleLoaded { bundle, configuration, policy, mode }) => Period {
-                from: event.seq,
-                bundle: *bundle,
-                configuration: *configuration,
-                policy: policy.clone(),
-                mode: *mode,
-            },
-            _ => continue,
-        };
-        let same = |last: &Period| {
-            (last.bundle, &last.policy, last.mode) == (period.bundle, &period.policy, period.mode)
-        };
-        if !periods.last().is_some_and(same) {
-            periods.push(period);
-        }
-    }
-    periods
-}
+use crate::input::PackInput;
+use crate::period::{Period, periods};
 
 /// A policy in the words of seed 000, with the limits that it does not have.
 fn policy(policy: &RuntimePolicy) -> Value {
@@ -98,6 +55,6 @@ pub(crate) fn json(input: &PackInput<'_>) -> Value {
             "tools": bundle.map(tools),
         })
     };
-    let periods: Vec<Value> = periods(input.record).iter().map(period).collect();
+    let periods: Vec<Value> = periods(input.record.events()).iter().map(period).collect();
     json!({"format": "portcullis-runtime-policy/v1", "run": input.record.run(), "periods": periods})
 }

@@ -232,7 +232,7 @@ impl Record {
     #[must_use]
     pub fn bundles(&self) -> Vec<portcullis_core::id::Digest> {
         let mut digests = Vec::new();
-        for period in crate::policy::periods(self) {
+        for period in crate::period::periods(self.events()) {
             if !digests.contains(&period.bundle) {
                 digests.push(period.bundle);
             }

@@ -17,7 +17,7 @@ use portcullis_core::verdict::Escalation;
 use portcullis_trajectory::memory::{RememberRun, RunMemory, RunReading};
 use portcullis_trajectory::monitors::Intent;
 
-use crate::pack::PackInput;
+use crate::input::PackInput;
 
 /// From which part of a limit on it counts as near.
 pub(crate) const NEAR: f64 = 0.8;

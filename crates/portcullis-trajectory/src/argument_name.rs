@@ -12,6 +12,20 @@ use crate::lexicon::Lexicon;
 use crate::protections;
 use crate::words::{hash, stem_hash};
 
+/// Longest argument that counts as one value whatever it looks like, in bytes.
+pub(crate) const WHOLE_BYTES_MAX: usize = 80;
+
+/// What an argument is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// To whom or where to.
+    Target,
+    /// A text, such as a message's body.
+    Content,
+    /// What the call is done to, or with.
+    Object,
+}
+
 /// Names of arguments whose value names what is set: `field: iban`.
 const FIELDS: [&str; 21] = [
     "tag",

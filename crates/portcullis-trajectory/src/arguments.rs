@@ -3,7 +3,8 @@
 use portcullis_core::bundle::AuthoritySettings;
 use serde_json::Value as Json;
 
-use crate::argument_name::{ArgumentName, ArgumentNames};
+pub use crate::argument_name::Role;
+use crate::argument_name::{ArgumentName, ArgumentNames, WHOLE_BYTES_MAX};
 use crate::classes::Classes;
 use crate::lexicon::Lexicon;
 use crate::numbers::numbers;
@@ -17,22 +18,10 @@ pub const ARGUMENTS_MAX: usize = 64;
 pub const DEPTH_MAX: usize = 16;
 /// More words than this make an argument a text.
 pub const TARGET_WORDS_MAX: usize = 12;
-/// Longest argument that counts as one value whatever it looks like, in bytes.
-pub const WHOLE_BYTES_MAX: usize = 80;
 /// Most values of one argument that are looked at.
 pub const PARTS_MAX: usize = 256;
 /// Most words of a text that are looked at.
 pub const TEXT_WORDS_MAX: usize = 64;
-/// What an argument is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// To whom or where to.
-    Target,
-    /// A text, such as a message's body.
-    Content,
-    /// What the call is done to, or with.
-    Object,
-}
 
 /// One leaf among the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]

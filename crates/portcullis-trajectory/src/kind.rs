@@ -5,6 +5,7 @@
 //! any known verb is that of a tool which changes something.
 
 use crate::classes::Classes;
+pub use crate::deed::Deed;
 use crate::lexicon::{Families, Lexicon};
 use crate::names::{Name, NameWord};
 use crate::protections;
@@ -16,57 +17,6 @@ pub const DESCRIPTION_WORDS_MAX: usize = 40;
 pub const DESCRIPTION_BYTES_MAX: usize = 1_024;
 /// Names of at most this many words can be those of a tool that hands over to a person.
 const HANDOVER_WORDS_MAX: usize = 4;
-
-/// What a call does, as far as its tool's name says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Deed {
-    /// Makes something known to the agent, and changes nothing.
-    Read,
-    /// Goes to what a URL names.
-    Visit,
-    /// Changes something.
-    Change,
-    /// Runs a program.
-    Execute,
-    /// Something leaves for someone.
-    Send,
-    /// Money is moved or committed.
-    Pay,
-    /// Something ends or is removed.
-    Delete,
-    /// Someone may do more than before, or a protection is given up.
-    Grant,
-    /// Something or someone stops working, or stops being heard.
-    Disable,
-}
-
-impl Deed {
-    /// The deed of this name in the data.
-    pub fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "read" => Self::Read,
-            "visit" => Self::Visit,
-            "change" => Self::Change,
-            "execute" => Self::Execute,
-            "send" => Self::Send,
-            "pay" => Self::Pay,
-            "delete" => Self::Delete,
-            "grant" => Self::Grant,
-            "disable" => Self::Disable,
-            _ => return None,
-        })
-    }
-
-    /// Whether it changes something by itself.
-    pub const fn changes(self) -> bool {
-        !matches!(self, Self::Read | Self::Visit)
-    }
-
-    /// Whether it is grave whatever it is done to.
-    pub const fn is_grave(self) -> bool {
-        matches!(self, Self::Pay | Self::Delete | Self::Grant | Self::Disable)
-    }
-}
 
 /// What is known of a tool.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use crate::classes::Classes;
-use crate::kind::Deed;
+use crate::deed::Deed;
 use crate::words::{Word, hash, stem_hash};
 
 /// The lexicon that is compiled in.

@@ -23,6 +23,7 @@ mod argument_name;
 pub mod arguments;
 mod claims;
 mod classes;
+mod deed;
 mod disguises;
 pub mod excise;
 pub mod flow;

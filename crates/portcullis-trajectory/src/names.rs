@@ -3,7 +3,7 @@
 use portcullis_core::infer::words_of;
 
 use crate::classes::Classes;
-use crate::kind::Deed;
+use crate::deed::Deed;
 use crate::lexicon::Lexicon;
 use crate::words::{hash, stem_hash};
 

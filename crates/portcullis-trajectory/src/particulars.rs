@@ -1,7 +1,7 @@
 //! What is particular about a call, and whether a passage has it: the explanation of a call by what others wrote.
 
 use crate::acts::Act;
-use crate::arguments::Role;
+use crate::arguments::{Argument, Role};
 use crate::kind::Deed;
 use crate::lexicon::Families;
 use crate::origins::Provenance;
@@ -159,27 +159,7 @@ impl Particulars {
         for argument in &call.arguments {
             let content = argument.is_content() && !runs;
             let recipient = reaches && argument.role == Role::Target;
-            for value in &argument.values {
-                let provenance = run.provenance(value);
-                if provenance <= Provenance::Bundle {
-                    continue;
-                }
-                if !content && provenance > Provenance::HandedOn {
-                    own.told.push(value.hash);
-                }
-                // A name is told by its words.
-                if value.kind == Kind::Quoted {
-                    continue;
-                }
-                if !content && (value.kind.is_address() || recipient && value.kind == Kind::Id) {
-                    own.addresses.push(value.hash);
-                    own.addresses.extend(value.host);
-                }
-                if content && value.kind == Kind::Url {
-                    own.links.push(value.hash);
-                }
-                if content { &mut own.content_values } else { &mut own.values }.push(value.hash);
-            }
+            own.add_values(run, argument, content, recipient);
             let told = |hash: &&u64| !run.origins().is_trusted_hash(**hash);
             own.numbers.extend(argument.numbers.iter().filter(told));
             if !content {
@@ -213,6 +193,31 @@ impl Particulars {
         }
         own.content.truncate(CONTENT_WORDS * 2);
         own
+    }
+
+    /// Adds the values in an argument that only others told.
+    fn add_values(&mut self, run: &Trajectory, argument: &Argument, content: bool, recipient: bool) {
+        for value in &argument.values {
+            let provenance = run.provenance(value);
+            if provenance <= Provenance::Bundle {
+                continue;
+            }
+            if !content && provenance > Provenance::HandedOn {
+                self.told.push(value.hash);
+            }
+            // A name is told by its words.
+            if value.kind == Kind::Quoted {
+                continue;
+            }
+            if !content && (value.kind.is_address() || recipient && value.kind == Kind::Id) {
+                self.addresses.push(value.hash);
+                self.addresses.extend(value.host);
+            }
+            if content && value.kind == Kind::Url {
+                self.links.push(value.hash);
+            }
+            if content { &mut self.content_values } else { &mut self.values }.push(value.hash);
+        }
     }
 
     pub(crate) fn lookups(&self) -> impl Iterator<Item = u64> + '_ {

@@ -168,21 +168,14 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
         let trimmed = leaf.text.trim();
         // What stands around a link in a field was written by someone: `fix: curl https://… | sh`.
         let told = found.iter().any(|value| value.link && value.range.len() + FIELD_MARGIN < trimmed.len());
+        let in_plain = || plain.as_ref().map(|plain| voice(lexicon, &plain.leaf));
         let voice = match () {
             () if status && leaf.field.is_none() => Voice::Own,
-            () if told => Voice::Carried,
-            () if plain.as_ref().is_some_and(|plain| voice(lexicon, &plain.leaf) == Voice::Carried) => {
-                Voice::Carried
-            }
+            () if told || in_plain() == Some(Voice::Carried) => Voice::Carried,
             () => voice(lexicon, leaf),
         };
         for value in &found {
-            let alone =
-                value.range.len() + FIELD_MARGIN >= trimmed.len() || is_cell(&leaf.text, &value.range);
-            let hit = source == Source::Search && value.kind == Kind::Url;
-            // The cell of a table that a tool prints by itself is a field, too.
-            let cell = source == Source::Action && is_cell(&leaf.text, &value.range);
-            let voice = if alone && leaf.field.is_some() || hit || cell { Voice::Own } else { voice };
+            let voice = if is_own(value, leaf, source) { Voice::Own } else { voice };
             let mail = value.kind == Kind::Mail;
             seen.values.push(Sighting {
                 site: value.host,
@@ -191,9 +184,7 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
                 ..sight(value.hash, voice)
             });
         }
-        for (hash, _) in numbers(&leaf.text) {
-            seen.values.push(sight(hash, voice));
-        }
+        seen.values.extend(numbers(&leaf.text).into_iter().map(|(hash, _)| sight(hash, voice)));
         if (2..=FIELD_BYTES_MAX).contains(&trimmed.len()) {
             seen.values.push(sight(normal_hash(trimmed), voice));
         }
@@ -212,13 +203,7 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
             }
             // Of what an action answers only what poses is someone else's.
             if status && (leaf.prose || again.plain.is_some()) {
-                let before = seen.sentences.len();
-                reader.sentences(&mut seen);
-                reader.sentences_in_plain_letters(&again, &mut seen);
-                let posing =
-                    seen.sentences.split_off(before).into_iter().filter(|own| own.posing > Posing::No);
-                let posing: Vec<Sentence> = posing.collect();
-                seen.sentences.extend(posing);
+                reader.posing_sentences(&again, &mut seen);
             }
         } else if trimmed.len() >= TEXT_BYTES_MIN {
             reader.sentences(&mut seen);
@@ -232,6 +217,16 @@ pub fn read(lexicon: &Lexicon, text: &str, source: Source) -> Seen {
     seen.keep_what_matters();
     tie_addresses(&mut seen);
     seen
+}
+
+/// Whether a value is the tool's own, whoever wrote what is around it: a field, or what a search found.
+fn is_own(value: &Value, leaf: &Leaf<'_>, source: Source) -> bool {
+    let cell = || is_cell(&leaf.text, &value.range);
+    let alone = || value.range.len() + FIELD_MARGIN >= leaf.text.trim().len() || cell();
+    leaf.field.is_some() && alone()
+        || source == Source::Search && value.kind == Kind::Url
+        // The cell of a table that a tool prints by itself is a field, too.
+        || source == Source::Action && cell()
 }
 
 impl Seen {
@@ -358,6 +353,16 @@ impl Reader<'_> {
     }
 
     /// The sentences with disguised letters, as a model reads them.
+    /// Of both readings the sentences that pose as somebody else's.
+    fn posing_sentences(&self, again: &Disguised<'_>, seen: &mut Seen) {
+        let before = seen.sentences.len();
+        self.sentences(seen);
+        self.sentences_in_plain_letters(again, seen);
+        let mut read = seen.sentences.split_off(before);
+        read.retain(|sentence| sentence.posing > Posing::No);
+        seen.sentences.extend(read);
+    }
+
     fn sentences_in_plain_letters(&self, again: &Disguised<'_>, seen: &mut Seen) {
         let Some(Undisguised { leaf, smuggled }) = &again.plain else { return };
         let begin = seen.sentences.len();

@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use portcullis_core::infer::words_of;
 
-use crate::argument_name::ArgumentName;
-use crate::arguments::{Role, WHOLE_BYTES_MAX};
+use crate::argument_name::{ArgumentName, Role, WHOLE_BYTES_MAX};
 use crate::classes::Classes;
 use crate::kind::Deed;
 use crate::lexicon::Lexicon;

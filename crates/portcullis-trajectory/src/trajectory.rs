@@ -17,7 +17,7 @@ use crate::origins::{Origins, Provenance};
 use crate::passages::{Passage, Passages};
 use crate::request::{self, Request, Said, Wanted};
 use crate::secrets::SECRETS_MAX;
-use crate::seen::{self, Record, Seen, Source, Voice};
+use crate::seen::{self, Record, Seen, Sentence, Source, Voice};
 use crate::values::{Kind, Value};
 use crate::words::stem_hash;
 
@@ -369,8 +369,19 @@ impl Trajectory {
             let room = SECRETS_MAX.saturating_sub(self.secrets.len());
             self.secrets.extend(seen.secrets.into_iter().take(room));
         }
+        self.record_sentences(seq, seen.sentences, driven, standing);
+    }
+
+    /// Keeps what a result says: `standing` says whether the user named, or handed on, the record that it is in.
+    fn record_sentences(
+        &mut self,
+        seq: u64,
+        sentences: Vec<Sentence>,
+        driven: bool,
+        standing: impl Fn(u32) -> Standing,
+    ) {
         let first = self.leaves;
-        for sentence in seen.sentences {
+        for sentence in sentences {
             let Standing { named, handed_on } = standing(sentence.record);
             let (named, handed_on) = (named && !driven, handed_on && !driven);
             if handed_on {

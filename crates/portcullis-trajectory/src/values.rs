@@ -180,14 +180,7 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
     }
     let dense = || lower.chars().filter(|letter| letter.is_alphanumeric());
     let length: usize = dense().map(char::len_utf8).sum();
-    let iban = length >= 10 && digits >= 6 && {
-        let mut letters = dense();
-        let mut next = |test: fn(char) -> bool| letters.next().is_some_and(test);
-        next(char::is_alphabetic)
-            && next(char::is_alphabetic)
-            && next(|letter| letter.is_ascii_digit())
-            && next(|letter| letter.is_ascii_digit())
-    };
+    let iban = length >= 10 && digits >= 6 && begins_as_iban(dense());
     let number = letters == 0 && digits >= 8 && !token.contains(['.', ':', '/']);
     if iban || number {
         let bytes = |hash, letter: char| go_on(hash, letter.encode_utf8(&mut [0; 4]).as_bytes());
@@ -197,6 +190,15 @@ fn classify(token: &str) -> Option<(Kind, u64, Option<u64>)> {
         return Some((Kind::Id, hash(lower.trim_start_matches('#').as_bytes()), None));
     }
     None
+}
+
+/// Two letters of a country and two digits.
+fn begins_as_iban(mut dense: impl Iterator<Item = char>) -> bool {
+    let mut next = |test: fn(char) -> bool| dense.next().is_some_and(test);
+    next(char::is_alphabetic)
+        && next(char::is_alphabetic)
+        && next(|letter| letter.is_ascii_digit())
+        && next(|letter| letter.is_ascii_digit())
 }
 
 /// A date or a time of day.

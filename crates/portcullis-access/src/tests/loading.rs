@@ -14,97 +14,100 @@ fn mistakes(policies: &str) -> Vec<String> {
     load("allow", policies).unwrap_err().iter().map(ToString::to_string).collect()
 }
 
+/// Policies with a mistake, and what is said of it.
+const MISTAKES: &[(&str, &str)] = &[
+    (
+        "permit (principal, action == Action::\"raed\", resource);",
+        "access/clinic.cedar:1:30: unrecognized action `Action::\"raed\"` (did you mean `Action::\"read\"`?)",
+    ),
+    (
+        "permit (principal, action == Action::\"call:querry\", resource);",
+        "access/clinic.cedar:1:30: unrecognized action `Action::\"call:querry\"` (did you mean \
+         `Action::\"call:q1\"`?)",
+    ),
+    (
+        "\npermit (principal, action == Action::\"read\", resource is Colum);",
+        "access/clinic.cedar:2:58: unrecognized entity type `Colum` (did you mean `Column`?)",
+    ),
+    (
+        "permit (principal, action == Action::\"read\", resource is Column)\nwhen { resource.cataloged };",
+        "access/clinic.cedar:2:8: attribute `cataloged` on entity type `Column` not found (did you mean \
+         `catalogued`?)",
+    ),
+    (
+        "permit (principal, action == Action::\"read\", resource is Column)\nwhen { principal.agee > 3 };",
+        "access/clinic.cedar:2:8: attribute `agee` on entity type `Principal` not found (did you mean `age`?)",
+    ),
+    (
+        "permit (principal, action == Action::\"read\", resource is Column)\nwhen { principal.age > 3 };",
+        "access/clinic.cedar:2:8: unable to guarantee safety of access to optional attribute `age` on entity \
+         type `Principal` (check `principal has age && …` first)",
+    ),
+    (
+        "permit (principal, action == Action::\"call:q1\", resource) when { context.args.row > 3 };",
+        "access/clinic.cedar:1:66: attribute `args.row` in context for Action::\"call:q1\" not found (did you \
+         mean `rows`?)",
+    ),
+    (
+        "permit (principal, action, resource == Tool::\"qeury\");",
+        "access/clinic.cedar:1:40: there is no tool `qeury` (did you mean `query`?)",
+    ),
+    (
+        "forbid (principal, action, resource in Table::\"labs\");",
+        "access/clinic.cedar:1:40: there is no table `labs` (did you mean `lab`? If both are meant, list `labs` in \
+         the bundle as well)",
+    ),
+    (
+        "forbid (principal, action, resource == Column::\"lab.labnam\");",
+        "access/clinic.cedar:1:40: there is no column `lab.labnam` (did you mean `lab.labname`? If both are meant, \
+         list `lab.labnam` in the bundle as well)",
+    ),
+    (
+        "forbid (principal, action, resource == Host::\"Example.com\");",
+        "access/clinic.cedar:1:40: `Example.com` never matches a host: write it in lower case",
+    ),
+    (
+        "forbid (principal, action, resource in Domain::\"*.example.com\");",
+        "access/clinic.cedar:1:40: `*.example.com` never matches a host: patterns are not supported; `in Domain::\"example.com\"` means that host and its subdomains",
+    ),
+    (
+        "forbid (principal, action, resource in Path::\"/etc/\");",
+        "access/clinic.cedar:1:40: `/etc/` never matches a path: remove the trailing `/`; `in` means the folder and everything below it",
+    ),
+    (
+        "@decision(\"reveiw\") forbid (principal, action, resource);",
+        "access/clinic.cedar:1:1: `reveiw` is not a decision of a `forbid` policy (did you mean `review`?)",
+    ),
+    (
+        "@reasn(\"x\") forbid (principal, action, resource);",
+        "access/clinic.cedar:1:1: `@reasn` is not an annotation of access policies (did you mean `reason`?)",
+    ),
+    (
+        "@id(\"a\") forbid (principal, action, resource);\n@id(\"a\") forbid (principal, action, resource);",
+        "access/clinic.cedar:2:1: the policy id `a` is taken: access/clinic.cedar:1 (give it an `@id`)",
+    ),
+    (
+        "permit (principal == ?principal, action, resource);",
+        "access/clinic.cedar:1:1: policy templates are not supported (name the principal or resource)",
+    ),
+    (
+        "premit (principal, action, resource);",
+        "access/clinic.cedar:1:1: invalid policy effect: premit (did you mean `permit`?)",
+    ),
+    (
+        "permit (principal, action, resource) wehn { true };",
+        "access/clinic.cedar:1:38: invalid policy condition: wehn (did you mean `when`?)",
+    ),
+    (
+        "permit (principal, action, resource)",
+        "access/clinic.cedar:1:37: unexpected end of input (expected `;` or identifier)",
+    ),
+];
+
 #[test]
 fn a_mistake_names_its_place_and_the_nearest_valid_name() {
     let mut wrong = Vec::new();
-    for (policies, expected) in [
-        (
-            "permit (principal, action == Action::\"raed\", resource);",
-            "access/clinic.cedar:1:30: unrecognized action `Action::\"raed\"` (did you mean `Action::\"read\"`?)",
-        ),
-        (
-            "permit (principal, action == Action::\"call:querry\", resource);",
-            "access/clinic.cedar:1:30: unrecognized action `Action::\"call:querry\"` (did you mean \
-             `Action::\"call:q1\"`?)",
-        ),
-        (
-            "\npermit (principal, action == Action::\"read\", resource is Colum);",
-            "access/clinic.cedar:2:58: unrecognized entity type `Colum` (did you mean `Column`?)",
-        ),
-        (
-            "permit (principal, action == Action::\"read\", resource is Column)\nwhen { resource.cataloged };",
-            "access/clinic.cedar:2:8: attribute `cataloged` on entity type `Column` not found (did you mean \
-             `catalogued`?)",
-        ),
-        (
-            "permit (principal, action == Action::\"read\", resource is Column)\nwhen { principal.agee > 3 };",
-            "access/clinic.cedar:2:8: attribute `agee` on entity type `Principal` not found (did you mean `age`?)",
-        ),
-        (
-            "permit (principal, action == Action::\"read\", resource is Column)\nwhen { principal.age > 3 };",
-            "access/clinic.cedar:2:8: unable to guarantee safety of access to optional attribute `age` on entity \
-             type `Principal` (check `principal has age && …` first)",
-        ),
-        (
-            "permit (principal, action == Action::\"call:q1\", resource) when { context.args.row > 3 };",
-            "access/clinic.cedar:1:66: attribute `args.row` in context for Action::\"call:q1\" not found (did you \
-             mean `rows`?)",
-        ),
-        (
-            "permit (principal, action, resource == Tool::\"qeury\");",
-            "access/clinic.cedar:1:40: there is no tool `qeury` (did you mean `query`?)",
-        ),
-        (
-            "forbid (principal, action, resource in Table::\"labs\");",
-            "access/clinic.cedar:1:40: there is no table `labs` (did you mean `lab`? If both are meant, list `labs` in \
-             the bundle as well)",
-        ),
-        (
-            "forbid (principal, action, resource == Column::\"lab.labnam\");",
-            "access/clinic.cedar:1:40: there is no column `lab.labnam` (did you mean `lab.labname`? If both are meant, \
-             list `lab.labnam` in the bundle as well)",
-        ),
-        (
-            "forbid (principal, action, resource == Host::\"Example.com\");",
-            "access/clinic.cedar:1:40: `Example.com` never matches a host: write it in lower case",
-        ),
-        (
-            "forbid (principal, action, resource in Domain::\"*.example.com\");",
-            "access/clinic.cedar:1:40: `*.example.com` never matches a host: patterns are not supported; `in Domain::\"example.com\"` means that host and its subdomains",
-        ),
-        (
-            "forbid (principal, action, resource in Path::\"/etc/\");",
-            "access/clinic.cedar:1:40: `/etc/` never matches a path: remove the trailing `/`; `in` means the folder and everything below it",
-        ),
-        (
-            "@decision(\"reveiw\") forbid (principal, action, resource);",
-            "access/clinic.cedar:1:1: `reveiw` is not a decision of a `forbid` policy (did you mean `review`?)",
-        ),
-        (
-            "@reasn(\"x\") forbid (principal, action, resource);",
-            "access/clinic.cedar:1:1: `@reasn` is not an annotation of access policies (did you mean `reason`?)",
-        ),
-        (
-            "@id(\"a\") forbid (principal, action, resource);\n@id(\"a\") forbid (principal, action, resource);",
-            "access/clinic.cedar:2:1: the policy id `a` is taken: access/clinic.cedar:1 (give it an `@id`)",
-        ),
-        (
-            "permit (principal == ?principal, action, resource);",
-            "access/clinic.cedar:1:1: policy templates are not supported (name the principal or resource)",
-        ),
-        (
-            "premit (principal, action, resource);",
-            "access/clinic.cedar:1:1: invalid policy effect: premit (did you mean `permit`?)",
-        ),
-        (
-            "permit (principal, action, resource) wehn { true };",
-            "access/clinic.cedar:1:38: invalid policy condition: wehn (did you mean `when`?)",
-        ),
-        (
-            "permit (principal, action, resource)",
-            "access/clinic.cedar:1:37: unexpected end of input (expected `;` or identifier)",
-        ),
-    ] {
+    for &(policies, expected) in MISTAKES {
         let found = mistakes(policies);
         if found.first().map(String::as_str) != Some(expected) {
             wrong.push(format!(

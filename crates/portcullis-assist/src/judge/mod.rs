@@ -7,34 +7,18 @@
 mod answer;
 mod program;
 mod prompt;
+mod task;
 
 use std::fmt;
 use std::str::FromStr;
 
-use portcullis_contracts::{Context, Contract, Span, Verdict, check};
+use portcullis_contracts::{Contract, Span, Verdict, check};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Finish, Model, ModelError};
 use answer::{Row, Said, shortened};
 pub use program::Program;
-
-/// A reply, what it is held against, and what it has to keep.
-#[derive(Debug, Clone, Copy)]
-pub struct Task<'a> {
-    /// The request that the reply answers, documents, names: as far as they are known. A model is shown the request only.
-    pub context: Context<'a>,
-    /// The reply.
-    pub reply: &'a str,
-    /// The contracts.
-    pub contracts: &'a [Contract],
-}
-
-impl Task<'_> {
-    /// Whether a contract is left to a judge: code has no checker for it, or not what the checker needs.
-    pub(crate) fn is_judged(&self, contract: &Contract) -> bool {
-        contract.is_judged(&self.context)
-    }
-}
+pub use task::Task;
 
 /// How judged contracts are asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

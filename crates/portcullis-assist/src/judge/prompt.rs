@@ -7,7 +7,7 @@
 use portcullis_contracts::Contract;
 use serde_json::{Value, json};
 
-use super::Task;
+use super::task::Task;
 use crate::limits::{OUTPUT_TOKENS_A_STATEMENT, OUTPUT_TOKENS_BASE};
 use crate::model::{Request, Schema};
 use crate::tag::fenced;

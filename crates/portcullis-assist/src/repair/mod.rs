@@ -20,6 +20,7 @@
 //! A reply that is clean takes D calls. A rewrite that cannot be read is not judged and saves its D. The post-check is
 //! one call more where the model's rewrite is chosen and the request is known.
 
+mod attempt;
 mod prompt;
 mod score;
 mod settings;
@@ -30,13 +31,15 @@ use std::cmp::Reverse;
 use portcullis_contracts::{Conflict, Contract, Repair, conflicts};
 use serde::{Deserialize, Serialize};
 
+pub use attempt::Attempt;
 pub use settings::{Priorities, Settings, SettingsError, Strategy};
 
-use crate::budget::{Exhausted, Metered, Spent};
+use crate::budget::{Metered, Spent};
 use crate::clock::BoxFuture;
 use crate::clock::Clock;
-use crate::judge::{Detection, Judge, Judgement, Program, Task, answers, detect, exact};
-use crate::model::{Completion, Model, ModelError, Request};
+use crate::judge::{Judge, Judgement, Program, Task, answers, detect, exact};
+use crate::model::{Completion, Exhausted, Model, ModelError, Request};
+use attempt::Candidate;
 use score::Scale;
 use strategy::Work;
 
@@ -65,15 +68,6 @@ pub enum Answers {
     No,
     /// Nobody could tell; candidate 0 is kept.
     Undecided,
-}
-
-/// One rewrite by the model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
-    /// The text, after mechanical repair; none where the answer could not be read as one.
-    pub reply: Option<String>,
-    /// What holds of it; none for parts that are only merged. Judged contracts are undecided where nobody asked.
-    pub judgements: Option<Vec<Judgement>>,
 }
 
 /// What came of a repair.
@@ -117,17 +111,6 @@ impl Repaired {
             self.before.iter().zip(&self.after).filter(|(before, after)| before.holds() && !after.holds());
         lost.map(|(before, _)| before.id.as_str()).collect()
     }
-}
-
-/// A text that may become the result, and what is known of it.
-#[derive(Debug, Clone)]
-struct Candidate {
-    /// 0, or the number of the attempt.
-    number: usize,
-    reply: String,
-    detection: Detection,
-    /// Whether judged contracts were asked about, or there are none.
-    judged: bool,
 }
 
 /// Who helps with what code cannot do.

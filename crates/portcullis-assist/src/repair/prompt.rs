@@ -3,7 +3,7 @@
 use portcullis_contracts::Contract;
 use serde_json::Value;
 
-use super::Candidate;
+use super::attempt::Candidate;
 use crate::judge::{Standing, Task};
 use crate::limits::{MAX_OUTPUT_TOKENS, REWRITE_TOKENS_BASE};
 use crate::model::Request;

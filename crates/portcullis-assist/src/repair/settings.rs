@@ -6,9 +6,10 @@ use std::str::FromStr;
 use portcullis_contracts::limits::MAX_STATEMENTS;
 use serde::{Deserialize, Serialize};
 
-use crate::budget::{Budget, Exhausted};
+use crate::budget::Budget;
 use crate::judge::{Detect, Task};
 use crate::limits::MAX_REWRITES;
+use crate::model::Exhausted;
 
 /// In which way a model is asked for rewrites.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,10 +2,10 @@
 
 use portcullis_contracts::limits::MAX_REPLY_BYTES;
 
+use super::attempt::{Attempt, Candidate};
 use super::prompt::{self, Tagged};
 use super::score::{Scale, sort};
 use super::settings::{Settings, Strategy};
-use super::{Attempt, Candidate};
 use crate::budget::Metered;
 use crate::judge::{Decider, Judge, Judgement, Standing, Task, detect, exact};
 use crate::model::{Finish, Model as _, ModelError};

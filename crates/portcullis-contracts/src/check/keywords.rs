@@ -1,6 +1,5 @@
 //! Words that have to be there, that must not be, and how often.
 
-use super::counted;
 use crate::bound::Bound;
 use crate::contract::Check;
 use crate::family::list;
@@ -76,7 +75,7 @@ pub(super) fn excludes(reply: &str, words: &[String]) -> Check {
 
 pub(super) fn keyword_count(reply: &str, keyword: &str, count: &Bound) -> Check {
     let spans: Vec<Span> = find_all(reply, keyword).collect();
-    counted(spans.len(), count, OCCURRENCES, spans)
+    Check::counted(spans.len(), count, OCCURRENCES, spans)
 }
 
 pub(super) fn options(reply: &str, options: &[String]) -> Check {

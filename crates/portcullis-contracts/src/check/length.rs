@@ -1,22 +1,21 @@
 //! How long: words, characters, sentences, words a sentence.
 
-use super::counted;
 use crate::bound::Bound;
 use crate::contract::Check;
 use crate::text::{cut, sentences, words};
 use crate::wording::{self, CHARACTERS, SENTENCES, WORDS, bounded, verb};
 
 pub(super) fn words(reply: &str, count: &Bound) -> Check {
-    counted(words::count(reply), count, WORDS, Vec::new())
+    Check::counted(words::count(reply), count, WORDS, Vec::new())
 }
 
 pub(super) fn characters(reply: &str, count: &Bound) -> Check {
-    counted(reply.chars().count(), count, CHARACTERS, Vec::new())
+    Check::counted(reply.chars().count(), count, CHARACTERS, Vec::new())
 }
 
 pub(super) fn sentences(reply: &str, count: &Bound) -> Check {
     let found = sentences::sentences(reply);
-    counted(found.len(), count, SENTENCES, found)
+    Check::counted(found.len(), count, SENTENCES, found)
 }
 
 /// Every sentence that has a word is within the bound.

@@ -1,6 +1,5 @@
 //! Letters and their case.
 
-use super::counted;
 use crate::bound::Bound;
 use crate::contract::Check;
 use crate::text::capitals::{self, is_lower, is_upper};
@@ -16,12 +15,12 @@ pub(super) fn letter_count(reply: &str, letter: char, count: &Bound) -> Check {
     };
     let spans: Vec<Span> =
         reply.char_indices().filter(|&(_, c)| alike(c)).map(|(at, c)| at..at + c.len_utf8()).collect();
-    counted(spans.len(), count, OCCURRENCES, spans)
+    Check::counted(spans.len(), count, OCCURRENCES, spans)
 }
 
 pub(super) fn capital_words(reply: &str, count: &Bound) -> Check {
     let spans = capitals::capital_words(reply);
-    counted(spans.len(), count, CAPITAL_WORDS, spans)
+    Check::counted(spans.len(), count, CAPITAL_WORDS, spans)
 }
 
 pub(super) fn all_capitals(reply: &str, english: bool) -> Check {

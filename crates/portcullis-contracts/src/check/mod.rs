@@ -12,15 +12,45 @@ mod whole;
 
 pub(crate) use structure::bare;
 
-use crate::bound::Bound;
 use crate::context::Context;
-use crate::contract::Check;
+use crate::contract::{Check, Contract};
 use crate::family::Family;
-use crate::text::Span;
-use crate::wording::{Noun, count};
+use crate::limits::MAX_REPLY_BYTES;
+
+/// Checks one contract on a reply. The context may be a prompt alone; most families read nothing of it.
+///
+/// A reply that is empty or longer than [`MAX_REPLY_BYTES`] fails every exact contract. A family that needs what the
+/// context does not have ([`Context::lacks`]) is not applicable, and says what is missing.
+#[must_use]
+pub fn check<'a>(contract: &Contract, reply: &str, context: impl Into<Context<'a>>) -> Check {
+    match contract.family() {
+        Some(family) => check_family(family, reply, context),
+        None => Check::not_applicable(
+            "the statement is not in a family that is checked exactly, so it must be judged",
+        ),
+    }
+}
+
+/// Checks a family on a reply, as [`check`] does.
+#[must_use]
+pub fn check_family<'a>(family: &Family, reply: &str, context: impl Into<Context<'a>>) -> Check {
+    let context = context.into();
+    if let Some(need) = context.lacks(family) {
+        return Check::not_applicable(need.missing());
+    }
+    if reply.trim().is_empty() {
+        return Check::new(false, "the reply is empty".to_owned(), Vec::new());
+    }
+    if reply.len() > MAX_REPLY_BYTES {
+        let explanation =
+            format!("the reply has {} bytes; the limit is {MAX_REPLY_BYTES}: split it", reply.len());
+        return Check::new(false, explanation, Vec::new());
+    }
+    by_family(family, reply, &context)
+}
 
 /// Checks a reply that is neither empty nor too long.
-pub(crate) fn family(family: &Family, reply: &str, context: &Context<'_>) -> Check {
+fn by_family(family: &Family, reply: &str, context: &Context<'_>) -> Check {
     match family {
         Family::Words { count } => length::words(reply, count),
         Family::Characters { count } => length::characters(reply, count),
@@ -58,9 +88,4 @@ pub(crate) fn family(family: &Family, reply: &str, context: &Context<'_>) -> Che
         Family::Refuses { instructions } => verified::held(family, reply, context, Some(instructions)),
         Family::Names { names } => verified::names(reply, names, context),
     }
-}
-
-/// The check of a count against its bound.
-fn counted(number: usize, bound: &Bound, noun: Noun, spans: Vec<Span>) -> Check {
-    Check::new(bound.holds(number), format!("{}; demanded: {bound}", count(number, noun)), spans)
 }

@@ -1,6 +1,5 @@
 //! How the reply is laid out: paragraphs, bullets, highlights, title, postscript, sections, several replies in one.
 
-use super::counted;
 use crate::bound::Bound;
 use crate::contract::Check;
 use crate::family::{Divider, shown};
@@ -10,24 +9,24 @@ use crate::wording::{self, BULLETS, HIGHLIGHTS, PARAGRAPHS, PLACEHOLDERS, RESPON
 
 pub(super) fn bullets(reply: &str, count: &Bound) -> Check {
     let spans = marks::bullets(reply);
-    counted(spans.len(), count, BULLETS, spans)
+    Check::counted(spans.len(), count, BULLETS, spans)
 }
 
 pub(super) fn highlights(reply: &str, count: &Bound) -> Check {
     let mut spans = marks::highlights(reply);
     let found = spans.len();
     spans.sort_by_key(|span| (span.start, span.end));
-    counted(found, count, HIGHLIGHTS, spans)
+    Check::counted(found, count, HIGHLIGHTS, spans)
 }
 
 pub(super) fn placeholders(reply: &str, count: &Bound) -> Check {
     let spans = marks::placeholders(reply);
-    counted(spans.len(), count, PLACEHOLDERS, spans)
+    Check::counted(spans.len(), count, PLACEHOLDERS, spans)
 }
 
 pub(super) fn sections(reply: &str, marker: &str, count: &Bound) -> Check {
     let spans = marks::sections(reply, marker);
-    counted(spans.len(), count, SECTION_MARKERS, spans)
+    Check::counted(spans.len(), count, SECTION_MARKERS, spans)
 }
 
 pub(super) fn title(reply: &str) -> Check {
@@ -60,7 +59,7 @@ pub(super) fn paragraphs(reply: &str, count: &Bound, divider: Divider) -> Check 
     if divider == Divider::Stars && empty_inside {
         return Check::new(false, "a paragraph between two dividers is empty".to_owned(), spans);
     }
-    counted(spans.len(), count, PARAGRAPHS, spans)
+    Check::counted(spans.len(), count, PARAGRAPHS, spans)
 }
 
 /// Empty paragraphs count for the place of the one that is meant, and not for their number.
@@ -123,5 +122,5 @@ pub(super) fn responses(reply: &str, count: u32, separator: &str) -> Check {
     if texts.windows(2).any(|pair| matches!(pair, [a, b] if a == b)) {
         return Check::new(false, "two of the responses are the same".to_owned(), spans);
     }
-    counted(spans.len(), &Bound::exactly(count), RESPONSES, spans)
+    Check::counted(spans.len(), &Bound::exactly(count), RESPONSES, spans)
 }

@@ -1,11 +1,20 @@
 //! What a repair changed: edits on the original, and how much of it they are.
 
+use serde::{Deserialize, Serialize};
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-use super::Edit;
 use crate::limits::MAX_DIFF_CELLS;
 use crate::text::words::is_word;
 use crate::text::{Span, cut};
+
+/// A replacement on the original reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Edit {
+    /// What is replaced; empty where something is put in.
+    pub span: Span,
+    /// What comes there.
+    pub replacement: String,
+}
 
 /// The edits that make `after` of `before`, and the share of both texts that they concern: characters taken out and put
 /// in, over the characters of both. Indentation at the start of a line counts for nothing.

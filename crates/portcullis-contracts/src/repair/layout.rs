@@ -1,7 +1,6 @@
 //! Paragraphs merged and broken at places where lines and sentences end already.
 
-use super::Surroundings;
-use super::candidate::{Candidate, StepKind, apply, extent, openings};
+use super::candidate::{Candidate, StepKind, Surroundings, apply, extent, openings};
 use crate::bound::Bound;
 use crate::check::bare;
 use crate::family::Divider;

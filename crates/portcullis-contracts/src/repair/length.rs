@@ -1,9 +1,10 @@
 //! Sentences joined and split, duplicates taken out.
 
-use super::Surroundings;
 use std::collections::HashSet;
 
-use super::candidate::{Candidate, Change, StepKind, apply, capitalised, last_before, open_lines};
+use super::candidate::{
+    Candidate, Change, StepKind, Surroundings, apply, capitalised, last_before, open_lines,
+};
 use crate::bound::Bound;
 use crate::limits::MAX_EDITS;
 use crate::text::sentences::sentences;

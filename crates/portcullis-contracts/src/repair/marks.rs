@@ -1,7 +1,6 @@
 //! Marks put where the text already has what they mark: bullets, highlights, titles, postscripts, sections, separators.
 
-use super::Surroundings;
-use super::candidate::{Candidate, Change, StepKind, apply, open_lines};
+use super::candidate::{Candidate, Change, StepKind, Surroundings, apply, open_lines};
 use crate::bound::Bound;
 use crate::limits::MAX_EDITS;
 use crate::text::search::find_all;

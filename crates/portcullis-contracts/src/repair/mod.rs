@@ -19,27 +19,18 @@ use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
+use crate::check::{check, check_family};
 use crate::conflict::conflicts;
 use crate::context::Context;
-use crate::contract::{Contract, Verdict, check};
+use crate::contract::{Contract, Verdict};
 use crate::family::Family;
 use crate::limits::{
     MAX_CANDIDATES, MAX_CHECKED_BYTES, MAX_COMPOUND_BREAKS, MAX_COMPOUND_CANDIDATES, MAX_EDITS,
     MAX_REPAIR_BYTES, MAX_STATEMENTS, MAX_STEP_RATIO,
 };
-use crate::text::Span;
 pub use candidate::StepKind;
 use candidate::{Candidate, Surroundings};
-pub use difference::difference;
-
-/// A replacement on the original reply.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Edit {
-    /// What is replaced; empty where something is put in.
-    pub span: Span,
-    /// What comes there.
-    pub replacement: String,
-}
+pub use difference::{Edit, difference};
 
 /// One step of a repair.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -283,7 +274,7 @@ impl Engine<'_> {
             return Vec::new();
         }
         let context = Surroundings { contracts: self.contracts, prompt: self.context.prompt };
-        let holds = |text: &str| crate::contract::check_family(family, text, self.context).holds();
+        let holds = |text: &str| check_family(family, text, self.context).holds();
         let mut out = match family {
             Family::Responses { count, separator } => marks::responses(text, *count, separator),
             Family::Sentences { count } => length::sentence_count(text, count, context),

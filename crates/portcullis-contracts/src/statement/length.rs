@@ -239,6 +239,43 @@ fn divider_tokens(reading: &Reading, from: usize) -> Vec<usize> {
         .collect()
 }
 
+/// Words that a demand on the first words of a paragraph may have.
+const PARAGRAPH_WORD: &[&str] = &[
+    "paragraph",
+    "paragraphs",
+    "word",
+    "words",
+    "start",
+    "starts",
+    "begin",
+    "begins",
+    "first",
+    "open",
+    "opens",
+    "separated",
+    "separate",
+    "new",
+    "line",
+    "lines",
+    "newline",
+    "blank",
+    "empty",
+    "python",
+    "if",
+    "was",
+    "two",
+    "double",
+    "another",
+    "three",
+    "opening",
+    "beginning",
+    "among",
+    "divided",
+    "break",
+    "breaks",
+    "between",
+];
+
 /// `Paragraph 3 must have the word 'show' in its first three words`, and similar with *starts with*.
 pub(super) fn paragraph_word(reading: &Reading) -> Option<Found> {
     const OPENS: &[&str] =
@@ -279,41 +316,7 @@ pub(super) fn paragraph_word(reading: &Reading) -> Option<Found> {
                 .filter(|quantity| quantity.bound == crate::Bound::exactly(quantity.number))
                 .map(|quantity| quantity.number),
         },
-        &[
-            "paragraph",
-            "paragraphs",
-            "word",
-            "words",
-            "start",
-            "starts",
-            "begin",
-            "begins",
-            "first",
-            "open",
-            "opens",
-            "separated",
-            "separate",
-            "new",
-            "line",
-            "lines",
-            "newline",
-            "blank",
-            "empty",
-            "python",
-            "if",
-            "was",
-            "two",
-            "double",
-            "another",
-            "three",
-            "opening",
-            "beginning",
-            "among",
-            "divided",
-            "break",
-            "breaks",
-            "between",
-        ],
+        PARAGRAPH_WORD,
     )
     .using([at, number_token, word_token])
     .using(divider_tokens(reading, at));

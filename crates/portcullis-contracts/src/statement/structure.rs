@@ -391,13 +391,62 @@ const SYMBOLS: &[(&[&str], char)] = &[
     (&["underscore", "underscores"], '_'),
 ];
 
+/// Words that a demand on the number of responses may have.
+const RESPONSES: &[&str] = &[
+    "response",
+    "responses",
+    "answers",
+    "versions",
+    "replies",
+    "alternatives",
+    "variants",
+    "different",
+    "distinct",
+    "separated",
+    "separate",
+    "divided",
+    "split",
+    "delimited",
+    "asterisk",
+    "asterisks",
+    "symbol",
+    "symbols",
+    "dash",
+    "dashes",
+    "plus",
+    "equal",
+    "equals",
+    "sign",
+    "signs",
+    "hash",
+    "hyphen",
+    "hyphens",
+    "tilde",
+    "star",
+    "stars",
+    "unique",
+    "two",
+    "between",
+    "separator",
+    "divide",
+    "alternative",
+    "character",
+    "characters",
+    "underscore",
+    "marks",
+    "mark",
+    "line",
+    "parted",
+    "delimiter",
+    "pluses",
+];
+
 pub(super) fn responses(reading: &Reading) -> Option<Found> {
     let plural =
         &["responses", "answers", "versions", "replies", "alternatives", "variants", "options", "outputs"];
     let quantity = reading
         .quantity_of(plural)
         .or_else(|| reading.has(&["different"]).then(|| reading.quantity_of(&["different"])).flatten())?;
-    let head = reading.head();
     let separated = reading.find(&[
         "separated",
         "separate",
@@ -431,60 +480,9 @@ pub(super) fn responses(reading: &Reading) -> Option<Found> {
     let others = reading.quantities.iter().filter(|q| q.start > separated).flat_map(|q| q.start..q.end);
     let bound = quantity.bound;
     (bound == Bound::exactly(quantity.number)).then(|| {
-        let _ = head;
-        Found::new(
-            Family::Responses { count: quantity.number, separator },
-            &[
-                "response",
-                "responses",
-                "answers",
-                "versions",
-                "replies",
-                "alternatives",
-                "variants",
-                "different",
-                "distinct",
-                "separated",
-                "separate",
-                "divided",
-                "split",
-                "delimited",
-                "asterisk",
-                "asterisks",
-                "symbol",
-                "symbols",
-                "dash",
-                "dashes",
-                "plus",
-                "equal",
-                "equals",
-                "sign",
-                "signs",
-                "hash",
-                "hyphen",
-                "hyphens",
-                "tilde",
-                "star",
-                "stars",
-                "unique",
-                "two",
-                "between",
-                "separator",
-                "divide",
-                "alternative",
-                "character",
-                "characters",
-                "underscore",
-                "marks",
-                "mark",
-                "line",
-                "parted",
-                "delimiter",
-                "pluses",
-            ],
-        )
-        .counting(quantity)
-        .using(others)
-        .using([at])
+        Found::new(Family::Responses { count: quantity.number, separator }, RESPONSES)
+            .counting(quantity)
+            .using(others)
+            .using([at])
     })
 }

@@ -73,6 +73,36 @@ fn format(reading: &Reading, name: &str, family: Family) -> Option<Found> {
     Some(Found::new(family, FORMAT).using(used))
 }
 
+/// Words that a demand for quotation marks around the reply may have.
+const QUOTED: &[&str] = &[
+    "wrap",
+    "wrapped",
+    "enclose",
+    "enclosed",
+    "surround",
+    "surrounded",
+    "inside",
+    "within",
+    "between",
+    "double",
+    "quotation",
+    "quotations",
+    "quote",
+    "quotes",
+    "quoted",
+    "mark",
+    "marks",
+    "encase",
+    "encased",
+    "pair",
+    "start",
+    "begin",
+    "end",
+    "straight",
+    "character",
+    "placed",
+];
+
 pub(super) fn quoted(reading: &Reading) -> Option<Found> {
     let marks = reading.has(&["quotation", "quotations", "quote", "quotes", "quoted"])
         && !reading.has(&["single", "citation", "cite"]);
@@ -120,41 +150,66 @@ pub(super) fn quoted(reading: &Reading) -> Option<Found> {
         .into_iter()
         .filter(|(_, text)| text.trim_matches(['"', '\'', ' ']).is_empty())
         .map(|(at, _)| at);
-    Some(
-        Found::new(
-            Family::Quoted,
-            &[
-                "wrap",
-                "wrapped",
-                "enclose",
-                "enclosed",
-                "surround",
-                "surrounded",
-                "inside",
-                "within",
-                "between",
-                "double",
-                "quotation",
-                "quotations",
-                "quote",
-                "quotes",
-                "quoted",
-                "mark",
-                "marks",
-                "encase",
-                "encased",
-                "pair",
-                "start",
-                "begin",
-                "end",
-                "straight",
-                "character",
-                "placed",
-            ],
-        )
-        .using(used),
-    )
+    Some(Found::new(Family::Quoted, QUOTED).using(used))
 }
+
+/// Words that a demand to repeat the request may have.
+const REPEAT: &[&str] = &[
+    "repeat",
+    "repeating",
+    "repeated",
+    "restate",
+    "copy",
+    "echo",
+    "reproduce",
+    "request",
+    "prompt",
+    "question",
+    "query",
+    "instruction",
+    "message",
+    "word",
+    "words",
+    "for",
+    "without",
+    "change",
+    "changing",
+    "changes",
+    "first",
+    "before",
+    "verbatim",
+    "unchanged",
+    "exactly",
+    "character",
+    "characters",
+    "sentence",
+    "same",
+    "start",
+    "begin",
+    "beginning",
+    "say",
+    "answering",
+    "original",
+    "any",
+    "1",
+    "2",
+    "above",
+    "altering",
+    "modification",
+    "modifications",
+    "task",
+    "original",
+    "after",
+    "proceed",
+    "afterwards",
+    "following",
+    "user",
+    "user's",
+    "by",
+    "anything",
+    "opening",
+    "top",
+];
 
 pub(super) fn repeat_request(reading: &Reading) -> Option<Found> {
     reading.find(&["repeat", "repeating", "restate", "copy", "echo", "reproduce"])?;
@@ -184,66 +239,8 @@ pub(super) fn repeat_request(reading: &Reading) -> Option<Found> {
         "modification",
     ]);
     (what && exactly).then(|| {
-        Found::new(
-            Family::RepeatRequest { request: None },
-            &[
-                "repeat",
-                "repeating",
-                "repeated",
-                "restate",
-                "copy",
-                "echo",
-                "reproduce",
-                "request",
-                "prompt",
-                "question",
-                "query",
-                "instruction",
-                "message",
-                "word",
-                "words",
-                "for",
-                "without",
-                "change",
-                "changing",
-                "changes",
-                "first",
-                "before",
-                "verbatim",
-                "unchanged",
-                "exactly",
-                "character",
-                "characters",
-                "sentence",
-                "same",
-                "start",
-                "begin",
-                "beginning",
-                "say",
-                "answering",
-                "original",
-                "any",
-                "1",
-                "2",
-                "above",
-                "altering",
-                "modification",
-                "modifications",
-                "task",
-                "original",
-                "after",
-                "proceed",
-                "afterwards",
-                "following",
-                "user",
-                "user's",
-                "by",
-                "anything",
-                "opening",
-                "top",
-            ],
-        )
-        .using(reading.quantities.iter().filter(|q| q.number <= 2).flat_map(|q| q.start..q.end))
+        Found::new(Family::RepeatRequest { request: None }, REPEAT)
+            .using(reading.quantities.iter().filter(|q| q.number <= 2).flat_map(|q| q.start..q.end))
     })
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Absence, CitationDuty, Document, Finding, Reply, Settings, count};
+use super::documents::Document;
+use super::reply::{CitationDuty, Reply, Settings};
+use super::result::{Absence, Finding, count};
 use crate::limits::MAX_DOCUMENT_ID_BYTES;
 use crate::text::{Span, from, to};
 

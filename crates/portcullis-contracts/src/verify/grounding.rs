@@ -7,8 +7,9 @@ use std::collections::BTreeSet;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::citation::Cited;
-use super::{Absence, Finding, Reply, count};
+use super::citation::{Cited, citations};
+use super::reply::Reply;
+use super::result::{Absence, Finding, count};
 use crate::limits::{MAX_NUMBERS, MAX_QUOTATIONS};
 use crate::text::{Span, cut, from};
 
@@ -128,7 +129,7 @@ fn comparable(text: &str) -> String {
 /// numbers the points of a list is none.
 #[must_use]
 pub fn numbers(text: &str) -> Vec<Span> {
-    let mut markers = super::citations(text).into_iter().map(|marker| marker.span).peekable();
+    let mut markers = citations(text).into_iter().map(|marker| marker.span).peekable();
     let mut found: Vec<Span> = Vec::new();
     let mut chars = text.char_indices().peekable();
     let mut line = 0;

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::citation::Cited;
-use super::{Absence, Finding, Place, Reply, Side};
+use super::reply::Reply;
+use super::result::{Absence, Finding, Place, Side};
 use crate::limits::MAX_TERMS;
 use crate::text::{Span, cut};
 

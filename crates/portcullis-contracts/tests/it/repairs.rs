@@ -14,82 +14,69 @@ fn run(statements: &[&str], reply: &str) -> Repair {
     repair
 }
 
+/// A statement, a reply that breaks it, and the reply as it is repaired.
+const EDITS: &[(&str, &str, &str)] = &[
+    ("Wrap your entire response with double quotation marks.", "Hello there.", "\"Hello there.\""),
+    ("Finish your response with this exact phrase: `That is all.`", "Hello. That is", "Hello. That is all."),
+    ("Finish your response with this exact phrase: `Bye.`", "Hello.", "Hello. Bye."),
+    ("Begin your response with this exact phrase: `Dear you,`.", "I write.", "Dear you, I write."),
+    ("First repeat the request word for word, then answer.", "Sure.", "Write a note about rivers.\n\nSure."),
+    (
+        "Include one of the following options: ('My answer is yes.', 'My answer is no.')",
+        "Well, my answer is YES, so go on.",
+        "Well, My answer is yes. so go on.",
+    ),
+    (
+        "Give 2 different answers, separated by 12 dashes.",
+        "One.\n----------\nTwo.",
+        "One.\n------------\nTwo.",
+    ),
+    (
+        "Your response must have 2 sections. Mark them with Group X.",
+        "Group1\nSome text here.\nGROUP 2\nMore text here.",
+        "Group 1\nSome text here.\nGroup 2\nMore text here.",
+    ),
+    (
+        "Don't capitalize the first word of any sentence.",
+        "Hello there. How are you?",
+        "hello there. how are you?",
+    ),
+    (
+        "Your answer must contain exactly 1 bullet points.",
+        "*So* it is.\n* An item",
+        "**So** it is.\n* An item",
+    ),
+    ("Your answer must contain exactly 2 bullet points.", "1. One\n2. Two", "* 1. One\n* 2. Two"),
+    ("There should be 2 paragraphs, separated by a blank line.", "One.\nTwo.", "One.\n\nTwo."),
+    ("There should be 1 paragraphs, separated by a blank line.", "One.\n\nTwo.", "One.\nTwo."),
+    (
+        "Paragraph 2 must have the word 'rivers' in its first three words.",
+        "Water flows.\nMost rivers run.",
+        "Water flows.\n\nMost rivers run.",
+    ),
+    ("Use less than 3 sentences.", "One is. Two is. Three is here.", "One is; Two is. Three is here."),
+    ("Use at least 3 sentences.", "It rained, but we went. Good.", "It rained. But we went. Good."),
+    ("All sentences must be less than 5 words.", "It rained, but we went.", "It rained. But we went."),
+    ("Answer with less than 6 words.", "Rivers run down. Rivers run down.", "Rivers run down."),
+    ("Please add a postscript starting with P.S.", "Hello there.\nPS: Bye.", "Hello there.\nP.S. Bye."),
+    (
+        "Please add a postscript starting with P.S.",
+        "Warm the pot. Then:\n* one spoon\n* hot water",
+        "Warm the pot. P.S. Then:\n* one spoon\n* hot water",
+    ),
+    ("Put a title in << and >>.", "# Rivers\nThey run.", "# <<Rivers>>\nThey run."),
+    ("Words with all capital letters should appear at least 1 times.", "the rivers run", "the RIVERS run"),
+    ("Do not use any commas.", "1,000 cats, and dogs, too", "1000 cats and dogs; too"),
+    ("Use at least 1 placeholders in square brackets.", "Dear <your name>", "Dear [your name]"),
+    ("Entire output should be structured in YAML.", "Hello: there: you", "response: |\n  Hello: there: you"),
+    ("Your whole reply has to be valid JSON.", "{\"a\": \"b\nc\",}", "{\"a\": \"b\\nc\"}"),
+    ("Your whole reply has to be valid JSON.", "So it is.", "{\"response\": \"So it is.\"}"),
+    ("All of your answer must be lowercase.", "So It Is", "so it is"),
+];
+
 #[test]
 fn one_contract_one_small_edit() {
-    for (statement, before, after) in [
-        ("Wrap your entire response with double quotation marks.", "Hello there.", "\"Hello there.\""),
-        (
-            "Finish your response with this exact phrase: `That is all.`",
-            "Hello. That is",
-            "Hello. That is all.",
-        ),
-        ("Finish your response with this exact phrase: `Bye.`", "Hello.", "Hello. Bye."),
-        ("Begin your response with this exact phrase: `Dear you,`.", "I write.", "Dear you, I write."),
-        (
-            "First repeat the request word for word, then answer.",
-            "Sure.",
-            "Write a note about rivers.\n\nSure.",
-        ),
-        (
-            "Include one of the following options: ('My answer is yes.', 'My answer is no.')",
-            "Well, my answer is YES, so go on.",
-            "Well, My answer is yes. so go on.",
-        ),
-        (
-            "Give 2 different answers, separated by 12 dashes.",
-            "One.\n----------\nTwo.",
-            "One.\n------------\nTwo.",
-        ),
-        (
-            "Your response must have 2 sections. Mark them with Group X.",
-            "Group1\nSome text here.\nGROUP 2\nMore text here.",
-            "Group 1\nSome text here.\nGroup 2\nMore text here.",
-        ),
-        (
-            "Don't capitalize the first word of any sentence.",
-            "Hello there. How are you?",
-            "hello there. how are you?",
-        ),
-        (
-            "Your answer must contain exactly 1 bullet points.",
-            "*So* it is.\n* An item",
-            "**So** it is.\n* An item",
-        ),
-        ("Your answer must contain exactly 2 bullet points.", "1. One\n2. Two", "* 1. One\n* 2. Two"),
-        ("There should be 2 paragraphs, separated by a blank line.", "One.\nTwo.", "One.\n\nTwo."),
-        ("There should be 1 paragraphs, separated by a blank line.", "One.\n\nTwo.", "One.\nTwo."),
-        (
-            "Paragraph 2 must have the word 'rivers' in its first three words.",
-            "Water flows.\nMost rivers run.",
-            "Water flows.\n\nMost rivers run.",
-        ),
-        ("Use less than 3 sentences.", "One is. Two is. Three is here.", "One is; Two is. Three is here."),
-        ("Use at least 3 sentences.", "It rained, but we went. Good.", "It rained. But we went. Good."),
-        ("All sentences must be less than 5 words.", "It rained, but we went.", "It rained. But we went."),
-        ("Answer with less than 6 words.", "Rivers run down. Rivers run down.", "Rivers run down."),
-        ("Please add a postscript starting with P.S.", "Hello there.\nPS: Bye.", "Hello there.\nP.S. Bye."),
-        (
-            "Please add a postscript starting with P.S.",
-            "Warm the pot. Then:\n* one spoon\n* hot water",
-            "Warm the pot. P.S. Then:\n* one spoon\n* hot water",
-        ),
-        ("Put a title in << and >>.", "# Rivers\nThey run.", "# <<Rivers>>\nThey run."),
-        (
-            "Words with all capital letters should appear at least 1 times.",
-            "the rivers run",
-            "the RIVERS run",
-        ),
-        ("Do not use any commas.", "1,000 cats, and dogs, too", "1000 cats and dogs; too"),
-        ("Use at least 1 placeholders in square brackets.", "Dear <your name>", "Dear [your name]"),
-        (
-            "Entire output should be structured in YAML.",
-            "Hello: there: you",
-            "response: |\n  Hello: there: you",
-        ),
-        ("Your whole reply has to be valid JSON.", "{\"a\": \"b\nc\",}", "{\"a\": \"b\\nc\"}"),
-        ("Your whole reply has to be valid JSON.", "So it is.", "{\"response\": \"So it is.\"}"),
-        ("All of your answer must be lowercase.", "So It Is", "so it is"),
-    ] {
+    for &(statement, before, after) in EDITS {
         let repair = run(&[statement], before);
         assert_eq!(repair.text, after, "{statement}: {:?} {:?}", repair.steps, repair.unrepaired);
         assert!(repair.unrepaired.is_empty() && repair.edit_ratio > 0.0 && repair.steps.len() == 1);

@@ -114,7 +114,7 @@ pub(super) fn read(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<(Activity,
 }
 
 fn read_activity(file: &File<'_>, mut table: Table<'_, '_>) -> Option<(Activity, Diagnostic)> {
-    let name = super::load::name_field(file, &mut table, "name");
+    let name = super::placed::name_field(file, &mut table, "name");
     let scopes = [("literal", ActivityScope::Literal), ("intent", ActivityScope::Intent)];
     let scope = table.word("scope", &scopes).unwrap_or_default();
     let yields = table.boolean("yields").unwrap_or(false);

@@ -10,8 +10,8 @@
 //! policy = "NAME"
 //! ```
 
-use super::Credential;
-use super::load::{GivenAttribute, Placed, name_field, placed};
+use super::placed::{GivenAttribute, Placed, name_field, placed};
+use super::snapshot::Credential;
 use super::toml_table::{File, Table};
 use crate::principal::{CredentialKind, Principal};
 

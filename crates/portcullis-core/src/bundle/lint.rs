@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Bundle;
 use super::diagnostic::{Diagnostic, nearest};
+use super::snapshot::Bundle;
 use crate::normalise;
 use crate::policy::RuntimePolicy;
 

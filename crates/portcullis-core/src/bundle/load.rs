@@ -10,8 +10,9 @@ use super::diagnostic::{Diagnostic, nearest};
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
+use super::placed::{GivenAttribute, Placed, VERDICTS, name_field, placed};
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
-use super::toml_table::{Field, File, Table};
+use super::toml_table::{File, Table};
 use super::{
     Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
     Scores, VerificationSettings, activities, contracts, credentials, escalation, flow, ledger, loops,
@@ -24,8 +25,8 @@ use crate::id::{Digest, DigestBuilder};
 use crate::infer::TOOL_TYPES;
 use crate::keywords::KeywordIndex;
 use crate::limits::{
-    ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, NAME_BYTES_MAX, PLAN_STEPS_MAX,
-    POLICIES_MAX, TOOLS_MAX,
+    ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, PLAN_STEPS_MAX, POLICIES_MAX,
+    TOOLS_MAX,
 };
 use crate::policy::RuntimePolicy;
 use crate::principal::Attribute;
@@ -34,24 +35,8 @@ use crate::verdict::Verdict;
 
 const MAIN_FILE: &str = "portcullis.toml";
 const MONITORS_FILE: &str = "monitors.toml";
-/// The verdicts that a bundle may choose for calls that no rule decides.
-pub(super) const VERDICTS: [(&str, Verdict); 3] =
-    [("allow", Verdict::Allow), ("review", Verdict::Review), ("deny", Verdict::Deny)];
 /// The one version of the bundle layout.
 const BUNDLE_VERSION: u32 = 1;
-
-/// Something read from a file, with what is needed to complain about it later.
-pub(super) struct Placed<T> {
-    pub(super) value: T,
-    /// A diagnostic at its place, waiting for a message.
-    pub(super) place: Diagnostic,
-}
-
-/// An attribute of a credential.
-pub(super) struct GivenAttribute {
-    pub(super) name: Placed<String>,
-    pub(super) value: Attribute,
-}
 
 #[derive(Default)]
 struct Parts {
@@ -129,15 +114,32 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
         diagnostics.push(Diagnostic::new(path, "", 0..0, message));
         return;
     }
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
+    match std::str::from_utf8(bytes) {
+        Ok(text) => read_text(path, text, parts, diagnostics),
         Err(error) => {
             let valid = String::from_utf8_lossy(bytes.get(..error.valid_up_to()).unwrap_or_default());
             let at = error.valid_up_to();
             diagnostics.push(Diagnostic::new(path, &valid, at..at, "the file is not UTF-8 text"));
-            return;
         }
-    };
+    }
+}
+
+/// What a bundle may hold besides READMEs and pictures, for who misspelt it.
+const KNOWN: [&str; 11] = [
+    MAIN_FILE,
+    MONITORS_FILE,
+    "knowledge.json",
+    "tools/",
+    "policies/",
+    "plans/",
+    "tests/",
+    "tables/",
+    "functions/",
+    "activities/",
+    "access/",
+];
+
+fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Diagnostic>) {
     let folder = path.split_once('/').map_or("", |(folder, _)| folder);
     match (folder, path.rsplit_once('.').map(|(_, extension)| extension)) {
         ("", Some("toml")) if path == MAIN_FILE => {
@@ -185,22 +187,9 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
             parts.tests.insert(path.to_owned(), text.to_owned());
         }
         (_, Some("toml" | "json" | "cedar")) => {
-            let known = [
-                MAIN_FILE,
-                MONITORS_FILE,
-                "knowledge.json",
-                "tools/",
-                "policies/",
-                "plans/",
-                "tests/",
-                "tables/",
-                "functions/",
-                "activities/",
-                "access/",
-            ];
             diagnostics.push(
                 Diagnostic::new(path, text, 0..0, "this file does not belong in a bundle")
-                    .did_you_mean(path, known),
+                    .did_you_mean(path, KNOWN),
             );
         }
         (folder, extension) => diagnostics.extend(misspelt_ending(path, text, folder, extension)),
@@ -300,30 +289,6 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     }
 }
 
-pub(super) fn placed<T>(file: &File<'_>, field: Field<T>) -> Placed<T> {
-    Placed { place: file.at(field.span, ""), value: field.value }
-}
-
-pub(super) fn name_field(
-    file: &File<'_>,
-    table: &mut Table<'_, '_>,
-    field: &'static str,
-) -> Option<Field<String>> {
-    let name = table.string(field);
-    match name {
-        None => {
-            table.missing(field);
-            None
-        }
-        Some(name) if name.value.trim().is_empty() || name.value.len() > NAME_BYTES_MAX => {
-            let message = format!("`{field}` must have 1 to {NAME_BYTES_MAX} bytes");
-            file.report(file.at(name.span, message));
-            None
-        }
-        name => name,
-    }
-}
-
 type PlanParts = (Placed<Plan>, Vec<Placed<String>>);
 
 fn read_plans(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<PlanParts> {
@@ -397,22 +362,11 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
             0
         }),
     };
-    for credential in &main.credentials {
-        let policy = credential.value.policy.as_ref().filter(|_| !unread);
-        if let Some(policy) = policy.filter(|policy| !names.contains(&policy.as_str())) {
-            let wanted = Placed { value: policy.clone(), place: credential.place.clone() };
-            diagnostics.push(unknown("runtime policy", &wanted, &names));
-        }
+    if !unread {
+        check_credentials(&main.credentials, &names, diagnostics);
     }
     check_attributes(&main, !parts.access.is_empty(), diagnostics);
-    let unread_tools = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("tools/"));
-    let tool_names: Vec<&str> =
-        parts.tools.iter().flat_map(|tool| [tool.value.name.as_str(), tool.value.id.as_str()]).collect();
-    for source in
-        main.sources.iter().filter(|source| !unread_tools && !tool_names.contains(&source.value.as_str()))
-    {
-        diagnostics.push(unknown("tool", source, &tool_names));
-    }
+    check_sources(&main.sources, &parts.tools, diagnostics);
     let keywords = KeywordIndex::new(policies.iter().map(|policy| policy.restricted_keywords.as_slice()))
         .map_err(|error| {
             let message = format!("the restricted keywords cannot be indexed: {error}");
@@ -459,6 +413,31 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         tool_places,
         authority_entries,
     })
+}
+
+/// The policies of credentials against those that there are.
+fn check_credentials(
+    credentials: &[Placed<Credential>],
+    policies: &[&str],
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    for credential in credentials {
+        let policy = credential.value.policy.as_ref();
+        if let Some(policy) = policy.filter(|policy| !policies.contains(&policy.as_str())) {
+            let wanted = Placed { value: policy.clone(), place: credential.place.clone() };
+            diagnostics.push(unknown("runtime policy", &wanted, policies));
+        }
+    }
+}
+
+/// The tools that the settings of verification name against the registry, if all of it could be read.
+fn check_sources(sources: &[Placed<String>], tools: &[Placed<Tool>], diagnostics: &mut Vec<Diagnostic>) {
+    let unread = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("tools/"));
+    let names: Vec<&str> =
+        tools.iter().flat_map(|tool| [tool.value.name.as_str(), tool.value.id.as_str()]).collect();
+    for source in sources.iter().filter(|source| !unread && !names.contains(&source.value.as_str())) {
+        diagnostics.push(unknown("tool", source, &names));
+    }
 }
 
 /// Attributes of credentials against those that `[access]` declares. Where nothing is declared and no policy written,

@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use super::diagnostic::Diagnostic;
-use super::load::name_field;
+use super::placed::name_field;
 use super::toml_table::{Field, File, Table};
 use crate::limits::{CONCEPT_WORDS_MAX, CONCEPTS_MAX, PATTERNS_MAX, RESULT_PATTERNS_MAX};
 

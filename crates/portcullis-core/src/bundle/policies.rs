@@ -1,6 +1,6 @@
 //! Reads `policies/*.toml`.
 
-use super::load::{Placed, name_field, placed};
+use super::placed::{Placed, name_field, placed};
 use super::toml_table::{File, Table};
 use crate::policy::{PrincipalBudget, RuntimePolicy, Window};
 

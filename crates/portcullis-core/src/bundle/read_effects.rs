@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::diagnostic::Diagnostic;
-use super::load::{VERDICTS, name_field};
+use super::placed::{VERDICTS, name_field};
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, TableColumns};
 use super::toml_table::{Field, File, Table};
 use crate::effect::AttributeType;

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::Bundle;
 use super::activities::Activities;
-use super::diagnostic::Diagnostic;
 use crate::effect::AttributeType;
 use crate::verdict::Verdict;
 
@@ -98,7 +96,7 @@ pub enum FunctionRole {
 }
 
 /// Who may do what: `access/*.cedar` and `[access]` of `portcullis.toml`. The text only: it is compiled by a
-/// [`Compiler`].
+/// [`Compiler`](super::Compiler).
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccessSettings {
     /// The verdict on what no policy permits or forbids. *Allow* means that policies only forbid.
@@ -122,14 +120,7 @@ impl Default for AccessSettings {
     }
 }
 
-/// Makes a part of a bundle ready for use when it is loaded, in a language that the core does not know.
-pub trait Compiler {
-    /// What was made, kept with the bundle, or `None` if the bundle has nothing for this compiler. Mistakes keep the
-    /// bundle from loading, like all others.
-    fn compile(&self, bundle: &Bundle) -> Result<Option<Compiled>, Vec<Diagnostic>>;
-}
-
-/// Something that a [`Compiler`] made.
+/// Something that a [`Compiler`](super::Compiler) made.
 #[derive(Clone)]
 pub struct Compiled(Arc<dyn Any + Send + Sync>);
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::load::{Placed, name_field};
+use super::placed::{Placed, name_field};
 use super::toml_table::{Field, File, Table};
 use crate::infer::{EFFECTS, EffectArgument};
 use crate::tool::{ArgsSchema, Tool};

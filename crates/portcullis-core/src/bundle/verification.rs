@@ -10,13 +10,9 @@
 
 use std::collections::BTreeSet;
 
-use super::Bundle;
-use super::load::{Placed, placed};
+use super::placed::{Placed, placed};
 use super::toml_table::{File, Table};
 use crate::limits::{HIGH_RISK_MAX, NAME_BYTES_MAX};
-
-/// The type of tools whose results are documents where the bundle names none.
-const SOURCE_TYPE: &str = "RETRIEVE_DOCS";
 
 /// What replies are verified against.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,21 +37,6 @@ pub enum Citations {
     WithDocuments,
     /// Never. What is cited is held against the documents all the same.
     Never,
-}
-
-impl Bundle {
-    /// Whether the results of a tool are documents that a reply may cite.
-    pub fn is_document_source(&self, tool: &str) -> bool {
-        let Some(settings) = &self.verification else { return false };
-        let known = self.registry.get(tool);
-        match &settings.sources {
-            Some(sources) => {
-                sources.contains(tool)
-                    || known.is_some_and(|tool| sources.contains(&tool.name) || sources.contains(&tool.id))
-            }
-            None => known.is_some_and(|tool| tool.tool_type == SOURCE_TYPE),
-        }
-    }
 }
 
 /// The settings, and the tools they name with their places.

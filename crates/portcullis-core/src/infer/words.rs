@@ -1,7 +1,7 @@
 //! The English that inference knows: how names and sentences fall into words, and what verbs do.
 
-use super::WORDS_MAX;
-
+/// Most words of a name, and of a description, that are looked at.
+pub const WORDS_MAX: usize = 64;
 /// Room for most words of English.
 const WORD_BYTES: usize = 12;
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use crate::event::{ClosedState, Event, Mode};
 use crate::id::Digest;
 use crate::limits::OPEN_ACTIONS_MAX;
-use crate::verdict::Verdict;
 
+pub use super::counts::VerdictCounts;
 use super::{Phase, RunState};
 
 /// Whether a run may go on, in one word.
@@ -64,44 +64,6 @@ impl From<&Phase> for RunPhase {
 impl fmt::Display for RunPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
-    }
-}
-
-/// How often each verdict was given in a run, on actions and on texts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct VerdictCounts {
-    /// Verdicts `allow`.
-    pub allow: u32,
-    /// Verdicts `warn`.
-    pub warn: u32,
-    /// Verdicts `modify`.
-    pub modify: u32,
-    /// Verdicts `clarify`.
-    pub clarify: u32,
-    /// Verdicts `pause`.
-    pub pause: u32,
-    /// Verdicts `review`.
-    pub review: u32,
-    /// Verdicts `deny`.
-    pub deny: u32,
-    /// Verdicts `halt`.
-    pub halt: u32,
-}
-
-impl VerdictCounts {
-    pub(crate) fn add(&mut self, verdict: Verdict) {
-        let count = match verdict {
-            Verdict::Allow => &mut self.allow,
-            Verdict::Warn => &mut self.warn,
-            Verdict::Modify => &mut self.modify,
-            Verdict::Clarify => &mut self.clarify,
-            Verdict::Pause => &mut self.pause,
-            Verdict::Review => &mut self.review,
-            Verdict::Deny => &mut self.deny,
-            Verdict::Halt => &mut self.halt,
-        };
-        *count = count.saturating_add(1);
     }
 }
 
@@ -190,6 +152,7 @@ mod tests {
     use crate::label::{Label, LabelSet};
     use crate::principal::Principal;
     use crate::time::Timestamp;
+    use crate::verdict::Verdict;
 
     const DIGEST: Digest = Digest::from_bytes([7; 32]);
 

@@ -7,7 +7,7 @@ use portcullis_core::effect::Verb;
 use portcullis_core::infer::words_of;
 use portcullis_core::tool::Tool;
 
-use super::Holds;
+use super::holds::Holds;
 
 /// What is done to a resource, in order.
 pub type Verbs = Vec<Verb>;

@@ -14,12 +14,7 @@ impl Interpreter<'_, '_> {
         let range = arguments.range.clone();
         let first = arguments.positional.first().or(arguments.rest.as_ref()).cloned();
         match name {
-            "print" | "display" | "help" => {
-                for value in arguments.all() {
-                    self.escape(value, range.clone());
-                }
-                Value::data()
-            }
+            "print" | "display" | "help" => self.told(arguments),
             "str" | "repr" | "ascii" | "format" => match first {
                 Some(value) => {
                     let plain = name == "str" || (name == "format" && arguments.positional.len() == 1);
@@ -27,15 +22,7 @@ impl Interpreter<'_, '_> {
                 }
                 None => Value::text(super::text::Text::literal("", range)),
             },
-            "int" | "abs" | "round" => match first.as_ref().and_then(Value::single) {
-                Some(Atom::Integer(number)) if name == "int" || *number >= 0 => Atom::Integer(*number).into(),
-                Some(Atom::Text(text)) if name == "int" => {
-                    let number = text.known().and_then(|text| text.trim().parse().ok());
-                    number.map_or_else(Value::data, |number| Atom::Integer(number).into())
-                }
-                Some(Atom::Series) => Atom::Series.into(),
-                _ => Value::data(),
-            },
+            "int" | "abs" | "round" => number_of(name, first.as_ref()),
             "chr" | "bytes" | "bytearray" | "bin" | "hex" | "oct" | "ord" | "float" | "complex" | "bool"
             | "len" | "isinstance" | "issubclass" | "callable" | "hasattr" | "id" | "hash" | "dir"
             | "slice" | "divmod" | "pow" | "memoryview" | "exit" | "quit" | "property" | "object" => {
@@ -64,13 +51,10 @@ impl Interpreter<'_, '_> {
                 let objects: Value = (0..self.classes.len()).map(Atom::Object).collect();
                 if objects.is_none() { Value::data() } else { objects }
             }
-            "staticmethod" => match first {
-                Some(function) => {
-                    let partial = Partial { function, positional: Vec::new(), named: Vec::new() };
-                    Atom::Partial(Rc::new(partial)).into()
-                }
-                None => Value::data(),
-            },
+            "staticmethod" => first.map_or_else(Value::data, |function| {
+                let partial = Partial { function, positional: Vec::new(), named: Vec::new() };
+                Atom::Partial(Rc::new(partial)).into()
+            }),
             "classmethod" => first.unwrap_or_else(Value::data),
             "open" => self.open_file(arguments),
             "input" => Value::data(),
@@ -86,14 +70,17 @@ impl Interpreter<'_, '_> {
                 self.hand_over(arguments);
                 Value::unknown()
             }
-            _ if super::modules::is_exception(name) => {
-                for value in arguments.all() {
-                    self.escape(value, range.clone());
-                }
-                Value::data()
-            }
+            _ if super::modules::is_exception(name) => self.told(arguments),
             _ => self.builtin_member(name, arguments),
         }
+    }
+
+    /// Arguments that leave the program: they are shown, or are the text of an exception.
+    fn told(&mut self, arguments: &Arguments) -> Value {
+        for value in arguments.all() {
+            self.escape(value, arguments.range.clone());
+        }
+        Value::data()
     }
 
     fn simple(&mut self, name: &str, arguments: &Arguments) -> Value {
@@ -348,5 +335,18 @@ impl Interpreter<'_, '_> {
         verbs.sort_unstable();
         verbs.dedup();
         verbs
+    }
+}
+
+/// What `int`, `abs` and `round` make of a value.
+fn number_of(name: &str, value: Option<&Value>) -> Value {
+    match value.and_then(Value::single) {
+        Some(Atom::Integer(number)) if name == "int" || *number >= 0 => Atom::Integer(*number).into(),
+        Some(Atom::Text(text)) if name == "int" => {
+            let number = text.known().and_then(|text| text.trim().parse().ok());
+            number.map_or_else(Value::data, |number| Atom::Integer(number).into())
+        }
+        Some(Atom::Series) => Atom::Series.into(),
+        _ => Value::data(),
     }
 }

@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use portcullis_core::effect::Verb;
 use ruff_python_ast::{
-    ConversionFlag, Expr, ExprBinOp, ExprCall, ExprDict, ExprFString, InterpolatedStringElement, Number,
-    Operator, UnaryOp,
+    ConversionFlag, Expr, ExprBinOp, ExprCall, ExprCompare, ExprDict, ExprFString, ExprIf, ExprSlice,
+    InterpolatedStringElement, Number, Operator, UnaryOp,
 };
 use smallvec::smallvec;
 
@@ -36,12 +36,7 @@ impl<'a> Interpreter<'a, '_> {
         let range = range_of(expression);
         match expression {
             Expr::StringLiteral(node) => Value::text(Text::literal(node.value.to_str(), range)),
-            Expr::NumberLiteral(node) => match &node.value {
-                Number::Int(number) => {
-                    number.as_i64().map_or_else(Value::data, |number| Atom::Integer(number).into())
-                }
-                _ => Value::data(),
-            },
+            Expr::NumberLiteral(node) => number(&node.value),
             Expr::NoneLiteral(_) => Value::nothing(),
             Expr::BooleanLiteral(_) | Expr::EllipsisLiteral(_) | Expr::BytesLiteral(_) => Value::data(),
             Expr::Name(node) => self.lookup(&node.id),
@@ -55,21 +50,8 @@ impl<'a> Interpreter<'a, '_> {
                 let value = self.eval(&node.operand);
                 negated(node.op, &value)
             }
-            Expr::Compare(node) => {
-                let mut any = self.eval(&node.left);
-                for part in &node.comparators {
-                    let part = self.eval(part);
-                    any = any.or(&part);
-                }
-                let per_row = any.any(|atom| matches!(atom, Atom::Series | Atom::Mask | Atom::Table(_)));
-                if per_row { Atom::Mask.into() } else { Value::data() }
-            }
-            Expr::If(node) => {
-                self.eval(&node.test);
-                let value = self.eval(&node.body);
-                let other = self.eval(&node.orelse);
-                value.or(&other)
-            }
+            Expr::Compare(node) => self.comparison(node),
+            Expr::If(node) => self.conditional(node),
             Expr::Named(node) => {
                 let value = self.eval(&node.value);
                 self.assign_target(&node.target, &value);
@@ -96,20 +78,14 @@ impl<'a> Interpreter<'a, '_> {
                 self.dict_comprehension(node.key.as_deref(), &node.value, &node.generators, &range)
             }
             Expr::Lambda(node) => {
-                let start = range.start as u64;
-                let start = u32::try_from(start).unwrap_or(u32::MAX);
+                let start = u32::try_from(range.start).unwrap_or(u32::MAX);
                 self.make_function(node.parameters.as_deref(), Body::Expression(&node.body), start)
             }
             Expr::Starred(node) => {
                 let value = self.eval(&node.value);
                 self.elements(&value, range)
             }
-            Expr::Slice(node) => {
-                for part in [&node.lower, &node.upper, &node.step].into_iter().flatten() {
-                    self.eval(part);
-                }
-                Value::data()
-            }
+            Expr::Slice(node) => self.slice(node),
             Expr::Await(node) => self.eval(&node.value),
             Expr::Yield(node) => {
                 let value = node.value.as_ref().map_or_else(Value::data, |value| self.eval(value));
@@ -127,6 +103,31 @@ impl<'a> Interpreter<'a, '_> {
                 Value::unknown()
             }
         }
+    }
+
+    /// Of tables and columns, a comparison chooses rows.
+    fn comparison(&mut self, node: &'a ExprCompare) -> Value {
+        let mut any = self.eval(&node.left);
+        for part in &node.comparators {
+            let part = self.eval(part);
+            any = any.or(&part);
+        }
+        let per_row = any.any(|atom| matches!(atom, Atom::Series | Atom::Mask | Atom::Table(_)));
+        if per_row { Atom::Mask.into() } else { Value::data() }
+    }
+
+    fn conditional(&mut self, node: &'a ExprIf) -> Value {
+        self.eval(&node.test);
+        let value = self.eval(&node.body);
+        let other = self.eval(&node.orelse);
+        value.or(&other)
+    }
+
+    fn slice(&mut self, node: &'a ExprSlice) -> Value {
+        for part in [&node.lower, &node.upper, &node.step].into_iter().flatten() {
+            self.eval(part);
+        }
+        Value::data()
     }
 
     fn f_string(&mut self, node: &'a ExprFString) -> Value {
@@ -555,5 +556,14 @@ pub(super) fn add_item(object: &mut Object, value: &Value) {
             *exact = false;
         }
         Object::Dict { rest, .. } => *rest = rest.or(value),
+    }
+}
+
+fn number(number: &Number) -> Value {
+    match number {
+        Number::Int(number) => {
+            number.as_i64().map_or_else(Value::data, |number| Atom::Integer(number).into())
+        }
+        _ => Value::data(),
     }
 }

@@ -209,14 +209,8 @@ impl<'a> Interpreter<'a, '_> {
             return Value::data();
         }
         if WRITERS.contains(&name) {
-            self.read_all(frame, range.clone());
-            if name == "to_sql" || name == "to_gbq" {
-                self.unknown("a table is written to a database", range);
-            } else if let Some(path) =
-                arguments.positional.first().or_else(|| arguments.named.first().map(|it| &it.1))
-            {
-                self.path_effect(Verb::Write, &path.clone(), &range, &[]);
-            }
+            self.read_all(frame, range);
+            self.write_table(name, arguments);
             return Value::data();
         }
         match name {
@@ -238,21 +232,36 @@ impl<'a> Interpreter<'a, '_> {
                 self.query(frame, arguments);
                 handle
             }
-            "merge" | "join" | "append" | "concat" => {
-                let combined = self.combined(std::iter::once(&handle).chain(arguments.all()));
-                for atom in combined.atoms() {
-                    if let Atom::Table(frame) = atom {
-                        self.read_joined(&Rc::clone(frame), arguments);
-                    }
-                }
-                combined
-            }
+            "merge" | "join" | "append" | "concat" => self.tables_joined(&handle, arguments),
             "assign" | "rename" | "insert" => self.with_derived(frame, arguments),
             "apply" | "agg" | "aggregate" | "transform" | "pipe" | "map" => {
                 self.applied(frame, name, arguments)
             }
             _ => handle,
         }
+    }
+
+    /// A table is written to the file that the first argument names, or to a database.
+    fn write_table(&mut self, name: &str, arguments: &Arguments) {
+        let range = arguments.range.clone();
+        if name == "to_sql" || name == "to_gbq" {
+            self.unknown("a table is written to a database", range);
+        } else if let Some(path) =
+            arguments.positional.first().or_else(|| arguments.named.first().map(|it| &it.1))
+        {
+            self.path_effect(Verb::Write, &path.clone(), &range, &[]);
+        }
+    }
+
+    /// A table together with those among the arguments.
+    fn tables_joined(&mut self, handle: &Value, arguments: &Arguments) -> Value {
+        let combined = self.combined(std::iter::once(handle).chain(arguments.all()));
+        for atom in combined.atoms() {
+            if let Atom::Table(frame) = atom {
+                self.read_joined(&Rc::clone(frame), arguments);
+            }
+        }
+        combined
     }
 
     pub(super) fn list(&mut self, element: Value, site: (usize, u16)) -> Value {

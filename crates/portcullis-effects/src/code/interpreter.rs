@@ -324,12 +324,7 @@ impl<'a, 'e> Interpreter<'a, 'e> {
             Stmt::FunctionDef(node) => self.define_function(node),
             Stmt::ClassDef(node) => self.define_class(node),
             Stmt::Return(node) => {
-                let value = node.value.as_ref().map_or_else(Value::nothing, |value| self.eval(value));
-                let state = self.state.clone();
-                if let Some(returns) = self.returns.last_mut() {
-                    returns.value = returns.value.or(&value);
-                    join_into(&mut returns.state, state);
-                }
+                self.leave_function(node);
                 return false;
             }
             Stmt::Raise(node) => {
@@ -368,6 +363,15 @@ impl<'a, 'e> Interpreter<'a, 'e> {
             Stmt::IpyEscapeCommand(_) => self.unknown("a notebook command", range_of(statement)),
         }
         true
+    }
+
+    fn leave_function(&mut self, node: &'a ruff_python_ast::StmtReturn) {
+        let value = node.value.as_ref().map_or_else(Value::nothing, |value| self.eval(value));
+        let state = self.state.clone();
+        if let Some(returns) = self.returns.last_mut() {
+            returns.value = returns.value.or(&value);
+            join_into(&mut returns.state, state);
+        }
     }
 
     fn branches(&mut self, node: &'a ruff_python_ast::StmtIf) -> bool {

@@ -19,10 +19,7 @@ use super::sql;
 use super::text::{Text, Texts};
 use super::value::{Atom, Object, Partial, Value};
 use crate::Surroundings;
-use names::{IMPORTABLE, OPENERS, PATHS, QUIET};
-
-/// An argument that is a path: its position, its name, what is done to it and how.
-type PathArgument = (usize, &'static str, Verb, &'static [&'static str]);
+use names::{IMPORTABLE, OPENERS, PATHS, PathArgument, QUIET};
 
 /// Whether a library that evaluates texts finds nothing but a formula in this one.
 fn is_formula(atom: &Atom) -> bool {
@@ -166,15 +163,7 @@ impl Interpreter<'_, '_> {
                 self.hand_over(arguments);
                 Value::nothing()
             }
-            "functools.reduce" => {
-                let (function, rest) = arguments.positional.split_first()?;
-                let mut element = Value::none();
-                for value in rest {
-                    element = element.or(&self.elements(value, range.clone()));
-                    element = element.or(value);
-                }
-                self.call(function, Arguments::of(vec![element.clone(), element.clone()], range)).or(&element)
-            }
+            "functools.reduce" => self.reduced(arguments)?,
             "operator.itemgetter" => {
                 let function = Value::name("operator.itemgetter.get");
                 let positional = arguments.positional.clone();
@@ -182,18 +171,7 @@ impl Interpreter<'_, '_> {
             }
             "operator.itemgetter.get" => self.item_got(arguments),
             "copy.copy" | "copy.deepcopy" | "typing.cast" => arguments.positional.last().cloned()?,
-            "collections.defaultdict" => {
-                let factory = first.unwrap_or_else(Value::data);
-                let made = if factory.any(|atom| !matches!(atom, Atom::Data)) {
-                    self.call(&factory, Arguments::of(Vec::new(), range.clone()))
-                } else {
-                    Value::data()
-                };
-                Atom::Dict(
-                    self.allocate((range.start, 70), Object::Dict { entries: BTreeMap::new(), rest: made }),
-                )
-                .into()
-            }
+            "collections.defaultdict" => self.default_dict(&first.unwrap_or_else(Value::data), range),
             "collections.deque" => return Some(self.builtin("list", arguments)),
             "collections.OrderedDict" => return Some(self.builtin("dict", arguments)),
             "itertools.chain.from_iterable" => {
@@ -201,17 +179,7 @@ impl Interpreter<'_, '_> {
                 let element = self.elements(&lists, range.clone());
                 self.list(element, (range.start, 71))
             }
-            _ if name.starts_with("itertools.") => {
-                self.run_callbacks(arguments);
-                let values: Vec<Value> = arguments.all().cloned().collect();
-                let mut element = Value::none();
-                for value in values {
-                    element = element.or(&self.elements(&value, range.clone()));
-                }
-                let tuple = self.list(element.clone(), (range.start, 72));
-                let element = if name == "itertools.chain" { element } else { element.or(&tuple) };
-                self.list(element, (range.start, 73))
-            }
+            _ if name.starts_with("itertools.") => self.iterated(name, arguments),
             "pandas.concat" | "pandas.DataFrame" | "pandas.Series" | "pandas.merge" | "pandas.melt"
             | "pandas.crosstab" | "pandas.pivot_table" => self.made_frame(name, arguments),
             "pandas.read_sql" | "pandas.read_sql_query" => {
@@ -239,12 +207,49 @@ impl Interpreter<'_, '_> {
             "pathlib.Path.home" => Atom::Location(Rc::new(Text::literal("~", range))).into(),
             "pathlib.Path.cwd" => Atom::Location(Rc::new(Text::literal(".", range))).into(),
             "os.path.expanduser" | "os.path.abspath" | "os.path.realpath" | "os.path.normpath" => first?,
-            "os.path.expandvars" => Value::text(Text::hole(range)),
-            "os.path.dirname" | "os.path.basename" => Value::text(Text::hole(range)),
+            "os.path.expandvars" | "os.path.dirname" | "os.path.basename" => Value::text(Text::hole(range)),
             "importlib.import_module" => self.import_by_name(arguments),
             _ => return None,
         };
         Some(value)
+    }
+
+    /// `reduce(function, values, first)`
+    fn reduced(&mut self, arguments: &Arguments) -> Option<Value> {
+        let range = arguments.range.clone();
+        let (function, rest) = arguments.positional.split_first()?;
+        let mut element = Value::none();
+        for value in rest {
+            element = element.or(&self.elements(value, range.clone()));
+            element = element.or(value);
+        }
+        let both = Arguments::of(vec![element.clone(), element.clone()], range);
+        Some(self.call(function, both).or(&element))
+    }
+
+    /// A dictionary whose missing entries a function makes.
+    fn default_dict(&mut self, factory: &Value, range: Range<usize>) -> Value {
+        let start = range.start;
+        let made = if factory.any(|atom| !matches!(atom, Atom::Data)) {
+            self.call(factory, Arguments::of(Vec::new(), range))
+        } else {
+            Value::data()
+        };
+        Atom::Dict(self.allocate((start, 70), Object::Dict { entries: BTreeMap::new(), rest: made })).into()
+    }
+
+    /// What functions of `itertools` give: elements of all their arguments, or tuples of these.
+    fn iterated(&mut self, name: &str, arguments: &Arguments) -> Value {
+        let range = arguments.range.clone();
+        self.run_callbacks(arguments);
+        let values: Vec<Value> = arguments.all().cloned().collect();
+        let mut element = Value::none();
+        for value in values {
+            element = element.or(&self.elements(&value, range.clone()));
+        }
+        let tuple = self.list(element.clone(), (range.start, 72));
+        let element = if name == "itertools.chain" { element } else { element.or(&tuple) };
+        self.list(element, (range.start, 73))
     }
 
     /// `itemgetter('a', 'b')(row)`

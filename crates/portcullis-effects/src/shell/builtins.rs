@@ -2,15 +2,30 @@
 
 use super::assignment;
 use super::commands::environment;
+use super::commands::opt::{Opt, flags, values};
+use super::commands::options::Parsed;
 use super::interpreter::{Call, Input, Interpreter, Printed, Stdin, Trap};
-use super::options::{Options, Spec, joined};
 use super::state::{Meaning, Value};
 use super::walk::Failure;
-use super::word::{Gaps, Word};
+use super::word::{Gaps, Word, joined};
 use portcullis_core::effect::Verb;
 
 /// Most traps that one shell sets.
 const TRAPS_MAX: usize = 64;
+
+const WAIT: &[Opt] = &[flags("-n -f"), values("-p")];
+/// `cd`, `pushd`.
+const CD: &[Opt] = &[flags("-L -P -e -@ -n")];
+/// `export` and all that declare variables.
+const DECLARE: &[Opt] = &[flags("-a -A -f -F -g -i -I -l -n -r -t -u -x -p -c")];
+const READ: &[Opt] = &[flags("-e -r -s -E"), values("-a -d -i -n -N -p -t -u")];
+/// `mapfile`, `readarray`, `getopts`.
+const MAPFILE: &[Opt] = &[flags("-e -r -E"), values("-a -d -i -n -N -p -t -u -O -s -C -c")];
+const COMPGEN: &[Opt] =
+    &[flags("-a -b -c -d -e -f -g -j -k -s -u -v"), values("-A -o -G -W -F -C -X -P -S -V")];
+const EXEC: &[Opt] = &[flags("-c -l"), values("-a")];
+/// `command`, `builtin`.
+const COMMAND: &[Opt] = &[flags("-p -v -V")];
 
 /// Runs a builtin, or `None` if the program is none. Otherwise whether all that it does is known.
 pub(super) fn run(
@@ -36,8 +51,8 @@ pub(super) fn run(
         | "shopt" | "caller" | "logout" | "suspend" | "fg" | "bg" | "disown" => true,
         "compgen" => generate(shell, call),
         "wait" => {
-            let options = Options::read(args, &Spec { flags: "nf", valued: "p", ..Spec::default() });
-            let names: Vec<Word> = options.values(&["p"]).cloned().collect();
+            let options = Parsed::before_words(call, &[WAIT]);
+            let names: Vec<Word> = options.given(&["-p"]).cloned().collect();
             names.iter().for_each(|name| shell.assign_unread(&name.shape, &name.range));
             true
         }
@@ -62,29 +77,8 @@ pub(super) fn run(
             }
             set(shell, args)
         }
-        "shift" => {
-            let count =
-                args.first().map_or(Some(1), |word| word.literal().and_then(|text| text.parse().ok()));
-            shell.state.positional = match (shell.state.positional.take(), count) {
-                (Some(values), Some(count)) => {
-                    Some(values.get(count..).map(<[_]>::to_vec).unwrap_or_default().into())
-                }
-                _ => None,
-            };
-            true
-        }
-        "exit" | "return" | "break" | "continue" => {
-            let state = shell.state.clone();
-            if call.program != "exit" {
-                shell.escapes = Some(match shell.escapes.take() {
-                    Some(escaped) => escaped.join(state),
-                    None => state,
-                });
-            }
-            // With more than one word they fail, and what follows runs.
-            shell.state.dead = args.len() <= 1;
-            true
-        }
+        "shift" => shift(shell, args),
+        "exit" | "return" | "break" | "continue" => leave(shell, call),
         "alias" => alias(shell, args),
         "unalias" => true,
         "hash" => {
@@ -157,9 +151,9 @@ fn printed(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Option<String> {
 }
 
 fn change_directory(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Failure {
-    let options = Options::read(call.args, &Spec { flags: "LPe@n", ..Spec::default() });
+    let options = Parsed::before_words(call, &[CD]);
     let before = shell.state.clone();
-    match call.args.get(options.end) {
+    match options.operands.first() {
         Some(word) if call.program == "cd" && word.literal() == Some("-") => shell.state.go_back(),
         Some(word) if call.program == "cd" => shell.set_directory(word),
         None if call.program == "cd" => {
@@ -187,28 +181,27 @@ fn go_back(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Failure {
 }
 
 fn declare(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec { flags: "aAfFgiIlnrtuxpc", ..Spec::default() };
-    let options = Options::read(call.args, &spec);
+    let options = Parsed::before_words(call, &[DECLARE]);
     // References, numbers and changes of case give a variable another value than the text says.
-    if options.odd || options.has(&["n", "i", "l", "u", "c"]) {
+    if options.unlisted || options.has_any(&["-n", "-i", "-l", "-u", "-c"]) {
         shell.state.forget_variables();
     }
-    if options.end == call.args.len() && !options.has(&["f", "F"]) && call.program != "local" {
+    if options.operands.is_empty() && !options.has_any(&["-f", "-F"]) && call.program != "local" {
         // Without names they print all there are.
         print_variables(shell, call);
     }
-    if options.has(&["f", "F"]) {
+    if options.has_any(&["-f", "-F"]) {
         // Functions that other shells will have.
-        shell.state.tampered |= call.program == "export" || options.has(&["x"]);
+        shell.state.tampered |= call.program == "export" || options.has("-x");
         return true;
     }
     let local = matches!(call.program, "local" | "declare" | "typeset");
-    for word in call.args.get(options.end..).unwrap_or_default() {
+    for word in &options.operands {
         let Some(found) = assignment::split(&word.shape) else {
-            if options.has(&["p"]) {
+            if options.has("-p") {
                 tell_variable(shell, word);
             }
-            if local && options.has(&["n"]) {
+            if local && options.has("-n") {
                 shell.unknown("shell", "which variable a name stands for is not known", word.range.clone());
             }
             if word.value.is_none() {
@@ -226,7 +219,7 @@ fn declare(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
             None => Value::Shape(found.value.to_owned(), word.gaps),
         };
         shell.influence(found.name, &value, &word.range);
-        if options.has(&["n"]) {
+        if options.has("-n") {
             // What is assigned to the reference later is assigned to the other, and its value is the other's.
             tell_variable(shell, &Word::known(found.value, word.range.clone()));
             shell.assign_unread(found.value, &word.range);
@@ -240,14 +233,12 @@ fn declare(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
 }
 
 fn read(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec { flags: "ersEt", valued: "adinNptuOsCc", ..Spec::default() };
-    let spec = if call.program == "read" { Spec { flags: "ersE", valued: "adinNptu", ..spec } } else { spec };
-    let options = Options::read(call.args, &spec);
-    if options.has(&["C"]) {
+    let options = Parsed::before_words(call, &[if call.program == "read" { READ } else { MAPFILE }]);
+    if options.has("-C") {
         shell.unknown("shell", "a callback is not followed", call.range.clone());
     }
-    let arrays: Vec<String> = options.values(&["a"]).map(|word| word.shape.clone()).collect();
-    let operands = call.args.get(options.end..).unwrap_or_default().iter().map(|word| word.shape.clone());
+    let arrays: Vec<String> = options.given(&["-a"]).map(|word| word.shape.clone()).collect();
+    let operands = options.operands.iter().map(|word| word.shape.clone());
     for name in operands.chain(arrays).chain(["REPLY", "MAPFILE", "OPTARG"].map(str::to_owned)) {
         shell.assign_unread(&name, &call.range);
     }
@@ -266,6 +257,31 @@ fn unset(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
             shell.state.assign(name, Value::Unset);
         }
     }
+    true
+}
+
+fn shift(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
+    let count = args.first().map_or(Some(1), |word| word.literal().and_then(|text| text.parse().ok()));
+    shell.state.positional = match (shell.state.positional.take(), count) {
+        (Some(values), Some(count)) => {
+            Some(values.get(count..).map(<[_]>::to_vec).unwrap_or_default().into())
+        }
+        _ => None,
+    };
+    true
+}
+
+/// What follows does not run, here or, of all but `exit`, in the function or loop.
+fn leave(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
+    let state = shell.state.clone();
+    if call.program != "exit" {
+        shell.escapes = Some(match shell.escapes.take() {
+            Some(escaped) => escaped.join(state),
+            None => state,
+        });
+    }
+    // With more than one word they fail, and what follows runs.
+    shell.state.dead = call.args.len() <= 1;
     true
 }
 
@@ -305,22 +321,21 @@ fn print_variables(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) {
 
 /// `compgen` completes words, and can run what finds them.
 fn generate(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec { flags: "abcdefgjksuv", valued: "AoGWFCXPSV", ..Spec::default() };
-    let options = Options::read(call.args, &spec);
-    let scripts: Vec<Word> = options.values(&["C"]).cloned().collect();
+    let options = Parsed::before_words(call, &[COMPGEN]);
+    let scripts: Vec<Word> = options.given(&["-C"]).cloned().collect();
     scripts.iter().for_each(|script| shell.script(script));
     if let Some(script) = scripts.first() {
         // It gets further words, empty ones among them.
         shell.unknown("shell", "a command that completes words gets more of them", script.range.clone());
     }
     let expands = |word: &Word| word.shape.contains(['$', '`']) || word.value.is_none();
-    if options.has(&["F"]) || options.values(&["W"]).any(expands) {
+    if options.has("-F") || options.given(&["-W"]).any(expands) {
         shell.unknown("shell", "what completes words is not followed", call.range.clone());
     }
-    if options.has(&["v", "e"]) || options.values(&["A"]).any(|kind| kind.shape.contains("variable")) {
+    if options.has_any(&["-v", "-e"]) || options.given(&["-A"]).any(|kind| kind.shape.contains("variable")) {
         print_variables(shell, call);
     }
-    !options.odd
+    !options.unlisted
 }
 
 fn alias(shell: &mut Interpreter<'_, '_>, args: &[Word]) -> bool {
@@ -357,18 +372,14 @@ fn eval(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
 
 /// `exec X…`, `command X…`, `builtin X…`.
 fn again(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, input: &Input) -> (bool, Failure) {
-    let spec = match call.program {
-        "exec" => Spec { flags: "cl", valued: "a", ..Spec::default() },
-        _ => Spec { flags: "pvV", ..Spec::default() },
-    };
-    let options = Options::read(call.args, &spec);
-    if options.has(&["v", "V"]) {
+    let options = Parsed::before_words(call, &[if call.program == "exec" { EXEC } else { COMMAND }]);
+    if options.has_any(&["-v", "-V"]) {
         return (true, None);
     }
-    if options.odd {
+    if options.unlisted {
         shell.unknown("shell", "an option is not known", call.range.clone());
     }
-    let words = call.args.get(options.end..).unwrap_or_default();
+    let words = &options.operands;
     let Some((first, args)) = words.split_first() else { return (true, None) };
     if first.literal().is_none() {
         shell.unknown("shell", "which program runs is not known", first.range.clone());

@@ -2,62 +2,10 @@
 
 use portcullis_core::effect::Verb;
 
+use super::find_words::{NARROWING, command_length};
 use super::found::found;
 use super::interpreter::{Call, Interpreter, Names, Printed};
 use super::word::Word;
-
-/// Tests that leave only some of the files.
-const NARROWING: [&str; 14] = [
-    "-name",
-    "-iname",
-    "-path",
-    "-ipath",
-    "-wholename",
-    "-regex",
-    "-iregex",
-    "-type",
-    "-mtime",
-    "-mmin",
-    "-size",
-    "-empty",
-    "-newer",
-    "-user",
-];
-
-/// Other words that take a value.
-const VALUED: [&str; 31] = [
-    "-amin",
-    "-anewer",
-    "-atime",
-    "-cmin",
-    "-cnewer",
-    "-context",
-    "-ctime",
-    "-files0-from",
-    "-fls",
-    "-fprint",
-    "-fprint0",
-    "-fstype",
-    "-gid",
-    "-group",
-    "-ilname",
-    "-inum",
-    "-iwholename",
-    "-links",
-    "-lname",
-    "-maxdepth",
-    "-mindepth",
-    "-perm",
-    "-printf",
-    "-regextype",
-    "-samefile",
-    "-uid",
-    "-used",
-    "-xtype",
-    "-flags",
-    "-Bmin",
-    "-Btime",
-];
 
 /// Actions other than printing names.
 const ACTIONS: [&str; 11] = [
@@ -104,6 +52,7 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     }
     let narrows = |word: &Word| NARROWING.contains(&word.shape.as_str()) || word.shape.starts_with("-newer");
     let narrowed = expression.iter().any(narrows);
+    let search = Search { starts, narrowed, expression };
     let mut known = true;
     if let Some(start) = starts.iter().find(|start| start.shape == "*" && start.value.is_none()) {
         shell.unknown("find", "an action may stand in a word that is not known", start.range.clone());
@@ -121,25 +70,10 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
                 let rest = expression.get(at..).unwrap_or_default();
                 let end = command_length(rest);
-                let command = rest.get(..end).unwrap_or_default();
-                let removes = command.first().is_some_and(|word| REMOVERS.contains(&word.shape.as_str()));
-                if removes && !selects(tests) {
-                    starts.iter().for_each(|start| shell.delete_repository_in(start, &["recursive"]));
-                }
-                for (found, _) in found(starts, narrowed, tests, expression) {
-                    let words: Vec<Word> = command.iter().map(|word| filled(word, &found)).collect();
-                    shell.run(&words, call.range.clone());
-                }
+                search.execute(shell, call, tests, rest.get(..end).unwrap_or_default());
                 at += end + 1;
             }
-            "-delete" => {
-                for (found, attributes) in found(starts, narrowed, tests, expression) {
-                    shell.path_with(Verb::Delete, &found, attributes);
-                }
-                if !selects(tests) {
-                    starts.iter().for_each(|start| shell.delete_repository_in(start, &["recursive"]));
-                }
-            }
+            "-delete" => search.delete(shell, tests),
             "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
                 if let Some(file) = expression.get(at) {
                     shell.path(Verb::Write, file);
@@ -167,33 +101,50 @@ pub(super) fn find(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     }
     // Without an action what is found is printed.
     if let Some(zero) = prints.filter(|_| !acts).or((!acts).then_some(false)) {
-        let words =
-            found(starts, narrowed, expression, expression).into_iter().map(|(word, _)| word).collect();
+        let words = search.found(expression).into_iter().map(|(word, _)| word).collect();
         shell.output = Some(Printed::Names(Names { words, zero }.into()));
     }
     known
 }
 
-/// How many words the command after `-exec` has.
-pub(super) fn command_length(words: &[Word]) -> usize {
-    let files = |before: Option<usize>| {
-        before.and_then(|before| words.get(before)).is_some_and(|word| word.shape == "{}")
-    };
-    let ends = |(at, word): (usize, &Word)| match word.literal() {
-        Some(";") => true,
-        Some("+") => files(at.checked_sub(1)),
-        _ => false,
-    };
-    words.iter().enumerate().position(ends).unwrap_or(words.len())
+/// Where is looked, and for what.
+struct Search<'w> {
+    starts: &'w [Word],
+    /// Whether the tests leave only some of the files.
+    narrowed: bool,
+    expression: &'w [Word],
 }
 
-/// How many words after a word of the expression are its values.
-pub(super) fn values(test: &str) -> usize {
-    match test {
-        "-fprintf" => 2,
-        "-empty" => 0,
-        _ if test.starts_with("-newer") || VALUED.contains(&test) || NARROWING.contains(&test) => 1,
-        _ => 0,
+impl Search<'_> {
+    /// What an action gets after these tests.
+    fn found(&self, tests: &[Word]) -> Vec<(Word, &'static [&'static str])> {
+        found(self.starts, self.narrowed, tests, self.expression)
+    }
+
+    /// `-exec COMMAND`.
+    fn execute(&self, shell: &mut Interpreter<'_, '_>, call: &Call<'_>, tests: &[Word], command: &[Word]) {
+        let removes = command.first().is_some_and(|word| REMOVERS.contains(&word.shape.as_str()));
+        if removes && !selects(tests) {
+            self.delete_repositories(shell);
+        }
+        for (found, _) in self.found(tests) {
+            let words: Vec<Word> = command.iter().map(|word| filled(word, &found)).collect();
+            shell.run(&words, call.range.clone());
+        }
+    }
+
+    /// `-delete`.
+    fn delete(&self, shell: &mut Interpreter<'_, '_>, tests: &[Word]) {
+        for (found, attributes) in self.found(tests) {
+            shell.path_with(Verb::Delete, &found, attributes);
+        }
+        if !selects(tests) {
+            self.delete_repositories(shell);
+        }
+    }
+
+    fn delete_repositories(&self, shell: &mut Interpreter<'_, '_>) {
+        self.starts.iter().for_each(|start| shell.delete_repository_in(start, &["recursive"]));
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The names that its tests ask for are told, so that who looks for `.env` and shows what was found reads `.env`.
 
-use super::find::{command_length, values};
+use super::find_words::{command_length, values};
 use super::word::Word;
 use crate::path::glob::overlap;
 

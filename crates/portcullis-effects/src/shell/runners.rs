@@ -235,16 +235,23 @@ fn interpreter(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, language: &Lang
             }
         }
     }
-    if ran {
-        return known;
-    }
-    match call.args.get(at) {
+    if ran { known } else { run_file(shell, call, language, call.args.get(at), more) }
+}
+
+/// Runs a file, or without one the standard input. `more` where options may name more that runs.
+fn run_file(
+    shell: &mut Interpreter<'_, '_>,
+    call: &Call<'_>,
+    language: &Language,
+    file: Option<&Word>,
+    more: bool,
+) -> bool {
+    match file {
         Some(file) if !matches!(file.shape.as_str(), "-" | "/dev/stdin" | "--") => {
             if file.shape.starts_with("/dev/fd/") {
                 shell.unknown(language.name, "the code comes from another program", file.range.clone());
             } else {
                 shell.program_file(file);
-                // Options may name more that runs.
                 shell.by_path &= !more;
             }
             false

@@ -22,6 +22,12 @@ impl Gaps {
     }
 }
 
+/// Words joined by blanks, if all are known.
+pub(super) fn joined(words: &[Word]) -> Option<String> {
+    let values: Option<Vec<&str>> = words.iter().map(Word::literal).collect();
+    values.map(|values| values.join(" "))
+}
+
 /// A word after expansion as far as it is known from the text alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Word {

@@ -2,87 +2,72 @@
 
 use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 
+use super::commands::opt::{Opt, attached, flags, values};
+use super::commands::options::Parsed;
 use super::environment::{self, Influence};
 use super::interpreter::{Call, Input, Interpreter, Stdin};
-use super::options::{Options, Spec, joined};
 use super::state::Value;
-use super::word::{Gaps, Word};
+use super::word::{Gaps, Word, joined};
 use super::{assignment, find};
 
 /// A program that runs the words after its own options.
 struct Plain {
     name: &'static str,
-    spec: Spec,
+    options: &'static [Opt],
     /// Words of its own between options and command.
     operands: usize,
 }
 
-const fn plain(name: &'static str, flags: &'static str, valued: &'static str, operands: usize) -> Plain {
-    Plain { name, spec: Spec { flags, valued, optional: "", long: LONG, long_valued: LONG_VALUED }, operands }
+const fn plain(name: &'static str, options: &'static [Opt], operands: usize) -> Plain {
+    Plain { name, options, operands }
 }
 
 /// Long options of them all.
-const LONG: &[&str] = &[
-    "foreground",
-    "preserve-status",
-    "verbose",
-    "wait",
-    "fork",
-    "ctty",
-    "quiet",
-    "portability",
-    "append",
-    "no-buffer",
-    "shared",
-    "exclusive",
-    "nonblock",
-    "close",
-    "no-fork",
-    "group",
-    "follow-forks",
-    "summary-only",
-    "background",
-];
-const LONG_VALUED: &[&str] = &[
-    "kill-after",
-    "signal",
-    "adjustment",
-    "class",
-    "classdata",
-    "input",
-    "output",
-    "error",
-    "format",
-    "timeout",
-    "wait-time",
-    "interval",
+const LONG: &[Opt] = &[
+    flags(
+        "--foreground --preserve-status --verbose --wait --fork --ctty --quiet --portability --append --no-buffer --shared --exclusive --nonblock --close --no-fork --group --follow-forks --summary-only --background",
+    ),
+    values(
+        "--kill-after --signal --adjustment --class --classdata --input --output --error --format --timeout --wait-time --interval",
+    ),
 ];
 
 const PLAIN: &[Plain] = &[
-    plain("nohup", "", "", 0),
-    plain("nice", "0123456789", "n", 0),
-    plain("ionice", "t", "cn", 0),
-    plain("time", "apvqlh", "fo", 0),
-    plain("timeout", "vfp", "ks", 1),
-    plain("gtimeout", "vfp", "ks", 1),
-    plain("stdbuf", "", "ioe", 0),
-    plain("setsid", "cfw", "", 0),
-    plain("strace", "cCdDfFhikqrtTvVxyzZ", "abeEIoOpPsSuUX", 0),
-    plain("ltrace", "bcCfhiLrStTV", "aADeFlnopsuwx", 0),
-    plain("taskset", "ac", "", 1),
-    plain("chrt", "abdfiormRv", "TPD", 1),
-    plain("unbuffer", "p", "", 0),
-    plain("chronic", "ve", "", 0),
-    plain("caffeinate", "disum", "tw", 0),
-    plain("xvfb-run", "ahl", "efnpsw", 0),
-    plain("dbus-run-session", "", "", 0),
-    plain("proxychains", "q", "f", 0),
-    plain("proxychains4", "q", "f", 0),
-    plain("torsocks", "", "", 0),
-    plain("ccache", "", "", 0),
-    plain("sccache", "", "", 0),
-    plain("busybox", "", "", 0),
-    plain("toybox", "", "", 0),
+    plain("nohup", &[], 0),
+    plain("nice", &[flags("-0 -1 -2 -3 -4 -5 -6 -7 -8 -9"), values("-n")], 0),
+    plain("ionice", &[flags("-t"), values("-c -n")], 0),
+    plain("time", &[flags("-a -p -v -q -l -h"), values("-f -o")], 0),
+    plain("timeout", &[flags("-v -f -p"), values("-k -s")], 1),
+    plain("gtimeout", &[flags("-v -f -p"), values("-k -s")], 1),
+    plain("stdbuf", &[values("-i -o -e")], 0),
+    plain("setsid", &[flags("-c -f -w")], 0),
+    plain(
+        "strace",
+        &[
+            flags("-c -C -d -D -f -F -h -i -k -q -r -t -T -v -V -x -y -z -Z"),
+            values("-a -b -e -E -I -o -O -p -P -s -S -u -U -X --env"),
+        ],
+        0,
+    ),
+    plain(
+        "ltrace",
+        &[flags("-b -c -C -f -h -i -L -r -S -t -T -V"), values("-a -A -D -e -F -l -n -o -p -s -u -w -x")],
+        0,
+    ),
+    plain("taskset", &[flags("-a -c")], 1),
+    plain("chrt", &[flags("-a -b -d -f -i -o -r -m -R -v"), values("-T -P -D")], 1),
+    plain("unbuffer", &[flags("-p")], 0),
+    plain("chronic", &[flags("-v -e")], 0),
+    plain("caffeinate", &[flags("-d -i -s -u -m"), values("-t -w")], 0),
+    plain("xvfb-run", &[flags("-a -h -l"), values("-e -f -n -p -s -w")], 0),
+    plain("dbus-run-session", &[], 0),
+    plain("proxychains", &[flags("-q"), values("-f")], 0),
+    plain("proxychains4", &[flags("-q"), values("-f")], 0),
+    plain("torsocks", &[], 0),
+    plain("ccache", &[], 0),
+    plain("sccache", &[], 0),
+    plain("busybox", &[], 0),
+    plain("toybox", &[], 0),
 ];
 
 /// Runs a wrapper, or `None` if the program is none. Otherwise whether it was understood.
@@ -103,18 +88,17 @@ pub(super) fn run(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> Option<bo
         | "systemd-inhibit" => odd_wrapper(shell, call),
         name => {
             let wrapper = PLAIN.iter().find(|wrapper| wrapper.name == name)?;
-            let options = Options::read(call.args, &wrapper.spec);
+            let options = Parsed::before_words(call, &[wrapper.options, LONG]);
             let known = check(shell, call, &options);
             for file in
-                options.values(&["o", "output"]).filter(|_| matches!(name, "time" | "strace" | "ltrace"))
+                options.given(&["-o", "--output"]).filter(|_| matches!(name, "time" | "strace" | "ltrace"))
             {
                 output(shell, name, file);
             }
-            for word in options.values(&["E", "env"]).filter(|_| name == "strace") {
+            for word in options.given(&["-E", "--env"]).filter(|_| name == "strace") {
                 set_variable(shell, word);
             }
-            let rest = call.args.get(options.end + wrapper.operands..).unwrap_or_default();
-            shell.run(rest, call.range.clone());
+            shell.run(options.rest(wrapper.operands), call.range.clone());
             known
         }
     })
@@ -145,15 +129,11 @@ fn set_variable(shell: &mut Interpreter<'_, '_>, word: &Word) {
 }
 
 /// Notes an option that is not known: what runs may be another word.
-fn check(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, options: &Options) -> bool {
-    if options.odd {
+fn check(shell: &mut Interpreter<'_, '_>, call: &Call<'_>, options: &Parsed<'_>) -> bool {
+    if options.unlisted {
         shell.unknown(call.program, "an option is not known", call.range.clone());
     }
-    !options.odd
-}
-
-fn rest<'w>(call: &Call<'w>, options: &Options) -> &'w [Word] {
-    call.args.get(options.end..).unwrap_or_default()
+    !options.unlisted
 }
 
 /// Splits `NAME=value` words off a command.
@@ -162,49 +142,22 @@ fn assignments(words: &[Word]) -> (&[Word], &[Word]) {
     words.split_at_checked(count).unwrap_or((&[], words))
 }
 
+const SUDO: &[Opt] = &[
+    flags(
+        "-A -b -B -E -e -H -i -K -k -l -n -P -S -s -V -v -N --askpass --background --preserve-env --edit --set-home --login --non-interactive --stdin --shell --validate --reset-timestamp --list --version --help --remove-timestamp",
+    ),
+    values(
+        "-C -D -g -h -p -R -r -T -t -U -u --user --group --chdir --chroot --prompt --host --role --type --close-from --command-timeout --other-user",
+    ),
+];
+const DOAS: &[Opt] = &[flags("-L -n -s"), values("-a -C -u")];
+
 fn sudo(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = match call.program {
-        "doas" => Spec { flags: "Lns", valued: "aCu", ..Spec::default() },
-        _ => Spec {
-            flags: "AbBEeHiKklnPSsVvN",
-            valued: "CDghpRrTtUu",
-            long: &[
-                "askpass",
-                "background",
-                "preserve-env",
-                "edit",
-                "set-home",
-                "login",
-                "non-interactive",
-                "stdin",
-                "shell",
-                "validate",
-                "reset-timestamp",
-                "list",
-                "version",
-                "help",
-                "remove-timestamp",
-            ],
-            long_valued: &[
-                "user",
-                "group",
-                "chdir",
-                "chroot",
-                "prompt",
-                "host",
-                "role",
-                "type",
-                "close-from",
-                "command-timeout",
-                "other-user",
-            ],
-            ..Spec::default()
-        },
-    };
-    let options = Options::read(call.args, &spec);
+    let listed = if call.program == "doas" { DOAS } else { SUDO };
+    let options = Parsed::before_words(call, &[listed]);
     let known = check(shell, call, &options);
-    let words = rest(call, &options);
-    if call.program == "sudoedit" || options.has(&["e", "edit"]) {
+    let words = options.operands.as_slice();
+    if call.program == "sudoedit" || options.has_any(&["-e", "--edit"]) {
         shell.privileged(|shell| {
             for word in words {
                 shell.path(Verb::Write, word);
@@ -212,17 +165,17 @@ fn sudo(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
         });
         return known;
     }
-    let shells = options.has(&["s", "shell", "i", "login"]);
+    let shells = options.has_any(&["-s", "--shell", "-i", "--login"]);
     shell.privileged(|shell| {
         shell.subshell(|shell| {
-            if let Some(folder) = options.values(&["D", "chdir"]).next() {
+            if let Some(folder) = options.given(&["-D", "--chdir"]).next() {
                 shell.set_directory(folder);
             }
             let (set, words) = assignments(words);
             environment_of(shell, set);
             if shells && words.is_empty() {
                 standard_input(shell, call);
-            } else if options.has(&["R", "chroot"]) {
+            } else if options.has_any(&["-R", "--chroot"]) {
                 shell.remote(|shell| shell.run(words, call.range.clone()));
             } else {
                 shell.run(words, call.range.clone());
@@ -243,24 +196,22 @@ fn standard_input(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) {
     }
 }
 
+const SU: &[Opt] = &[
+    flags("-l -m -p -f -P -h --login --preserve-environment --pty --disable-internal-agent --keep-cwd"),
+    values("-c -g -G -s -u -w -T --command --group --shell --user --session-command"),
+];
+
 fn su(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec {
-        flags: "lmpfPh",
-        valued: "cgGsuwT",
-        long: &["login", "preserve-environment", "pty", "disable-internal-agent", "keep-cwd"],
-        long_valued: &["command", "group", "shell", "user", "session-command"],
-        ..Spec::default()
-    };
-    let options = Options::read(call.args, &spec);
+    let options = Parsed::before_words(call, &[SU]);
     let mut known = check(shell, call, &options);
-    let mut words: Vec<Word> = rest(call, &options).to_vec();
-    let mut scripts: Vec<Word> = options.values(&["c", "command", "session-command"]).cloned().collect();
+    let mut words: Vec<Word> = options.operands.clone();
+    let mut scripts: Vec<Word> = options.given(&["-c", "--command", "--session-command"]).cloned().collect();
     // `su root -c X`, `su - root -c X`: options may follow.
     while let Some(at) = words.iter().position(|word| matches!(word.literal(), Some("-c" | "--command"))) {
         scripts.extend(words.get(at + 1).cloned());
         words.drain(at..words.len().min(at + 2));
     }
-    let runs = call.program == "pkexec" || options.has(&["u", "user"]);
+    let runs = call.program == "pkexec" || options.has_any(&["-u", "--user"]);
     shell.privileged(|shell| {
         for script in &scripts {
             shell.script(script);
@@ -289,19 +240,17 @@ fn environment_of(shell: &mut Interpreter<'_, '_>, words: &[Word]) {
     }
 }
 
+const ENV: &[Opt] = &[
+    flags("-i -0 -v --ignore-environment --null --debug --version --help"),
+    values("-u -C -S -P --unset --chdir --split-string"),
+];
+
 fn env(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec {
-        flags: "i0v",
-        valued: "uCSP",
-        long: &["ignore-environment", "null", "debug", "version", "help"],
-        long_valued: &["unset", "chdir", "split-string"],
-        ..Spec::default()
-    };
-    let options = Options::read(call.args, &spec);
+    let options = Parsed::before_words(call, &[ENV]);
     let mut known = check(shell, call, &options);
-    let words = rest(call, &options);
+    let words = options.operands.as_slice();
     let mut split = Vec::new();
-    for text in options.values(&["S", "split-string"]) {
+    for text in options.given(&["-S", "--split-string"]) {
         match text.literal().filter(|text| !text.contains(['\\', '\'', '"', '$', '#'])) {
             Some(plain) => {
                 split.extend(plain.split_whitespace().map(|part| Word::known(part, text.range.clone())));
@@ -314,10 +263,10 @@ fn env(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     }
     split.extend(words.iter().cloned());
     shell.subshell(|shell| {
-        if let Some(folder) = options.values(&["C", "chdir"]).next() {
+        if let Some(folder) = options.given(&["-C", "--chdir"]).next() {
             shell.set_directory(folder);
         }
-        if options.has(&["P"]) {
+        if options.has("-P") {
             shell.state.tampered = true;
         }
         let words = match split.split_first() {
@@ -340,32 +289,25 @@ fn env(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     known
 }
 
+const XARGS: &[Opt] = &[
+    flags(
+        "-0 -r -t -x -p -o --null --no-run-if-empty --verbose --interactive --exit --open-tty --replace --eof --max-lines",
+    ),
+    values(
+        "-a -E -I -L -n -P -s -d -J -R -S --arg-file --delimiter --max-args --max-procs --max-chars --process-slot-var",
+    ),
+    attached("-i -e -l"),
+];
+
 fn xargs(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec {
-        flags: "0rtxpo",
-        valued: "aEILnPsdJRS",
-        optional: "iel",
-        long: &[
-            "null",
-            "no-run-if-empty",
-            "verbose",
-            "interactive",
-            "exit",
-            "open-tty",
-            "replace",
-            "eof",
-            "max-lines",
-        ],
-        long_valued: &["arg-file", "delimiter", "max-args", "max-procs", "max-chars", "process-slot-var"],
-    };
-    let options = Options::read(call.args, &spec);
+    let options = Parsed::before_words(call, &[XARGS]);
     let known = check(shell, call, &options);
-    for file in options.values(&["a", "arg-file"]) {
+    for file in options.given(&["-a", "--arg-file"]) {
         shell.path(Verb::Read, file);
     }
-    let mark = options.values(&["I", "i", "replace", "J"]).next().map(|word| word.shape.clone());
-    let mark = mark.or_else(|| options.has(&["i", "replace"]).then(|| "{}".to_owned()));
-    let command = rest(call, &options);
+    let mark = options.given(&["-I", "-i", "--replace", "-J"]).next().map(|word| word.shape.clone());
+    let mark = mark.or_else(|| options.has_any(&["-i", "--replace"]).then(|| "{}".to_owned()));
+    let command = options.operands.as_slice();
     let given = arguments(shell, call, &options);
     let commands: Vec<Vec<Word>> = match mark.filter(|mark| !mark.is_empty()) {
         Some(mark) => given.iter().map(|name| filled(command, &mark, name)).collect(),
@@ -392,18 +334,19 @@ fn filled(command: &[Word], mark: &str, name: &Word) -> Vec<Word> {
 }
 
 /// What `xargs` reads: words, where the text is known and plain.
-fn arguments(shell: &Interpreter<'_, '_>, call: &Call<'_>, options: &Options) -> Vec<Word> {
+fn arguments(shell: &Interpreter<'_, '_>, call: &Call<'_>, options: &Parsed<'_>) -> Vec<Word> {
     if let Input::Names(names) = &shell.input
-        && !options.has(&["a", "arg-file"])
+        && !options.has_any(&["-a", "--arg-file"])
     {
         let mut words = names.words.clone();
         // A name with a blank or an end of line in it is read as several.
-        if !(names.zero && options.has(&["0", "null"])) {
+        if !(names.zero && options.has_any(&["-0", "--null"])) {
             words.push(Word::unknown(call.range.clone()));
         }
         return words;
     }
-    let plain = !options.has(&["a", "arg-file", "0", "null", "d", "delimiter", "L", "l", "E"]);
+    let plain =
+        !options.has_any(&["-a", "--arg-file", "-0", "--null", "-d", "--delimiter", "-L", "-l", "-E"]);
     match call.stdin {
         Stdin::Text(text) if plain && !text.contains(['\\', '\'', '"']) => {
             text.split_whitespace().map(|word| Word::known(word, call.range.clone())).collect()
@@ -412,28 +355,32 @@ fn arguments(shell: &Interpreter<'_, '_>, call: &Call<'_>, options: &Options) ->
     }
 }
 
+const SSH: &[Opt] = &[
+    flags("-4 -6 -A -a -C -f -G -g -K -k -M -N -n -q -s -T -t -V -v -X -x -Y -y"),
+    values("-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -P -Q -R -S -W -w"),
+];
+
 fn ssh(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec { flags: "46AaCfGgKkMNnqsTtVvXxYy", valued: "BbcDEeFIiJLlmOopPQRSWw", ..Spec::default() };
-    let options = Options::read(call.args, &spec);
+    let options = Parsed::before_words(call, &[SSH]);
     let mut known = check(shell, call, &options);
-    for file in options.values(&["i", "F"]) {
+    for file in options.given(&["-i", "-F"]) {
         shell.path(Verb::Read, file);
     }
     // Settings can name commands; a provider of keys is a library.
-    for file in options.values(&["F", "I"]) {
+    for file in options.given(&["-F", "-I"]) {
         shell.path(Verb::Execute, file);
     }
-    for file in options.values(&["E"]) {
+    for file in options.given(&["-E"]) {
         shell.path(Verb::Write, file);
     }
-    for option in options.values(&["o"]) {
+    for option in options.given(&["-o"]) {
         let (name, value) = option.shape.split_once(['=', ' ']).unwrap_or((&option.shape, ""));
         if name.to_ascii_lowercase().ends_with("command") {
             shell.script(&Word::known(value.trim(), option.range.clone()));
         }
         known &= option.value.is_some();
     }
-    let words = rest(call, &options);
+    let words = options.operands.as_slice();
     let Some((host, command)) = words.split_first() else { return known };
     let address =
         if host.shape.contains("://") { host.shape.clone() } else { format!("ssh://{}", host.shape) };
@@ -451,28 +398,19 @@ fn ssh(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     known
 }
 
+const WATCH: &[Opt] = &[
+    flags(
+        "-b -c -e -g -h -p -r -t -v -w -x -C --beep --color --no-color --errexit --chgexit --no-title --exec --differences --precise",
+    ),
+    values("-n -q --interval --equexit"),
+    attached("-d"),
+];
+
 fn watch(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec {
-        flags: "bceghprtvwxC",
-        valued: "nq",
-        optional: "d",
-        long: &[
-            "beep",
-            "color",
-            "no-color",
-            "errexit",
-            "chgexit",
-            "no-title",
-            "exec",
-            "differences",
-            "precise",
-        ],
-        long_valued: &["interval", "equexit"],
-    };
-    let options = Options::read(call.args, &spec);
+    let options = Parsed::before_words(call, &[WATCH]);
     let known = check(shell, call, &options);
-    let words = rest(call, &options);
-    if options.has(&["x", "exec"]) {
+    let words = options.operands.as_slice();
+    if options.has_any(&["-x", "--exec"]) {
         shell.run(words, call.range.clone());
     } else {
         let text = joined(words)
@@ -482,30 +420,19 @@ fn watch(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     known
 }
 
+const PARALLEL: &[Opt] = &[
+    flags(
+        "-0 -k -q -u -v -t -m -X -d --bar --dry-run --keep-order --line-buffer --lb --will-cite --no-notice --eta --pipe --null",
+    ),
+    values(
+        "-j -N -n -L -P -I -a -S -C --jobs --max-args --colsep --delay --timeout --retries --halt --arg-file --tag",
+    ),
+];
+
 fn parallel(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec {
-        flags: "0kquvtmXd",
-        valued: "jNnLPIaSC",
-        long: &[
-            "bar",
-            "dry-run",
-            "keep-order",
-            "line-buffer",
-            "lb",
-            "will-cite",
-            "no-notice",
-            "eta",
-            "pipe",
-            "null",
-        ],
-        long_valued: &[
-            "jobs", "max-args", "colsep", "delay", "timeout", "retries", "halt", "arg-file", "tag",
-        ],
-        ..Spec::default()
-    };
-    let options = Options::read(call.args, &spec);
-    let known = check(shell, call, &options) && !options.has(&["S"]);
-    let words = rest(call, &options);
+    let options = Parsed::before_words(call, &[PARALLEL]);
+    let known = check(shell, call, &options) && !options.has("-S");
+    let words = options.operands.as_slice();
     let end = words.iter().position(|word| word.shape.starts_with(":::")).unwrap_or(words.len());
     let command = words.get(..end).unwrap_or_default();
     match command {
@@ -531,11 +458,12 @@ fn parallel(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     known
 }
 
+const FLOCK: &[Opt] = &[flags("-s -x -e -u -n -F -o"), values("-w -E")];
+
 fn flock(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec { flags: "sxeunFo", valued: "wE", optional: "", long: LONG, long_valued: LONG_VALUED };
-    let options = Options::read(call.args, &spec);
+    let options = Parsed::before_words(call, &[FLOCK, LONG]);
     let known = check(shell, call, &options);
-    let Some((file, command)) = rest(call, &options).split_first() else { return known };
+    let Some((file, command)) = options.operands.split_first() else { return known };
     if command.is_empty() {
         return known;
     }
@@ -547,33 +475,34 @@ fn flock(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
     known
 }
 
+const CHROOT: &[Opt] = &[flags("--skip-chdir"), values("--userspec --groups")];
+
 fn chroot(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec { long: &["skip-chdir"], long_valued: &["userspec", "groups"], ..Spec::default() };
-    let options = Options::read(call.args, &spec);
+    let options = Parsed::before_words(call, &[CHROOT]);
     let known = check(shell, call, &options);
-    let Some((root, command)) = rest(call, &options).split_first() else { return known };
+    let Some((root, command)) = options.operands.split_first() else { return known };
     shell.path(Verb::Execute, root);
     shell.privileged(|shell| shell.remote(|shell| shell.run(command, call.range.clone())));
     known
 }
 
+const SCRIPT: &[Opt] = &[
+    flags("-a -e -f -q -V -h -r --append --flush --quiet --return --force"),
+    values("-c -B -I -O -T -m -o -E --command --log-io --log-in --log-out --log-timing"),
+    attached("-t"),
+];
+
 fn script(shell: &mut Interpreter<'_, '_>, call: &Call<'_>) -> bool {
-    let spec = Spec {
-        flags: "aefqVhr",
-        valued: "cBIOTmoE",
-        optional: "t",
-        long: &["append", "flush", "quiet", "return", "force"],
-        long_valued: &["command", "log-io", "log-in", "log-out", "log-timing"],
-    };
-    let options = Options::read(call.args, &spec);
+    let options = Parsed::before_words(call, &[SCRIPT]);
     let known = check(shell, call, &options);
-    for text in options.values(&["c", "command"]) {
+    for text in options.given(&["-c", "--command"]) {
         shell.script(text);
     }
-    for file in options.values(&["B", "I", "O", "T", "log-io", "log-in", "log-out", "log-timing"]) {
+    for file in options.given(&["-B", "-I", "-O", "-T", "--log-io", "--log-in", "--log-out", "--log-timing"])
+    {
         shell.path(Verb::Write, file);
     }
-    match rest(call, &options).split_first() {
+    match options.operands.split_first() {
         Some((file, command)) => {
             shell.path(Verb::Write, file);
             shell.run(command, call.range.clone());

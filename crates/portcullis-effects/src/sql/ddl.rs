@@ -64,6 +64,13 @@ impl Reading<'_, '_, '_, '_> {
                 }
                 self.on_named("trigger", &trigger.trigger_name);
             }
+            other => self.read_upkeep(other),
+        }
+    }
+
+    /// Statements that describe, tidy or lock tables.
+    fn read_upkeep(&mut self, statement: &Statement) {
+        match statement {
             Statement::Comment { object_name, .. } => {
                 self.on_table(Verb::Configure, object_name, How::default())
             }

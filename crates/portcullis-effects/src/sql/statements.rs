@@ -3,8 +3,8 @@
 use portcullis_core::effect::{ResourceKind, Verb};
 use sqlparser::ast::{
     Assignment, AssignmentTarget, CopySource, CopyTarget, Delete, Expr, FromTable, Insert, Merge,
-    MergeAction, MergeClauseKind, MergeInsertKind, MergeUpdateKind, ObjectName, OnConflictAction, OnInsert,
-    OutputClause, SelectInto, Spanned, Statement, TableFactor, TableObject, TableWithJoins, Update,
+    MergeAction, MergeClauseKind, MergeInsertKind, MergeUpdateKind, ObjectName, OnConflict, OnConflictAction,
+    OnInsert, OutputClause, SelectInto, Spanned, Statement, TableFactor, TableObject, TableWithJoins, Update,
     UpdateTableFromKind, UtilityOption, Value,
 };
 use sqlparser::tokenizer::Span;
@@ -111,10 +111,8 @@ impl<'c> Reading<'_, '_, '_, 'c> {
                 return;
             }
             TableObject::TableQuery(query) => {
-                let derived = self.outputs(query);
-                let tables = derived.bases;
-                let span = query.span();
-                self.write_rows(&tables, &[], insert.overwrite, span);
+                let tables = self.outputs(query).bases;
+                self.write_rows(&tables, &[], insert.overwrite, query.span());
                 return;
             }
         };
@@ -146,16 +144,7 @@ impl<'c> Reading<'_, '_, '_, 'c> {
                 .iter()
                 .for_each(|table| self.output.table(Verb::Write, table, How::default(), name.span()));
         }
-        for clause in insert
-            .multi_table_into_clauses
-            .iter()
-            .chain(insert.multi_table_when_clauses.iter().flat_map(|when| &when.into_clauses))
-            .chain(insert.multi_table_else_clause.iter().flatten())
-        {
-            let tables = self.tables_named(&clause.table_name);
-            let columns: Vec<_> = clause.columns.iter().map(|ident| (folded(ident), ident.span)).collect();
-            self.write_rows(&tables, &columns, false, clause.table_name.span());
-        }
+        self.write_further_tables(insert);
         let mut relations = vec![relation];
         relations.extend(pseudo_tables(&["excluded", "values"], None));
         relations.extend(pseudo_tables(&["new", "inserted"], Some(&tables)));
@@ -166,17 +155,31 @@ impl<'c> Reading<'_, '_, '_, 'c> {
         }
         self.open(relations);
         self.write_assigned(&insert.assignments, &tables);
-        match &insert.on {
-            Some(OnInsert::DuplicateKeyUpdate(assignments)) => self.write_assigned(assignments, &tables),
-            Some(OnInsert::OnConflict(conflict)) => {
-                if let OnConflictAction::DoUpdate(update) = &conflict.action {
-                    self.write_assigned(&update.assignments, &tables);
-                }
+        self.write_on_conflict(insert.on.as_ref(), &tables);
+        self.read_wildcards(insert.returning.as_deref().unwrap_or_default());
+        self.read_output(insert.output.as_ref());
+    }
+
+    /// `INSERT ALL … INTO`: other tables get rows of the same query.
+    fn write_further_tables(&mut self, insert: &Insert) {
+        let when = insert.multi_table_when_clauses.iter().flat_map(|when| &when.into_clauses);
+        let others = insert.multi_table_else_clause.iter().flatten();
+        for clause in insert.multi_table_into_clauses.iter().chain(when).chain(others) {
+            let tables = self.tables_named(&clause.table_name);
+            let columns: Vec<_> = clause.columns.iter().map(|ident| (folded(ident), ident.span)).collect();
+            self.write_rows(&tables, &columns, false, clause.table_name.span());
+        }
+    }
+
+    /// What is set instead where a row is there already.
+    fn write_on_conflict(&mut self, on: Option<&OnInsert>, tables: &[TableName<'c>]) {
+        match on {
+            Some(OnInsert::DuplicateKeyUpdate(assignments)) => self.write_assigned(assignments, tables),
+            Some(OnInsert::OnConflict(OnConflict { action: OnConflictAction::DoUpdate(update), .. })) => {
+                self.write_assigned(&update.assignments, tables);
             }
             _ => {}
         }
-        self.read_wildcards(insert.returning.as_deref().unwrap_or_default());
-        self.read_output(insert.output.as_ref());
     }
 
     /// Rows are written: the named columns, all of them where none is named.

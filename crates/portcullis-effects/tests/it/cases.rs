@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::effect::{Effect, Effects};
 use portcullis_core::principal::Attribute;
-use portcullis_effects::{Sink, Surroundings, activity, code, mail, path, shell, sql, url};
+use portcullis_effects::{Sink, Surroundings, activity, code, mail, place, shell, sql, url};
 
 const SAID_WHEN_FALSE: [&str; 3] = ["resolved", "known", "catalogued"];
 
@@ -100,7 +100,7 @@ pub(crate) fn effects_of(language: &str, text: &str, bundle: &Bundle) -> Effects
         "sh" => shell::read(text, &surroundings, &mut sink),
         "sql" => sql::read(text, &surroundings, &mut sink),
         "python" => code::read(text, &surroundings, &mut sink),
-        "path" => path::read(text, &surroundings, &mut sink),
+        "path" => place::read(text, &surroundings, &mut sink),
         "url" => url::read(text, &surroundings, &mut sink),
         "email" => mail::read(text, &surroundings, &mut sink),
         "task" => activity::read(text, &surroundings, &mut sink),

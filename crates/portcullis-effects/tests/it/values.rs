@@ -6,7 +6,7 @@ use portcullis_core::bundle::EffectSettings;
 use portcullis_core::effect::{Effects, ResourceKind};
 use portcullis_core::principal::Attribute;
 use portcullis_effects::limits::PATH_BYTES_MAX;
-use portcullis_effects::{Sink, Surroundings, activity, code, mail, path, read_call, shell, sql, url};
+use portcullis_effects::{Sink, Surroundings, activity, code, mail, path, place, read_call, shell, sql, url};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ fn assert_placed(effects: &Effects, text: &str) {
 fn assert_all_placed(text: &str) {
     type Read = fn(&str, &Surroundings<'_>, &mut Sink<'_>);
     let readers: [Read; 7] =
-        [path::read, url::read, mail::read, activity::read, shell::read, sql::read, code::read];
+        [place::read, url::read, mail::read, activity::read, shell::read, sql::read, code::read];
     for read in readers {
         let mut effects = Effects::none();
         with(|surroundings| read(text, surroundings, &mut Sink::new(&mut effects, "/arguments/text")));

@@ -7,10 +7,10 @@ use portcullis_core::action::Hook;
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ConfigChange, EventBody};
 
-use super::{Risk, risk, tool_names};
+use super::entry::{Risk, risk, tool_names};
 use crate::facts::{ActionFact, Facts, hook_word};
+use crate::input::PackInput;
 use crate::markdown::{all_names, code, count, events, names};
-use crate::pack::PackInput;
 
 /// Replies that nobody held against anything.
 pub(super) fn replies(facts: &Facts, bundle: Option<&Bundle>) -> Vec<Risk> {

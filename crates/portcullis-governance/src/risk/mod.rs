@@ -3,6 +3,7 @@
 //! A risk is listed only if events of the run, or missing parts of the bundle, show it.
 
 mod coverage;
+mod entry;
 mod people;
 mod record;
 
@@ -12,20 +13,12 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ApprovalDecision, Enforced, EventBody, GrantScope, OutcomeStatus};
 use portcullis_core::label::Label;
 
+use self::entry::{Risk, risk, tool_names};
 use crate::facts::{ActionFact, Facts};
+use crate::input::PackInput;
 use crate::markdown::{Document, count, events, names};
-use crate::pack::PackInput;
 use crate::signals::Signals;
 use crate::summary;
-
-/// One risk.
-struct Risk {
-    title: &'static str,
-    /// What was counted.
-    fact: String,
-    /// What would reduce it.
-    reduce: &'static str,
-}
 
 /// Writes the file.
 pub(crate) fn markdown(input: &PackInput<'_>, facts: &Facts, signals: &Signals) -> Vec<u8> {
@@ -65,22 +58,6 @@ pub(crate) fn markdown(input: &PackInput<'_>, facts: &Facts, signals: &Signals) 
         document.paragraph("The record of this run shows no open risk that can be counted.");
     }
     document.finish()
-}
-
-fn risk(
-    found: &[u64],
-    title: &'static str,
-    fact: impl FnOnce() -> String,
-    reduce: &'static str,
-) -> Option<Risk> {
-    (!found.is_empty()).then(|| Risk { title, fact: fact(), reduce })
-}
-
-fn tool_names(actions: &[&ActionFact]) -> String {
-    let mut tools: Vec<&str> = actions.iter().map(|action| action.name()).collect();
-    tools.sort_unstable();
-    tools.dedup();
-    names(tools)
 }
 
 /// Verdicts that did not bind.

@@ -4,8 +4,8 @@ use portcullis_core::event::{ApprovalDecision, Control, Event, EventBody, GrantS
 use portcullis_core::id::ApprovalId;
 
 use crate::facts::Facts;
+use crate::input::PackInput;
 use crate::markdown::{code, count, events, text};
-use crate::pack::PackInput;
 use crate::record::Record;
 
 /// The most decisions, and the most erased payloads, that are listed; how many there are more is said.

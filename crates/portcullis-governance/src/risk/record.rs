@@ -3,46 +3,69 @@
 use portcullis_core::event::{Actor, EventBody};
 use portcullis_proof::export::SegmentState;
 
-use super::{Risk, risk};
+use super::entry::{Risk, risk};
 use crate::facts::Facts;
+use crate::input::PackInput;
 use crate::manifest;
 use crate::markdown::{code, count, events};
-use crate::pack::PackInput;
-use crate::policy;
+use crate::period::periods;
+use crate::record::Record;
 use crate::signals::Signals;
 use crate::summary::SIMULATOR;
 
 /// What the record itself leaves open.
 pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) -> Vec<Risk> {
-    let record = input.record;
     let mut risks = Vec::new();
+    risks.extend(unclosed(input.record));
+    risks.extend(missing_texts(input.record));
+    risks.extend(unread_signals(signals));
+    risks.extend(missing_bundles(input));
+    risks.extend(unchecked_evidence(input.record));
+    risks.extend(lost_events(facts));
+    risks.extend(no_session(input.record));
+    risks.extend(other_release(input));
+    risks.extend(witnesses(input));
+    risks
+}
+
+/// A run that may go on, or whose writer died.
+fn unclosed(record: &Record) -> Option<Risk> {
     let head = record.head();
     match record.state() {
-        SegmentState::Closed => {}
-        SegmentState::Open => risks.push(Risk {
+        SegmentState::Closed => None,
+        SegmentState::Open => Some(Risk {
             title: "The run is still open",
             fact: format!("The record ends with event {}, and more events may follow.", head.count),
             reduce: "close the run and create the pack again",
         }),
-        SegmentState::Abandoned => risks.push(Risk {
+        SegmentState::Abandoned => Some(Risk {
             title: "The writer ended before the run did",
-            fact: format!("The last segment was closed by another writer (event {}): what happened between its last event and the close is not known.", head.count),
+            fact: format!(
+                "The last segment was closed by another writer (event {}): what happened between its last event and the close is not known.",
+                head.count
+            ),
             reduce: "check in the tools what was done",
         }),
     }
+}
+
+/// Payloads of which only the commitment is here.
+fn missing_texts(record: &Record) -> Option<Risk> {
     let payloads = record.report().payloads;
     let missing = payloads.withheld + payloads.erased;
-    if missing > 0 {
-        risks.push(Risk {
-            title: "Texts that are not available",
-            fact: format!(
-                "{missing} of {} payloads are missing from the pack, which has only their commitments: {} erased, {} withheld from this export.",
-                payloads.named, payloads.erased, payloads.withheld
-            ),
-            reduce: "create the pack with payloads, if they still exist",
-        });
-    }
-    risks.extend(risk(
+    (missing > 0).then(|| Risk {
+        title: "Texts that are not available",
+        fact: format!(
+            "{missing} of {} payloads are missing from the pack, which has only their commitments: {} erased, {} withheld from this export.",
+            payloads.named, payloads.erased, payloads.withheld
+        ),
+        reduce: "create the pack with payloads, if they still exist",
+    })
+}
+
+/// Signals that could not be computed as the gate computed them, for want of a text.
+fn unread_signals(signals: &Signals) -> Option<Risk> {
+    risk(
         &signals.unread,
         "Signals computed from less than the gate knew",
         || {
@@ -52,18 +75,26 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
             )
         },
         "create the pack with payloads",
-    ));
-    let gone: Vec<u64> = policy::periods(record)
+    )
+}
+
+/// Where the run came under a bundle that is not at hand.
+fn missing_bundles(input: &PackInput<'_>) -> Option<Risk> {
+    let gone: Vec<u64> = periods(input.record.events())
         .into_iter()
         .filter(|period| input.bundle(period.bundle).is_none())
         .map(|period| period.from)
         .collect();
-    risks.extend(risk(
+    risk(
         &gone,
         "Bundles that are not available",
         || format!("From {} on, the run was judged by a bundle that is not in this pack.", events(&gone)),
         "pass its folder with `--bundle`",
-    ));
+    )
+}
+
+/// Evidence that the gate took from somebody else.
+fn unchecked_evidence(record: &Record) -> Option<Risk> {
     let gate = Actor::gate();
     let said: Vec<u64> = record
         .events()
@@ -71,7 +102,7 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
         .filter(|event| event.actor != gate && matches!(event.body, EventBody::Evidence { .. }))
         .map(|event| event.seq)
         .collect();
-    risks.extend(risk(
+    risk(
         &said,
         "Evidence from the agent alone",
         || {
@@ -82,22 +113,33 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
             )
         },
         "compare the digests with the originals",
-    ));
+    )
+}
+
+/// Gaps that the record admits.
+fn lost_events(facts: &Facts) -> Option<Risk> {
     let lost = facts.of_kind("gap");
-    risks.extend(risk(
+    risk(
         lost,
         "Lost events",
         || format!("The record states that it has gaps ({}).", events(lost)),
         "find out why; `portcullis doctor` checks the store",
-    ));
-    if record.opened().is_some_and(|opened| opened.session.is_none() && opened.surface != SIMULATOR) {
-        risks.push(Risk {
-            title: "No client session",
-            fact: "The run names no session of its client (event 1): other runs of the same agent are not connected to it.".to_owned(),
-            reduce: "use a surface that names its session",
-        });
-    }
-    let other: Vec<u64> = policy::periods(record)
+    )
+}
+
+/// A run that nothing connects to others of its agent.
+fn no_session(record: &Record) -> Option<Risk> {
+    let opened = record.opened()?;
+    (opened.session.is_none() && opened.surface != SIMULATOR).then(|| Risk {
+        title: "No client session",
+        fact: "The run names no session of its client (event 1): other runs of the same agent are not connected to it.".to_owned(),
+        reduce: "use a surface that names its session",
+    })
+}
+
+/// Where the run was judged by other code than makes this pack.
+fn other_release(input: &PackInput<'_>) -> Option<Risk> {
+    let other: Vec<u64> = periods(input.record.events())
         .into_iter()
         .filter(|period| {
             let here = input.source(period.bundle).map(|source| source.configuration);
@@ -105,7 +147,7 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
         })
         .map(|period| period.from)
         .collect();
-    risks.extend(risk(
+    risk(
         &other,
         "Signals of another release",
         || {
@@ -115,9 +157,7 @@ pub(super) fn record(input: &PackInput<'_>, facts: &Facts, signals: &Signals) ->
             )
         },
         "create the pack with the release that judged the run",
-    ));
-    risks.extend(witnesses(input));
-    risks
+    )
 }
 
 /// Who vouches for the record besides its writer.

@@ -310,10 +310,21 @@ fn believing(
 }
 
 fn cases() -> Vec<Case> {
-    let (writer, stranger) = (notes(ORIGIN, WRITER), notes(ORIGIN, STRANGER));
-    let nicer =
-        |files| with(files, "residual_risk_summary.md", |text| text.replace("Stands in", "None. Stands in"));
-    let altered = |files| with(files, "run.export", |text| text.replace("01:02:04.0", "01:02:04.5"));
+    [believed(), files_changed(), manifests(), records(), parts_missing()].into_iter().flatten().collect()
+}
+
+/// A nicer report than the run deserves.
+fn nicer(files: Vec<Named>) -> Vec<Named> {
+    with(files, "residual_risk_summary.md", |text| text.replace("Stands in", "None. Stands in"))
+}
+
+/// An event at another time.
+fn altered(files: Vec<Named>) -> Vec<Named> {
+    with(files, "run.export", |text| text.replace("01:02:04.0", "01:02:04.5"))
+}
+
+/// A sound pack, to readers who believe different things.
+fn believed() -> Vec<Case> {
     vec![
         case("valid", "a closed run, in a tree that the reader remembers", valid(), ("VALID", true), &[]),
         believing("valid", None, "nothing is believed", valid(), ("INCOMPLETE", false), &[]),
@@ -333,6 +344,12 @@ fn cases() -> Vec<Case> {
             ("INVALID", false),
             &[("log/0000000000-enrolment.tlog-proof", "unknown-log")],
         ),
+    ]
+}
+
+/// Files that are not as the manifest has them.
+fn files_changed() -> Vec<Case> {
+    vec![
         case(
             "file-changed",
             "a report says something else",
@@ -388,6 +405,14 @@ fn cases() -> Vec<Case> {
             ("INVALID", false),
             &[(MANIFEST, "it is not the manifest that the note signs")],
         ),
+    ]
+}
+
+/// Manifests that somebody else signed, or for something else.
+fn manifests() -> Vec<Case> {
+    let writer = notes(ORIGIN, WRITER);
+    let stranger = notes(ORIGIN, STRANGER);
+    vec![
         case(
             "key-of-a-stranger",
             "a nicer report, and a manifest of it that somebody else signed under the name of the store",
@@ -419,6 +444,13 @@ fn cases() -> Vec<Case> {
             ("INVALID", true),
             &[("run.export", "its head is not the one of the manifest")],
         ),
+    ]
+}
+
+/// Records that were changed.
+fn records() -> Vec<Case> {
+    let writer = notes(ORIGIN, WRITER);
+    vec![
         case(
             "event-altered",
             "an event of the record has another time",
@@ -442,6 +474,13 @@ fn cases() -> Vec<Case> {
             ("INVALID", false),
             &[("log/0000000002-closed.leaf", "tail-missing")],
         ),
+    ]
+}
+
+/// Packs that lack a part.
+fn parts_missing() -> Vec<Case> {
+    let writer = notes(ORIGIN, WRITER);
+    vec![
         case(
             "log-left-out",
             "the writer signed a pack without what the log says",

@@ -71,6 +71,11 @@ fn a_report_says_what_was_found() {
           closure     pass: the run is closed with event 17
     "#]],
     );
+}
+
+#[test]
+fn a_report_says_what_stopped_it() {
+    let export = closed(0x01, "what is due?");
     let unlike = altered(&export, 9, "deny", "allow");
     says(
         &unlike,

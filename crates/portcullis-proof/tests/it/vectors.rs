@@ -4,13 +4,14 @@
 
 mod bodies;
 mod erasure;
+mod files;
 mod lines;
 mod meaning;
 
 use std::fs;
 use std::path::PathBuf;
 
-use portcullis_proof::export::{EndRecord, SegmentState, write_record};
+use portcullis_proof::export::SegmentState;
 use portcullis_proof::{
     Attack, Hex, Parent, SegmentStart, Status, Trust, TrustError, event_hash, event_link, payload_commitment,
     segment_link, verify,
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use bodies::body_cases;
 use erasure::erasure_cases;
+use files::file_cases;
 use lines::line_cases;
 use meaning::meaning_cases;
 
@@ -199,22 +201,15 @@ fn cases() -> Vec<Case> {
     cases
 }
 
-fn good_cases() -> Vec<Case> {
-    let (closed, resumed) = (closed(0x01, "what is due?"), resumed(0x02));
-    let good = |name, what, text: &[u8], trust, status, payloads| Case {
-        name,
-        what,
-        text: text.to_vec(),
-        trust,
-        status,
-        failure: None,
-        payloads,
-    };
+fn still_open() -> Export {
     let mut open = Builder::new(0x01);
     open.segment(0x51, "writer-1");
     open.event("run-opened", "{}");
     open.head(SegmentState::Open);
-    let open = open.finish();
+    open.finish()
+}
+
+fn with_a_gap() -> Export {
     let mut gap = Builder::new(0x01);
     gap.segment(0x51, "writer-1");
     gap.event("run-opened", "{}");
@@ -223,7 +218,26 @@ fn good_cases() -> Vec<Case> {
         r#"{"v":1,"seq":5,"t":"","kind":"gap","actor":"gate","cause":null,"payloads":{},"body":{"from":2,"to":4,"cause":"disk lost"}}"#,
     );
     gap.close(SegmentState::Closed);
-    let gap = gap.finish();
+    gap.finish()
+}
+
+fn good(
+    name: &'static str,
+    what: &'static str,
+    text: &[u8],
+    trust: Option<String>,
+    status: Status,
+    payloads: [u64; 3],
+) -> Case {
+    Case { name, what, text: text.to_vec(), trust, status, failure: None, payloads }
+}
+
+fn good_cases() -> Vec<Case> {
+    valid_cases().into_iter().chain(incomplete_cases()).collect()
+}
+
+fn valid_cases() -> Vec<Case> {
+    let (closed, resumed, gap) = (closed(0x01, "what is due?"), resumed(0x02), with_a_gap());
     let withheld = edit(&closed, |lines| {
         lines.remove(13);
         replace(&mut lines[15], r#""payloads":3"#, r#""payloads":2"#);
@@ -261,6 +275,12 @@ fn good_cases() -> Vec<Case> {
             Status::Valid,
             [2, 1, 0],
         ),
+    ]
+}
+
+fn incomplete_cases() -> Vec<Case> {
+    let (closed, resumed, open) = (closed(0x01, "what is due?"), resumed(0x02), still_open());
+    vec![
         good("incomplete-no-trust", "no trust file", &closed.text, None, Status::Incomplete, [3, 0, 0]),
         good(
             "incomplete-no-head",
@@ -308,11 +328,14 @@ fn bad(
 }
 
 fn chain_cases() -> Vec<Case> {
+    event_cases().into_iter().chain(head_cases()).collect()
+}
+
+/// Events that were changed, dropped, moved or put in.
+fn event_cases() -> Vec<Case> {
     use Attack::*;
     // Line 3 is event 1 of `closed`, so line n + 2 (index n + 1) is event n.
-    let (closed, other, resumed) =
-        (closed(0x01, "what is due?"), closed(0x03, "what was paid?"), resumed(0x02));
-    let drop_first_segment = edit(&resumed, |lines| drop(lines.drain(1..9)));
+    let (closed, other) = (closed(0x01, "what is due?"), closed(0x03, "what was paid?"));
     vec![
         bad(
             "event-altered",
@@ -370,6 +393,15 @@ fn chain_cases() -> Vec<Case> {
             &closed,
             (EventDuplicated, 7, Some(5)),
         ),
+    ]
+}
+
+/// Segments and heads that were changed, and runs that a head does not know.
+fn head_cases() -> Vec<Case> {
+    use Attack::*;
+    let (closed, resumed) = (closed(0x01, "what is due?"), resumed(0x02));
+    let drop_first_segment = edit(&resumed, |lines| drop(lines.drain(1..9)));
+    vec![
         bad(
             "segment-altered",
             "the writer of the segment",
@@ -434,141 +466,6 @@ fn shorter() -> Export {
     builder.event("run-opened", "{}");
     builder.close(SegmentState::Closed);
     builder.finish()
-}
-
-fn file_cases() -> Vec<Case> {
-    use Attack::*;
-    let closed = closed(0x01, "what is due?");
-    let mut counted = Vec::new();
-    write_record(&mut counted, &EndRecord { segments: 1, events: 11, payloads: 3, erased: None }).unwrap();
-    vec![
-        bad(
-            "payload-altered",
-            "another question under the same commitment",
-            edit(&closed, |l| replace(&mut l[payload_line(&closed, "what is due?")], "due", "owed")),
-            &closed,
-            (PayloadAltered, payload_line(&closed, "what is due?") as u64 + 1, Some(2)),
-        ),
-        bad(
-            "payload-unknown",
-            "a payload of another run",
-            edit(&closed, |l| l[13] = foreign_payload()),
-            &closed,
-            (PayloadUnknown, 14, None),
-        ),
-        bad(
-            "payload-missing",
-            "a payload is dropped, the end record is not changed",
-            edit(&closed, |l| drop(l.remove(14))),
-            &closed,
-            (PayloadMissing, 16, None),
-        ),
-        bad(
-            "payload-order",
-            "two payloads are swapped",
-            edit(&closed, |l| l.swap(13, 14)),
-            &closed,
-            (RecordOutOfOrder, 15, None),
-        )
-        .with_seq_of_second_payload(&closed),
-        bad(
-            "truncated",
-            "the record `end` is cut off",
-            edit(&closed, |l| drop(l.pop())),
-            &closed,
-            (Truncated, 17, None),
-        ),
-        bad(
-            "truncated-in-a-line",
-            "the last newline is cut off",
-            edit(&closed, |l| replace(&mut l[16], "\n", "")),
-            &closed,
-            (Truncated, 17, None),
-        ),
-        bad(
-            "trailing-data",
-            "an empty line follows the end",
-            edit(&closed, |l| l.push(b"\n".to_vec())),
-            &closed,
-            (TrailingData, 18, None),
-        ),
-        bad(
-            "blank-line",
-            "an empty line stands between two events",
-            edit(&closed, |l| l.insert(5, b"\n".to_vec())),
-            &closed,
-            (LineMalformed, 6, None),
-        ),
-        bad(
-            "carriage-return",
-            "a record ends in CR LF",
-            edit(&closed, |l| replace(&mut l[12], "\n", "\r\n")),
-            &closed,
-            (LineMalformed, 13, None),
-        ),
-        bad(
-            "record-spelling",
-            "white space in a record",
-            edit(&closed, |l| replace(&mut l[12], ",\"state\"", ", \"state\"")),
-            &closed,
-            (LineMalformed, 13, None),
-        ),
-        bad(
-            "record-duplicate-key",
-            "a key stands twice in a record",
-            edit(&closed, |l| replace(&mut l[12], ",\"count\"", ",\"count\":1,\"count\"")),
-            &closed,
-            (LineMalformed, 13, None),
-        ),
-        bad(
-            "record-order",
-            "the head stands before the last event",
-            edit(&closed, |l| l.swap(11, 12)),
-            &closed,
-            (EventMissing, 12, Some(10)),
-        ),
-        bad(
-            "second-export-record",
-            "the first line stands twice",
-            edit(&closed, |l| l.insert(1, l[0].clone())),
-            &closed,
-            (RecordOutOfOrder, 2, None),
-        ),
-        bad(
-            "count-mismatch",
-            "the end record counts 11 events",
-            edit(&closed, |l| l[16] = counted),
-            &closed,
-            (CountMismatch, 17, None),
-        ),
-        bad(
-            "not-an-export",
-            "a JSON file",
-            b"{\"messages\":[]}\n".to_vec(),
-            &closed,
-            (NotAPortcullisExport, 1, None),
-        ),
-        bad(
-            "other-version",
-            "the format of a later version",
-            edit(&closed, |l| replace(&mut l[0], "export/v1", "export/v3")),
-            &closed,
-            (NotAPortcullisExport, 1, None),
-        ),
-        bad("empty", "an empty file", Vec::new(), &closed, (NotAPortcullisExport, 1, None)),
-    ]
-}
-
-impl Case {
-    /// Payloads stand in order of commitment, so which event comes second is not for the author to choose.
-    fn with_seq_of_second_payload(mut self, export: &Export) -> Case {
-        let line = String::from_utf8(export.lines()[13].clone()).unwrap();
-        let commitment = line.split('"').nth(7).unwrap().to_owned();
-        let event =
-            export.lines().iter().position(|l| String::from_utf8_lossy(l).contains(&commitment)).unwrap();
-        self.failure = self.failure.map(|(attack, line, _)| (attack, line, Some(event as u64 - 1)));
-        self
-    }
 }
 
 fn payload_line(export: &Export, text: &str) -> usize {

@@ -11,7 +11,8 @@ use std::time::Instant;
 use portcullis_core::aside::{DIGEST_KEY, ERASED};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
-    ConfigChange, Enforced, Event, EventBody, GrantScope, PayloadRef, Proposed, RunOpened, VerdictRecord,
+    ConfigChange, Enforced, Event, EventBody, GrantScope, OutcomeStatus, PayloadRef, Proposed, RunOpened,
+    VerdictRecord,
 };
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
@@ -309,29 +310,7 @@ impl Rerun<'_> {
             EventBody::Config(ConfigChange::ToolAccepted { server, tool, digest }) => {
                 self.dry.tool_accepted(server, tool, *digest);
             }
-            EventBody::Proposed(proposed) => match self.export.arguments(event, proposed) {
-                Some(arguments) => {
-                    let proposal = Proposal {
-                        tool: proposed.tool.clone(),
-                        server: proposed.server.clone(),
-                        arguments,
-                        planned: self.export.text(event, "planned"),
-                        continuation: self
-                            .export
-                            .text(event, "continuation")
-                            .and_then(|text| serde_json::from_str(&text).ok()),
-                        call: proposed.call.clone(),
-                        directory: proposed.directory.clone(),
-                        ask: self.asked.contains(&proposed.action),
-                        confidence: proposed.confidence,
-                    };
-                    self.actions.insert(proposed.action, (event.seq, Some(proposal)));
-                }
-                None => {
-                    self.actions.insert(proposed.action, (event.seq, None));
-                    self.not_judged.push((line, proposed.tool.clone()));
-                }
-            },
+            EventBody::Proposed(proposed) => self.proposed(line, event, proposed),
             EventBody::Verdict(record) => {
                 if let Some(action) = record.action {
                     self.judge(line, event.seq, action, record);
@@ -350,24 +329,49 @@ impl Rerun<'_> {
                 // Where this run stands otherwise than the recorded one, the answer finds nothing to answer.
                 let _nothing_waits = self.dry.answer(*here, answer);
             }
-            EventBody::Outcome { action, status } => {
-                let seen = self.export.observation(event);
-                let seq = seen.as_ref().map(|(seq, _)| *seq);
-                let mut judged = None;
-                if let Some(here) = self.executing.remove(action) {
-                    let content = seen.and_then(|(_, content)| content);
-                    if let (Some(seq), Some(_)) = (seq, &content) {
-                        // An outcome comes before its observation.
-                        self.told(seq, 1);
-                        self.dry.recall_facts(self.export.facts(seq));
-                    }
-                    judged = self.dry.outcome(here, *status, content);
-                }
-                if let Some(seq) = seq {
-                    self.comparer.text("observation", seq, judged.as_ref().map(|judged| &judged.decision));
-                }
-            }
+            EventBody::Outcome { action, status } => self.outcome(event, *action, *status),
             _ => {}
+        }
+    }
+
+    /// An action was proposed: it waits for its verdict, if its arguments are there to be judged.
+    fn proposed(&mut self, line: usize, event: &Event, proposed: &Proposed) {
+        let Some(arguments) = self.export.arguments(event, proposed) else {
+            self.actions.insert(proposed.action, (event.seq, None));
+            self.not_judged.push((line, proposed.tool.clone()));
+            return;
+        };
+        let continuation = self.export.text(event, "continuation");
+        let proposal = Proposal {
+            tool: proposed.tool.clone(),
+            server: proposed.server.clone(),
+            arguments,
+            planned: self.export.text(event, "planned"),
+            continuation: continuation.and_then(|text| serde_json::from_str(&text).ok()),
+            call: proposed.call.clone(),
+            directory: proposed.directory.clone(),
+            ask: self.asked.contains(&proposed.action),
+            confidence: proposed.confidence,
+        };
+        self.actions.insert(proposed.action, (event.seq, Some(proposal)));
+    }
+
+    /// An action went ahead: what was seen of it is judged, if it went ahead here too.
+    fn outcome(&mut self, event: &Event, action: ActionId, status: OutcomeStatus) {
+        let seen = self.export.observation(event);
+        let seq = seen.as_ref().map(|(seq, _)| *seq);
+        let mut judged = None;
+        if let Some(here) = self.executing.remove(&action) {
+            let content = seen.and_then(|(_, content)| content);
+            if let (Some(seq), Some(_)) = (seq, &content) {
+                // An outcome comes before its observation.
+                self.told(seq, 1);
+                self.dry.recall_facts(self.export.facts(seq));
+            }
+            judged = self.dry.outcome(here, status, content);
+        }
+        if let Some(seq) = seq {
+            self.comparer.text("observation", seq, judged.as_ref().map(|judged| &judged.decision));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Secret;
+use super::secret::Secret;
 
 /// Longest value of a named field that is looked at, in bytes.
 const VALUE_BYTES_MAX: usize = 512;

@@ -14,23 +14,15 @@
 //! that is replaced has either, save whole escapes of line breaks: what was JSON before is JSON after.
 
 mod forms;
+mod secret;
 
 use std::borrow::Cow;
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use forms::{ANCHORS, OWN, Rule, Seen};
-
-/// A secret in a text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Secret {
-    /// Where it is.
-    pub range: Range<usize>,
-    /// What it is, in words joined by hyphens: `github-token`, `password`, `private-key`, ...
-    pub kind: &'static str,
-}
+pub use secret::Secret;
 
 /// A text, without its secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! Names of the standard library and of common packages, by what a call of them touches.
 
-/// Functions that take paths.
 use portcullis_core::effect::Verb;
 
-use super::PathArgument;
+/// An argument that is a path: its position, its name, what is done to it and how.
+pub(super) type PathArgument = (usize, &'static str, Verb, &'static [&'static str]);
 
+/// Functions that take paths.
 pub(super) const PATHS: &[(&str, &[PathArgument])] = &[
     ("os.remove", &[(0, "path", Verb::Delete, &[])]),
     ("os.unlink", &[(0, "path", Verb::Delete, &[])]),

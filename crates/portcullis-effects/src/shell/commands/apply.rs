@@ -4,18 +4,18 @@ use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 
 use super::super::interpreter::{Call, Interpreter};
 use super::super::word::Word;
-use super::options::{Parsed, is_no};
+use super::options::{Parsed, Style, is_no};
 use super::spec::{Act, Operands, Opt, Role, Spec};
 use super::{environment, git, packages, words};
 
 /// Adds the effects of a call with these arguments. False when not all of it is understood.
 pub(super) fn run(spec: &Spec, call: &Call<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    read(spec, Parsed::new(call, call.args, &before_subcommand(spec), &[]), &[], shell)
+    read(spec, Parsed::new(call, call.args, &[spec.options], before_subcommand(spec)), &[], shell)
 }
 
 /// The options before a subcommand end with it.
-fn before_subcommand(spec: &Spec) -> Spec {
-    Spec { stops: spec.stops || !spec.subcommands.is_empty(), ..*spec }
+fn before_subcommand(spec: &Spec) -> Style {
+    Style { stops: spec.style.stops || !spec.subcommands.is_empty(), ..spec.style }
 }
 
 /// The subcommand of a call.
@@ -23,7 +23,7 @@ pub(super) fn subcommand<'w>(spec: &Spec, call: &Call<'w>) -> Option<&'w str> {
     if spec.subcommands.is_empty() && !spec.has_verb {
         return None;
     }
-    let parsed = Parsed::new(call, call.args, &Spec { stops: true, ..*spec }, &[]);
+    let parsed = Parsed::new(call, call.args, &[spec.options], Style { stops: true, ..spec.style });
     let at = call.args.len().checked_sub(parsed.operands.len())?;
     call.args.get(at)?.value.as_deref()
 }
@@ -37,9 +37,9 @@ fn read(spec: &Spec, parsed: Parsed<'_>, around: &[&'static [Opt]], shell: &mut 
         // Without a subcommand a program says how it is used; one that is not listed can do anything.
         return understood && (spec.subcommands.is_empty() || spec.model.is_some() || alone);
     };
-    let mut around = around.to_vec();
-    around.insert(0, spec.options);
-    let mut inner = Parsed::new(parsed.call, parsed.rest(1), &before_subcommand(subcommand), &around);
+    let around = [&[spec.options], around].concat();
+    let listed = [&[subcommand.options], around.as_slice()].concat();
+    let mut inner = Parsed::new(parsed.call, parsed.rest(1), &listed, before_subcommand(subcommand));
     inner.subcommand = format!("{} {}", parsed.subcommand, named.unwrap_or_default()).trim().to_owned();
     inner.unlisted |= parsed.unlisted && !spec.lenient;
     if parsed.unlisted {

@@ -92,7 +92,7 @@ const COMPRESSION: &[Opt] = &[
 fn tar(outer: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
     let call = outer.call;
     let args = with_dashes(call);
-    let tar = Parsed::new(call, &args, &TAR, &[]);
+    let tar = Parsed::new(call, &args, &[TAR.options], TAR.style);
     // In a list of names GNU tar reads options, and the names are those of any files.
     let mut understood = !tar.unlisted && !tar.has_any(&["-T", "--files-from"]);
     for found in &tar.found {

@@ -162,32 +162,15 @@ fn code_host(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
                 call.values(&["-D", "--dir", "-O", "--output"]).pop().unwrap_or_else(|| call.literal("."));
             call.act(WRITE, &folder, shell);
         }
-        ("release", "upload" | "create") | ("gist", "create" | "edit") => {
-            let place = if call.operand(0) == "gist" { call.literal("gist") } else { place };
-            let files = call.rest(if call.operand(0) == "gist" { 2 } else { 3 });
-            call.act_on_each(Act::Upload, files, shell);
-            call.act_plainly(
-                repository(Send),
-                &place,
-                if files.is_empty() { &[] } else { &["upload"] },
-                shell,
-            );
-        }
+        ("release", "upload" | "create") => uploaded(call, call.rest(3), &place, shell),
+        ("gist", "create" | "edit") => uploaded(call, call.rest(2), &call.literal("gist"), shell),
         ("secret" | "variable" | "ssh-key" | "gpg-key" | "deploy-key" | "ruleset", action) => {
             let verb = if matches!(action, "list" | "get") { Read } else { Configure };
             call.act(Act::Secret(verb, "credentials/"), &call.literal(call.call.program), shell);
         }
         ("api", _) => {
-            let method = call.values(&["-X", "--method"]).pop();
-            let method = method.as_ref().map_or("", words::text).to_ascii_uppercase();
-            let fields = call.has_any(&["-f", "--raw-field", "-F", "--field", "--input"]);
-            let verb = match method.as_str() {
-                "DELETE" => Delete,
-                "GET" => Read,
-                "" if !fields => Read,
-                _ => Send,
-            };
-            call.act(Act::Named(verb, Repository, "api:"), call.operands.get(1).unwrap_or(&place), shell);
+            let act = Act::Named(api_verb(call), Repository, "api:");
+            call.act(act, call.operands.get(1).unwrap_or(&place), shell);
         }
         ("alias" | "extension" | "config" | "codespace" | "cs", "list" | "get") => {}
         ("config", _) => call.act(Act::Named(Configure, Setting, "gh/"), &target.unwrap_or(place), shell),
@@ -206,6 +189,26 @@ fn code_host(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
         _ => return false,
     }
     true
+}
+
+/// Files become part of a release or a gist.
+fn uploaded(call: &Parsed<'_>, files: &[Word], place: &Word, shell: &mut Interpreter<'_, '_>) {
+    call.act_on_each(Act::Upload, files, shell);
+    let attributes: &[&'static str] = if files.is_empty() { &[] } else { &["upload"] };
+    call.act_plainly(repository(Send), place, attributes, shell);
+}
+
+/// What `gh api` does, by its method: without one it sends where it is given fields.
+fn api_verb(call: &Parsed<'_>) -> Verb {
+    let method = call.values(&["-X", "--method"]).pop();
+    let method = method.as_ref().map_or("", words::text).to_ascii_uppercase();
+    let fields = call.has_any(&["-f", "--raw-field", "-F", "--field", "--input"]);
+    match method.as_str() {
+        "DELETE" => Delete,
+        "GET" => Read,
+        "" if !fields => Read,
+        _ => Send,
+    }
 }
 
 /// A copy between this machine and an object store.

@@ -28,7 +28,7 @@ const LOOKS: Spec = spec("rev-parse rev-list ls-files ls-tree cat-file name-rev 
     .lenient()
     .always(READS_HERE)
     .by(|call, shell| {
-        contents(call, shell);
+        git_files::contents(call, shell);
         true
     });
 
@@ -304,26 +304,9 @@ fn here(call: &Parsed<'_>, verb: Verb, marks: &[&'static str], shell: &mut Inter
 
 /// What is shown of files.
 fn shows(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {
-    contents(call, shell);
+    git_files::contents(call, shell);
     git_files::compared(call, shell);
     true
-}
-
-/// `REVISION:PATH` and, after `--`, paths: what a file holds or held is shown.
-pub(super) fn contents(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) {
-    let dashes = call.dashes.unwrap_or(call.operands.len());
-    for word in call.rest(0).get(..dashes).unwrap_or_default() {
-        match words::split(word, ':') {
-            // `:/fix` is a message, `:(glob)x` a pattern; of `HEAD:./x` the dot is where git is called.
-            Some((_, path)) if !words::text(&path).starts_with(['/', '(', '!', '^']) => {
-                call.act(READ, &path, shell);
-            }
-            _ => {}
-        }
-    }
-    for path in call.rest(dashes).iter().filter(|path| !words::text(path).starts_with(':')) {
-        call.act(READ, path, shell);
-    }
 }
 
 fn remove(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) -> bool {

@@ -4,7 +4,6 @@ use portcullis_core::effect::Verb::Read;
 
 use super::super::interpreter::Interpreter;
 use super::super::word::Word;
-use super::git::contents;
 use super::options::Parsed;
 use super::spec::*;
 use super::words;
@@ -22,6 +21,23 @@ pub(super) fn compared(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) {
         for word in files.filter(|word| !words::text(word).contains("...")) {
             call.act(Act::Tree(Read), word, shell);
         }
+    }
+}
+
+/// `REVISION:PATH` and, after `--`, paths: what a file holds or held is shown.
+pub(super) fn contents(call: &Parsed<'_>, shell: &mut Interpreter<'_, '_>) {
+    let dashes = call.dashes.unwrap_or(call.operands.len());
+    for word in call.rest(0).get(..dashes).unwrap_or_default() {
+        match words::split(word, ':') {
+            // `:/fix` is a message, `:(glob)x` a pattern; of `HEAD:./x` the dot is where git is called.
+            Some((_, path)) if !words::text(&path).starts_with(['/', '(', '!', '^']) => {
+                call.act(READ, &path, shell);
+            }
+            _ => {}
+        }
+    }
+    for path in call.rest(dashes).iter().filter(|path| !words::text(path).starts_with(':')) {
+        call.act(READ, path, shell);
     }
 }
 

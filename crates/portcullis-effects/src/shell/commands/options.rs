@@ -1,4 +1,4 @@
-//! Arguments taken apart by the options that a [`Spec`] lists, as `getopt_long` does it.
+//! Arguments taken apart by the options that a program lists, as `getopt_long` does it.
 //!
 //! Clusters of letters (`-rf`), values attached or apart (`-ofile`, `-o file`, `--out=file`, `--out file`), long
 //! options cut short (`--recurs`), `--` as the end of options. An option that is not listed is remembered; the
@@ -6,8 +6,20 @@
 
 use super::super::interpreter::Call;
 use super::super::word::Word;
-use super::spec::{Opt, Role, Spec, Takes};
+use super::opt::{Opt, Role, Takes};
 use super::words;
+
+/// How a program writes its options.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Style {
+    /// The first operand ends the options: what follows belongs to another program.
+    pub(super) stops: bool,
+    /// Long options have one dash: `-name value`. Letters cannot be clustered.
+    pub(super) single_dash: bool,
+    /// An option counts only as it is listed: none is cut short or taken back, no `=` follows a letter, no number is
+    /// a count, and a word that is not known completely may be any option.
+    pub(super) exact: bool,
+}
 
 /// An option that was given.
 #[derive(Debug)]
@@ -20,23 +32,29 @@ pub(super) struct Found {
 
 /// Arguments taken apart.
 #[derive(Debug)]
-pub(super) struct Parsed<'c> {
+pub(in crate::shell) struct Parsed<'c> {
     pub(super) call: &'c Call<'c>,
     /// The name of the subcommand, empty without one.
     pub(super) subcommand: String,
     pub(super) found: Vec<Found>,
-    pub(super) operands: Vec<Word>,
+    pub(in crate::shell) operands: Vec<Word>,
     /// What follows an option such as `-exec`: a command with its arguments.
     pub(super) command: Vec<Word>,
     /// How many operands precede the first `--`.
     pub(super) dashes: Option<usize>,
     /// An option was given that is not listed.
-    pub(super) unlisted: bool,
+    pub(in crate::shell) unlisted: bool,
 }
 
 impl<'c> Parsed<'c> {
-    /// Takes `args` apart by the options of `spec` and those `around` it.
-    pub(super) fn new(call: &'c Call<'c>, args: &[Word], spec: &Spec, around: &[&'static [Opt]]) -> Self {
+    /// The options before the command that a program runs, or before the names that a builtin takes. Where they
+    /// end decides what runs, so nothing is guessed.
+    pub(in crate::shell) fn before_words(call: &'c Call<'c>, listed: &[&'static [Opt]]) -> Self {
+        Self::new(call, call.args, listed, Style { stops: true, single_dash: false, exact: true })
+    }
+
+    /// Takes `args` apart by the options that are `listed`.
+    pub(super) fn new(call: &'c Call<'c>, args: &[Word], listed: &[&'static [Opt]], style: Style) -> Self {
         let mut parsed = Self {
             call,
             subcommand: String::new(),
@@ -46,33 +64,35 @@ impl<'c> Parsed<'c> {
             dashes: None,
             unlisted: false,
         };
-        let mut listed = vec![spec.options];
-        listed.extend(around);
-        parsed.read(args, spec, &listed);
+        parsed.read(args, listed, style);
         parsed
     }
 
-    fn read(&mut self, args: &[Word], spec: &Spec, listed: &[&'static [Opt]]) {
+    fn read(&mut self, args: &[Word], listed: &[&'static [Opt]], style: Style) {
         let mut rest = args.iter();
         while let Some(word) = rest.next() {
             let text = words::text(word);
-            let number = text.strip_prefix('-').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
-            if text == "--" && (!spec.stops || self.operands.is_empty()) {
+            let number =
+                !style.exact && text.strip_prefix('-').is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+            if text == "--" && (!style.stops || self.operands.is_empty()) {
                 self.dashes = Some(self.operands.len());
                 self.operands.extend(rest.cloned());
                 return;
             } else if text == "-" || !text.starts_with('-') {
                 self.operands.push(word.clone());
-                if spec.stops {
+                if style.stops {
                     self.operands.extend(rest.cloned());
                     return;
                 }
             } else if number && find(listed, text.get(..2).unwrap_or(text), true).is_none() {
                 // `head -20`, `git log -5`: a count.
-            } else if text.starts_with("--") || spec.single_dash || is_long_with_one_dash(listed, text) {
-                self.long(word, spec, listed, &mut rest);
             } else {
-                self.cluster(word, listed, &mut rest);
+                self.unlisted |= style.exact && word.value.is_none() && !text.contains('=');
+                if text.starts_with("--") || style.single_dash || is_long_with_one_dash(listed, text) {
+                    self.long(word, listed, style, &mut rest);
+                } else {
+                    self.cluster(word, listed, style, &mut rest);
+                }
             }
         }
     }
@@ -80,18 +100,18 @@ impl<'c> Parsed<'c> {
     fn long<'w>(
         &mut self,
         word: &Word,
-        spec: &Spec,
         listed: &[&'static [Opt]],
+        style: Style,
         rest: &mut impl Iterator<Item = &'w Word>,
     ) {
         let attached = words::split(word, '=');
         let mut name = attached.as_ref().map_or(words::text(word), |(name, _)| words::text(name)).to_owned();
-        if spec.single_dash {
+        if style.single_dash {
             name = format!("-{}", name.trim_start_matches('-'));
         }
         let attached = attached.map(|(_, value)| value);
-        let Some((opt, name)) = find(listed, &name, spec.single_dash) else {
-            let negated = name.strip_prefix("--no-").map(|name| format!("--{name}"));
+        let Some((opt, name)) = find(listed, &name, style.single_dash || style.exact) else {
+            let negated = name.strip_prefix("--no-").filter(|_| !style.exact).map(|name| format!("--{name}"));
             let negated = negated.and_then(|name| find(listed, &name, true));
             self.unlisted |= negated.is_none();
             if let Some((taken_back, _)) = negated {
@@ -109,7 +129,11 @@ impl<'c> Parsed<'c> {
             }
             Takes::Pair => rest.nth(1).cloned(),
             Takes::Value if attached.is_none() => rest.next().cloned(),
-            Takes::Nothing if attached.as_ref().is_some_and(|value| is_no(words::text(value))) => return,
+            Takes::Nothing
+                if !style.exact && attached.as_ref().is_some_and(|value| is_no(words::text(value))) =>
+            {
+                return;
+            }
             _ => attached,
         };
         self.found.push(Found { opt, name, value });
@@ -119,6 +143,7 @@ impl<'c> Parsed<'c> {
         &mut self,
         word: &Word,
         listed: &[&'static [Opt]],
+        style: Style,
         rest: &mut impl Iterator<Item = &'w Word>,
     ) {
         let text = words::text(word);
@@ -132,7 +157,8 @@ impl<'c> Parsed<'c> {
                 continue;
             }
             let attached = text.get(at + letter.len_utf8()..).unwrap_or_default();
-            let attached = attached.strip_prefix('=').unwrap_or(attached);
+            let value = attached.strip_prefix('=').filter(|_| !style.exact);
+            let attached = value.unwrap_or(attached);
             let value = match (attached.is_empty(), opt.takes) {
                 (_, Takes::Rest) => {
                     self.command = rest.cloned().collect();
@@ -149,19 +175,24 @@ impl<'c> Parsed<'c> {
     }
 
     /// Whether an option was given, by any of its names.
-    pub(super) fn has(&self, name: &str) -> bool {
+    pub(in crate::shell) fn has(&self, name: &str) -> bool {
         self.found.iter().any(|found| found.name == name)
     }
 
     /// Whether one of these options was given.
-    pub(super) fn has_any(&self, names: &[&str]) -> bool {
+    pub(in crate::shell) fn has_any(&self, names: &[&str]) -> bool {
         names.iter().any(|name| self.has(name))
     }
 
-    /// The values of an option, in order.
-    pub(super) fn values(&self, names: &[&str]) -> Vec<Word> {
+    /// The values of these options, in order.
+    pub(in crate::shell) fn given<'p>(&'p self, names: &'p [&'p str]) -> impl Iterator<Item = &'p Word> {
         let named = self.found.iter().filter(|found| names.contains(&found.name));
-        named.filter_map(|found| found.value.clone()).collect()
+        named.filter_map(|found| found.value.as_ref())
+    }
+
+    /// A copy of the values of these options, in order.
+    pub(super) fn values(&self, names: &[&str]) -> Vec<Word> {
+        self.given(names).cloned().collect()
     }
 
     /// Whether an option with that role was given.
@@ -175,7 +206,7 @@ impl<'c> Parsed<'c> {
     }
 
     /// The operands from that place on.
-    pub(super) fn rest(&self, from: usize) -> &[Word] {
+    pub(in crate::shell) fn rest(&self, from: usize) -> &[Word] {
         self.operands.get(from..).unwrap_or_default()
     }
 }

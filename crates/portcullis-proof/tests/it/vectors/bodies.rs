@@ -7,7 +7,7 @@ use super::{Case, bad};
 use crate::sample::{Builder, Export, action, id};
 
 /// Name, what it is, and events as kind and body.
-type Told<'a> = (&'static str, &'static str, Vec<(&'a str, String)>);
+type Told = (&'static str, &'static str, Vec<(&'static str, String)>);
 
 /// A run of one segment whose second event is this line.
 fn second(line: &str) -> Export {
@@ -106,17 +106,32 @@ fn unreadable() -> Vec<Case> {
 
 /// Events of which the last contradicts those before it, or lacks what it has to say.
 fn contradictory() -> Vec<Case> {
-    let a = |rest: &str| action(0xa1, rest);
-    let (proposed, allow) = (a(""), a(r#","verdict":"allow""#));
-    let (review, executed) = (a(r#","verdict":"review""#), a(r#","enforced":"executed""#));
-    let approval = format!(r#","approval":"{}""#, id(0xc1));
-    let (requested, claimed) = (a(&approval), a(&approval));
-    let decided = |decision: &str| format!(r#"{{"approval":"{}","decision":"{decision}"}}"#, id(0xc1));
-    let (granted, refused) = (decided("granted"), decided("refused"));
-    let unknown = a(r#","status":"unknown""#);
+    let cases = [proposals_and_verdicts(), executions_and_outcomes(), approvals(), ends()].concat();
+    let contradictory = |(name, what, events): Told| {
+        let events: Vec<(&str, &str)> = events.iter().map(|(kind, body)| (*kind, body.as_str())).collect();
+        let (export, seq) = (told(&events), events.len() as u64 + 1);
+        bad(name, what, export.text.clone(), &export, (Attack::StateMachine, seq + 2, Some(seq)))
+    };
+    cases.into_iter().map(contradictory).collect()
+}
+
+/// What an event says of the one action there is.
+fn a(rest: &str) -> String {
+    action(0xa1, rest)
+}
+
+fn allow() -> String {
+    a(r#","verdict":"allow""#)
+}
+
+fn executed() -> String {
+    a(r#","enforced":"executed""#)
+}
+
+fn proposals_and_verdicts() -> Vec<Told> {
+    let (proposed, allow) = (a(""), allow());
     let upper = proposed.replace(&id(0xa1).to_string(), &"A1".repeat(16));
-    let held = a(r#","enforced":"held""#);
-    let cases: Vec<Told<'_>> = vec![
+    vec![
         ("proposed-without-action", "no action", vec![("proposed", "{}".into())]),
         ("proposed-id-upper-case", "an id in upper case", vec![("proposed", upper)]),
         (
@@ -146,10 +161,18 @@ fn contradictory() -> Vec<Case> {
             vec![
                 ("proposed", proposed.clone()),
                 ("verdict", allow.clone()),
-                ("enforcement", executed.clone()),
-                ("verdict", allow.clone()),
+                ("enforcement", executed()),
+                ("verdict", allow),
             ],
         ),
+    ]
+}
+
+fn executions_and_outcomes() -> Vec<Told> {
+    let (proposed, allow, executed) = (a(""), allow(), executed());
+    let (review, held) = (a(r#","verdict":"review""#), a(r#","enforced":"held""#));
+    let unknown = a(r#","status":"unknown""#);
+    vec![
         (
             "enforcement-unknown",
             "an enforcement that there is not, on a text",
@@ -202,13 +225,23 @@ fn contradictory() -> Vec<Case> {
             "outcome-unknown-twice",
             "an outcome is unknown twice",
             vec![
-                ("proposed", proposed.clone()),
+                ("proposed", proposed),
                 ("verdict", allow),
                 ("enforcement", executed),
                 ("outcome", unknown.clone()),
                 ("outcome", unknown),
             ],
         ),
+    ]
+}
+
+fn approvals() -> Vec<Told> {
+    let proposed = a("");
+    let approval = format!(r#","approval":"{}""#, id(0xc1));
+    let (requested, claimed) = (a(&approval), a(&approval));
+    let decided = |decision: &str| format!(r#"{{"approval":"{}","decision":"{decision}"}}"#, id(0xc1));
+    let (granted, refused) = (decided("granted"), decided("refused"));
+    vec![
         (
             "approval-unproposed",
             "an approval of an action that nobody proposed",
@@ -267,6 +300,12 @@ fn contradictory() -> Vec<Case> {
                 ("approval-decided", granted),
             ],
         ),
+    ]
+}
+
+/// Ends of a segment.
+fn ends() -> Vec<Told> {
+    vec![
         (
             "closed-without-count",
             "the end of a segment does not say its number",
@@ -282,13 +321,7 @@ fn contradictory() -> Vec<Case> {
             "a segment ends as open",
             vec![("run-closed", r#"{"state":"open","count":2}"#.into())],
         ),
-    ];
-    let contradictory = |(name, what, events): Told<'_>| {
-        let events: Vec<(&str, &str)> = events.iter().map(|(kind, body)| (*kind, body.as_str())).collect();
-        let (export, seq) = (told(&events), events.len() as u64 + 1);
-        bad(name, what, export.text.clone(), &export, (Attack::StateMachine, seq + 2, Some(seq)))
-    };
-    cases.into_iter().map(contradictory).collect()
+    ]
 }
 
 /// What looks wrong and is not.

@@ -33,7 +33,7 @@ fn good(name: &'static str, what: &'static str, export: &Export, payloads: [u64;
 }
 
 pub(super) fn line_cases() -> Vec<Case> {
-    [of_first_and_last(), of_places(), of_heads(), of_gaps(), of_payloads(), of_trust()].concat()
+    [of_first_and_last(), of_places(), of_forms(), of_heads(), of_gaps(), of_payloads(), of_trust()].concat()
 }
 
 fn of_first_and_last() -> Vec<Case> {
@@ -95,6 +95,11 @@ fn of_first_and_last() -> Vec<Case> {
     ]
 }
 
+/// An `end` record with these members.
+fn end(members: &str) -> Vec<u8> {
+    format!("{{\"record\":\"end\",{members}}}\n").into_bytes()
+}
+
 /// A line is first of its form, then in its place.
 fn of_places() -> Vec<Case> {
     use Attack::*;
@@ -102,7 +107,6 @@ fn of_places() -> Vec<Case> {
     let case = |name, what, text, failure| bad(name, what, text, &closed, failure);
     let lines = closed.lines();
     let insert = |at: usize, line: &[u8]| edit(&closed, |l| l.insert(at, line.to_vec()));
-    let end = |members: &str| format!("{{\"record\":\"end\",{members}}}\n").into_bytes();
     let mut spaced = lines[12].clone();
     replace(&mut spaced, ",\"state\"", ", \"state\"");
     vec![
@@ -154,6 +158,16 @@ fn of_places() -> Vec<Case> {
             insert(13, &[&lines[5][..65], b"{}\n"].concat()),
             (RecordOutOfOrder, 14, None),
         ),
+    ]
+}
+
+/// Lines of no form, and of one that may not be where they are.
+fn of_forms() -> Vec<Case> {
+    use Attack::*;
+    let closed = closed(0x01, "what is due?");
+    let case = |name, what, text, failure| bad(name, what, text, &closed, failure);
+    let insert = |at: usize, line: &[u8]| edit(&closed, |l| l.insert(at, line.to_vec()));
+    vec![
         case(
             "record-unknown",
             "a record of no kind",

@@ -21,6 +21,15 @@ fn told(events: &Story<'_>) -> Export {
     builder.finish()
 }
 
+/// A run of one segment whose first event is this.
+fn opened_by(kind: &str, body: &str) -> Export {
+    let mut builder = Builder::new(0x01);
+    builder.segment(0x51, "writer-1");
+    builder.event(kind, body);
+    builder.close(SegmentState::Closed);
+    builder.finish()
+}
+
 pub(super) fn meaning_cases() -> Vec<Case> {
     use Attack::*;
     let a = |rest: &str| action(0xa1, rest);
@@ -80,29 +89,29 @@ pub(super) fn meaning_cases() -> Vec<Case> {
             bad(name, what, export.text.clone(), &export, (StateMachine, seq + 2, Some(seq)))
         })
         .collect();
-    let mut unopened = Builder::new(0x01);
-    unopened.segment(0x51, "writer-1");
-    unopened.event("input", "{}");
-    unopened.close(SegmentState::Closed);
-    let unopened = unopened.finish();
-    cases.push(bad(
-        "not-opened",
-        "the run does not start with `run-opened`",
-        unopened.text.clone(),
-        &unopened,
-        (StateMachine, 3, Some(1)),
-    ));
-    let mut doubled = Builder::new(0x01);
-    doubled.segment(0x51, "writer-1");
-    doubled.event("run-opened", r#"{"mode":"enforce","mode":"observe"}"#);
-    doubled.close(SegmentState::Closed);
-    let doubled = doubled.finish();
-    cases.push(bad(
-        "event-duplicate-key",
-        "a key stands twice in a chained event",
-        doubled.text.clone(),
-        &doubled,
-        (EventMalformed, 3, Some(1)),
-    ));
+    cases.extend(opened_badly());
     cases
+}
+
+/// Runs whose first event is not what it should be.
+fn opened_badly() -> [Case; 2] {
+    use Attack::*;
+    let unopened = opened_by("input", "{}");
+    let doubled = opened_by("run-opened", r#"{"mode":"enforce","mode":"observe"}"#);
+    [
+        bad(
+            "not-opened",
+            "the run does not start with `run-opened`",
+            unopened.text.clone(),
+            &unopened,
+            (StateMachine, 3, Some(1)),
+        ),
+        bad(
+            "event-duplicate-key",
+            "a key stands twice in a chained event",
+            doubled.text.clone(),
+            &doubled,
+            (EventMalformed, 3, Some(1)),
+        ),
+    ]
 }

@@ -6,7 +6,10 @@
 
 use portcullis_core::normalise::Normalised;
 
-use super::{BUCKET_BITS, BUCKETS};
+/// Buckets that pieces, words and pairs fall into.
+pub const BUCKETS: usize = 1 << BUCKET_BITS;
+/// Their number, as a power of two.
+pub const BUCKET_BITS: u32 = 17;
 
 /// Words of one text that are read.
 pub const WORDS_MAX: usize = 2_048;

@@ -15,12 +15,9 @@ pub mod grams;
 
 use std::sync::OnceLock;
 
+pub use self::grams::BUCKETS;
 use self::grams::Role;
 
-/// Buckets that pieces, words and pairs fall into.
-pub const BUCKETS: usize = 1 << BUCKET_BITS;
-/// Their number, as a power of two.
-pub const BUCKET_BITS: u32 = 17;
 /// Harm and grave.
 pub const HEADS: usize = 2;
 /// What the turns before a turn count for together, at most; the turn itself counts 1.

@@ -42,7 +42,15 @@ fn forked(log: &Log, index: usize) -> Log {
 
 /// The cases whose answer is not `INVALID`.
 fn sound() -> Vec<Case> {
-    let case = |name, what, scene, status| Case { name, what, scene, status, failure: None };
+    trees().into_iter().chain(runs()).chain(keys()).collect()
+}
+
+fn case(name: &'static str, what: &'static str, scene: Scene, status: Status) -> Case {
+    Case { name, what, scene, status, failure: None }
+}
+
+/// Trees that witnesses cosigned, or that the reader connects with one it remembers.
+fn trees() -> Vec<Case> {
     let (log, scene) = honest();
     let mut cases =
         vec![case("valid", "enrolment and heads, cosigned by the quorum", scene.clone(), Status::Valid)];
@@ -91,7 +99,13 @@ fn sound() -> Vec<Case> {
     stepped.consistency.push(("b.consistency".to_owned(), log.consistency(8, log.size()).into_bytes()));
     stepped.consistency.push(("a.consistency".to_owned(), log.consistency(5, 8).into_bytes()));
     cases.push(case("valid-three-trees", "each leaf in the tree of its time", stepped, Status::Valid));
+    cases
+}
 
+/// Runs that are open, went on, or are not all there.
+fn runs() -> Vec<Case> {
+    let (_, scene) = honest();
+    let mut cases = Vec::new();
     let (_, open) = Story {
         segments: vec![(0x51, 6, SegmentState::Open)],
         heads: vec![("open", 0, RunState::Open, 0), ("mid", 0, RunState::Progress, 4)],
@@ -133,7 +147,12 @@ fn sound() -> Vec<Case> {
     }
     .tell();
     cases.push(case("valid-resumed", "a run that another writer went on with", resumed, Status::Valid));
+    cases
+}
 
+/// Writers and their keys.
+fn keys() -> Vec<Case> {
+    let mut cases = Vec::new();
     let admin = signer("example.com/admin", KeyKind::Ed25519, 9);
     let (_, mut administered) = Story { admin: 9, ..Story::default() }.tell();
     administered.policy += &format!("admin {}\n", admin.verifier());
@@ -159,20 +178,35 @@ pub(crate) fn revoke(writer: u8, admin: u8) -> Leaf {
 
 /// What a log that lies, or somebody who changes an export, does.
 fn of_logs() -> Vec<Case> {
-    let case = |name, what, scene, attack, file, line| Case {
-        name,
-        what,
-        scene,
-        status: Status::Invalid,
-        failure: Some((attack, file, line)),
-    };
     let (log, scene) = honest();
-    let size = log.size();
-    let mut cases = Vec::new();
+    let groups = [unreadable(&scene), of_another_log(&log, &scene), forged(&log, &scene)];
+    groups
+        .into_iter()
+        .flatten()
+        .chain(not_in_log(&log, &scene))
+        .chain(forked_logs(&log, &scene))
+        .chain(rewritten(&log, &scene))
+        .collect()
+}
 
+/// A case whose answer is that there was this attack, which shows in that file and line.
+fn attacked(
+    name: &'static str,
+    what: &'static str,
+    scene: Scene,
+    attack: LogAttack,
+    file: &'static str,
+    line: Option<u64>,
+) -> Case {
+    Case { name, what, scene, status: Status::Invalid, failure: Some((attack, file, line)) }
+}
+
+/// Files that do not have their form.
+fn unreadable(scene: &Scene) -> Vec<Case> {
+    let mut cases = Vec::new();
     let mut changed = scene.clone();
     changed.leaves[3][0].1.pop();
-    cases.push(case(
+    cases.push(attacked(
         "leaf-cut",
         "the last byte of a leaf is missing",
         changed,
@@ -182,7 +216,7 @@ fn of_logs() -> Vec<Case> {
     ));
     let mut changed = scene.clone();
     changed.proof_mut("mid").extend_from_slice(b"junk\n");
-    cases.push(case(
+    cases.push(attacked(
         "proof-junk",
         "a line after a proof",
         changed,
@@ -192,7 +226,7 @@ fn of_logs() -> Vec<Case> {
     ));
     let mut changed = scene.clone();
     changed.consistency.push(("x.consistency".to_owned(), b"old 1\n".to_vec()));
-    cases.push(case(
+    cases.push(attacked(
         "consistency-cut",
         "a consistency proof ends early",
         changed,
@@ -200,7 +234,13 @@ fn of_logs() -> Vec<Case> {
         "x.consistency",
         Some(2),
     ));
+    cases
+}
 
+/// What another log said.
+fn of_another_log(log: &Log, scene: &Scene) -> Vec<Case> {
+    let size = log.size();
+    let mut cases = Vec::new();
     let (_, moved) = Story {
         change: |name, head| {
             if name == "mid" {
@@ -210,7 +250,7 @@ fn of_logs() -> Vec<Case> {
         ..Story::default()
     }
     .tell();
-    cases.push(case(
+    cases.push(attacked(
         "wrong-origin-leaf",
         "a head was signed for another log",
         moved,
@@ -220,8 +260,8 @@ fn of_logs() -> Vec<Case> {
     ));
     let mut moved = scene.clone();
     let other = checkpoint_of("portcullis/other", log.head(size), &[1, 2]);
-    *moved.proof_mut("open") = proof_with(&log, 6, size, &other);
-    cases.push(case(
+    *moved.proof_mut("open") = proof_with(log, 6, size, &other);
+    cases.push(attacked(
         "wrong-origin-checkpoint",
         "the tree of another log",
         moved,
@@ -231,7 +271,7 @@ fn of_logs() -> Vec<Case> {
     ));
     let mut unknown = scene.clone();
     unknown.policy = unknown.policy.replacen(&log_line(ORIGIN), &log_line("portcullis/other"), 1);
-    cases.push(case(
+    cases.push(attacked(
         "unknown-log",
         "the policy names another log",
         unknown,
@@ -239,7 +279,13 @@ fn of_logs() -> Vec<Case> {
         "writer.tlog-proof",
         Some(8),
     ));
+    cases
+}
 
+/// Trees that the log or its witnesses did not sign.
+fn forged(log: &Log, scene: &Scene) -> Vec<Case> {
+    let size = log.size();
+    let mut cases = Vec::new();
     let mut forged = scene.clone();
     let tree = log.head(size);
     let claimed = log.checkpoint(size, &[1, 2]).replacen(
@@ -247,8 +293,8 @@ fn of_logs() -> Vec<Case> {
         &format!("\n{}\n", tree.size + 1),
         1,
     );
-    *forged.proof_mut("writer") = proof_with(&log, 3, size, &claimed);
-    cases.push(case(
+    *forged.proof_mut("writer") = proof_with(log, 3, size, &claimed);
+    cases.push(attacked(
         "checkpoint-changed",
         "another size over old signatures",
         forged,
@@ -258,12 +304,12 @@ fn of_logs() -> Vec<Case> {
     ));
     let mut substituted = scene.clone();
     let own = checkpoint_of(ORIGIN, log.head(size), &[1, 2]).replacen(
-        &log_signature(&log, size),
-        &foreign_signature(&log, size),
+        &log_signature(log, size),
+        &foreign_signature(log, size),
         1,
     );
-    *substituted.proof_mut("writer") = proof_with(&log, 3, size, &own);
-    cases.push(case(
+    *substituted.proof_mut("writer") = proof_with(log, 3, size, &own);
+    cases.push(attacked(
         "key-substituted",
         "a checkpoint signed by a key that the policy does not name",
         substituted,
@@ -273,7 +319,7 @@ fn of_logs() -> Vec<Case> {
     ));
     let mut few = scene.clone();
     *few.proof_mut("closed") = log.proof(10, size, &[1, 1]).into_bytes();
-    cases.push(case(
+    cases.push(attacked(
         "quorum-missing",
         "one witness cosigned twice",
         few,
@@ -286,7 +332,7 @@ fn of_logs() -> Vec<Case> {
     let mut alone = CompactRange::new();
     alone.push(leaf_hash(&leaf)).unwrap();
     *tiny.proof_mut("closed") = proof_file(0, &[], &checkpoint_of(ORIGIN, alone.head(), &[]));
-    cases.push(case(
+    cases.push(attacked(
         "one-leaf-tree",
         "a tree of one leaf, signed by the stolen key of the log",
         tiny,
@@ -294,10 +340,16 @@ fn of_logs() -> Vec<Case> {
         "closed.tlog-proof",
         Some(4),
     ));
+    cases
+}
 
+/// Leaves that are not where the proof has them.
+fn not_in_log(log: &Log, scene: &Scene) -> Vec<Case> {
+    let size = log.size();
+    let mut cases = Vec::new();
     let mut absent = scene.clone();
     *absent.proof_mut("closed") = log.proof(11, size, &[1, 2]).into_bytes();
-    cases.push(case(
+    cases.push(attacked(
         "not-in-log",
         "the proof of another leaf",
         absent,
@@ -308,7 +360,7 @@ fn of_logs() -> Vec<Case> {
     let mut padded = scene.clone();
     let path = [log.path(10, size), vec![Hex([0; 32])]].concat();
     *padded.proof_mut("closed") = proof_file(10, &path, &log.checkpoint(size, &[1, 2]));
-    cases.push(case(
+    cases.push(attacked(
         "padded-proof",
         "one hash more than the tree has levels",
         padded,
@@ -319,7 +371,7 @@ fn of_logs() -> Vec<Case> {
     let mut node = scene.clone();
     let root = TreeHead { size: 1, root: log.head(size).root };
     *node.proof_mut("closed") = proof_file(0, &[], &checkpoint_of(ORIGIN, root, &[1, 2]));
-    cases.push(case(
+    cases.push(attacked(
         "root-as-leaf",
         "an empty proof under a root",
         node,
@@ -327,11 +379,17 @@ fn of_logs() -> Vec<Case> {
         "closed.tlog-proof",
         Some(2),
     ));
+    cases
+}
 
-    let fork = forked(&log, 0);
+/// Logs with two trees of one size.
+fn forked_logs(log: &Log, scene: &Scene) -> Vec<Case> {
+    let size = log.size();
+    let mut cases = Vec::new();
+    let fork = forked(log, 0);
     let mut two = scene.clone();
     two.leaves[3][1].1 = fork.proof(10, size, &[1, 2]).into_bytes();
-    cases.push(case(
+    cases.push(attacked(
         "log-forked",
         "two trees of one size",
         two,
@@ -341,7 +399,7 @@ fn of_logs() -> Vec<Case> {
     ));
     let mut known = scene.clone();
     known.policy += &remember(&fork, size);
-    cases.push(case(
+    cases.push(attacked(
         "log-forked-remembered",
         "the reader remembers another tree of this size",
         known,
@@ -357,7 +415,7 @@ fn of_logs() -> Vec<Case> {
     }
     twice.fill(1);
     place.prove(&twice, "twin", 10, size + 1);
-    cases.push(case(
+    cases.push(attacked(
         "log-forked-leaf",
         "two leaves in one place",
         place,
@@ -365,14 +423,21 @@ fn of_logs() -> Vec<Case> {
         "twin.tlog-proof",
         Some(2),
     ));
+    cases
+}
+
+/// Logs that did not go on from the tree they showed.
+fn rewritten(log: &Log, scene: &Scene) -> Vec<Case> {
+    let size = log.size();
+    let mut cases = Vec::new();
     let mut rewritten = scene.clone();
-    let mut later = forked(&log, 1);
+    let mut later = forked(log, 1);
     later.fill(5);
     rewritten.policy += &remember(&later, later.size());
     rewritten
         .consistency
         .push(("to.consistency".to_owned(), later.consistency(size, later.size()).into_bytes()));
-    cases.push(case(
+    cases.push(attacked(
         "log-rewritten",
         "the remembered tree does not contain this one",
         rewritten,
@@ -382,7 +447,7 @@ fn of_logs() -> Vec<Case> {
     ));
     let mut stray = scene.clone();
     stray.consistency.push(("to.consistency".to_owned(), log.consistency(2, 4).into_bytes()));
-    cases.push(case(
+    cases.push(attacked(
         "consistency-stray",
         "a consistency proof between trees that nobody speaks of",
         stray,
@@ -390,15 +455,15 @@ fn of_logs() -> Vec<Case> {
         "to.consistency",
         Some(1),
     ));
-    let mut back = scene;
-    let mut longer = forked(&log, usize::MAX);
+    let mut back = scene.clone();
+    let mut longer = forked(log, usize::MAX);
     longer.fill(3);
     back.policy += &remember(&longer, longer.size());
-    let cut = forked(&log, 2);
+    let cut = forked(log, 2);
     back.leaves[3][1].1 = cut.proof(10, size - 1, &[1, 2]).into_bytes();
     back.consistency
         .push(("to.consistency".to_owned(), longer.consistency(size - 1, longer.size()).into_bytes()));
-    cases.push(case(
+    cases.push(attacked(
         "log-rolled-back",
         "the log was restored from a copy and went on otherwise",
         back,

@@ -9,12 +9,28 @@ use crate::log::world::{Log, Scene, Story, WRITER, enrol, head_of, leaf_key, oth
 
 /// What a writer that lies, or a stolen key, does.
 pub(super) fn of_writers() -> Vec<Case> {
-    let case = |name, what, story: Story, attack, file| {
-        let failure = Some((attack, file, None));
-        Case { name, what, scene: story.tell().1, status: Status::Invalid, failure }
-    };
+    let told = [keys(), unlike_the_export(), other_ends(), heads_of_a_segment(), numbers_and_parents()];
+    told.into_iter().flatten().chain(not_enrolled()).chain(out_of_order()).collect()
+}
+
+fn case(name: &'static str, what: &'static str, story: Story, attack: LogAttack, file: &'static str) -> Case {
+    failing(name, what, story.tell().1, attack, file)
+}
+
+fn failing(
+    name: &'static str,
+    what: &'static str,
+    scene: Scene,
+    attack: LogAttack,
+    file: &'static str,
+) -> Case {
+    Case { name, what, scene, status: Status::Invalid, failure: Some((attack, file, None)) }
+}
+
+/// Keys that may not sign.
+fn keys() -> Vec<Case> {
     let story = Story::default;
-    let mut cases = vec![
+    vec![
         case(
             "admin-unknown",
             "a writer enrolled by a key that may not",
@@ -29,6 +45,13 @@ pub(super) fn of_writers() -> Vec<Case> {
             LogAttack::WriterRevoked,
             "open.leaf",
         ),
+    ]
+}
+
+/// Heads that say something else than the export.
+fn unlike_the_export() -> Vec<Case> {
+    let story = Story::default;
+    vec![
         case(
             "head-of-another-run",
             "a head of another run of the writer",
@@ -85,6 +108,13 @@ pub(super) fn of_writers() -> Vec<Case> {
             LogAttack::ChainRewritten,
             "mid.leaf",
         ),
+    ]
+}
+
+/// Heads that say another end than the export.
+fn other_ends() -> Vec<Case> {
+    let story = Story::default;
+    vec![
         case(
             "events-after-close",
             "the export goes on after the logged end",
@@ -113,6 +143,13 @@ pub(super) fn of_writers() -> Vec<Case> {
             LogAttack::HeadMismatch,
             "closed.leaf",
         ),
+    ]
+}
+
+/// Heads of one segment that cannot all be true.
+fn heads_of_a_segment() -> Vec<Case> {
+    let story = Story::default;
+    vec![
         case(
             "head-regressed",
             "a later head with fewer events",
@@ -178,6 +215,13 @@ pub(super) fn of_writers() -> Vec<Case> {
             LogAttack::HeadForked,
             "other.leaf",
         ),
+    ]
+}
+
+/// Heads that give a segment another number, or another parent.
+fn numbers_and_parents() -> Vec<Case> {
+    let story = Story::default;
+    vec![
         case(
             "run-renumbered",
             "two heads of a segment with different numbers",
@@ -219,28 +263,36 @@ pub(super) fn of_writers() -> Vec<Case> {
             LogAttack::HeadMismatch,
             "open.leaf",
         ),
-    ];
-    let mut unknown = story().tell().1;
+    ]
+}
+
+/// Enrolments that are missing or taken back.
+fn not_enrolled() -> [Case; 2] {
+    let mut unknown = Story::default().tell().1;
     unknown.leaves.remove(0);
-    let failure = Some((LogAttack::WriterNotEnrolled, "open.leaf", None));
-    cases.push(Case {
-        name: "writer-not-enrolled",
-        what: "the enrolment is missing",
-        scene: unknown,
-        status: Status::Invalid,
-        failure,
-    });
-    let mut known = story().tell().1;
+    let mut known = Story::default().tell().1;
     known.policy += &format!("revoked {} 7\n", leaf_key(WRITER).id());
-    let failure = Some((LogAttack::WriterRevoked, "mid.leaf", None));
-    cases.push(Case {
-        name: "writer-revoked-known",
-        what: "the reader knows that the writer was revoked",
-        scene: known,
-        status: Status::Invalid,
-        failure,
-    });
-    // A head that was logged with a signature that does not hold, and an enrolment that comes after the head.
+    [
+        failing(
+            "writer-not-enrolled",
+            "the enrolment is missing",
+            unknown,
+            LogAttack::WriterNotEnrolled,
+            "open.leaf",
+        ),
+        failing(
+            "writer-revoked-known",
+            "the reader knows that the writer was revoked",
+            known,
+            LogAttack::WriterRevoked,
+            "mid.leaf",
+        ),
+    ]
+}
+
+/// A head that was logged with a signature that does not hold, and an enrolment that comes after the head.
+fn out_of_order() -> Vec<Case> {
+    let mut cases = Vec::new();
     let facts = run(&[(0x51, 6, SegmentState::Closed)]);
     let closed = Leaf::Head(head_of(&facts, 0, RunState::Closed, 6)).sign(&leaf_key(WRITER)).unwrap();
     let mut bytes = closed.bytes().to_vec();
@@ -266,8 +318,7 @@ pub(super) fn of_writers() -> Vec<Case> {
         for (index, place) in order.into_iter().enumerate() {
             scene.prove(&log, files[place].0, index as u64, 2);
         }
-        let failure = Some((attack, "closed.leaf", None));
-        cases.push(Case { name, what, scene, status: Status::Invalid, failure });
+        cases.push(failing(name, what, scene, attack, "closed.leaf"));
     }
     cases
 }

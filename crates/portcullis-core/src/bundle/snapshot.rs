@@ -1,0 +1,235 @@
+//! A bundle as an immutable snapshot, and what can be asked of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::authority::{AuthoritySettings, Entry};
+use super::contracts::ContractModel;
+use super::diagnostic::Diagnostic;
+use super::flow::FlowSettings;
+use super::ledger::LedgerSettings;
+use super::loops::LoopSettings;
+use super::monitors::MonitorSettings;
+use super::scores::Scores;
+use super::settings::{AccessSettings, Compiled, EffectSettings};
+use super::verification::VerificationSettings;
+use crate::escalation::EscalationSettings;
+use crate::event::Mode;
+use crate::id::{Digest, DigestBuilder, canonical_json};
+use crate::keywords::KeywordIndex;
+use crate::policy::RuntimePolicy;
+use crate::principal::{CredentialKind, Principal};
+use crate::tool::{Registry, Tool};
+use crate::verdict::Verdict;
+
+/// The type of tools whose results are documents where the bundle names none.
+const SOURCE_TYPE: &str = "RETRIEVE_DOCS";
+
+/// Policy as an immutable snapshot.
+#[derive(Debug, Clone)]
+pub struct Bundle {
+    pub(super) digest: Digest,
+    /// Whether verdicts are enforced.
+    pub mode: Mode,
+    /// What becomes of tools that the registry does not know: `allow`, `review` or `deny`.
+    pub unknown_tools: Verdict,
+    /// Whether a server's own `readOnlyHint` is believed for tools that the registry does not know.
+    pub trust_hints: bool,
+    /// Waiting times of approvals.
+    pub approvals: ApprovalTimes,
+    /// The tools.
+    pub registry: Registry,
+    /// How arguments are read for effects.
+    pub effects: EffectSettings,
+    /// What is stored.
+    pub ledger: LedgerSettings,
+    /// How much repetition is too much.
+    pub loops: LoopSettings,
+    /// How strictly calls are weighed against what tools returned and the user asked for.
+    pub flow: FlowSettings,
+    /// Whom and what the operator vouches for.
+    pub authority: AuthoritySettings,
+    /// What replies are verified against; none: they are not.
+    pub verification: Option<VerificationSettings>,
+    /// From signals to a level.
+    pub escalation: EscalationSettings,
+    /// What scores of texts may do by themselves.
+    pub scores: Scores,
+    /// The model that may be asked about contracts on replies.
+    pub contracts: Option<ContractModel>,
+    /// What the monitors of a run look for.
+    pub monitors: Arc<MonitorSettings>,
+    /// Who may do what.
+    pub access: AccessSettings,
+    /// Documents by id.
+    pub knowledge: BTreeMap<String, String>,
+    /// Plan templates.
+    pub plans: Vec<Plan>,
+    /// Which credential identifies which principal.
+    pub credentials: Vec<Credential>,
+    /// Test files by path.
+    pub tests: BTreeMap<String, String>,
+    pub(super) policies: Vec<RuntimePolicy>,
+    pub(super) default_policy: usize,
+    pub(super) keywords: KeywordIndex,
+    pub(super) compiled: Vec<Compiled>,
+    pub(super) policy_places: Vec<Diagnostic>,
+    pub(super) tool_places: Vec<Diagnostic>,
+    pub(super) authority_entries: Vec<Entry>,
+}
+
+/// How long approvals wait, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ApprovalTimes {
+    /// How long a held call waits for an answer before it returns `approval_pending`, in seconds. Clients give up
+    /// after 60 s, so at most 50.
+    pub wait_s: u32,
+    /// How long a request stays open.
+    pub request_ttl_s: u32,
+    /// How long a grant can be claimed.
+    pub grant_ttl_s: u32,
+}
+
+impl Default for ApprovalTimes {
+    fn default() -> Self {
+        Self { wait_s: 25, request_ttl_s: 24 * 3_600, grant_ttl_s: 900 }
+    }
+}
+
+/// A credential and the principal that it identifies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Credential {
+    /// SHA-256 of the token, in hex. The token itself is never in a bundle.
+    pub token_sha256: String,
+    /// What it entitles to.
+    pub kind: CredentialKind,
+    /// The principal that it identifies.
+    pub principal: Principal,
+    /// The runtime policy of its runs, instead of the default.
+    pub policy: Option<String>,
+}
+
+/// A plan template: what a simulated agent will try.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Unique name.
+    pub name: String,
+    /// The user's request.
+    pub prompt: String,
+    /// What the agent does, in order.
+    pub steps: Vec<PlanStep>,
+}
+
+/// One step of a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlanStep {
+    /// The planned action, as the agent would put it.
+    pub action: String,
+    /// The tool it selects, or `None` for a thinking step.
+    pub tool: Option<String>,
+    /// The arguments.
+    pub args: Value,
+}
+
+/// A runtime policy within its bundle: gives access to the part of the keyword index that is its own.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyRef<'b> {
+    bundle: &'b Bundle,
+    number: usize,
+    policy: &'b RuntimePolicy,
+}
+
+impl<'b> PolicyRef<'b> {
+    /// The first restricted keyword in `text`, with its place.
+    pub fn find_keyword(&self, text: &str) -> Option<(&'b str, std::ops::Range<usize>)> {
+        let found = self.bundle.keywords.find(self.number, text)?;
+        let keyword = self.policy.restricted_keywords.get(found.keyword)?;
+        Some((keyword, found.start..found.end))
+    }
+}
+
+impl std::ops::Deref for PolicyRef<'_> {
+    type Target = RuntimePolicy;
+
+    fn deref(&self) -> &RuntimePolicy {
+        self.policy
+    }
+}
+
+/// Makes a part of a bundle ready for use when it is loaded, in a language that the core does not know.
+pub trait Compiler {
+    /// What was made, kept with the bundle, or `None` if the bundle has nothing for this compiler. Mistakes keep the
+    /// bundle from loading, like all others.
+    fn compile(&self, bundle: &Bundle) -> Result<Option<Compiled>, Vec<Diagnostic>>;
+}
+
+impl Bundle {
+    /// Names the snapshot: a digest over all paths and bytes.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// All runtime policies, in order of files and of tables within them.
+    pub fn policies(&self) -> &[RuntimePolicy] {
+        &self.policies
+    }
+
+    /// The policy of that name.
+    pub fn policy(&self, name: &str) -> Option<PolicyRef<'_>> {
+        let number = self.policies.iter().position(|policy| policy.name == name)?;
+        self.policies.get(number).map(|policy| PolicyRef { bundle: self, number, policy })
+    }
+
+    /// Name of the policy that governs runs which ask for none.
+    pub fn default_policy(&self) -> &str {
+        self.policies.get(self.default_policy).map_or("", |policy| &policy.name)
+    }
+
+    /// The plan of that name.
+    pub fn plan(&self, name: &str) -> Option<&Plan> {
+        self.plans.iter().find(|plan| plan.name == name)
+    }
+
+    /// The same bundle with further tools, under a digest of its own. Tools whose name or id is taken are left out:
+    /// the operator's entries take precedence.
+    #[must_use]
+    pub fn with_tools(&self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        let mut all: Vec<Tool> = self.registry.iter().cloned().collect();
+        let mut digest = DigestBuilder::new("portcullis/bundle-with-tools/v1").part(self.digest.as_bytes());
+        for tool in tools {
+            let taken = all.iter().any(|t| t.name == tool.name || t.id == tool.name || t.name == tool.id);
+            if !taken {
+                digest = digest.part(tool.name.as_bytes()).part(tool.tool_type.as_bytes());
+                digest = digest.part(&[u8::from(tool.side_effecting), u8::from(tool.enabled)]);
+                digest = digest.part(canonical_json(tool.args.as_value()).as_bytes());
+                all.push(tool);
+            }
+        }
+        let mut bundle = self.clone();
+        if let Ok(registry) = Registry::new(all) {
+            bundle.registry = registry;
+            bundle.digest = digest.finish();
+        }
+        bundle
+    }
+
+    /// What a [`Compiler`] made of this bundle.
+    pub fn compiled<T: std::any::Any>(&self) -> Option<&T> {
+        self.compiled.iter().find_map(Compiled::get)
+    }
+
+    /// Whether the results of a tool are documents that a reply may cite.
+    pub fn is_document_source(&self, tool: &str) -> bool {
+        let Some(settings) = &self.verification else { return false };
+        let known = self.registry.get(tool);
+        match &settings.sources {
+            Some(sources) => {
+                sources.contains(tool)
+                    || known.is_some_and(|tool| sources.contains(&tool.name) || sources.contains(&tool.id))
+            }
+            None => known.is_some_and(|tool| tool.tool_type == SOURCE_TYPE),
+        }
+    }
+}
