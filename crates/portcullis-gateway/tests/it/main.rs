@@ -6,6 +6,7 @@ mod contracts;
 mod daemon;
 mod foreign;
 mod governance;
+mod hooks;
 mod log;
 mod lying;
 mod monitor;
