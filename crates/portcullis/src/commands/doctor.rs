@@ -360,9 +360,8 @@ fn store(home: &Home) -> (Vec<Check>, Option<Timestamp>) {
         return (vec![Check::new("store", Health::Ok, "empty; the first run makes it")], None);
     }
     if let Err(error) = home.store().check_writable() {
-        let detail = format!("cannot write the store: {error}");
         let remedy = "give this user the right to write it (chmod 600); nothing is decided while it cannot be recorded";
-        return (vec![Check::new("store", Health::Fail, detail).remedy(remedy)], None);
+        return (vec![Check::new("store", Health::Fail, error).remedy(remedy)], None);
     }
     if let Err(error @ LogError::LedgerBehind { .. }) = check_standing(&home.store().log()) {
         // The message says what to do.

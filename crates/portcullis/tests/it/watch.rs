@@ -80,7 +80,7 @@ fn the_doctor_finds_a_store_that_cannot_be_written_or_is_cut_off() {
     fs::create_dir(&database).unwrap();
     let [(name, detail, remedy)] = ailing(&state, &[]).try_into().unwrap();
     assert_eq!(name, "store");
-    assert!(detail.contains("cannot write `") && detail.contains("ledger.db"), "{detail}");
+    assert!(detail.contains("could not write `") && detail.contains("ledger.db"), "{detail}");
     assert!(remedy.as_str().unwrap().contains("nothing is decided"), "{remedy}");
     fs::remove_dir(&database).unwrap();
     fs::rename(&aside, &database).unwrap();
