@@ -1,5 +1,7 @@
 //! `portcullis bench`: measures the gate on this machine.
 
+mod all;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ Examples:
   portcullis bench decide
   portcullis bench step --seconds 10
   portcullis bench durable --clients 16 --dir /var/lib/portcullis-bench
+  portcullis bench all
 
 Figures mean something in an optimised build on a quiet machine only: cargo run --release -- bench decide. \
 docs/benchmarks.md has those of the project's own machine, and says what they mean.";
@@ -50,6 +53,18 @@ enum What {
     /// A coding agent's hook: a process for each call, answered when its verdict is on the disk
     #[command(after_help = "Example:\n  portcullis bench hook --calls 1000")]
     Hook(Hook),
+    /// All of these in one run, each figure beside what the project aims at
+    #[command(after_help = "Example:\n  portcullis bench all --seconds 5 --json")]
+    All(All),
+}
+
+#[derive(Debug, clap::Args)]
+struct All {
+    #[command(flatten)]
+    time: Time,
+    /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -110,6 +125,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let report = durable(args)?;
             print(&mut out, global, "bench-durable", &report, show_durable)?;
         }
+        What::All(args) => all::run(args, &mut out, global)?,
         What::Hook(args) => {
             let report = hook(args)?;
             print(&mut out, global, "bench-hook", &report, show_hook)?;
