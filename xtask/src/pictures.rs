@@ -53,7 +53,8 @@ impl Place {
     fn make() -> Result<Self> {
         let folder = std::env::temp_dir().join(format!("pictures-{}", std::process::id()));
         doing("make a folder", fs::create_dir_all(folder.join("project")))?;
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let target =
+            std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
         Ok(Self { folder, program: target.join("debug/portcullis") })
     }
 
@@ -85,7 +86,8 @@ fn demo(place: &Place) -> Result<Vec<Vec<Piece>>> {
     let printed = place.output(&["demo"])?;
     let act = |number: &str| part(&printed, number, 9);
     let mut lines = vec![typed("portcullis demo")];
-    for shown in [act("2/5")?, act("5/5")?, part(&printed, "The record", 3)?, part(&printed, "A forger", 3)?] {
+    for shown in [act("2/5")?, act("5/5")?, part(&printed, "The record", 3)?, part(&printed, "A forger", 3)?]
+    {
         lines.push(Vec::new());
         lines.extend(shown.iter().map(|line| pieces(line)));
     }
@@ -236,7 +238,9 @@ pub(crate) fn check() -> Vec<String> {
         !text.contains("ui-monospace") || !text.contains("<tspan")
     };
     let missing = ["docs/demo.svg", "docs/held.svg"].into_iter().filter(lacks);
-    missing.map(|path| format!("{path}: not a picture of a terminal; make it with `cargo xtask pictures`")).collect()
+    missing
+        .map(|path| format!("{path}: not a picture of a terminal; make it with `cargo xtask pictures`"))
+        .collect()
 }
 
 #[cfg(test)]

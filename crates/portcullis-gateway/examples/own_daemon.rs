@@ -1,6 +1,8 @@
 //! A daemon with a guard at every hook, an escalation policy and a metrics subscriber of one's own:
 //! `cargo run -p portcullis-gateway --example own_daemon -- STATE_FOLDER`.
 
+use std::io::Write as _;
+
 use portcullis_core::action::{Hook, Pending};
 use portcullis_core::event::Event;
 use portcullis_core::fact::Facts;
@@ -72,7 +74,8 @@ struct Kinds(std::collections::BTreeMap<&'static str, u64>);
 impl Observer for Kinds {
     fn committed(&mut self, _: RunId, events: &[Event]) {
         events.iter().for_each(|event| *self.0.entry(event.body.kind()).or_default() += 1);
-        println!("{:?}", self.0);
+        // Whoever reads it may have gone.
+        let _ = writeln!(std::io::stdout(), "{:?}", self.0);
     }
 }
 

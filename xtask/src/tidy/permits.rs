@@ -19,7 +19,8 @@ pub(super) fn check(files: &Files) -> Vec<String> {
         for (number, line) in code.lines().enumerate() {
             if line.contains(RECEIVED) && !line.trim_start().starts_with("//") {
                 let line = number + 1;
-                problems.push(format!("{path}:{line}: only `{CLIENT}` makes permits of the daemon's answers"));
+                problems
+                    .push(format!("{path}:{line}: only `{CLIENT}` makes permits of the daemon's answers"));
             }
         }
     }

@@ -220,6 +220,17 @@ enum Detail {
     Listed,
 }
 
+fn phase(state: ApprovalState, lapsed: bool) -> api::ApprovalPhase {
+    match state {
+        ApprovalState::Pending if lapsed => api::ApprovalPhase::Expired,
+        ApprovalState::Pending => api::ApprovalPhase::Pending,
+        ApprovalState::Granted => api::ApprovalPhase::Granted,
+        ApprovalState::Refused => api::ApprovalPhase::Refused,
+        ApprovalState::Expired => api::ApprovalPhase::Expired,
+        ApprovalState::Claimed => api::ApprovalPhase::Claimed,
+    }
+}
+
 /// Everything that a person needs to decide. The labels are those that a grant given now would cover.
 async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::ApprovalInfo, Failure> {
     let mut labels = LabelSet::default();
@@ -258,17 +269,9 @@ async fn info(shared: &Shared, row: ApprovalRow, detail: Detail) -> Result<api::
         .await?
     };
     let lapsed = expires_at.is_some_and(|at| at < clock::now());
-    let state = match row.state {
-        ApprovalState::Pending if lapsed => api::ApprovalPhase::Expired,
-        ApprovalState::Pending => api::ApprovalPhase::Pending,
-        ApprovalState::Granted => api::ApprovalPhase::Granted,
-        ApprovalState::Refused => api::ApprovalPhase::Refused,
-        ApprovalState::Expired => api::ApprovalPhase::Expired,
-        ApprovalState::Claimed => api::ApprovalPhase::Claimed,
-    };
     let mut info = api::ApprovalInfo {
         approval: row.approval,
-        state,
+        state: phase(row.state, lapsed),
         run: row.run,
         action: row.action,
         principal: row.principal.clone(),

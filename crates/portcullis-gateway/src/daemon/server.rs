@@ -1,13 +1,14 @@
 //! From start to stop.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::middleware;
-use portcullis_ledger::OpenOptions;
 use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standing};
+use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
 use portcullis_session::gate::{Extensions, Gate, IDLE, NotReloaded};
@@ -16,6 +17,7 @@ use portcullis_session::shipped;
 use portcullis_session::surface::Local;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
 use tracing::{debug, info, warn};
 
 use super::auth::check_host_and_origin;
@@ -73,18 +75,9 @@ pub async fn serve(options: DaemonOptions, extensions: Extensions) -> Result<(),
     {
         return Err(DaemonError::Exposed(address));
     }
-    let folder = options.home.ledger();
-    let marked = options.home.store_mark();
-    mark::check_there(&marked, &folder)?;
-    let store = options.home.store();
-    not_behind(check_standing(&store.log()))?;
-    let ledger = store.open(OpenOptions::default())?;
-    mark::make(&marked, &folder, ledger.origin())?;
-    for closed in &ledger.recovery_report().recovered {
-        info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
-    }
+    let ledger = open_store(&options.home)?;
     let (failed, log_failure) = watch::channel(None);
-    let log = log_thread(store.log(), failed)?;
+    let log = log_thread(options.home.store().log(), failed)?;
     ledger.set_anchor(log.anchor());
     let gate = Gate::extended(ledger, bundles, extensions);
     let gate = gate.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
@@ -112,16 +105,10 @@ pub async fn serve(options: DaemonOptions, extensions: Extensions) -> Result<(),
     info!(socket = %options.home.socket().display(), bundle = %bundle.digest(), %from, "serving");
 
     let (stop, stopped) = watch::channel(false);
-    let mut tcp = None;
-    if let Some(address) = options.http {
-        let failed = |source| DaemonError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let own = listener.local_addr().map_err(failed)?;
-        info!(address = %own, "serving HTTP");
-        let guarded: Router =
-            router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
-        tcp = Some(tokio::spawn(connections::serve(listener, guarded, connections::TCP, stopped.clone())));
-    }
+    let tcp = match options.http {
+        Some(address) => Some(serve_tcp(address, &router, stopped.clone()).await?),
+        None => None,
+    };
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
     let summaries = tokio::spawn(tell_summaries(Arc::clone(&gate)));
@@ -139,6 +126,33 @@ pub async fn serve(options: DaemonOptions, extensions: Extensions) -> Result<(),
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
     Ok(())
+}
+
+/// Opens the store, unless it vanished or is older than its log.
+fn open_store(home: &Home) -> Result<Arc<dyn Ledger>, DaemonError> {
+    let (folder, marked, store) = (home.ledger(), home.store_mark(), home.store());
+    mark::check_there(&marked, &folder)?;
+    not_behind(check_standing(&store.log()))?;
+    let ledger = store.open(OpenOptions::default())?;
+    mark::make(&marked, &folder, ledger.origin())?;
+    for closed in &ledger.recovery_report().recovered {
+        info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
+    }
+    Ok(ledger)
+}
+
+/// Listens on TCP, where the host and the origin of each request are checked.
+async fn serve_tcp(
+    address: SocketAddr,
+    router: &Router,
+    stopped: watch::Receiver<bool>,
+) -> Result<JoinHandle<()>, DaemonError> {
+    let failed = |source| DaemonError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let own = listener.local_addr().map_err(failed)?;
+    info!(address = %own, "serving HTTP");
+    let guarded: Router = router.clone().layer(middleware::from_fn_with_state(own, check_host_and_origin));
+    Ok(tokio::spawn(connections::serve(listener, guarded, connections::TCP, stopped)))
 }
 
 /// The bundle that is given, which is the state folder's from now on; otherwise the one that was chosen for it.

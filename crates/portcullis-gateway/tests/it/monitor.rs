@@ -387,7 +387,7 @@ fn cosignatures_are_asked_for_as_the_policy_says() {
 }
 
 #[test]
-fn states_and_proofs_are_read_strictly() {
+fn states_are_read_strictly() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path().join("audit.state");
     let served = Served::start();
@@ -440,7 +440,10 @@ fn states_and_proofs_are_read_strictly() {
     let error = watch.remember().unwrap_err().to_string();
     assert!(error.contains("16 like it lie beside it"), "{error}");
     assert_eq!(fs::read_to_string(&state).unwrap(), "no");
+}
 
+#[test]
+fn proofs_of_forks_are_read_strictly() {
     let (one, other) = (honest(12), other_history(10, 12));
     let path = Vec::new();
     let proof = ForkProof::new(&one.signed(), &other.signed(), other.head().root, path);

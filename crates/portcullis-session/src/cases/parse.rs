@@ -175,6 +175,53 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
     Ok(steps)
 }
 
+/// The words that a step begins with.
+const STEP_WORDS: [&str; 20] = [
+    "policy",
+    "directory",
+    "input",
+    "plan",
+    "confidence",
+    "think",
+    "output",
+    "call",
+    "result",
+    "grant",
+    "refuse",
+    "pause",
+    "halt",
+    "resume",
+    "principal",
+    "place",
+    "changed",
+    "accepted",
+    "sees",
+    "used",
+];
+
+/// A call: the name or id of a tool, and its arguments.
+fn call(rest: &mut Rest<'_>) -> Result<StepKind, String> {
+    let tool = if rest.0.starts_with('"') { rest.string()? } else { rest.word().to_owned() };
+    if tool.is_empty() {
+        return Err("`call` needs the name or id of a tool".into());
+    }
+    let arguments = if rest.0.starts_with('{') { rest.json()? } else { json!({}) };
+    Ok(StepKind::Call { tool, arguments })
+}
+
+/// What became of a call, and what the agent would see of it.
+fn result(rest: &mut Rest<'_>) -> Result<StepKind, String> {
+    let status = match rest.word() {
+        "ok" => OutcomeStatus::Ok,
+        "error" => OutcomeStatus::Error,
+        "timeout" => OutcomeStatus::Timeout,
+        "not-executed" => OutcomeStatus::NotExecuted,
+        other => return Err(format!("`{other}` is not a result: ok, error, timeout, not-executed")),
+    };
+    let content = if rest.0.starts_with('"') { rest.string()? } else { String::new() };
+    Ok(StepKind::Result(status, content))
+}
+
 fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let mut rest = Rest(rest.trim_start());
@@ -189,27 +236,8 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         },
         "think" => StepKind::Think(rest.string()?),
         "output" => StepKind::Output(rest.string()?),
-        "call" => {
-            let tool = if rest.0.starts_with('"') { rest.string()? } else { rest.word().to_owned() };
-            if tool.is_empty() {
-                return Err("`call` needs the name or id of a tool".into());
-            }
-            let arguments = if rest.0.starts_with('{') { rest.json()? } else { json!({}) };
-            StepKind::Call { tool, arguments }
-        }
-        "result" => {
-            let status = match rest.word() {
-                "ok" => OutcomeStatus::Ok,
-                "error" => OutcomeStatus::Error,
-                "timeout" => OutcomeStatus::Timeout,
-                "not-executed" => OutcomeStatus::NotExecuted,
-                other => {
-                    return Err(format!("`{other}` is not a result: ok, error, timeout, not-executed"));
-                }
-            };
-            let content = if rest.0.starts_with('"') { rest.string()? } else { String::new() };
-            StepKind::Result(status, content)
-        }
+        "call" => call(&mut rest)?,
+        "result" => result(&mut rest)?,
         "grant" => {
             let tool = rest.0.starts_with("tool");
             if tool {
@@ -236,29 +264,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "halt" => StepKind::Control(Control::Halt),
         "resume" => StepKind::Control(Control::Resume),
         other => {
-            let words = [
-                "policy",
-                "directory",
-                "input",
-                "plan",
-                "confidence",
-                "think",
-                "output",
-                "call",
-                "result",
-                "grant",
-                "refuse",
-                "pause",
-                "halt",
-                "resume",
-                "principal",
-                "place",
-                "changed",
-                "accepted",
-                "sees",
-                "used",
-            ];
-            let hint = portcullis_core::bundle::nearest(other, &words).unwrap_or("call");
+            let hint = portcullis_core::bundle::nearest(other, &STEP_WORDS).unwrap_or("call");
             return Err(format!("`{other}` is not a step (did you mean `{hint}`?)"));
         }
     };

@@ -70,7 +70,8 @@ fn deciding(args: &All) -> Result<Vec<Row>, Failure> {
     let decide = bench::decide(args.time.duration()).map_err(failed)?;
     let mut rows = Vec::new();
     for (size, aims) in decide.sizes.iter().zip([&[3e3, 5e3][..], &[10e3][..]]) {
-        let of = |percentile: &str| format!("decision, {} B, {percentile}", thousands(size.argument_bytes as f64));
+        let of =
+            |percentile: &str| format!("decision, {} B, {percentile}", thousands(size.argument_bytes as f64));
         let measured = [("p50", size.latency.p50_ns), ("p99", size.latency.p99_ns)];
         for ((percentile, ns), aim) in measured.into_iter().zip(aims) {
             rows.push(at_most(of(percentile), ns as f64, *aim, Unit::Nanoseconds));
@@ -93,7 +94,8 @@ fn recording(args: &All) -> Result<Vec<Row>, Failure> {
     let (alone, loaded) = (of(1)?, of(MANY)?);
     let limit = 1.2 * alone.fdatasync.p50_ns as f64;
     let p50 = alone.decisions.latency.p50_ns as f64;
-    let mut rows = vec![at_most("durable decision alone, p50 (1.2 × fdatasync)", p50, limit, Unit::Nanoseconds)];
+    let mut rows =
+        vec![at_most("durable decision alone, p50 (1.2 × fdatasync)", p50, limit, Unit::Nanoseconds)];
     let rate = loaded.decisions.per_second;
     rows.push(at_least("durable decisions a second, 64 clients", rate, 15_000.0, Unit::PerSecond));
     if let Some(cpu) = loaded.decisions.daemon_cpu_us {
