@@ -19,8 +19,8 @@
 mod words;
 
 use serde_json::Value;
-pub use words::words_of;
 use words::{Class, is_filler, is_outward, is_vague, prose, prose_verb, segments, verb_class};
+pub use words::{word_places, words_of};
 
 /// What an argument of a tool may hold.
 pub const EFFECTS: [&str; 8] = ["sql", "shell", "path", "url", "email", "money", "code", "task"];

@@ -1,9 +1,9 @@
 //! What the name of an argument says, whatever its value: read once for each name that a registry's schemas have.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use portcullis_core::infer::words_of;
+use portcullis_core::names::ByName;
 use portcullis_core::tool::Tool;
 use serde_json::Value as Json;
 
@@ -81,7 +81,7 @@ pub(crate) struct ArgumentName {
     /// Those of the last, which says what it is: `email_id` names a mail, `recipient_id` somebody.
     pub(crate) last: Classes,
     /// The things it speaks of.
-    pub(crate) things: Vec<u64>,
+    pub(crate) things: Arc<[u64]>,
     /// Of these, those whose change is grave.
     pub(crate) grave_things: Vec<u64>,
     /// Its value names what is set.
@@ -144,7 +144,7 @@ impl ArgumentName {
 
 /// The names that are read already.
 #[derive(Debug, Default)]
-pub(crate) struct ArgumentNames(HashMap<String, Arc<ArgumentName>>);
+pub(crate) struct ArgumentNames(ByName<Arc<ArgumentName>>);
 
 impl ArgumentNames {
     /// The names of properties in the schemas of tools, at any depth.
