@@ -14,7 +14,7 @@ use cedar_policy_core::entities::{Entities, NoEntitiesSchema, TCComputation};
 use cedar_policy_core::evaluator::Evaluator;
 use cedar_policy_core::extensions::Extensions;
 use portcullis_core::action::Action;
-use portcullis_core::bundle::Bundle;
+use portcullis_core::bundle::{AccessPolicies, Bundle};
 use portcullis_core::effect::{Attributes, Effect, Resource, ResourceKind, Verb};
 use portcullis_core::finding::Finding;
 use portcullis_core::principal::Principal;
@@ -38,18 +38,13 @@ pub(crate) enum Asking {
     Apart,
 }
 
-impl Access {
-    /// The findings on an action and what it would touch. Pure and total.
-    pub fn decide(
-        &self,
-        bundle: &Bundle,
-        run: &RunState,
-        action: &Action,
-        effects: &[Effect],
-    ) -> Vec<Finding> {
+impl AccessPolicies for Access {
+    fn decide(&self, bundle: &Bundle, run: &RunState, action: &Action, effects: &[Effect]) -> Vec<Finding> {
         self.decide_by(bundle, run, action, effects, Asking::Together)
     }
+}
 
+impl Access {
     pub(crate) fn decide_by(
         &self,
         bundle: &Bundle,

@@ -15,12 +15,12 @@ use portcullis_core::effect::{EffectReader, Effects};
 use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::{Judgement, Proposal};
 use portcullis_session::policy;
+use portcullis_session::policy::Pipeline;
 use serde_json::Value;
 
 use crate::report::Timing;

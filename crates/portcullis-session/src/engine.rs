@@ -22,12 +22,12 @@ use portcullis_core::effect::LazyEffects;
 use portcullis_core::event::{Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::Context;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
-use portcullis_core::memory::{LazyReading, Memory, Texts};
-use portcullis_core::pipeline::{Decision, Pipeline, reserved};
+use portcullis_core::memory::{LazyReading, Memory as _, Texts};
+use portcullis_core::pipeline::{Decision, reserved};
 use portcullis_core::state::RunState;
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 use serde_json::Value;
 
 pub use portcullis_trajectory::sources::Verification;
@@ -41,6 +41,7 @@ use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
 use crate::facts::Sources;
+use crate::policy::Pipeline;
 
 /// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
 /// stay open in the index and cannot be claimed, since the run is closed.
@@ -122,7 +123,7 @@ struct Standing {
 /// What is read in an action: each part once for all decisions on it, on first use.
 struct Read<'a> {
     effects: LazyEffects<'a>,
-    reading: LazyReading<'a>,
+    reading: LazyReading<'a, RunMemory>,
 }
 
 impl Read<'_> {
@@ -138,7 +139,7 @@ pub struct Engine {
     bundle: Arc<Bundle>,
     pipeline: Arc<Pipeline>,
     state: RunState,
-    memory: Option<Box<dyn Memory>>,
+    memory: Option<RunMemory>,
     /// Goes into digests of actions: see [`key`].
     key: Option<Digest>,
     /// Calls that may wait for a person at once, or `None` in rehearsals, which ask no one.
@@ -215,9 +216,9 @@ impl Engine {
     }
 
     /// What is read in something pending, computed on first use.
-    fn reading<'a>(&'a self, pending: Pending<'a>) -> LazyReading<'a> {
+    fn reading<'a>(&'a self, pending: Pending<'a>) -> LazyReading<'a, RunMemory> {
         match &self.memory {
-            Some(memory) => LazyReading::of(memory.as_ref(), &self.bundle, pending),
+            Some(memory) => LazyReading::of(memory, &self.bundle, pending),
             None => LazyReading::none(),
         }
     }

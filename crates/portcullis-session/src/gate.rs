@@ -20,7 +20,6 @@ use portcullis_core::event::{ClosedState, Enforced, Event, Place, RunOpened};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
 use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::memory::Texts;
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::principal::Principal;
 use portcullis_ledger::{Head, Ledger, NewSegment, SegmentState};
 
@@ -33,6 +32,7 @@ use crate::engine::{Answer, Engine, Judgement, Proposal};
 use crate::env::{Env as _, SystemEnv};
 use crate::error::SessionError;
 use crate::permit::Permit;
+use crate::policy::Pipeline;
 use crate::principals::Principals;
 use crate::run::Run;
 

@@ -52,7 +52,8 @@ pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
 pub use scores::Scores;
 pub use settings::{
-    AccessSettings, Compiled, Compiler, EffectSettings, FunctionRole, SqlDialect, TableColumns,
+    AccessPolicies, AccessSettings, Compiled, Compiler, EffectSettings, FunctionRole, SqlDialect,
+    TableColumns,
 };
 pub use verification::{Citations, VerificationSettings};
 
@@ -186,6 +187,11 @@ impl<'b> PolicyRef<'b> {
         let keyword = self.policy.restricted_keywords.get(found.keyword)?;
         Some((keyword, found.start..found.end))
     }
+
+    /// Whether a number is written with fewer digits than the shortest keyword of any policy has bytes.
+    pub fn is_shorter_than_keywords(&self, number: u64) -> bool {
+        self.bundle.keywords.are_longer_than(number)
+    }
 }
 
 impl std::ops::Deref for PolicyRef<'_> {
@@ -219,9 +225,14 @@ impl Bundle {
         if mistakes.is_empty() { Ok(bundle) } else { Err(mistakes) }
     }
 
-    /// What a [`Compiler`] made of this bundle.
+    /// What a [`Compiler`] made of this bundle, for who has to know its type: lints, explanations.
     pub fn compiled<T: std::any::Any>(&self) -> Option<&T> {
         self.compiled.iter().find_map(Compiled::get)
+    }
+
+    /// The access policies, ready to decide, if a [`Compiler`] made them.
+    pub fn access_policies(&self) -> Option<&dyn AccessPolicies> {
+        self.compiled.iter().find_map(Compiled::access_policies)
     }
 
     /// What probably is not meant, in runtime policies and the registry.

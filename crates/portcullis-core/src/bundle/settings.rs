@@ -8,7 +8,10 @@ use std::sync::Arc;
 use super::Bundle;
 use super::activities::Activities;
 use super::diagnostic::Diagnostic;
-use crate::effect::AttributeType;
+use crate::action::Action;
+use crate::effect::{AttributeType, Effect};
+use crate::finding::Finding;
+use crate::state::RunState;
 use crate::verdict::Verdict;
 
 /// How arguments are read for effects: `[effects]` of `portcullis.toml`, `tables/`, `functions/`, `activities/`.
@@ -129,19 +132,40 @@ pub trait Compiler {
     fn compile(&self, bundle: &Bundle) -> Result<Option<Compiled>, Vec<Diagnostic>>;
 }
 
+/// Access policies that are ready to decide.
+pub trait AccessPolicies: Send + Sync + fmt::Debug {
+    /// The findings on an action and what it would touch. Pure and total.
+    fn decide(&self, bundle: &Bundle, run: &RunState, action: &Action, effects: &[Effect]) -> Vec<Finding>;
+}
+
 /// Something that a [`Compiler`] made.
 #[derive(Clone)]
-pub struct Compiled(Arc<dyn Any + Send + Sync>);
+pub struct Compiled {
+    value: Arc<dyn Any + Send + Sync>,
+    access: Option<Arc<dyn AccessPolicies>>,
+}
 
 impl Compiled {
     /// Keeps a value.
     pub fn new<T: Any + Send + Sync>(value: T) -> Self {
-        Self(Arc::new(value))
+        Self { value: Arc::new(value), access: None }
+    }
+
+    /// Keeps access policies, which decisions ask without looking for their type.
+    pub fn access<T: AccessPolicies + Any>(policies: T) -> Self {
+        let policies = Arc::new(policies);
+        let value: Arc<dyn Any + Send + Sync> = Arc::<T>::clone(&policies);
+        Self { value, access: Some(policies) }
     }
 
     /// The value, if it is of that type.
     pub fn get<T: Any>(&self) -> Option<&T> {
-        self.0.downcast_ref()
+        self.value.downcast_ref()
+    }
+
+    /// The access policies, if that is what was made.
+    pub(super) fn access_policies(&self) -> Option<&dyn AccessPolicies> {
+        self.access.as_deref()
     }
 }
 

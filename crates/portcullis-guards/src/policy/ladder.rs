@@ -5,9 +5,10 @@ use portcullis_core::bundle::PolicyRef;
 use portcullis_core::edit;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::limits::JSON_DEPTH_MAX;
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 use serde_json::Value;
 
 /// ## What it does
@@ -52,7 +53,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Task),
 };
 
-impl Guard for Ladder {
+impl Guard<RunMemory> for Ladder {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -155,7 +156,13 @@ fn in_value<'p>(policy: PolicyRef<'p>, value: &Value, depth: usize) -> Result<Op
     match value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(policy.find_keyword(text).map(hit)),
-        Value::Number(_) | Value::Bool(_) => Ok(policy.find_keyword(&value.to_string()).map(hit)),
+        Value::Bool(on) => Ok(policy.find_keyword(if *on { "true" } else { "false" }).map(hit)),
+        Value::Number(number)
+            if number.as_u64().is_some_and(|number| policy.is_shorter_than_keywords(number)) =>
+        {
+            Ok(None)
+        }
+        Value::Number(number) => Ok(policy.find_keyword(&number.to_string()).map(hit)),
         Value::Array(items) => {
             for (number, item) in items.iter().enumerate() {
                 if let Some(found) = in_value(policy, item, depth + 1)? {

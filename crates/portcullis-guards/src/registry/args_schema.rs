@@ -4,8 +4,9 @@ use portcullis_core::action::{Hook, Pending};
 use portcullis_core::edit;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Denies a call whose arguments do not match the schema of the tool, and names the place as a JSON pointer.
@@ -39,7 +40,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Task),
 };
 
-impl Guard for ArgsSchema {
+impl Guard<RunMemory> for ArgsSchema {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }

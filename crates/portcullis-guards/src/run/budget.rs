@@ -3,10 +3,11 @@
 use portcullis_core::action::{Action, Hook, Pending};
 use portcullis_core::fact::{FactAnswer, FactRequest, Facts};
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::policy::PrincipalBudget;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 const MICROS: u64 = 1_000_000;
 
@@ -50,7 +51,7 @@ pub struct Budget;
 static META: GuardMeta =
     GuardMeta { id: "run/budget", hooks: &[Hook::Action], owasp: &["ASI08", "LLM10"], unfaithful_to: None };
 
-impl Guard for Budget {
+impl Guard<RunMemory> for Budget {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }

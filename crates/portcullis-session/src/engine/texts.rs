@@ -12,7 +12,6 @@ use portcullis_core::event::{Actor, Enforced, EventBody, Mode, OutcomeStatus};
 use portcullis_core::fact::Facts;
 use portcullis_core::id::{ActionId, DigestBuilder};
 use portcullis_core::label::Label;
-use portcullis_core::memory::Reading;
 use portcullis_core::pipeline::{Decision, reserved};
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::RunReading;
@@ -172,8 +171,7 @@ impl Engine {
     ) -> TextJudgement {
         let pending = Pending { at: batch.at(), subject, grant: None };
         let (facts, decision, reading) = self.decide_text(&pending);
-        let verification = reading.as_ref().and_then(|reading| reading.get::<RunReading>());
-        let verification = verification.and_then(|reading| reading.verification.clone());
+        let verification = reading.as_ref().and_then(|reading| reading.verification.clone());
         let verification = verification.map(|verification| verification.of_event(said));
         batch.keep_reading(said, reading);
         if let Some(verification) = &verification {
@@ -217,7 +215,7 @@ impl Engine {
         batch.push_with(Actor::gate(), Some(reply), body, [Some(payload)]);
     }
 
-    fn decide_text(&self, pending: &Pending<'_>) -> (Facts, Decision, Option<Reading>) {
+    fn decide_text(&self, pending: &Pending<'_>) -> (Facts, Decision, Option<RunReading>) {
         let reading = self.reading(*pending);
         let Some(context) = self.context() else {
             let message = format!("the bundle no longer has the runtime policy `{}`", self.state.policy());

@@ -31,10 +31,10 @@ use std::time::Duration;
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Enforced, RunOpened};
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::UnknownPolicy;
 use portcullis_session::engine::{Judgement, TextJudgement, Verification};
+use portcullis_session::policy::Pipeline;
 use serde::Serialize;
 
 pub use recompute::{Comparison, Lack, Lacking, Outcome, Ruling};
