@@ -53,7 +53,7 @@ impl Access {
         effects: &[Effect],
         asking: Asking,
     ) -> Vec<Finding> {
-        if action.tool.is_none() && effects.is_empty() {
+        if !action.is_call() && effects.is_empty() {
             return Vec::new();
         }
         let Some(principal) = run.principal() else {
@@ -70,7 +70,7 @@ impl Access {
             }
         };
         let mut outcome = Outcome::new(bundle.access.default);
-        if let Some(name) = &action.tool {
+        if let Some(name) = action.tool() {
             subject.call(name, &action.arguments, &mut outcome);
         }
         let mut groups: BTreeMap<(Verb, ResourceKind, &Attributes), Vec<&Effect>> = BTreeMap::new();
@@ -154,7 +154,7 @@ impl<'a> Subject<'a> {
             access,
             bundle,
             run,
-            tool: action.tool.as_deref().unwrap_or_default(),
+            tool: action.tool().unwrap_or_default(),
             principal: uid,
             principals: roles,
             entity,

@@ -133,7 +133,7 @@ impl<M: Memory> Pipeline<M> {
     /// Whether an action can be judged by its text alone: its tool is one that the bundle describes, with what its
     /// arguments hold, and all that they say is [seen](crate::effect::Effect::is_seen).
     pub fn sees(&self, bundle: &Bundle, action: &Action, effects: &LazyEffects<'_>) -> bool {
-        let tool = action.tool.as_deref().and_then(|name| bundle.registry.get(name));
+        let tool = action.tool().and_then(|name| bundle.registry.get(name));
         let described = tool.is_some_and(|tool| !tool.inferred && !tool.effects.is_empty());
         described && self.effects.is_some() && effects.get().are_seen()
     }

@@ -292,22 +292,22 @@ impl Engine {
         sources: &dyn Sources,
     ) -> Judgement {
         let step = self.state.steps().saturating_add(1);
-        let side_effecting = self.is_side_effecting(action.tool.as_deref());
+        let side_effecting = self.is_side_effecting(action.tool());
         let proposed = Proposed {
             directory: action.directory.clone(),
             action: action.id,
             step,
-            tool: action.tool.clone(),
+            tool: action.tool().map(str::to_owned),
             server: action.server.clone(),
             side_effecting,
             digest: action.digest(),
             likeness: action.likeness(),
-            cost_micros: self.cost(action.tool.as_deref()),
+            cost_micros: self.cost(action.tool()),
             call,
             confidence: action.confidence,
         };
         let arguments =
-            action.tool.is_some().then(|| ("arguments", JSON, action.arguments.to_string().into_bytes()));
+            action.is_call().then(|| ("arguments", JSON, action.arguments.to_string().into_bytes()));
         let planned = action.planned.clone().map(|text| ("planned", TEXT, text.into_bytes()));
         let continuation =
             action.continuation.as_ref().map(|value| ("continuation", JSON, value.to_string().into_bytes()));
@@ -359,7 +359,7 @@ impl Engine {
         }
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call };
         let enforcement = batch.push(Actor::gate(), Some(verdict), body);
-        if action.tool.is_none() && enforced.proceeds() {
+        if !action.is_call() && enforced.proceeds() {
             // Thinking is over as soon as it is permitted.
             let body = EventBody::Outcome { action: action.id, status: OutcomeStatus::Ok };
             batch.push(Actor::agent(self.principal()), Some(enforcement), body);

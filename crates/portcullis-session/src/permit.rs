@@ -34,7 +34,7 @@ impl Permit {
         Some(Self {
             run,
             action: judgement.action.id,
-            tool: judgement.action.tool.clone(),
+            tool: judgement.action.tool().map(str::to_owned),
             arguments: edited.unwrap_or(&judgement.action.arguments).clone(),
             edited: edited.is_some(),
             seq,

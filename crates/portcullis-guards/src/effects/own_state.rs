@@ -90,7 +90,7 @@ impl Guard<RunMemory> for OwnState {
                     true => {
                         ("the call reaches into other processes, including the gate", PROCESSES.to_owned())
                     }
-                    false => (below, narrower(context, action.tool.as_deref())),
+                    false => (below, narrower(context, action.tool())),
                 };
                 Finding::new(SWEEP, Verdict::Review, format!("{message} ({effect})")).instead(instead)
             } else {

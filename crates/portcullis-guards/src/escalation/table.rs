@@ -75,7 +75,7 @@ impl Guard<RunMemory> for EscalationTable {
                 signals.violations = u32::try_from(violations.len()).unwrap_or(u32::MAX);
                 signals.uncertainty = action.confidence.map(|confidence| 1.0 - confidence);
                 signals.tool_risk = reading.tool_risk;
-                let tool = action.tool.as_deref().and_then(|name| context.bundle.registry.get(name));
+                let tool = action.tool().and_then(|name| context.bundle.registry.get(name));
                 context_risk = tool.map_or(0.0, |tool| tool.risk);
             }
             _ => return Ok(Vec::new()),

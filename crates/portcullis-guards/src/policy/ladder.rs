@@ -71,7 +71,7 @@ impl Guard<RunMemory> for Ladder {
 
 fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option<Finding>, GuardFailure> {
     let policy = context.policy;
-    let tool = action.tool.as_deref().and_then(|name| context.bundle.registry.get(name));
+    let tool = action.tool().and_then(|name| context.bundle.registry.get(name));
     if let Some(tool) = tool
         && !policy.allowed_types.contains(&tool.tool_type)
     {
@@ -94,7 +94,7 @@ fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option
     if let Some(finding) = restricted_keyword(policy, action)? {
         return Ok(Some(finding));
     }
-    let side_effecting = action.tool.as_deref().is_some_and(|name| context.is_side_effecting(name));
+    let side_effecting = action.tool().is_some_and(|name| context.is_side_effecting(name));
     if !side_effecting {
         return Ok(None);
     }

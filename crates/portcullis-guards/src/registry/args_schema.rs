@@ -52,7 +52,7 @@ impl Guard<RunMemory> for ArgsSchema {
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
         let Some(action) = pending.subject.action() else { return Ok(Vec::new()) };
-        let Some(tool) = action.tool.as_deref().and_then(|name| context.bundle.registry.get(name)) else {
+        let Some(tool) = action.tool().and_then(|name| context.bundle.registry.get(name)) else {
             return Ok(Vec::new());
         };
         let Err(mismatch) = tool.args.check(&action.arguments) else { return Ok(Vec::new()) };

@@ -51,8 +51,7 @@ impl Guard<RunMemory> for ChangedTool {
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let Some((action, name)) =
-            pending.subject.action().and_then(|action| Some((action, action.tool.as_deref()?)))
+        let Some((action, name)) = pending.subject.action().and_then(|action| Some((action, action.tool()?)))
         else {
             return Ok(Vec::new());
         };

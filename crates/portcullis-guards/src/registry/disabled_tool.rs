@@ -48,7 +48,7 @@ impl Guard<RunMemory> for DisabledTool {
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let name = pending.subject.action().and_then(|action| action.tool.as_deref());
+        let name = pending.subject.action().and_then(|action| action.tool());
         match name.and_then(|name| context.bundle.registry.get(name)) {
             Some(tool) if !tool.enabled => {
                 let message = format!("the tool `{}` is disabled", tool.name);

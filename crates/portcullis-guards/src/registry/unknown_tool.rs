@@ -50,7 +50,7 @@ impl Guard<RunMemory> for UnknownTool {
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let Some(name) = pending.subject.action().and_then(|action| action.tool.as_deref()) else {
+        let Some(name) = pending.subject.action().and_then(|action| action.tool()) else {
             return Ok(Vec::new());
         };
         if context.bundle.unknown_tools == Verdict::Allow || context.bundle.registry.get(name).is_some() {

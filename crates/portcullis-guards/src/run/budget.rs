@@ -75,7 +75,7 @@ impl Guard<RunMemory> for Budget {
             let used = used_by_principal(budget, facts)?;
             findings.extend(principal(context, budget, used, action));
         }
-        let Some(tool) = action.tool.as_deref() else { return Ok(findings) };
+        let Some(tool) = action.tool() else { return Ok(findings) };
         let (usage, policy) = (context.run.usage(), context.policy);
         if let Some(limit) = policy.max_bytes.filter(|limit| usage.bytes() >= *limit) {
             let message = format!(
@@ -134,7 +134,7 @@ fn principal(
         );
         return denial("run/budget/principal-steps", message);
     }
-    let tool = action.tool.as_deref()?;
+    let tool = action.tool()?;
     if let Some(limit) = reached(used.side_effects, budget.max_side_effects)
         && context.is_side_effecting(tool)
     {

@@ -215,7 +215,7 @@ impl Runner<'_> {
         if let Some(approval) = judgement.approval {
             self.held = Some((approval, name));
         }
-        if judgement.enforced.proceeds() && judgement.action.tool.is_some() {
+        if judgement.enforced.proceeds() && judgement.action.is_call() {
             self.last = Some(judgement);
         }
     }

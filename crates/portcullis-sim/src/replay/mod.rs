@@ -312,7 +312,7 @@ fn reply_row(judged: TextJudgement, reply: usize, number: impl Fn(u64) -> Option
 /// A row, with what its run and call are filled in by the caller.
 fn row(bundle: &Bundle, judgement: &Judgement) -> Row {
     let headline = judgement.decision.headline();
-    let tool = judgement.action.tool.clone();
+    let tool = judgement.action.tool().map(str::to_owned);
     let inferred =
         tool.as_deref().and_then(|name| bundle.registry.get(name)).is_some_and(|tool| tool.inferred);
     Row {

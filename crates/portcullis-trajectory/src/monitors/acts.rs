@@ -22,7 +22,7 @@ impl Monitors {
         words: &AllWords<'_>,
     ) -> Bits {
         let known = &self.vocabulary.known;
-        if action.tool.is_none() {
+        if !action.is_call() {
             return 0;
         }
         let mut acts = 0;

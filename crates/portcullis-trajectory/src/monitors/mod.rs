@@ -277,7 +277,7 @@ impl Monitors {
 
     /// Reads a call. What it would do beyond its words is added by [`Self::violations`].
     pub fn read_call(&self, bundle: &Bundle, action: &Action) -> Reading {
-        let tool = action.tool.as_deref().and_then(|name| bundle.registry.get(name));
+        let tool = action.tool().and_then(|name| bundle.registry.get(name));
         let said = Arguments::of(action, bundle.scores, tool);
         let words = words(&said.text);
         let (stretches, _) = self.vocabulary.stretches(&words);
