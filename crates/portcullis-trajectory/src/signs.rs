@@ -17,11 +17,14 @@ use crate::lexicon::Lexicon;
 use crate::protections;
 use crate::statements::statement;
 use crate::values::{Kind, Value};
-use crate::words::{FOREIGN, SPACE, class, hash, stem_hash};
+use crate::words::{FOREIGN, SPACE, Shapes, class, hash, stem_hash};
 
 /// Values that open something to everybody, or give full powers, whatever the argument is called.
 const OPEN: [&str; 10] =
     ["0.0.0.0/0", "::/0", "*", "admin", "administrator", "owner", "superuser", "root", "anyone", "everyone"];
+
+/// How [`OPEN`] look.
+static OPEN_SHAPES: Shapes = Shapes::of(&OPEN);
 
 /// Beginning of the name of a principal of Amazon's cloud: in a text, someone is let in.
 const PRINCIPAL: &str = "arn:aws:iam::";
@@ -173,9 +176,7 @@ fn said_deed(lexicon: &Lexicon, leaf: &Leaf<'_>, words: &[&str]) -> Option<Deed>
         return operation(lexicon, leaf.name.words.iter().map(String::as_str));
     }
     // `value: muted`, `reason: DISCARDED`
-    let named =
-        matches!(leaf.name.text.as_str(), "value" | "val" | "v" | "set" | "to" | "reason" | "outcome");
-    let one = named && !leaf.text.contains(char::is_whitespace);
+    let one = leaf.name.is_value && !is_spaced(leaf.text);
     if leaf.name.is_command {
         let parts = || leaf.text.split(CHAINS).filter(|part| !part.trim().is_empty());
         let deed = parts().filter_map(|part| command_deed(lexicon, part)).max();
@@ -230,7 +231,7 @@ static OPEN_FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 
 /// Whether a value opens something to everybody, or gives full powers, by itself or in a text.
 fn opens(text: &str) -> bool {
-    let whole = OPEN.iter().any(|open| text.eq_ignore_ascii_case(open));
+    let whole = OPEN_SHAPES.has_some(text) && OPEN.iter().any(|open| text.eq_ignore_ascii_case(open));
     if !whole && OPEN_FINDER.as_ref().is_some_and(|finder| !finder.is_match(text)) {
         return false;
     }
@@ -251,8 +252,7 @@ fn is_everybody(text: &str) -> bool {
 /// `role: dispatcher`, `as: editor`
 fn gives_rights(lexicon: &Lexicon, name: &ArgumentName, value: &[&str]) -> bool {
     let role = |word: &&str| lexicon.stem_classes(lexicon.base(stem_hash(word))).is(Classes::POWER);
-    name.is_right
-        || matches!(name.text.as_str(), "as" | "level") && value.len() == 1 && value.iter().any(role)
+    name.is_right || name.is_level && value.len() == 1 && value.iter().any(role)
 }
 
 /// The words by which people speak of a path.
@@ -404,7 +404,7 @@ fn label(lexicon: &Lexicon, said: &[&str]) -> Option<Deed> {
 
 /// Whether a command line writes into such a file: `echo key >> ~/.ssh/authorized_keys`.
 fn is_written_to_control(text: &str) -> bool {
-    text.contains('>')
+    memchr::memchr(b'>', text.as_bytes()).is_some()
         && text.split('>').skip(1).filter_map(|part| part.split_whitespace().next()).any(is_control)
 }
 

@@ -27,7 +27,7 @@ impl Shapes {
         shapes
     }
 
-    /// Whether any of the words has the length and the first byte of this one.
+    /// Whether any of the words has the length and the first byte of this one, in letters of any case.
     pub(crate) fn has_some(&self, word: &str) -> bool {
         let Some((first, firsts)) = word.as_bytes().first().zip(self.0.get(word.len())) else { return false };
         firsts >> (first % 32) & 1 == 1
@@ -428,21 +428,36 @@ fn plain_word(text: &str, start: usize, before: Before) -> Option<(usize, Word)>
     Some((range.end, Word { range, before, hash: go_on(stem, ending), stem, shape }))
 }
 
-/// The same of at most seven small letters, which most words of a text are.
+/// The same of at most fifteen letters, small but for the first, which most words of a text are.
 #[inline]
 fn small_word(bytes: &[u8], start: usize, before: Before) -> Option<(usize, Word)> {
-    let packed = u64::from_le_bytes(*bytes.get(start..)?.first_chunk()?);
-    let length @ 1..=7 = small_letters(packed) else { return None };
-    let after = packed.to_le_bytes().get(length).copied()?;
-    if class(after) & (UPPER | LOWER | DIGIT | FOREIGN) != 0 || after == b'\'' {
+    let rest = bytes.get(start..)?;
+    let (first, behind) = rest.split_first_chunk()?;
+    let capital = first.first().is_some_and(u8::is_ascii_uppercase);
+    let first = u64::from_le_bytes(*first) | u64::from(capital) << 5;
+    let mut lower = [0; 16];
+    let (head, tail) = lower.split_first_chunk_mut()?;
+    *head = first.to_le_bytes();
+    let mut length = small_letters(first);
+    if length == head.len() {
+        let next = behind.first_chunk()?;
+        tail.copy_from_slice(next);
+        length += small_letters(u64::from_le_bytes(*next));
+    }
+    let after = *rest.get(length)?;
+    if !(1..lower.len()).contains(&length)
+        || class(after) & (UPPER | LOWER | DIGIT | FOREIGN) != 0
+        || after == b'\''
+    {
         return None;
     }
     let end = start + length;
-    let base = bytes.get(start..end)?;
-    let shape = match (start.checked_sub(1).and_then(|at| bytes.get(at)), after) {
+    let base = lower.get(..length)?;
+    let mut shape = match (start.checked_sub(1).and_then(|at| bytes.get(at)), after) {
         (None | Some(b' '), b' ' | b'.' | b',') => form(base),
         _ => place(bytes, &(start..end)).or(form(base)),
     };
+    shape.set(Shape::CAPITAL, capital);
     let (root, ending) = base.split_at_checked(stem_length(base))?;
     let stem = hash(root);
     Some((end, Word { range: start..end, before, hash: go_on(stem, ending), stem, shape }))

@@ -88,9 +88,8 @@ impl Arguments {
                 self.strings += 1;
                 let apart = self.apart && string.len() > ACT_MAX;
                 push(if apart { &mut self.documents } else { &mut self.text }, string);
-                if let Some((folder, _)) =
-                    string.rsplit_once('/').filter(|_| !string.contains(char::is_whitespace))
-                {
+                let is_path = !string.contains(char::is_whitespace);
+                if let Some((folder, _)) = is_path.then(|| string.rsplit_once('/')).flatten() {
                     self.folders.push(stem_hash(&folder.to_lowercase()));
                 }
             }
