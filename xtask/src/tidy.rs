@@ -7,7 +7,7 @@
 
 mod dead;
 mod edges;
-mod guards;
+pub(crate) mod guards;
 mod licences;
 mod permits;
 mod sources;

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use criterion::Criterion;
 use portcullis_access::{Access, AccessCompiler};
 use portcullis_core::action::Action;
-use portcullis_core::bundle::Bundle;
+use portcullis_core::bundle::{AccessPolicies as _, Bundle};
 use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, Mode, RunOpened};
 use portcullis_core::id::{ActionId, Digest};

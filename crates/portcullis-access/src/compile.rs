@@ -36,7 +36,7 @@ impl Compiler for AccessCompiler {
         if bundle.access.files.is_empty() && bundle.access.default == Verdict::Allow {
             return Ok(None);
         }
-        Access::compile(bundle).map(|access| Some(Compiled::new(access)))
+        Access::compile(bundle).map(|access| Some(Compiled::access(access)))
     }
 }
 

@@ -14,7 +14,7 @@ use cedar_policy_core::entities::{Entities, NoEntitiesSchema, TCComputation};
 use cedar_policy_core::evaluator::Evaluator;
 use cedar_policy_core::extensions::Extensions;
 use portcullis_core::action::Action;
-use portcullis_core::bundle::Bundle;
+use portcullis_core::bundle::{AccessPolicies, Bundle};
 use portcullis_core::effect::{Attributes, Effect, Resource, ResourceKind, Verb};
 use portcullis_core::finding::Finding;
 use portcullis_core::principal::Principal;
@@ -38,18 +38,13 @@ pub(crate) enum Asking {
     Apart,
 }
 
-impl Access {
-    /// The findings on an action and what it would touch. Pure and total.
-    pub fn decide(
-        &self,
-        bundle: &Bundle,
-        run: &RunState,
-        action: &Action,
-        effects: &[Effect],
-    ) -> Vec<Finding> {
+impl AccessPolicies for Access {
+    fn decide(&self, bundle: &Bundle, run: &RunState, action: &Action, effects: &[Effect]) -> Vec<Finding> {
         self.decide_by(bundle, run, action, effects, Asking::Together)
     }
+}
 
+impl Access {
     pub(crate) fn decide_by(
         &self,
         bundle: &Bundle,
@@ -58,7 +53,7 @@ impl Access {
         effects: &[Effect],
         asking: Asking,
     ) -> Vec<Finding> {
-        if action.tool.is_none() && effects.is_empty() {
+        if !action.is_call() && effects.is_empty() {
             return Vec::new();
         }
         let Some(principal) = run.principal() else {
@@ -75,7 +70,7 @@ impl Access {
             }
         };
         let mut outcome = Outcome::new(bundle.access.default);
-        if let Some(name) = &action.tool {
+        if let Some(name) = action.tool() {
             subject.call(name, &action.arguments, &mut outcome);
         }
         let mut groups: BTreeMap<(Verb, ResourceKind, &Attributes), Vec<&Effect>> = BTreeMap::new();
@@ -159,7 +154,7 @@ impl<'a> Subject<'a> {
             access,
             bundle,
             run,
-            tool: action.tool.as_deref().unwrap_or_default(),
+            tool: action.tool().unwrap_or_default(),
             principal: uid,
             principals: roles,
             entity,

@@ -4,9 +4,8 @@ use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::memory::Memory;
 use portcullis_core::verdict::Verdict;
-
-use crate::Access;
 
 /// ## What it does
 /// Evaluates the access policies of the bundle for the call and for every single thing that it would touch: may this
@@ -46,20 +45,20 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Task),
 };
 
-impl Guard for AccessGuard {
+impl<M: Memory> Guard<M> for AccessGuard {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
 
     fn decide(
         &self,
-        context: &Context<'_>,
+        context: &Context<'_, M>,
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
         let Some(action) = pending.subject.action() else { return Ok(Vec::new()) };
         let settings = &context.bundle.access;
-        match context.bundle.compiled::<Access>() {
+        match context.bundle.access_policies() {
             Some(access) => Ok(access.decide(context.bundle, context.run, action, context.effects())),
             None if settings.files.is_empty() && settings.default == Verdict::Allow => Ok(Vec::new()),
             None => Err(GuardFailure("the access policies of the bundle were not loaded".to_owned())),

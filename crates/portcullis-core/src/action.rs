@@ -23,13 +23,29 @@ pub enum Hook {
     Output,
 }
 
-/// A tool call that the agent wants to make, or a thinking step without a tool.
+/// What an action is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ActionKind {
+    /// A call of the tool that the agent named so.
+    Call(String),
+    /// A thinking step: it touches nothing.
+    Thought,
+}
+
+impl From<Option<String>> for ActionKind {
+    /// As events and surfaces have it: without a tool it is a thinking step.
+    fn from(tool: Option<String>) -> Self {
+        tool.map_or(Self::Thought, Self::Call)
+    }
+}
+
+/// What the agent wants to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Action {
     /// Names the action within its run.
     pub id: ActionId,
-    /// The tool as the agent named it, or `None` for a thinking step.
-    pub tool: Option<String>,
+    /// What it is.
+    pub kind: ActionKind,
     /// What the server of the tool is known by, where the surface knows it. A tool of the same name of another server
     /// is another tool.
     pub server: Option<String>,
@@ -50,17 +66,21 @@ pub struct Action {
 
 impl Action {
     /// An action with its digest. Cost is linear in the arguments.
-    pub fn new(id: ActionId, tool: Option<String>, arguments: Value, planned: Option<String>) -> Self {
-        let name = tool.as_deref().unwrap_or_default();
+    pub fn new(id: ActionId, kind: impl Into<ActionKind>, arguments: Value, planned: Option<String>) -> Self {
+        let kind = kind.into();
+        let (is_call, name) = match &kind {
+            ActionKind::Call(tool) => (true, tool.as_str()),
+            ActionKind::Thought => (false, ""),
+        };
         let digest = DigestBuilder::new("portcullis/action/v1")
-            .part(&[u8::from(tool.is_some())])
+            .part(&[u8::from(is_call)])
             .part(name.as_bytes())
             .part(canonical_json(&arguments).as_bytes())
             .finish();
-        let likeness = tool.as_deref().and_then(|tool| Likeness::of(tool, &arguments));
+        let likeness = is_call.then(|| Likeness::of(name, &arguments)).flatten();
         Self {
             id,
-            tool,
+            kind,
             server: None,
             arguments,
             planned,
@@ -70,6 +90,19 @@ impl Action {
             digest,
             likeness,
         }
+    }
+
+    /// The tool that it calls, as the agent named it, or `None` if it is no call.
+    pub fn tool(&self) -> Option<&str> {
+        match &self.kind {
+            ActionKind::Call(tool) => Some(tool),
+            ActionKind::Thought => None,
+        }
+    }
+
+    /// Whether it is a call of a tool.
+    pub fn is_call(&self) -> bool {
+        matches!(self.kind, ActionKind::Call(_))
     }
 
     /// The action with what it carries besides its arguments, which is judged and bound like them.
@@ -305,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_grant_is_bound_to_bundle_and_principal() {
-        let action = Action::new(ActionId::from_bytes([0; 16]), None, json!({}), None);
+        let action = Action::new(ActionId::from_bytes([0; 16]), ActionKind::Thought, json!({}), None);
         let (one, two) = (Digest::from_bytes([1; 32]), Digest::from_bytes([2; 32]));
         assert_ne!(action.grant_digest(one, "a"), action.grant_digest(two, "a"));
         assert_ne!(action.grant_digest(one, "a"), action.grant_digest(one, "b"));

@@ -9,14 +9,12 @@
 //! A guard that fails, panics or lacks a fact is a denial with a reserved reason. There is no switch that makes
 //! a failure pass.
 
-use std::any::Any;
-
 use crate::action::{Hook, Pending};
 use crate::bundle::{Bundle, PolicyRef};
 use crate::effect::{Effect, LazyEffects};
 use crate::fact::{FactRequest, Facts};
 use crate::finding::Finding;
-use crate::memory::{LazyReading, Memory, Reading};
+use crate::memory::{LazyReading, Memory, NoMemory};
 use crate::state::RunState;
 
 /// What is known of a guard without running it.
@@ -44,8 +42,8 @@ pub enum Unfaithful {
 }
 
 /// Everything a guard may look at besides the pending thing itself.
-#[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
+#[derive(Debug)]
+pub struct Context<'a, M: Memory = NoMemory> {
     /// The bundle in force.
     pub bundle: &'a Bundle,
     /// The runtime policy of the run.
@@ -53,10 +51,18 @@ pub struct Context<'a> {
     /// What happened so far.
     pub run: &'a RunState,
     effects: Option<&'a LazyEffects<'a>>,
-    reading: Option<&'a LazyReading<'a>>,
+    reading: Option<&'a LazyReading<'a, M>>,
 }
 
-impl<'a> Context<'a> {
+impl<M: Memory> Clone for Context<'_, M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M: Memory> Copy for Context<'_, M> {}
+
+impl<'a, M: Memory> Context<'a, M> {
     /// The context of a run.
     pub fn new(bundle: &'a Bundle, policy: PolicyRef<'a>, run: &'a RunState) -> Self {
         Self { bundle, policy, run, effects: None, reading: None }
@@ -81,28 +87,25 @@ impl<'a> Context<'a> {
 
     /// The same with what is remembered of the run and read in what is pending.
     #[must_use]
-    pub fn with_reading(self, reading: &'a LazyReading<'a>) -> Self {
+    pub fn with_reading(self, reading: &'a LazyReading<'a, M>) -> Self {
         Self { reading: Some(reading), ..self }
     }
 
     /// What is remembered of the run.
     ///
     /// # Errors
-    /// The run has no memory of this type. A guard that needs one cannot judge then, which is a denial.
-    pub fn memory<M: Memory>(&self) -> Result<&'a M, GuardFailure> {
-        let memory: Option<&'a dyn Any> =
-            self.reading.and_then(LazyReading::memory).map(|memory| memory as _);
-        memory
-            .and_then(<dyn Any>::downcast_ref)
-            .ok_or_else(|| GuardFailure("the run has no memory".to_owned()))
+    /// The run has no memory. A guard that needs one cannot judge then, which is a denial.
+    pub fn memory(&self) -> Result<&'a M, GuardFailure> {
+        let memory = self.reading.and_then(LazyReading::memory);
+        memory.ok_or_else(|| GuardFailure("the run has no memory".to_owned()))
     }
 
     /// What the run's memory read in what is pending. The first guard that asks pays for it.
     ///
     /// # Errors
     /// As [`Self::memory`].
-    pub fn reading<R: Any>(&self) -> Result<&'a R, GuardFailure> {
-        let reading = self.reading.and_then(LazyReading::get).and_then(Reading::get);
+    pub fn reading(&self) -> Result<&'a M::Reading, GuardFailure> {
+        let reading = self.reading.and_then(LazyReading::get);
         reading.ok_or_else(|| GuardFailure("nothing was read in what is pending".to_owned()))
     }
 
@@ -127,7 +130,9 @@ impl<'a> Context<'a> {
 pub struct GuardFailure(pub String);
 
 /// Judges what is pending. See the [module documentation](self).
-pub trait Guard: Send + Sync + std::fmt::Debug {
+///
+/// `M` is the memory that it asks. A guard that asks for none is one for every memory: `impl<M: Memory> Guard<M>`.
+pub trait Guard<M: Memory = NoMemory>: Send + Sync + std::fmt::Debug {
     /// Name, hooks and coverage. Constant.
     fn meta(&self) -> &'static GuardMeta;
 
@@ -137,14 +142,14 @@ pub trait Guard: Send + Sync + std::fmt::Debug {
     }
 
     /// The facts without which the guard cannot judge, each of one of its [sources](Self::sources). Most need none.
-    fn needs(&self, _context: &Context<'_>, _pending: &Pending<'_>) -> Vec<FactRequest> {
+    fn needs(&self, _context: &Context<'_, M>, _pending: &Pending<'_>) -> Vec<FactRequest> {
         Vec::new()
     }
 
     /// The findings, strictest first where the headline depends on it; empty if there is no objection.
     fn decide(
         &self,
-        context: &Context<'_>,
+        context: &Context<'_, M>,
         pending: &Pending<'_>,
         facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure>;

@@ -26,6 +26,7 @@ pub mod likeness;
 pub mod limits;
 mod listed;
 pub mod memory;
+pub mod names;
 pub mod normalise;
 pub mod pipeline;
 pub mod policy;

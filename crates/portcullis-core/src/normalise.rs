@@ -70,18 +70,27 @@ pub fn keyword(text: &str) -> String {
     normalise(text, |_| Some(' ')).text.trim().to_ascii_lowercase()
 }
 
+/// Bytes of a text that are tested together.
+const BLOCK: usize = 64;
+
 /// Whether a text is its own normal form but for upper case: printable ASCII without doubled spaces.
 pub(crate) fn is_plain(text: &str) -> bool {
-    // In blocks that are judged whole, without a way out in between: the compiler makes vector code of it.
-    const BLOCK: usize = 64;
     let bytes = text.as_bytes();
-    let shown = |block: &[u8]| block.iter().fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte));
     let next = bytes.get(1..).unwrap_or_default();
-    let single = |(block, next): (&[u8], &[u8])| {
-        let doubled = block.iter().zip(next).fold(false, |doubled, pair| doubled | (pair == (&b' ', &b' ')));
-        !doubled
+    // Flags of a block are gathered without a way out in between: the compiler makes vector code of it.
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    let (next_blocks, next_rest) = next.as_chunks::<BLOCK>();
+    let hidden =
+        |block: &[u8]| block.iter().fold(false, |any, byte| any | (byte.wrapping_sub(b' ') > b'~' - b' '));
+    let doubled = |block: &[u8], next: &[u8]| {
+        let pairs = block.iter().zip(next);
+        pairs.fold(false, |any, (one, other)| any | ((*one == b' ') & (*other == b' ')))
     };
-    bytes.chunks(BLOCK).all(shown) && bytes.chunks(BLOCK).zip(next.chunks(BLOCK)).all(single)
+    let rest_of_pairs = bytes.get(next_blocks.len() * BLOCK..).unwrap_or_default();
+    !blocks.iter().any(|block| hidden(block))
+        && !hidden(rest)
+        && !blocks.iter().zip(next_blocks).any(|(block, next)| doubled(block, next))
+        && !doubled(rest_of_pairs, next_rest)
 }
 
 /// Characters that show nothing and can be put between letters to hide a word: format and filler characters,

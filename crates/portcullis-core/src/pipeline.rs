@@ -16,7 +16,7 @@ use crate::fact::{FactAnswer, FactRequest, Facts};
 use crate::finding::Finding;
 use crate::guard::{Context, Guard};
 use crate::limits::FINDINGS_MAX;
-use crate::memory::{Memory, Remember};
+use crate::memory::{Memory, NoMemory, Remember};
 use crate::state::RunState;
 use crate::verdict::Verdict;
 
@@ -36,10 +36,10 @@ pub mod reserved {
 
 /// The guards in their declared order.
 #[derive(Debug)]
-pub struct Pipeline {
-    guards: Vec<Box<dyn Guard>>,
+pub struct Pipeline<M: Memory = NoMemory> {
+    guards: Vec<Box<dyn Guard<M>>>,
     effects: Option<Box<dyn EffectReader>>,
-    memory: Option<Box<dyn Remember>>,
+    memory: Option<Box<dyn Remember<M>>>,
 }
 
 /// The outcome of judging one pending thing.
@@ -62,7 +62,12 @@ impl Decision {
     }
 
     /// The decision as it is recorded.
-    pub fn record(&self, context: &Context<'_>, pending: &Pending<'_>, facts: &Facts) -> VerdictRecord {
+    pub fn record<M: Memory>(
+        &self,
+        context: &Context<'_, M>,
+        pending: &Pending<'_>,
+        facts: &Facts,
+    ) -> VerdictRecord {
         let headline = self.headline();
         VerdictRecord {
             action: pending.subject.action().map(|action| action.id),
@@ -80,9 +85,9 @@ impl Decision {
     }
 }
 
-impl Pipeline {
+impl<M: Memory> Pipeline<M> {
     /// A pipeline of the given guards, whose order is the order of the reasons.
-    pub fn new(guards: Vec<Box<dyn Guard>>) -> Self {
+    pub fn new(guards: Vec<Box<dyn Guard<M>>>) -> Self {
         Self { guards, effects: None, memory: None }
     }
 
@@ -94,12 +99,12 @@ impl Pipeline {
 
     /// The same with a memory of what is said in a run, for guards that ask for it.
     #[must_use]
-    pub fn with_memory(self, memory: Box<dyn Remember>) -> Self {
+    pub fn with_memory(self, memory: Box<dyn Remember<M>>) -> Self {
         Self { memory: Some(memory), ..self }
     }
 
     /// The memory of a run that begins, or `None` if no guard needs one.
-    pub fn begin_memory(&self) -> Option<Box<dyn Memory>> {
+    pub fn begin_memory(&self) -> Option<M> {
         self.memory.as_ref().map(|memory| memory.begin())
     }
 
@@ -118,7 +123,7 @@ impl Pipeline {
     }
 
     /// The effects for a context that has none yet.
-    fn missing_effects<'a>(&'a self, context: &Context<'a>, pending: &Pending<'a>) -> LazyEffects<'a> {
+    fn missing_effects<'a>(&'a self, context: &Context<'a, M>, pending: &Pending<'a>) -> LazyEffects<'a> {
         match pending.subject.action() {
             Some(action) => self.effects(context.bundle, context.run, action),
             None => LazyEffects::none(),
@@ -128,13 +133,13 @@ impl Pipeline {
     /// Whether an action can be judged by its text alone: its tool is one that the bundle describes, with what its
     /// arguments hold, and all that they say is [seen](crate::effect::Effect::is_seen).
     pub fn sees(&self, bundle: &Bundle, action: &Action, effects: &LazyEffects<'_>) -> bool {
-        let tool = action.tool.as_deref().and_then(|name| bundle.registry.get(name));
+        let tool = action.tool().and_then(|name| bundle.registry.get(name));
         let described = tool.is_some_and(|tool| !tool.inferred && !tool.effects.is_empty());
         described && self.effects.is_some() && effects.get().are_seen()
     }
 
     /// The guards in declared order.
-    pub fn guards(&self) -> impl Iterator<Item = &dyn Guard> {
+    pub fn guards(&self) -> impl Iterator<Item = &dyn Guard<M>> {
         self.guards.iter().map(AsRef::as_ref)
     }
 
@@ -145,7 +150,7 @@ impl Pipeline {
     }
 
     /// Phase one: what must be known before [`Self::decide`], without repetitions.
-    pub fn needs(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
+    pub fn needs(&self, context: &Context<'_, M>, pending: &Pending<'_>) -> Vec<FactRequest> {
         let effects = self.missing_effects(context, pending);
         let context = &context.or_effects(&effects);
         let hook = pending.subject.hook();
@@ -163,7 +168,7 @@ impl Pipeline {
     }
 
     /// Phase two: the verdict. Never fails; a failure in a guard is a denial.
-    pub fn decide(&self, context: &Context<'_>, pending: &Pending<'_>, facts: &Facts) -> Decision {
+    pub fn decide(&self, context: &Context<'_, M>, pending: &Pending<'_>, facts: &Facts) -> Decision {
         let effects = self.missing_effects(context, pending);
         let context = &context.or_effects(&effects);
         let hook = pending.subject.hook();
@@ -194,7 +199,12 @@ impl Pipeline {
     }
 }
 
-fn judge(guard: &dyn Guard, context: &Context<'_>, pending: &Pending<'_>, facts: &Facts) -> Vec<Finding> {
+fn judge<M: Memory>(
+    guard: &dyn Guard<M>,
+    context: &Context<'_, M>,
+    pending: &Pending<'_>,
+    facts: &Facts,
+) -> Vec<Finding> {
     for request in guard.needs(context, pending) {
         let problem = match facts.get(&request) {
             Some(FactAnswer::Known(_)) => continue,

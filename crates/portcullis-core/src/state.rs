@@ -311,7 +311,7 @@ impl RunState {
         let live = |approval| self.live_scope(approval, at, ttl_micros).cloned();
         let bound = self.approval_for(grant_digest).and_then(|(id, approval)| Some((id, live(approval)?)));
         let once_or_scoped = bound.or_else(|| {
-            let tool = action.tool.as_deref()?;
+            let tool = action.tool()?;
             self.approvals.iter().find_map(|(id, approval)| match live(approval)? {
                 GrantScope::Tool(granted) if granted == tool && approval.server == action.server => {
                     Some((*id, GrantScope::Tool(granted)))

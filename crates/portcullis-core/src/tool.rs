@@ -3,7 +3,7 @@
 mod references;
 
 use std::any::Any;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +12,7 @@ use jsonschema::error::ValidationErrorKind;
 use serde_json::{Map, Value, json};
 
 use crate::infer::{EffectArgument, words_of};
+use crate::names::ByName;
 
 /// The tool types of seed 000 §2. Operators add their own by using them.
 pub const SEED_TYPES: [&str; 6] =
@@ -216,7 +217,7 @@ fn expectation(kind: &ValidationErrorKind) -> String {
 #[derive(Debug, Clone, Default)]
 pub struct Registry {
     tools: Vec<Tool>,
-    by_name: HashMap<String, usize>,
+    by_name: ByName<usize>,
     derived: [OnceLock<Arc<dyn Any + Send + Sync>>; DERIVED_MAX],
 }
 
@@ -226,7 +227,7 @@ pub const DERIVED_MAX: usize = 2;
 impl Registry {
     /// Builds a registry. Returns the name that is used twice, if any.
     pub fn new(tools: Vec<Tool>) -> Result<Self, String> {
-        let mut by_name = HashMap::with_capacity(tools.len() * 2);
+        let mut by_name = ByName::with_capacity_and_hasher(tools.len() * 2, Default::default());
         for (number, tool) in tools.iter().enumerate() {
             for name in [&tool.name, &tool.id] {
                 match by_name.insert(name.clone(), number) {

@@ -17,7 +17,8 @@ mod secret;
 use std::borrow::Cow;
 use std::ops::Range;
 
-use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
+use portcullis_core::effect::{Attributes, Effect, Resource, ResourceKind, Verb};
+use portcullis_core::principal::Attribute;
 
 use crate::limits::PATH_BYTES_MAX;
 use crate::{Sink, Surroundings};
@@ -97,15 +98,18 @@ fn resource_of(text: &str, surroundings: &Surroundings<'_>, known: bool) -> Reso
     let shown = if foreign { cut(text).to_owned() } else { normal.name() };
     let name = visible(shown);
     let device = resolved && !glob && (DEVICES.contains(&name.as_str()) || is_standard_stream(&mut normal));
-    Resource::new(ResourceKind::Path, name)
-        .with("inside", inside)
-        .with("secret", secret || own == own::Own::Secret)
-        .with("control", control::is_control(&parts))
-        .with("gate", own != own::Own::Nothing)
-        .with("temporary", temporary)
-        .with("device", device)
-        .with("glob", glob)
-        .with("resolved", resolved)
+    let attributes = [
+        ("control", control::is_control(&parts)),
+        ("device", device),
+        ("gate", own != own::Own::Nothing),
+        ("glob", glob),
+        ("inside", inside),
+        ("resolved", resolved),
+        ("secret", secret || own == own::Own::Secret),
+        ("temporary", temporary),
+    ];
+    let attributes = Attributes::from(attributes.map(|(name, holds)| (name, Attribute::Boolean(holds))));
+    Resource { attributes, ..Resource::new(ResourceKind::Path, name) }
 }
 
 /// The text as far as a path may go.

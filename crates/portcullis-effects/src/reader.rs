@@ -22,7 +22,7 @@ pub struct Reader;
 impl EffectReader for Reader {
     /// A thinking step touches nothing.
     fn read(&self, bundle: &Bundle, run: &RunState, action: &Action) -> Effects {
-        let Some(name) = action.tool.as_deref() else { return Effects::none() };
+        let Some(name) = action.tool() else { return Effects::none() };
         let surroundings = Surroundings::of(bundle, run, action);
         let registry = &bundle.registry;
         let effects = match &action.continuation {

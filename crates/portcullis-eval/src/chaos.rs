@@ -21,7 +21,7 @@ use portcullis_core::action::{Pending, Subject};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span, SpanEdit};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{Location, OpenOptions};
@@ -31,6 +31,7 @@ use portcullis_session::credentials::Identity;
 use portcullis_session::engine::Proposal;
 use portcullis_session::gate::{Gate, RunRequest};
 use portcullis_session::policy;
+use portcullis_trajectory::memory::{Context, RunMemory};
 use serde::Serialize;
 use serde_json::json;
 
@@ -138,7 +139,8 @@ pub fn run(folder: &Path, bundle: &Arc<Bundle>) -> Result<Report, EvalError> {
                 if guard.meta().id != name {
                     return Some(guard);
                 }
-                (fault != Fault::Dropped).then(|| Box::new(Faulty { guard, fault }) as Box<dyn Guard>)
+                (fault != Fault::Dropped)
+                    .then(|| Box::new(Faulty { guard, fault }) as Box<dyn Guard<RunMemory>>)
             });
             let (figures, p50_us) = quietly(|| measure(folder, bundle, guards.collect()))?;
             trials.push(Trial {
@@ -161,7 +163,7 @@ pub fn run(folder: &Path, bundle: &Arc<Bundle>) -> Result<Report, EvalError> {
 fn measure(
     folder: &Path,
     bundle: &Arc<Bundle>,
-    guards: Vec<Box<dyn Guard>>,
+    guards: Vec<Box<dyn Guard<RunMemory>>>,
 ) -> Result<(Figures, f64), EvalError> {
     let report = scenarios::run(Job {
         folder: folder.to_owned(),
@@ -198,11 +200,11 @@ fn quietly<T>(work: impl FnOnce() -> T) -> T {
 /// A guard that is broken.
 #[derive(Debug)]
 struct Faulty {
-    guard: Box<dyn Guard>,
+    guard: Box<dyn Guard<RunMemory>>,
     fault: Fault,
 }
 
-impl Guard for Faulty {
+impl Guard<RunMemory> for Faulty {
     fn meta(&self) -> &'static GuardMeta {
         self.guard.meta()
     }

@@ -14,13 +14,13 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::effect::{EffectReader, Effects};
 use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
-use portcullis_core::pipeline::Pipeline;
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::{Judgement, Proposal};
-use portcullis_session::policy;
+use portcullis_session::policy::{self, Pipeline};
+use portcullis_trajectory::memory::{Context, RunMemory};
 use serde_json::Value;
 
 use crate::report::Timing;
@@ -92,12 +92,17 @@ struct Stopwatch {
     nanoseconds: AtomicU64,
 }
 
+/// What the guard of access policies is called.
+fn access_id() -> &'static str {
+    Guard::<RunMemory>::meta(&AccessGuard).id
+}
+
 impl Stopwatch {
     /// The pipeline of all guards, and what tells the time of its two parts.
     fn pipeline() -> (Arc<Pipeline>, Arc<Self>) {
         let watch = Arc::new(Self::default());
         let mut guards = policy::guards();
-        for guard in guards.iter_mut().filter(|guard| guard.meta().id == AccessGuard.meta().id) {
+        for guard in guards.iter_mut().filter(|guard| guard.meta().id == access_id()) {
             *guard = Box::new(Timed(AccessGuard, Arc::clone(&watch)));
         }
         let reader = Timed(portcullis_effects::Reader, Arc::clone(&watch));
@@ -131,7 +136,7 @@ impl<R: EffectReader> EffectReader for Timed<R> {
     }
 }
 
-impl<G: Guard> Guard for Timed<G> {
+impl<G: Guard<RunMemory>> Guard<RunMemory> for Timed<G> {
     fn meta(&self) -> &'static GuardMeta {
         self.0.meta()
     }
@@ -169,6 +174,6 @@ mod tests {
     fn it_is_the_pipeline_that_judges_everywhere() {
         let ids = |pipeline: &Pipeline| pipeline.guards().map(|guard| guard.meta().id).collect::<Vec<_>>();
         assert_eq!(ids(&Stopwatch::pipeline().0), ids(&policy::pipeline()));
-        assert!(ids(&policy::pipeline()).contains(&AccessGuard.meta().id));
+        assert!(ids(&policy::pipeline()).contains(&access_id()));
     }
 }

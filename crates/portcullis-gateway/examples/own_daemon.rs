@@ -9,6 +9,7 @@ use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
 use portcullis_core::id::RunId;
+use portcullis_core::memory::Memory;
 use portcullis_core::verdict::Verdict;
 use portcullis_gateway::{daemon, home::Home};
 use portcullis_session::{gate::Extensions, observers::Observer, policy, shipped};
@@ -25,14 +26,14 @@ static STEPS: GuardMeta = GuardMeta { id: "house/steps", hooks: &[Hook::Action],
 #[derive(Debug)]
 struct CodeName;
 
-impl Guard for CodeName {
+impl<M: Memory> Guard<M> for CodeName {
     fn meta(&self) -> &'static GuardMeta {
         &EVERYWHERE
     }
 
     fn decide(
         &self,
-        _: &Context<'_>,
+        _: &Context<'_, M>,
         pending: &Pending<'_>,
         _: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
@@ -47,14 +48,14 @@ impl Guard for CodeName {
 #[derive(Debug)]
 struct Steps;
 
-impl Guard for Steps {
+impl<M: Memory> Guard<M> for Steps {
     fn meta(&self) -> &'static GuardMeta {
         &STEPS
     }
 
     fn decide(
         &self,
-        context: &Context<'_>,
+        context: &Context<'_, M>,
         _: &Pending<'_>,
         _: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
@@ -83,7 +84,7 @@ impl Observer for Kinds {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let home = Home::at(std::env::args().nth(1).ok_or("name a state folder")?.as_ref())?;
     let mut guards = policy::guards();
-    guards.extend([Box::new(CodeName) as Box<dyn Guard>, Box::new(Steps)]);
+    guards.extend([Box::new(CodeName) as Box<dyn Guard<_>>, Box::new(Steps)]);
     let extensions = Extensions {
         pipeline: policy::pipeline_of(guards),
         observers: vec![Box::new(Kinds(Default::default()))],

@@ -11,7 +11,7 @@ use portcullis_core::bundle::{Bundle, Scores};
 use portcullis_core::escalation::{Adaptive, Signal};
 use portcullis_core::event::{ConfigChange, Event, EventBody};
 use portcullis_core::label::Label;
-use portcullis_core::memory::{Memory, Remember as _};
+use portcullis_core::memory::{Memory as _, Remember as _};
 use portcullis_core::state::RunState;
 use portcullis_core::verdict::Escalation;
 use portcullis_trajectory::memory::{RememberRun, RunMemory, RunReading};
@@ -110,7 +110,7 @@ impl Fold {
                 _ => {}
             }
             match bundle {
-                Some(bundle) => self.event(input, bundle, memory.as_mut(), event),
+                Some(bundle) => self.event(input, bundle, &mut memory, event),
                 None => {
                     self.signals.unknown_from.get_or_insert(event.seq);
                     break;
@@ -137,7 +137,7 @@ impl Fold {
         self.signals.measures.append(&mut measures);
     }
 
-    fn event(&mut self, input: &PackInput<'_>, bundle: &Bundle, memory: &mut dyn Memory, event: &Event) {
+    fn event(&mut self, input: &PackInput<'_>, bundle: &Bundle, memory: &mut RunMemory, event: &Event) {
         let texts = input.record.texts(event);
         let missing = event.payloads.keys().any(|name| !texts.contains_key(name));
         if missing {
@@ -147,10 +147,10 @@ impl Fold {
             EventBody::Input { label } => texts.get("text").map(|text| {
                 let subject = Subject::Input { text, label };
                 let reading = memory.read(bundle, &Pending { at: event.t, subject, grant: None });
-                if let Some(read) = reading.get::<RunReading>().filter(|_| *label == Label::User) {
-                    self.input(bundle, event.seq, read);
-                    let signals = [(Signal::Drift, Some(read.monitors.drift))];
-                    self.rows(bundle, memory, event.seq, read.monitors.intent.action, &signals);
+                if *label == Label::User {
+                    self.input(bundle, event.seq, &reading);
+                    let signals = [(Signal::Drift, Some(reading.monitors.drift))];
+                    self.rows(bundle, memory, event.seq, reading.monitors.intent.action, &signals);
                 }
                 reading
             }),
@@ -169,14 +169,12 @@ impl Fold {
                 let reading = memory.read(bundle, &Pending { at: event.t, subject, grant: None });
                 let risk = proposed.tool.as_deref().and_then(|name| bundle.registry.get(name));
                 let risk = risk.map_or(0.0, |tool| tool.risk);
-                if let Some(read) = reading.get::<RunReading>() {
-                    let signals = [
-                        (Signal::Drift, Some(read.monitors.drift)),
-                        (Signal::Uncertainty, action.confidence.map(|confidence| 1.0 - confidence)),
-                        (Signal::ToolRisk, read.monitors.tool_risk),
-                    ];
-                    self.rows(bundle, memory, event.seq, risk, &signals);
-                }
+                let signals = [
+                    (Signal::Drift, Some(reading.monitors.drift)),
+                    (Signal::Uncertainty, action.confidence.map(|confidence| 1.0 - confidence)),
+                    (Signal::ToolRisk, reading.monitors.tool_risk),
+                ];
+                self.rows(bundle, memory, event.seq, risk, &signals);
                 Some(reading)
             }
             _ => None,
@@ -204,14 +202,13 @@ impl Fold {
     fn rows(
         &mut self,
         bundle: &Bundle,
-        memory: &dyn Memory,
+        memory: &RunMemory,
         event: u64,
         context_risk: f64,
         signals: &[(Signal, Option<f64>)],
     ) {
         let settings = &bundle.escalation;
-        let memory: Option<&RunMemory> = (memory as &dyn std::any::Any).downcast_ref();
-        let history = memory.map_or(0.0, |memory| memory.monitors.history());
+        let history = memory.monitors.history();
         let table = match settings.adaptive {
             None => settings.table.clone(),
             Some(sensitivity) => settings.table.adapted(&Adaptive { sensitivity, context_risk, history }),

@@ -16,10 +16,11 @@ pub mod run;
 pub mod trajectory;
 
 use portcullis_core::guard::Guard;
+use portcullis_trajectory::memory::RunMemory;
 
 /// All built-in guards in their declared order, which is the order of reasons: first what concerns the run as
 /// a whole, then the tool, then the policy.
-pub fn catalogue() -> Vec<Box<dyn Guard>> {
+pub fn catalogue() -> Vec<Box<dyn Guard<RunMemory>>> {
     vec![
         Box::new(run::phase::RunPhase),
         Box::new(run::loop_breaker::LoopBreaker),

@@ -45,7 +45,7 @@ fn decide(criterion: &mut Criterion) {
             bencher.iter(|| {
                 let subject = Subject::Action(turn.next().unwrap());
                 let pending = Pending { at: Timestamp::default(), subject, grant: None };
-                let reading = LazyReading::of(memory.as_ref(), &bundle, pending);
+                let reading = LazyReading::of(&memory, &bundle, pending);
                 let context = context.with_reading(&reading);
                 let decision = pipeline.decide(&context, black_box(&pending), &facts);
                 assert_eq!(decision.verdict, Verdict::Allow);

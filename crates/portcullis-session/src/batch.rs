@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef};
-use portcullis_core::memory::{Reading, Texts};
+use portcullis_core::memory::Texts;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{Refusal, StoredPayload};
+use portcullis_trajectory::memory::RunReading;
 use portcullis_trajectory::redact::{Redacted, redact, redact_own};
 
 use crate::env::Env;
@@ -39,7 +40,7 @@ pub struct Said {
     /// The texts.
     pub texts: Texts,
     /// What was read when the text was judged.
-    pub reading: Option<Reading>,
+    pub reading: Option<RunReading>,
 }
 
 /// Builds a [`Batch`], numbering events from where the run stands.
@@ -146,7 +147,7 @@ impl<'e> BatchBuilder<'e> {
     }
 
     /// Keeps what was read in the texts of an event.
-    pub(crate) fn keep_reading(&mut self, seq: u64, reading: Option<Reading>) {
+    pub(crate) fn keep_reading(&mut self, seq: u64, reading: Option<RunReading>) {
         self.batch.said.entry(seq).or_default().reading = reading;
     }
 

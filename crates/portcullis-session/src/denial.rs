@@ -42,7 +42,7 @@ pub(crate) fn explain(state: &RunState, run: RunId, action: &Action, decision: &
         class,
         verdict: decision.verdict,
         rule: rule.to_owned(),
-        target: action.tool.clone().unwrap_or_else(|| "thinking step".to_owned()),
+        target: action.tool().unwrap_or("thinking step").to_owned(),
         message: said(headline),
         instead: headline.and_then(|finding| finding.instead.clone()),
         retry,

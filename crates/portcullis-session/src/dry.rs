@@ -8,7 +8,6 @@ use portcullis_core::event::{Event, ListedTool, OutcomeStatus, Place, RunOpened}
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::Label;
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 use portcullis_core::usage::Used;
@@ -19,6 +18,7 @@ use crate::engine::{
 };
 use crate::env::{CountingEnv, Env};
 use crate::facts::Recorded;
+use crate::policy::Pipeline;
 
 /// See the [module documentation](self).
 #[derive(Debug)]

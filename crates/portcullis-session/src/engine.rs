@@ -22,13 +22,13 @@ use portcullis_core::effect::LazyEffects;
 use portcullis_core::event::{Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed};
 use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::Context;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
-use portcullis_core::memory::{LazyReading, Memory, Texts};
-use portcullis_core::pipeline::{Decision, Pipeline, reserved};
+use portcullis_core::memory::{LazyReading, Memory as _, Texts};
+use portcullis_core::pipeline::{Decision, reserved};
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 use serde_json::Value;
 
 pub use portcullis_trajectory::sources::Verification;
@@ -42,6 +42,7 @@ use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
 use crate::facts::{FactSources, Sources};
+use crate::policy::Pipeline;
 
 /// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
 /// stay open in the index and cannot be claimed, since the run is closed.
@@ -123,7 +124,7 @@ struct Standing {
 /// What is read in an action: each part once for all decisions on it, on first use.
 struct Read<'a> {
     effects: LazyEffects<'a>,
-    reading: LazyReading<'a>,
+    reading: LazyReading<'a, RunMemory>,
 }
 
 impl Read<'_> {
@@ -139,7 +140,7 @@ pub struct Engine {
     bundle: Arc<Bundle>,
     pipeline: Arc<Pipeline>,
     state: RunState,
-    memory: Option<Box<dyn Memory>>,
+    memory: Option<RunMemory>,
     /// Goes into digests of actions: see [`key`].
     key: Option<Digest>,
     /// Calls that may wait for a person at once, or `None` in rehearsals, which ask no one.
@@ -216,9 +217,9 @@ impl Engine {
     }
 
     /// What is read in something pending, computed on first use.
-    fn reading<'a>(&'a self, pending: Pending<'a>) -> LazyReading<'a> {
+    fn reading<'a>(&'a self, pending: Pending<'a>) -> LazyReading<'a, RunMemory> {
         match &self.memory {
-            Some(memory) => LazyReading::of(memory.as_ref(), &self.bundle, pending),
+            Some(memory) => LazyReading::of(memory, &self.bundle, pending),
             None => LazyReading::none(),
         }
     }
@@ -322,22 +323,22 @@ impl Engine {
         sources: &dyn Sources,
     ) -> Judgement {
         let step = self.state.steps().saturating_add(1);
-        let side_effecting = self.is_side_effecting(action.tool.as_deref());
+        let side_effecting = self.is_side_effecting(action.tool());
         let proposed = Proposed {
             directory: action.directory.clone(),
             action: action.id,
             step,
-            tool: action.tool.clone(),
+            tool: action.tool().map(str::to_owned),
             server: action.server.clone(),
             side_effecting,
             digest: action.digest(),
             likeness: action.likeness(),
-            cost_micros: self.cost(action.tool.as_deref()),
+            cost_micros: self.cost(action.tool()),
             call,
             confidence: action.confidence,
         };
         let arguments =
-            action.tool.is_some().then(|| ("arguments", JSON, action.arguments.to_string().into_bytes()));
+            action.is_call().then(|| ("arguments", JSON, action.arguments.to_string().into_bytes()));
         let planned = action.planned.clone().map(|text| ("planned", TEXT, text.into_bytes()));
         let continuation =
             action.continuation.as_ref().map(|value| ("continuation", JSON, value.to_string().into_bytes()));
@@ -389,7 +390,7 @@ impl Engine {
         }
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call };
         let enforcement = batch.push(Actor::gate(), Some(verdict), body);
-        if action.tool.is_none() && enforced.proceeds() {
+        if !action.is_call() && enforced.proceeds() {
             // Thinking is over as soon as it is permitted.
             let body = EventBody::Outcome { action: action.id, status: OutcomeStatus::Ok };
             batch.push(Actor::agent(self.principal()), Some(enforcement), body);

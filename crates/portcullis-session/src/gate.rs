@@ -18,7 +18,6 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::event::{ClosedState, Enforced};
 use portcullis_core::id::{ApprovalId, RunId};
-use portcullis_core::pipeline::Pipeline;
 use portcullis_ledger::Ledger;
 
 use crate::bundles::{Bundles, Source};
@@ -28,7 +27,7 @@ use crate::error::SessionError;
 use crate::facts::FactSources;
 use crate::observers::{Observer, Observers};
 use crate::permit::Permit;
-use crate::policy;
+use crate::policy::{self, Pipeline};
 use crate::principals::Principals;
 use crate::run::Run;
 

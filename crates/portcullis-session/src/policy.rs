@@ -7,10 +7,13 @@ use std::collections::BTreeMap;
 use portcullis_access::{AccessCompiler, AccessGuard};
 use portcullis_core::bundle::{Bundle, Compiled, Compiler, Diagnostic};
 use portcullis_core::guard::Guard;
-use portcullis_core::pipeline::Pipeline;
-use portcullis_trajectory::memory::{MonitorCompiler, RememberRun};
+use portcullis_core::pipeline;
+use portcullis_trajectory::memory::{MonitorCompiler, RememberRun, RunMemory};
 
 use crate::cases::CaseFile;
+
+/// The guards of runs with their memory.
+pub type Pipeline = pipeline::Pipeline<RunMemory>;
 
 /// Loads a bundle from its files with all its parts made ready; see [`Bundle::load`].
 pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
@@ -33,7 +36,7 @@ impl Compiler for CaseReader {
 }
 
 /// All guards in their declared order.
-pub fn guards() -> Vec<Box<dyn Guard>> {
+pub fn guards() -> Vec<Box<dyn Guard<RunMemory>>> {
     let mut guards = portcullis_guards::catalogue();
     guards.push(Box::new(AccessGuard));
     guards
@@ -45,11 +48,11 @@ pub fn pipeline() -> Pipeline {
 }
 
 /// The pipeline of other guards: fewer, or further ones of one's own.
-pub fn pipeline_of(guards: Vec<Box<dyn Guard>>) -> Pipeline {
+pub fn pipeline_of(guards: Vec<Box<dyn Guard<RunMemory>>>) -> Pipeline {
     pipeline_with(guards, RememberRun::default())
 }
 
 /// As [`pipeline_of`], with another memory.
-pub fn pipeline_with(guards: Vec<Box<dyn Guard>>, memory: RememberRun) -> Pipeline {
+pub fn pipeline_with(guards: Vec<Box<dyn Guard<RunMemory>>>, memory: RememberRun) -> Pipeline {
     Pipeline::new(guards).with_effects(Box::new(portcullis_effects::Reader)).with_memory(Box::new(memory))
 }

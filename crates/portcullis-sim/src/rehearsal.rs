@@ -8,11 +8,12 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::event::OutcomeStatus;
 use portcullis_core::infer::EffectArgument;
 use portcullis_core::label::Label;
-use portcullis_core::pipeline::{Decision, Pipeline};
+use portcullis_core::pipeline::Decision;
 use portcullis_core::tool::{ArgsSchema, Tool};
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::{DryRun, UnknownPolicy};
 use portcullis_session::engine::Proposal;
+use portcullis_session::policy::Pipeline;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

@@ -216,8 +216,8 @@ impl Agent<'_> {
             self.stopped.get_or_insert(stopped(&judgement));
             return Ok(false);
         };
-        if let Some(tool) = judgement.action.tool {
-            self.execute(permit, &tool, &judgement.action.arguments).await?;
+        if let Some(tool) = judgement.action.tool() {
+            self.execute(permit, tool, &judgement.action.arguments).await?;
         }
         Ok(true)
     }

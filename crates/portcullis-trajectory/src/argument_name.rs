@@ -1,9 +1,9 @@
 //! What the name of an argument says, whatever its value: read once for each name that a registry's schemas have.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use portcullis_core::infer::words_of;
+use portcullis_core::names::ByName;
 use portcullis_core::tool::Tool;
 use serde_json::Value as Json;
 
@@ -51,6 +51,9 @@ const FIELDS: [&str; 21] = [
     "path",
 ];
 
+/// Names of arguments of which the value is what something is set to: `value: muted`.
+const VALUES: [&str; 7] = ["value", "val", "v", "set", "to", "reason", "outcome"];
+
 /// Names of arguments of tools for anything that say which of them is done: `task: purge_mailbox`.
 const TASKS: [&str; 11] =
     ["tag", "task", "job", "workflow", "playbook", "procedure", "process", "routine", "name", "run", "do"];
@@ -87,19 +90,21 @@ const LABELS: [&str; 14] = [
 /// A name, read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ArgumentName {
-    /// As it is written.
-    pub(crate) text: String,
     pub(crate) words: Vec<String>,
     /// The classes of all its words.
     pub(crate) classes: Classes,
     /// Those of the last, which says what it is: `email_id` names a mail, `recipient_id` somebody.
     pub(crate) last: Classes,
     /// The things it speaks of.
-    pub(crate) things: Vec<u64>,
+    pub(crate) things: Arc<[u64]>,
     /// Of these, those whose change is grave.
     pub(crate) grave_things: Vec<u64>,
     /// Its value names what is set.
     pub(crate) is_field: bool,
+    /// Its value is what something is set to.
+    pub(crate) is_value: bool,
+    /// Its value may be a role.
+    pub(crate) is_level: bool,
     /// Its value names which task is done.
     pub(crate) is_task: bool,
     /// Its value switches something on or off.
@@ -135,12 +140,13 @@ impl ArgumentName {
         let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
         let rights = RIGHTS.map(|right| lexicon.base(stem_hash(right)));
         Self {
-            text: name.to_owned(),
             classes: key.iter().map(classes_of).fold(Classes::default(), Classes::or),
             last: key.last().map(classes_of).unwrap_or_default(),
             things: key.iter().map(|(_, stem)| lexicon.thing(*stem)).collect(),
             grave_things: keys.map(|(_, stem)| lexicon.thing(*stem)).collect(),
             is_field: FIELDS.contains(&name),
+            is_value: VALUES.contains(&name),
+            is_level: matches!(name, "as" | "level"),
             is_task: TASKS.contains(&name),
             is_switch: SWITCHES.contains(&name),
             is_command: COMMANDS.contains(&name),
@@ -158,7 +164,7 @@ impl ArgumentName {
 
 /// The names that are read already.
 #[derive(Debug, Default)]
-pub(crate) struct ArgumentNames(HashMap<String, Arc<ArgumentName>>);
+pub(crate) struct ArgumentNames(ByName<Arc<ArgumentName>>);
 
 impl ArgumentNames {
     /// The names of properties in the schemas of tools, at any depth.

@@ -1,5 +1,7 @@
 //! The arguments of a call as values, words and numbers, each with what its name says that it is for.
 
+use std::sync::Arc;
+
 use portcullis_core::bundle::AuthoritySettings;
 use serde_json::Value as Json;
 
@@ -22,6 +24,8 @@ pub const TARGET_WORDS_MAX: usize = 12;
 pub const PARTS_MAX: usize = 256;
 /// Most words of a text that are looked at.
 pub const TEXT_WORDS_MAX: usize = 64;
+/// Leaves that the arguments of most calls have room in.
+const LEAVES: usize = 8;
 
 /// One leaf among the arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +45,7 @@ pub struct Argument {
     /// A word of it names something private.
     pub secretive: bool,
     /// The things in its name.
-    pub things: Vec<u64>,
+    pub things: Arc<[u64]>,
     /// Of these, those whose change is grave.
     pub grave_things: Vec<u64>,
     /// The values in it; a short one without any is a value as a whole.
@@ -68,7 +72,8 @@ pub(crate) fn arguments(
     authority: &AuthoritySettings,
     json: &Json,
 ) -> (Vec<Argument>, bool) {
-    let mut reader = Reader { lexicon, names, authority, found: Vec::new() };
+    let mut reader =
+        Reader { lexicon, names, authority, found: Vec::with_capacity(LEAVES), spoken: Vec::new() };
     let whole = reader.flatten("", json, 0);
     // Beside a `repo`, the `owner` is half of its name.
     if json.get("repo").is_some()
@@ -90,13 +95,17 @@ struct Reader<'a> {
     names: &'a ArgumentNames,
     authority: &'a AuthoritySettings,
     found: Vec<Argument>,
+    /// The words of the leaf that is read.
+    spoken: Vec<Word>,
 }
 
 /// What of a text the bundle vouches for: a person or an account as a whole, or the host of a link.
 fn is_vouched_for(authority: &AuthoritySettings, text: &str, value: &Value) -> bool {
     let written = text.get(value.range.clone()).unwrap_or_default();
-    let rest = written.split_once("://").map_or(written, |(_, rest)| rest);
-    let host = || rest.split(['/', '?', '#', ':']).next().unwrap_or_default();
+    let host = || {
+        let rest = written.split_once("://").map_or(written, |(_, rest)| rest);
+        rest.split(['/', '?', '#', ':']).next().unwrap_or_default()
+    };
     match value.kind {
         Kind::Url => authority.names_host(host()),
         _ => authority.names_party(written),
@@ -132,7 +141,9 @@ impl Reader<'_> {
         let room = self.found.len() < ARGUMENTS_MAX;
         if room {
             let name = self.names.get(self.lexicon, name);
-            let mut argument = argument(self.lexicon, &name, text, off);
+            self.spoken.clear();
+            self.spoken.extend(each(text).take(TEXT_WORDS_MAX.min(WORDS_MAX)));
+            let mut argument = argument(self.lexicon, &name, text, off, &self.spoken);
             for value in &mut argument.values {
                 value.vouched = is_vouched_for(self.authority, text, value);
             }
@@ -142,12 +153,8 @@ impl Reader<'_> {
     }
 }
 
-fn argument(lexicon: &Lexicon, name: &ArgumentName, text: &str, off: bool) -> Argument {
+fn argument(lexicon: &Lexicon, name: &ArgumentName, text: &str, off: bool, spoken: &[Word]) -> Argument {
     let of = |class: Classes| name.classes.is(class);
-    let limit = TEXT_WORDS_MAX.min(WORDS_MAX);
-    // English has a word in six bytes or so.
-    let mut spoken: Vec<Word> = Vec::with_capacity((text.len() / 5 + 1).min(limit));
-    spoken.extend(each(text).take(limit));
     let target = name.last.is(Classes::TARGET);
     let role = match () {
         () if of(Classes::CONTENT) && !target || spoken.len() > TARGET_WORDS_MAX => Role::Content,
@@ -170,11 +177,15 @@ fn argument(lexicon: &Lexicon, name: &ArgumentName, text: &str, off: bool) -> Ar
             range: 0..text.len(),
         });
     }
-    let says = |word: &&Word| {
+    let (mut stems, mut secretive) = (Vec::with_capacity(spoken.len()), false);
+    for word in spoken {
+        let said = lexicon.argument_word(word);
+        secretive |= said.secretive;
         let number = word.shape.is(Shape::DIGIT) && word.shape.is(Shape::SHORT);
-        !number && !lexicon.classes(word).is(Classes::FUNCTION)
-    };
-    let stems = spoken.iter().filter(says).map(|word| lexicon.thing(word.stem));
+        if !number && !said.is_function {
+            stems.push(said.thing);
+        }
+    }
     let signs = Signs::of(lexicon, &Leaf { name, text: trimmed, off, role, values: &found });
     let mut grave_things = name.grave_things.clone();
     grave_things.extend(&signs.sets);
@@ -185,13 +196,11 @@ fn argument(lexicon: &Lexicon, name: &ArgumentName, text: &str, off: bool) -> Ar
         signs,
         amount: of(Classes::AMOUNT),
         attached: of(Classes::ATTACHMENT) && trimmed.len() > 2,
-        secretive: spoken
-            .iter()
-            .any(|word| lexicon.stem_classes(lexicon.base(word.stem)).is(Classes::SECRETIVE)),
-        things: name.things.clone(),
+        secretive,
+        things: Arc::clone(&name.things),
         grave_things,
         values: found,
-        stems: stems.collect(),
+        stems,
         numbers: numbers(text).into_iter().map(|(hash, _)| hash).take(PARTS_MAX).collect(),
         speaks: trimmed.len() > 2,
     }

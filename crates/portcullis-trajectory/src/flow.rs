@@ -189,7 +189,7 @@ impl Flow {
             Subject::Input { text, .. } => {
                 FlowReading::Input(self.trajectory.read_input(text), Overrides::read(text))
             }
-            Subject::Action(action) => match action.tool.as_deref() {
+            Subject::Action(action) => match action.tool() {
                 Some(name) => {
                     let arguments = carried(&action.arguments, action.continuation.as_ref());
                     FlowReading::Call(self.new_call(bundle, name, &arguments))

@@ -115,6 +115,17 @@ struct Spelt {
     base: bool,
 }
 
+/// What a word of an argument says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ArgumentWord {
+    /// It says nothing by itself.
+    pub(crate) is_function: bool,
+    /// What it names.
+    pub(crate) thing: u64,
+    /// It names something private.
+    pub(crate) secretive: bool,
+}
+
 /// Verbs, nouns and closed classes. See the [module documentation](self).
 #[derive(Debug, Clone, Default)]
 pub struct Lexicon {
@@ -366,6 +377,24 @@ impl Lexicon {
         let known = self.stem(stem);
         let base = known.base.unwrap_or(stem);
         (base, known.thing.unwrap_or(base))
+    }
+
+    /// What a word of an argument says, in one search.
+    pub(crate) fn argument_word(&self, word: &Word) -> ArgumentWord {
+        let exact = self.words.get(&word.hash).map(|spelt| spelt.classes).unwrap_or_default();
+        let Some(known) = self.stems.get(&word.stem) else {
+            return ArgumentWord {
+                is_function: exact.is(Classes::FUNCTION),
+                thing: word.stem,
+                secretive: false,
+            };
+        };
+        let of_base = known.base.map_or(known.classes, |base| self.stem_classes(base));
+        ArgumentWord {
+            is_function: exact.or(known.classes).is(Classes::FUNCTION),
+            thing: known.thing.or(known.base).unwrap_or(word.stem),
+            secretive: of_base.is(Classes::SECRETIVE),
+        }
     }
 
     /// The families of a verb by its stem.

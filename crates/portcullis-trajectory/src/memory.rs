@@ -5,8 +5,9 @@ use std::sync::Arc;
 use portcullis_core::action::{Action, Pending, Subject};
 use portcullis_core::bundle::{Bundle, Compiled, Compiler, Diagnostic, MonitorSettings};
 use portcullis_core::event::{ConfigChange, Control, Event, EventBody};
+use portcullis_core::guard;
 use portcullis_core::label::Label;
-use portcullis_core::memory::{Memory, Reading, Remember, Texts};
+use portcullis_core::memory::{Memory, Remember, Texts};
 
 use crate::flow::{Ablation, Flow, FlowReading};
 use crate::monitors::{self, Monitors, Vocabulary};
@@ -19,11 +20,14 @@ pub struct RememberRun {
     pub ablation: Ablation,
 }
 
-impl Remember for RememberRun {
-    fn begin(&self) -> Box<dyn Memory> {
-        Box::new(RunMemory::new(monitors::built_in(), &self.ablation))
+impl Remember<RunMemory> for RememberRun {
+    fn begin(&self) -> RunMemory {
+        RunMemory::new(monitors::built_in(), &self.ablation)
     }
 }
+
+/// What guards that ask this memory look at.
+pub type Context<'a> = guard::Context<'a, RunMemory>;
 
 /// What is remembered of one run.
 #[derive(Debug, Clone)]
@@ -64,18 +68,20 @@ impl RunMemory {
 }
 
 impl Memory for RunMemory {
-    fn read(&self, bundle: &Bundle, pending: &Pending<'_>) -> Reading {
+    type Reading = RunReading;
+
+    fn read(&self, bundle: &Bundle, pending: &Pending<'_>) -> RunReading {
         let subject = &pending.subject;
         let monitors = self.read_monitors(bundle, subject);
         let verification = match subject {
             Subject::Output { text, documents } => self.sources.verify(bundle, text, *documents),
             _ => None,
         };
-        Reading::new(RunReading { monitors, flow: self.flow.read(bundle, subject), verification })
+        RunReading { monitors, flow: self.flow.read(bundle, subject), verification }
     }
 
-    fn record(&mut self, bundle: &Bundle, event: &Event, texts: &Texts, reading: Option<Reading>) {
-        let (read, flow) = match reading.and_then(Reading::take::<RunReading>) {
+    fn record(&mut self, bundle: &Bundle, event: &Event, texts: &Texts, reading: Option<RunReading>) {
+        let (read, flow) = match reading {
             Some(RunReading { monitors, flow, .. }) => (Some(monitors), Some(flow)),
             None => (None, None),
         };

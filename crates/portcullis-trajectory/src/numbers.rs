@@ -41,24 +41,27 @@ fn end_of_number(bytes: &[u8], start: usize) -> usize {
     end
 }
 
+fn digits(text: &str) -> impl Iterator<Item = u8> {
+    text.bytes().filter(u8::is_ascii_digit)
+}
+
 /// The hash of a number's normal form: without separators of thousands, and without zeros behind the point.
 fn normal(written: &str) -> Option<u64> {
     let point =
         written.rfind([',', '.']).filter(|at| written.len() - at - 1 != 3 || written.starts_with("0."));
     let (whole, part) = point.map_or((written, ""), |at| written.split_at(at));
-    let digits = |text: &str| text.bytes().filter(u8::is_ascii_digit).collect::<Vec<u8>>();
-    let (whole, mut part) = (digits(whole), digits(part));
-    while part.last() == Some(&b'0') {
-        part.pop();
-    }
-    let count = whole.len() + part.len();
-    let year = part.is_empty() && whole.len() == 4 && (whole.starts_with(b"19") || whole.starts_with(b"20"));
-    if !(DIGITS_MIN..=DIGITS_MAX).contains(&count) || year {
+    let part = part.trim_end_matches(|sign: char| sign == '0' || !sign.is_ascii_digit());
+    let (all, of_part) = (digits(whole).count(), digits(part).count());
+    let mut first = digits(whole);
+    let century = matches!((first.next(), first.next()), (Some(b'1'), Some(b'9')) | (Some(b'2'), Some(b'0')));
+    let year = of_part == 0 && all == 4 && century;
+    if !(DIGITS_MIN..=DIGITS_MAX).contains(&(all + of_part)) || year {
         return None;
     }
-    let zeros = whole.iter().take_while(|digit| **digit == b'0').count().min(whole.len().saturating_sub(1));
-    let hash = go_on(go_on(EMPTY, b"number "), whole.get(zeros..).unwrap_or_default());
-    Some(if part.is_empty() { hash } else { go_on(go_on(hash, b"."), &part) })
+    let zeros = digits(whole).take_while(|digit| *digit == b'0').count().min(all.saturating_sub(1));
+    let add = |hash, digit: u8| go_on(hash, &[digit]);
+    let hash = digits(whole).skip(zeros).fold(go_on(EMPTY, b"number "), add);
+    Some(if of_part == 0 { hash } else { digits(part).fold(go_on(hash, b"."), add) })
 }
 
 #[cfg(test)]
@@ -75,6 +78,26 @@ mod tests {
         assert!(all.len() == 5 && all.iter().all(|hash| *hash == all[0]), "{all:?}");
         assert_ne!(hashes("50.00"), hashes("5000"));
         assert_eq!(hashes("12.50"), hashes("12,5"));
+    }
+
+    proptest::proptest! {
+        /// The definition, with the digits written out.
+        #[test]
+        fn the_normal_form_is_that_of_its_digits(written in "[0-9][0-9.,']{0,14}[0-9]|[0-9]{2,14}") {
+            let point = written.rfind([',', '.']);
+            let point = point.filter(|at| written.len() - at - 1 != 3 || written.starts_with("0."));
+            let (whole, part) = point.map_or((written.as_str(), ""), |at| written.split_at(at));
+            let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+            let (whole, part) = (digits(whole), digits(part));
+            let part = part.trim_end_matches('0');
+            let count = whole.len() + part.len();
+            let year = part.is_empty() && whole.len() == 4 && (whole.starts_with("19") || whole.starts_with("20"));
+            let shown = whole.trim_start_matches('0');
+            let shown = if shown.is_empty() { whole.get(whole.len().saturating_sub(1)..).unwrap() } else { shown };
+            let text = if part.is_empty() { format!("number {shown}") } else { format!("number {shown}.{part}") };
+            let expected = (DIGITS_MIN..=DIGITS_MAX).contains(&count) && !year;
+            proptest::prop_assert_eq!(normal(&written), expected.then(|| crate::words::hash(text.as_bytes())));
+        }
     }
 
     #[test]

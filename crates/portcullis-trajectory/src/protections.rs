@@ -5,6 +5,8 @@
 
 use portcullis_core::infer::words_of;
 
+use crate::words::Shapes;
+
 /// Most settings of one text that are looked at.
 const SETTINGS_MAX: usize = 256;
 
@@ -49,6 +51,11 @@ const PROTECTIONS: [&str; 36] = [
     "backups",
 ];
 
+/// How [`PROTECTIONS`] look.
+static PROTECTION_SHAPES: Shapes = Shapes::of(&PROTECTIONS);
+/// How [`WATCHING`] look.
+static WATCHING_SHAPES: Shapes = Shapes::of(&WATCHING);
+
 /// Values that switch something off.
 const OFF: [&str; 11] =
     ["false", "$false", "off", "no", "none", "0", "disabled", "disable", "never", "optional", "skip"];
@@ -57,8 +64,8 @@ const OFF: [&str; 11] =
 const NEGATING: [&str; 4] = ["--no-", "--skip-", "--disable-", "--without-"];
 
 /// Whether the words of a key speak of a protection.
-pub(crate) fn are_protections(key: &[String]) -> bool {
-    key.iter().any(|word| PROTECTIONS.contains(&word.as_str()))
+pub(crate) fn are_protections(key: &[impl AsRef<str>]) -> bool {
+    key.iter().any(|word| PROTECTION_SHAPES.has_some(word.as_ref()) && PROTECTIONS.contains(&word.as_ref()))
 }
 
 /// Things that protect or watch, by the names of devices and services.
@@ -90,8 +97,8 @@ const WATCHING: [&str; 24] = [
 ];
 
 /// Whether some words name what protects or watches.
-pub(crate) fn are_watching(words: &[String]) -> bool {
-    words.iter().any(|word| WATCHING.contains(&word.as_str()))
+pub(crate) fn are_watching(words: &[impl AsRef<str>]) -> bool {
+    words.iter().any(|word| WATCHING_SHAPES.has_some(word.as_ref()) && WATCHING.contains(&word.as_ref()))
 }
 
 /// Whether a value switches something off.

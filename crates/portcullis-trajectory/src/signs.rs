@@ -3,10 +3,11 @@
 //! A tool's name often leaves open what a call does. Its arguments then say it, in words that people and programs use
 //! everywhere: an operation, a role, a switch, a label that is clicked, a path of settings, a statement of SQL.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use portcullis_core::infer::words_of;
+use portcullis_core::infer::{word_places, words_of};
 
 use crate::argument_name::{ArgumentName, Role, WHOLE_BYTES_MAX};
 use crate::classes::Classes;
@@ -15,11 +16,14 @@ use crate::lexicon::Lexicon;
 use crate::protections;
 use crate::statements::statement;
 use crate::values::{Kind, Value};
-use crate::words::{hash, stem_hash};
+use crate::words::{FOREIGN, SPACE, Shapes, class, hash, stem_hash};
 
 /// Values that open something to everybody, or give full powers, whatever the argument is called.
 const OPEN: [&str; 10] =
     ["0.0.0.0/0", "::/0", "*", "admin", "administrator", "owner", "superuser", "root", "anyone", "everyone"];
+
+/// How [`OPEN`] look.
+static OPEN_SHAPES: Shapes = Shapes::of(&OPEN);
 
 /// Beginning of the name of a principal of Amazon's cloud: in a text, someone is let in.
 const PRINCIPAL: &str = "arn:aws:iam::";
@@ -94,9 +98,20 @@ impl Signs {
     /// Reads an argument. Linear in the text.
     pub(crate) fn of(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Self {
         let Leaf { name, text, off, role, values } = *leaf;
-        let spaced = text.contains(char::is_whitespace);
+        let spaced = is_spaced(text);
         // A text is read for what it sets, a value word by word.
-        let words = if text.len() <= WHOLE_BYTES_MAX { words_of(text) } else { Vec::new() };
+        let (lower, owned);
+        let words: Vec<&str> = if text.len() > WHOLE_BYTES_MAX {
+            Vec::new()
+        } else if text.is_ascii() {
+            lower = in_lower_case(text);
+            let mut words = Vec::with_capacity(text.len() / 4 + 1);
+            words.extend(word_places(text).filter_map(|place| lower.get(place)));
+            words
+        } else {
+            owned = words_of(text);
+            owned.iter().map(String::as_str).collect()
+        };
         let object = role != Role::Content;
         let said = if object && !spaced { words.as_slice() } else { &[] };
         let addressed = |value: &Value| matches!(value.kind, Kind::File | Kind::Url | Kind::Mail);
@@ -107,10 +122,10 @@ impl Signs {
             sets.extend(grave_words(lexicon, said));
             sets.extend(disabling_words(lexicon, said));
         }
-        let stops = || matches!(operation(lexicon, &words), Some(Deed::Disable | Deed::Delete));
+        let stops = || matches!(operation(lexicon, spelt(&words)), Some(Deed::Disable | Deed::Delete));
         let entrance =
-            |word: &String| lexicon.stem_classes(lexicon.base(stem_hash(word))).is(Classes::ENTRANCE);
-        let control = !spaced && is_control(text);
+            |word: &&str| lexicon.stem_classes(lexicon.base(stem_hash(word))).is(Classes::ENTRANCE);
+        let control = !spaced && has_control(text);
         Self {
             deed: match &stated {
                 Some(stated) => Some(stated.deed),
@@ -133,16 +148,34 @@ impl Signs {
     }
 }
 
+/// Whether white space is in a text.
+fn is_spaced(text: &str) -> bool {
+    match text.bytes().find(|byte| class(*byte) & (SPACE | FOREIGN) != 0) {
+        None => false,
+        Some(first) => class(first) & SPACE != 0 || text.contains(char::is_whitespace),
+    }
+}
+
+fn spelt<'w>(words: &'w [&'w str]) -> impl ExactSizeIterator<Item = &'w str> {
+    words.iter().copied()
+}
+
+/// A text of ASCII in lower case.
+fn in_lower_case(text: &str) -> Cow<'_, str> {
+    match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(text.to_ascii_lowercase()),
+        false => Cow::Borrowed(text),
+    }
+}
+
 /// The deed that a value names where its argument's name says that it names one.
-fn said_deed(lexicon: &Lexicon, leaf: &Leaf<'_>, words: &[String]) -> Option<Deed> {
+fn said_deed(lexicon: &Lexicon, leaf: &Leaf<'_>, words: &[&str]) -> Option<Deed> {
     // `unlock: true`
     if leaf.text == "true" {
-        return operation(lexicon, &leaf.name.words);
+        return operation(lexicon, leaf.name.words.iter().map(String::as_str));
     }
     // `value: muted`, `reason: DISCARDED`
-    let named =
-        matches!(leaf.name.text.as_str(), "value" | "val" | "v" | "set" | "to" | "reason" | "outcome");
-    let one = named && !leaf.text.contains(char::is_whitespace);
+    let one = leaf.name.is_value && !is_spaced(leaf.text);
     if leaf.name.is_command {
         let parts = || leaf.text.split(CHAINS).filter(|part| !part.trim().is_empty());
         let deed = parts().filter_map(|part| command_deed(lexicon, part)).max();
@@ -155,7 +188,7 @@ fn said_deed(lexicon: &Lexicon, leaf: &Leaf<'_>, words: &[String]) -> Option<Dee
             return deed;
         }
     }
-    (one || leaf.name.classes.is(Classes::OPERATION)).then(|| operation(lexicon, words)).flatten()
+    (one || leaf.name.classes.is(Classes::OPERATION)).then(|| operation(lexicon, spelt(words))).flatten()
 }
 
 /// What ends a command, or begins another inside of it.
@@ -183,9 +216,9 @@ fn command_deed(lexicon: &Lexicon, text: &str) -> Option<Deed> {
 }
 
 /// The deed in the name of a task. A branch called `release/1.8` releases nothing.
-fn task(lexicon: &Lexicon, text: &str, words: &[String]) -> Option<Deed> {
+fn task(lexicon: &Lexicon, text: &str, words: &[&str]) -> Option<Deed> {
     let named = |byte: u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b'-' | b'.');
-    text.bytes().all(named).then(|| operation(lexicon, words)).flatten()
+    text.bytes().all(named).then(|| operation(lexicon, spelt(words))).flatten()
 }
 
 /// Finds [`OPEN_ANYWHERE`] and [`PRINCIPAL`] wherever they stand, so that most texts need not be cut up.
@@ -197,7 +230,7 @@ static OPEN_FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 
 /// Whether a value opens something to everybody, or gives full powers, by itself or in a text.
 fn opens(text: &str) -> bool {
-    let whole = OPEN.iter().any(|open| text.eq_ignore_ascii_case(open));
+    let whole = OPEN_SHAPES.has_some(text) && OPEN.iter().any(|open| text.eq_ignore_ascii_case(open));
     if !whole && OPEN_FINDER.as_ref().is_some_and(|finder| !finder.is_match(text)) {
         return false;
     }
@@ -206,8 +239,8 @@ fn opens(text: &str) -> bool {
 }
 
 /// Whether the name of a role or a group ends in one that may do everything.
-fn is_all_powerful(words: &[String]) -> bool {
-    words.len() <= ROLE_WORDS_MAX && words.last().is_some_and(|last| POWERFUL.contains(&last.as_str()))
+fn is_all_powerful(words: &[&str]) -> bool {
+    words.len() <= ROLE_WORDS_MAX && words.last().is_some_and(|last| POWERFUL.contains(last))
 }
 
 /// `privacy_setting: public`
@@ -216,15 +249,14 @@ fn is_everybody(text: &str) -> bool {
 }
 
 /// `role: dispatcher`, `as: editor`
-fn gives_rights(lexicon: &Lexicon, name: &ArgumentName, value: &[String]) -> bool {
-    let role = |word: &String| lexicon.stem_classes(lexicon.base(stem_hash(word))).is(Classes::POWER);
-    name.is_right
-        || matches!(name.text.as_str(), "as" | "level") && value.len() == 1 && value.iter().any(role)
+fn gives_rights(lexicon: &Lexicon, name: &ArgumentName, value: &[&str]) -> bool {
+    let role = |word: &&str| lexicon.stem_classes(lexicon.base(stem_hash(word))).is(Classes::POWER);
+    name.is_right || name.is_level && value.len() == 1 && value.iter().any(role)
 }
 
 /// The words by which people speak of a path.
-fn path_words(lexicon: &Lexicon, words: &[String]) -> Vec<u64> {
-    let spoken = words.iter().filter(|word| !UNSPOKEN.contains(&word.as_str()));
+fn path_words(lexicon: &Lexicon, words: &[&str]) -> Vec<u64> {
+    let spoken = words.iter().filter(|word| !UNSPOKEN.contains(word));
     spoken.map(|word| lexicon.thing(stem_hash(word))).collect()
 }
 
@@ -263,6 +295,9 @@ const CONTROL: [&str; 31] = [
     ".npmrc",
 ];
 
+/// Bytes of the shortest of them.
+const CONTROL_BYTES_MIN: usize = 5;
+
 /// Words of such paths that are said for other reasons: hosts, formats, names of agents.
 const UNSPOKEN: [&str; 22] = [
     "github", "gitlab", "git", "json", "yml", "yaml", "md", "toml", "config", "settings", "home", "root",
@@ -276,11 +311,15 @@ static CONTROL_FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 
 /// Whether a path is one of these.
 pub(crate) fn is_control(path: &str) -> bool {
-    !path.contains(char::is_whitespace)
-        && match CONTROL_FINDER.as_ref() {
-            Some(finder) => finder.is_match(path),
-            None => CONTROL.iter().any(|name| path.to_ascii_lowercase().contains(name)),
-        }
+    !is_spaced(path) && has_control(path)
+}
+
+/// Whether one of these is in a text.
+fn has_control(text: &str) -> bool {
+    match CONTROL_FINDER.as_ref() {
+        Some(finder) => text.len() >= CONTROL_BYTES_MIN && finder.is_match(text),
+        None => CONTROL.iter().any(|name| text.to_ascii_lowercase().contains(name)),
+    }
 }
 
 /// The words of the protections that an argument switches off: it is one itself, or its text sets some.
@@ -302,13 +341,13 @@ fn lowers(lexicon: &Lexicon, leaf: &Leaf<'_>) -> Vec<u64> {
 }
 
 /// The things among some words whose change is grave.
-fn grave_words(lexicon: &Lexicon, words: &[String]) -> Vec<u64> {
+fn grave_words(lexicon: &Lexicon, words: &[&str]) -> Vec<u64> {
     let stems = words.iter().map(|word| (hash(word.as_bytes()), lexicon.base(stem_hash(word))));
     stems.filter(|(hash, stem)| lexicon.is_grave(*hash, *stem)).map(|(_, stem)| lexicon.thing(stem)).collect()
 }
 
 /// Words that switch something off: the tag `Guard.Bypass` of a machine.
-fn disabling_words(lexicon: &Lexicon, words: &[String]) -> Vec<u64> {
+fn disabling_words(lexicon: &Lexicon, words: &[&str]) -> Vec<u64> {
     let stems = words.iter().map(|word| lexicon.base(stem_hash(word)));
     let disables = |stem: &u64| matches!(lexicon.deed(*stem), Some((Deed::Disable, true)));
     stems.filter(disables).map(|stem| lexicon.thing(stem)).collect()
@@ -344,19 +383,19 @@ const SETS: [&str; 13] = [
 const LABEL_WORDS_MAX: usize = 12;
 
 /// The grave deed that a label such as *Add and pay* or *Delete account* names.
-fn label(lexicon: &Lexicon, said: &[String]) -> Option<Deed> {
+fn label(lexicon: &Lexicon, said: &[&str]) -> Option<Deed> {
     if said.len() > LABEL_WORDS_MAX {
         return None;
     }
-    if said.iter().any(|word| word == "public") {
+    if said.contains(&"public") {
         return Some(Deed::Grant);
     }
-    let sensitive = said.iter().any(|word| SENSITIVE.contains(&word.as_str()));
-    if sensitive && said.iter().any(|word| SETS.contains(&word.as_str())) {
+    let sensitive = said.iter().any(|word| SENSITIVE.contains(word));
+    if sensitive && said.iter().any(|word| SETS.contains(word)) {
         return Some(Deed::Grant);
     }
     // *Confirm*, *Accept* and *I agree* stand on whatever goes on.
-    let goes_on = |word: &&String| ["confirm", "accept", "agree"].contains(&word.as_str());
+    let goes_on = |word: &&&str| ["confirm", "accept", "agree"].contains(*word);
     let verbs = said.iter().filter(|word| !goes_on(word));
     let deeds = verbs.filter_map(|word| lexicon.deed(lexicon.base(stem_hash(word))));
     deeds.filter(|(deed, sure)| *sure && deed.is_grave()).map(|(deed, _)| deed).max()
@@ -364,7 +403,7 @@ fn label(lexicon: &Lexicon, said: &[String]) -> Option<Deed> {
 
 /// Whether a command line writes into such a file: `echo key >> ~/.ssh/authorized_keys`.
 fn is_written_to_control(text: &str) -> bool {
-    text.contains('>')
+    memchr::memchr(b'>', text.as_bytes()).is_some()
         && text.split('>').skip(1).filter_map(|part| part.split_whitespace().next()).any(is_control)
 }
 
@@ -372,10 +411,10 @@ fn is_written_to_control(text: &str) -> bool {
 const OPERATION_WORDS_MAX: usize = 4;
 
 /// The deed that a value such as `lock.unlock`, `APPROVED` or `view` names.
-fn operation(lexicon: &Lexicon, words: &[String]) -> Option<Deed> {
+fn operation<'w>(lexicon: &Lexicon, words: impl ExactSizeIterator<Item = &'w str>) -> Option<Deed> {
     // Of a command line, such as `delete pvc data-0 -n staging`, the beginning says it.
     let said = if words.len() > OPERATION_WORDS_MAX { 1 } else { OPERATION_WORDS_MAX };
-    let deeds = words.iter().take(said).filter_map(|word| lexicon.deed(lexicon.base(stem_hash(word))));
+    let deeds = words.take(said).filter_map(|word| lexicon.deed(lexicon.base(stem_hash(word))));
     // What is paid is told by the tool and the amount; `checkout` is as often a service.
     deeds
         .filter(|(deed, sure)| (*sure || *deed == Deed::Read) && *deed != Deed::Pay)

@@ -8,12 +8,16 @@ use portcullis_core::infer::words_of;
 
 use crate::kind::Deed;
 use crate::lexicon::Lexicon;
-use crate::words::{hash, stem_hash};
+use crate::words::{Shapes, hash, stem_hash};
 
 /// Longer texts are no statements, but files, in bytes.
 const BYTES_MAX: usize = 8_192;
 /// Most words of a statement that are looked at.
 const WORDS_MAX: usize = 48;
+
+/// How the first words of statements of SQL look, in letters of any case.
+static VERB_SHAPES: Shapes =
+    Shapes::of(&["delete", "truncate", "drop", "grant", "create", "revoke", "update", "insert", "alter"]);
 
 /// What a statement does, and which grave things it sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +37,10 @@ pub(crate) fn statement(lexicon: &Lexicon, text: &str) -> Option<Statement> {
 /// A statement of SQL that changes something, by its first words.
 fn sql(lexicon: &Lexicon, text: &str) -> Option<Statement> {
     let mut words = text.split_whitespace().take(WORDS_MAX);
+    // Nearly no text begins so.
+    if !VERB_SHAPES.has_some(words.clone().next()?) {
+        return None;
+    }
     let (first, second) = (words.next()?, words.next()?);
     let is = |word: &str, of: &str| word.eq_ignore_ascii_case(of);
     let object = || {

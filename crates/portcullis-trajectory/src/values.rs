@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use portcullis_core::site;
 
-use crate::words::{EMPTY, go_on, hash};
+use crate::words::{EMPTY, FOREIGN, SEPARATOR, SPACE, class, go_on, hash};
 
 /// Most values taken from one text.
 pub const VALUES_MAX: usize = 4_096;
@@ -240,7 +240,7 @@ pub(crate) fn next(text: &str, at: usize, is: impl Fn(u8) -> bool) -> Option<usi
     let rest = text.as_bytes().get(at..)?;
     let (blocks, end) = rest.as_chunks::<BLOCK>();
     // Without a branch for each byte a block costs a few instructions.
-    let has = |block: &[u8; BLOCK]| block.iter().fold(false, |any, byte| any | is(*byte));
+    let has = |block: &[u8; BLOCK]| block.iter().fold(0, |any, byte| any | u8::from(is(*byte))) != 0;
     let skipped = blocks.iter().position(has).map_or(rest.len() - end.len(), |number| number * BLOCK);
     let ahead = rest.get(skipped..)?.iter().position(|byte| is(*byte))?;
     Some(at + skipped + ahead)
@@ -252,16 +252,38 @@ pub fn values(text: &str) -> Vec<Value> {
     let mut from = 0;
     // Most tokens have nothing that tells, and are not looked at.
     while let Some(told) = next(text, from, tells) {
-        let before = text.get(from..told).unwrap_or_default();
-        let start = before.rfind(separates).map_or(from, |at| from + at + next_letter(before, at));
-        let after = text.get(told..).unwrap_or_default();
-        let end = told + after.find(separates).unwrap_or(after.len());
+        let (start, end) = (start_of_token(text, from, told), end_of_token(text, told));
         token(text, start..end, &mut values);
         from = end;
     }
     spaced_accounts(text, &mut values);
     quoted(text, &mut values);
     values
+}
+
+/// Whether a byte separates tokens, or begins a letter that may.
+fn may_separate(byte: u8) -> bool {
+    class(byte) & (SPACE | SEPARATOR | FOREIGN) != 0
+}
+
+/// Where the token begins that has a byte, of what follows `from`.
+fn start_of_token(text: &str, from: usize, has: usize) -> usize {
+    let before = text.get(from..has).unwrap_or_default();
+    match before.bytes().enumerate().rfind(|(_, byte)| may_separate(*byte)) {
+        None => from,
+        Some((at, byte)) if byte.is_ascii() => from + at + 1,
+        Some(_) => before.rfind(separates).map_or(from, |at| from + at + next_letter(before, at)),
+    }
+}
+
+/// Where the token ends that has a byte.
+fn end_of_token(text: &str, has: usize) -> usize {
+    let after = text.get(has..).unwrap_or_default();
+    match after.bytes().enumerate().find(|(_, byte)| may_separate(*byte)) {
+        None => text.len(),
+        Some((at, byte)) if byte.is_ascii() => has + at,
+        Some(_) => has + after.find(separates).unwrap_or(after.len()),
+    }
 }
 
 /// Fewest letters and digits of an IBAN.

@@ -9,6 +9,31 @@ pub const WORD_BYTES_MAX: usize = 48;
 /// Most words taken from one text.
 pub const WORDS_MAX: usize = 65_536;
 
+/// The lengths and first bytes of some words: tells of most other words at once that they are none of them.
+#[derive(Debug)]
+pub(crate) struct Shapes([u32; 32]);
+
+impl Shapes {
+    /// Of words of less than 32 bytes.
+    #[expect(clippy::indexing_slicing, reason = "worked out by the compiler, which refuses what is wrong")]
+    pub(crate) const fn of(words: &[&str]) -> Self {
+        let mut shapes = Self([0; 32]);
+        let mut number = 0;
+        while number < words.len() {
+            let word = words[number].as_bytes();
+            shapes.0[word.len()] |= 1 << (word[0] % 32);
+            number += 1;
+        }
+        shapes
+    }
+
+    /// Whether any of the words has the length and the first byte of this one, in letters of any case.
+    pub(crate) fn has_some(&self, word: &str) -> bool {
+        let Some((first, firsts)) = word.as_bytes().first().zip(self.0.get(word.len())) else { return false };
+        firsts >> (first % 32) & 1 == 1
+    }
+}
+
 /// What stands between a word and the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
@@ -178,6 +203,15 @@ pub fn each(text: &str) -> impl Iterator<Item = Word> {
     let mut paired = false;
     std::iter::from_fn(move || {
         loop {
+            // A blank says nothing of what stands before the next word.
+            while text.as_bytes().get(at) == Some(&b' ') {
+                at += 1;
+                paired = false;
+            }
+            if let Some((end, found)) = small_word(text.as_bytes(), at, before) {
+                (before, at, paired) = (Before::Space, end, false);
+                return Some(found);
+            }
             let letter = letter_at(text, at)?;
             let next = at + letter.len_utf8();
             if !letter.is_ascii() && is_ideograph(letter) {
@@ -295,6 +329,8 @@ pub(crate) const JOINT: u8 = 1 << 4;
 pub(crate) const SPACE: u8 = 1 << 5;
 /// Not ASCII.
 pub(crate) const FOREIGN: u8 = 1 << 6;
+/// What ends a value beside white space; see [`values`](crate::values).
+pub(crate) const SEPARATOR: u8 = 1 << 7;
 #[expect(
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
@@ -312,6 +348,8 @@ const BYTES: [u8; 256] = {
             b'$' => SIGN,
             b'.' | b':' => JOINT,
             b' ' | b'\t'..=b'\r' => SPACE,
+            b'"' | b'<' | b'>' | b'(' | b')' | b'[' | b']' | b'{' | b'}' | b',' | b';' | b'|' | b'`'
+            | b'*' => SEPARATOR,
             0x80.. => FOREIGN,
             _ => 0,
         };
@@ -324,6 +362,18 @@ const BYTES: [u8; 256] = {
 #[inline]
 pub(crate) fn class(byte: u8) -> u8 {
     BYTES.get(usize::from(byte)).copied().unwrap_or_default()
+}
+
+/// How many small letters of ASCII eight bytes begin with, the first of them the lowest of a number.
+pub(crate) const fn small_letters(packed: u64) -> usize {
+    /// One in every byte of a number.
+    const EACH: u64 = u64::from_le_bytes([1; 8]);
+    const HIGH: u64 = EACH * 0x80;
+    let low = packed & !HIGH;
+    let from_a = low + EACH * (0x80 - b'a' as u64);
+    let beyond_z = low + EACH * (0x7f - b'z' as u64);
+    let small = from_a & !beyond_z & !packed & HIGH;
+    ((small ^ HIGH).trailing_zeros() / 8) as usize
 }
 
 /// A run of letters of ASCII, cut to [`WORD_BYTES_MAX`].
@@ -376,6 +426,41 @@ fn plain_word(text: &str, start: usize, before: Before) -> Option<(usize, Word)>
     let (root, ending) = base.split_at_checked(stem_length(base))?;
     let stem = hash(root);
     Some((range.end, Word { range, before, hash: go_on(stem, ending), stem, shape }))
+}
+
+/// The same of at most fifteen letters, small but for the first, which most words of a text are.
+#[inline]
+fn small_word(bytes: &[u8], start: usize, before: Before) -> Option<(usize, Word)> {
+    let rest = bytes.get(start..)?;
+    let (first, behind) = rest.split_first_chunk()?;
+    let capital = first.first().is_some_and(u8::is_ascii_uppercase);
+    let first = u64::from_le_bytes(*first) | u64::from(capital) << 5;
+    let mut lower = [0; 16];
+    let (head, tail) = lower.split_first_chunk_mut()?;
+    *head = first.to_le_bytes();
+    let mut length = small_letters(first);
+    if length == head.len() {
+        let next = behind.first_chunk()?;
+        tail.copy_from_slice(next);
+        length += small_letters(u64::from_le_bytes(*next));
+    }
+    let after = *rest.get(length)?;
+    if !(1..lower.len()).contains(&length)
+        || class(after) & (UPPER | LOWER | DIGIT | FOREIGN) != 0
+        || after == b'\''
+    {
+        return None;
+    }
+    let end = start + length;
+    let base = lower.get(..length)?;
+    let mut shape = match (start.checked_sub(1).and_then(|at| bytes.get(at)), after) {
+        (None | Some(b' '), b' ' | b'.' | b',') => form(base),
+        _ => place(bytes, &(start..end)).or(form(base)),
+    };
+    shape.set(Shape::CAPITAL, capital);
+    let (root, ending) = base.split_at_checked(stem_length(base))?;
+    let stem = hash(root);
+    Some((end, Word { range: start..end, before, hash: go_on(stem, ending), stem, shape }))
 }
 
 /// What the bytes around a word say about it.

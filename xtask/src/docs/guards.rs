@@ -6,6 +6,7 @@
 
 use super::Files;
 use crate::process::{Failure, Result};
+use crate::tidy::guards::guard_of;
 
 /// Where guards are.
 pub(super) const SOURCES: &str = "crates";
@@ -49,8 +50,7 @@ pub(super) fn pages(sources: &Files) -> Result<Files> {
     let mut guards = Vec::new();
     for (path, text) in sources.iter().filter(|(path, _)| is_product(path)) {
         let code = text.split_once("#[cfg(test)]").map_or(text.as_str(), |(code, _)| code);
-        let types = code.lines().filter_map(|line| line.trim().strip_prefix("impl Guard for "));
-        for type_name in types.filter_map(|rest| rest.split_once(' ').map(|(name, _)| name)) {
+        for type_name in code.lines().filter_map(guard_of) {
             let guard = read(path, code, type_name)
                 .map_err(|problem| Failure::new(format!("{path}: the guard `{type_name}` {problem}")))?;
             let place = catalogues.iter().enumerate().find_map(|(number, catalogue)| {

@@ -47,11 +47,16 @@ fn product(path: &str) -> Option<(&str, &str)> {
 /// How many guards a file implements, its own tests aside.
 fn implementations(text: &str) -> usize {
     let code = text.split_once("#[cfg(test)]").map_or(text, |(code, _)| code);
-    let is_guard = |line: &&str| {
-        let line = line.trim_start();
-        line.starts_with("impl") && (line.contains(" Guard for ") || line.contains("::Guard for "))
-    };
-    code.lines().filter(is_guard).count()
+    code.lines().filter_map(guard_of).count()
+}
+
+/// The type for which a line of code implements `Guard`, of whatever memory.
+pub(crate) fn guard_of(line: &str) -> Option<&str> {
+    let (head, rest) = line.trim_start().strip_prefix("impl")?.split_once(" for ")?;
+    let of_memory = head.strip_suffix('>').and_then(|head| head.rsplit_once('<'));
+    let name = of_memory.map_or(head, |(name, _)| name);
+    let is_guard = name.ends_with(" Guard") || name.ends_with("::Guard");
+    is_guard.then(|| rest.split([' ', '<', '{']).next()).flatten()
 }
 
 /// `family/name.rs` and `family/name/mod.rs` are both `name`.
@@ -121,6 +126,23 @@ mod tests {
             ("crates/portcullis-guards/tests/cases/gone.md", "# fires\n# silent\n"),
         ]);
         assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    #[test]
+    fn guards_are_told_whatever_memory_they_ask() {
+        for line in [
+            "impl Guard for No {",
+            "impl Guard<RunMemory> for No {",
+            "    impl<M: Memory> Guard<M> for No {",
+            "impl<T> core::Guard for No<T> {}",
+        ] {
+            assert_eq!(guard_of(line), Some("No"), "{line}");
+        }
+        for line in
+            ["impl EffectReader for No {", "impl<G: Guard<M>> Other for No<G> {", "// impl Guard for No"]
+        {
+            assert_eq!(guard_of(line), None, "{line}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use cedar_policy_core::authorizer::{AuthorizationError, Authorizer};
 use cedar_policy_core::entities::{Entities, NoEntitiesSchema, TCComputation};
 use cedar_policy_core::extensions::Extensions;
 use cedar_policy_core::parser::parse_policyset;
+use portcullis_core::action::ActionKind;
 use portcullis_core::bundle::Bundle;
 use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 use portcullis_core::principal::{Attribute, Principal};
@@ -176,7 +177,7 @@ proptest! {
         let access = bundle.compiled::<Access>().unwrap();
         let run = run(who.clone());
         let mut action = query();
-        action.tool = None;
+        action.kind = ActionKind::Thought;
         let together = access.decide_by(&bundle, &run, &action, &effects, Asking::Together);
         let apart = access.decide_by(&bundle, &run, &action, &effects, Asking::Apart);
         prop_assert_eq!(&together, &apart, "{}", text);

@@ -4,6 +4,7 @@ use portcullis_core::action::{Pending, Subject};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::{Context, Guard};
+use portcullis_core::memory::NoMemory;
 use portcullis_core::pipeline::{Pipeline, reserved};
 use portcullis_core::time::Timestamp;
 
@@ -184,14 +185,14 @@ fn verdict(bundle: &Bundle) -> Option<String> {
     let (run, action) = (run(principal(&[], &[])), query());
     let pending = Pending { at: Timestamp::from_micros(0), subject: Subject::Action(&action), grant: None };
     let context = Context::new(bundle, bundle.policy("p").unwrap(), &run);
-    let pipeline = Pipeline::new(vec![Box::new(AccessGuard)]);
+    let pipeline = Pipeline::<NoMemory>::new(vec![Box::new(AccessGuard)]);
     let decision = pipeline.decide(&context, &pending, &Facts::none());
     decision.headline().map(|finding| finding.rule.to_string())
 }
 
 #[test]
 fn the_guard_is_silent_without_policies_and_fails_closed_without_a_compiler() {
-    assert_eq!(AccessGuard.meta().id, "access");
+    assert_eq!(Guard::<NoMemory>::meta(&AccessGuard).id, "access");
     let mut none = files("allow", "");
     none.remove("access/clinic.cedar");
     assert_eq!(verdict(&Bundle::load(&none).unwrap()), None);

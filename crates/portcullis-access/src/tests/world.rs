@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use portcullis_core::action::Action;
-use portcullis_core::bundle::{Bundle, Diagnostic};
+use portcullis_core::bundle::{AccessPolicies as _, Bundle, Diagnostic};
 use portcullis_core::effect::{Effect, Resource, ResourceKind, Verb};
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, Mode, RunOpened};
 use portcullis_core::finding::Finding;

@@ -17,6 +17,7 @@
 mod activities;
 mod authority;
 mod compare;
+mod compiled;
 mod contracts;
 mod credentials;
 mod diagnostic;
@@ -42,6 +43,7 @@ use std::collections::BTreeMap;
 pub use activities::{Activities, Activity, ActivityScope, WordRole};
 pub use authority::{AuthoritySettings, normal_party};
 pub use compare::{Difference, Direction};
+pub use compiled::{AccessPolicies, Compiled, Compiler};
 pub use contracts::ContractModel;
 pub use diagnostic::{Diagnostic, nearest};
 pub use flow::FlowSettings;
@@ -50,8 +52,8 @@ pub use lint::Lint;
 pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
 pub use scores::Scores;
-pub use settings::{AccessSettings, Compiled, EffectSettings, FunctionRole, SqlDialect, TableColumns};
-pub use snapshot::{ApprovalTimes, Bundle, Compiler, Credential, Plan, PlanStep, PolicyRef};
+pub use settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, TableColumns};
+pub use snapshot::{ApprovalTimes, Bundle, Credential, Plan, PlanStep, PolicyRef};
 pub use verification::{Citations, VerificationSettings};
 
 use crate::id::Digest;

@@ -1,9 +1,6 @@
 //! What a bundle says about effects and about access.
 
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::sync::Arc;
 
 use super::activities::Activities;
 use crate::effect::AttributeType;
@@ -117,27 +114,5 @@ impl Default for AccessSettings {
             role_aliases: BTreeMap::new(),
             files: BTreeMap::new(),
         }
-    }
-}
-
-/// Something that a [`Compiler`](super::Compiler) made.
-#[derive(Clone)]
-pub struct Compiled(Arc<dyn Any + Send + Sync>);
-
-impl Compiled {
-    /// Keeps a value.
-    pub fn new<T: Any + Send + Sync>(value: T) -> Self {
-        Self(Arc::new(value))
-    }
-
-    /// The value, if it is of that type.
-    pub fn get<T: Any>(&self) -> Option<&T> {
-        self.0.downcast_ref()
-    }
-}
-
-impl fmt::Debug for Compiled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Compiled(..)")
     }
 }

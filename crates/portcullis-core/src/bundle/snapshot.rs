@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::authority::{AuthoritySettings, Entry};
+use super::compiled::{AccessPolicies, Compiled};
 use super::contracts::ContractModel;
 use super::diagnostic::Diagnostic;
 use super::flow::FlowSettings;
@@ -13,7 +14,7 @@ use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
 use super::monitors::MonitorSettings;
 use super::scores::Scores;
-use super::settings::{AccessSettings, Compiled, EffectSettings};
+use super::settings::{AccessSettings, EffectSettings};
 use super::verification::VerificationSettings;
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -148,6 +149,11 @@ impl<'b> PolicyRef<'b> {
         let keyword = self.policy.restricted_keywords.get(found.keyword)?;
         Some((keyword, found.start..found.end))
     }
+
+    /// Whether a number is written with fewer digits than the shortest keyword of any policy has bytes.
+    pub fn is_shorter_than_keywords(&self, number: u64) -> bool {
+        self.bundle.keywords.are_longer_than(number)
+    }
 }
 
 impl std::ops::Deref for PolicyRef<'_> {
@@ -156,13 +162,6 @@ impl std::ops::Deref for PolicyRef<'_> {
     fn deref(&self) -> &RuntimePolicy {
         self.policy
     }
-}
-
-/// Makes a part of a bundle ready for use when it is loaded, in a language that the core does not know.
-pub trait Compiler {
-    /// What was made, kept with the bundle, or `None` if the bundle has nothing for this compiler. Mistakes keep the
-    /// bundle from loading, like all others.
-    fn compile(&self, bundle: &Bundle) -> Result<Option<Compiled>, Vec<Diagnostic>>;
 }
 
 impl Bundle {
@@ -215,9 +214,14 @@ impl Bundle {
         bundle
     }
 
-    /// What a [`Compiler`] made of this bundle.
+    /// What a [`Compiler`](super::Compiler) made of this bundle, for who has to know its type: lints, explanations.
     pub fn compiled<T: std::any::Any>(&self) -> Option<&T> {
         self.compiled.iter().find_map(Compiled::get)
+    }
+
+    /// The access policies, ready to decide, if a [`Compiler`](super::Compiler) made them.
+    pub fn access_policies(&self) -> Option<&dyn AccessPolicies> {
+        self.compiled.iter().find_map(Compiled::access_policies)
     }
 
     /// Whether the results of a tool are documents that a reply may cite.

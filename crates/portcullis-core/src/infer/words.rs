@@ -1,5 +1,7 @@
 //! The English that inference knows: how names and sentences fall into words, and what verbs do.
 
+use std::ops::Range;
+
 /// Most words of a name, and of a description, that are looked at.
 pub const WORDS_MAX: usize = 64;
 /// Room for most words of English.
@@ -137,6 +139,27 @@ pub fn words_of(piece: &str) -> Vec<String> {
     words
 }
 
+/// Where the words of one piece of a name stand, as [`words_of`] cuts it, if it is of ASCII; no word is copied.
+pub fn word_places(piece: &str) -> impl Iterator<Item = Range<usize>> {
+    let bytes = piece.as_bytes();
+    let mut at = 0;
+    let next = move || {
+        at += bytes.get(at..)?.iter().position(u8::is_ascii_alphanumeric)?;
+        let start = at;
+        at += 1;
+        while let Some(letter) = bytes.get(at).filter(|letter| letter.is_ascii_alphanumeric()) {
+            let before = bytes.get(at - 1).is_some_and(|before| !before.is_ascii_uppercase());
+            let small_follows = || bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);
+            if letter.is_ascii_uppercase() && (before || small_follows()) {
+                break;
+            }
+            at += 1;
+        }
+        Some(start..at)
+    };
+    std::iter::from_fn(next).take(WORDS_MAX)
+}
+
 /// The pieces of a name between `.`, `/`, `:` and `__`, each as words.
 pub(super) fn segments(name: &str) -> Vec<Vec<String>> {
     let pieces = name.split("__").flat_map(|piece| piece.split(['.', '/', ':']));
@@ -212,5 +235,14 @@ mod tests {
         );
         assert_eq!(segments("mcp__git.hub__listIssues").len(), 4);
         assert_eq!(words_of("__"), Vec::<String>::new());
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn places_are_those_of_the_words(name in "[a-cA-C1_ -]{0,20}") {
+            let placed: Vec<String> =
+                word_places(&name).map(|place| name.get(place).unwrap().to_lowercase()).collect();
+            proptest::prop_assert_eq!(placed, words_of(&name));
+        }
     }
 }

@@ -53,6 +53,9 @@ const CONTROL: [&[&str]; 36] = [
     &["daemon.pid"],
 ];
 
+/// How their names begin.
+const BEGINNINGS: [char; 4] = ['.', 'd', 'g', 'l'];
+
 /// Files of those folders that people and agents write in the course of work, and that nothing acts on.
 const HARMLESS: [&[&str]; 4] = [
     &[".git", "info", "exclude"],
@@ -89,6 +92,9 @@ pub(super) fn is_control(components: &[Component]) -> bool {
     };
     let controls = |at: usize| {
         let below = names.get(at..).unwrap_or_default();
+        if !below.first().is_some_and(|name| name.starts_with(BEGINNINGS)) {
+            return false;
+        }
         CONTROL.iter().any(|entry| entry.first() == below.first() && below.starts_with(entry))
     };
     (0..names.len()).any(controls) && !harmless()
@@ -117,6 +123,11 @@ mod tests {
     fn control(path: &str) -> bool {
         let names: Vec<String> = path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         is_control(&super::super::glob::taken_apart(&names))
+    }
+
+    #[test]
+    fn names_begin_as_is_said() {
+        assert!(CONTROL.iter().all(|entry| entry[0].starts_with(BEGINNINGS)));
     }
 
     #[test]

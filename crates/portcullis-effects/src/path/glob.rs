@@ -12,7 +12,10 @@ const COMPONENT_MAX: usize = 256;
 
 /// Whether the component is a pattern for several names.
 pub(super) fn is_glob(component: &str) -> bool {
-    component.contains(['*', '?', '[', ']', '{', '}']) || has_group(component)
+    let mut signs =
+        component.bytes().filter(|byte| matches!(byte, b'*' | b'?' | b'[' | b']' | b'{' | b'}' | b'('));
+    // Nearly no component has any of them.
+    signs.next().is_some_and(|first| first != b'(' || signs.any(|sign| sign != b'(') || has_group(component))
 }
 
 /// Whether it holds `@(…)` or one of its kind, which some shells take for a pattern.

@@ -5,7 +5,10 @@
 //! Letters match in both cases, because some file systems do not tell them apart.
 
 use std::collections::HashSet;
+use std::hash::BuildHasherDefault;
 use std::sync::LazyLock;
+
+use portcullis_core::names::NameHasher;
 
 use super::glob::{Component, Secret, is_glob};
 use crate::Surroundings;
@@ -183,7 +186,7 @@ static PATTERNS: LazyLock<Vec<Secret>> =
 static TAKEN_APART: LazyLock<Vec<Place>> =
     LazyLock::new(|| PLACES.iter().map(|place| Place::new(place, None)).collect());
 /// What a plain name of a path has to be for the path to be in one of [`PLACES`]: how one of them begins.
-static BEGINNINGS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+static BEGINNINGS: LazyLock<HashSet<&str, BuildHasherDefault<NameHasher>>> = LazyLock::new(|| {
     PLACES.iter().filter_map(|place| place.split('/').find(|part| !part.is_empty())).collect()
 });
 

@@ -9,10 +9,10 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope, OutcomeStatus};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::ActionId;
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::{Answer, Judgement, Proposal, TextJudgement};
+use portcullis_session::policy::Pipeline;
 use serde::Serialize;
 
 use super::payload::union;

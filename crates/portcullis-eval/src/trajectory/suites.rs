@@ -161,7 +161,7 @@ pub fn run(suite: Name, mut job: Job<'_>) -> Result<Outline, EvalError> {
 }
 
 struct Judge {
-    pipeline: Arc<portcullis_core::pipeline::Pipeline>,
+    pipeline: Arc<portcullis_session::policy::Pipeline>,
     registries: Registries,
     tally: Tally,
     unread: usize,

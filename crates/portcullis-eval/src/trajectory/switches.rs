@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use portcullis_core::pipeline::Pipeline;
 use portcullis_session::policy;
+use portcullis_session::policy::Pipeline;
 use portcullis_trajectory::flow::{Ablation, built_in};
 use portcullis_trajectory::lexicon::Lexicon;
 use portcullis_trajectory::memory::RememberRun;

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
+use portcullis_session::policy::Pipeline;
 use portcullis_sim::replay::{self, Item, Options, Row, Source};
 
 use crate::suite::EvalError;

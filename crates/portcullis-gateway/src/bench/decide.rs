@@ -89,7 +89,7 @@ fn measure(bytes: usize, time: Duration) -> Result<DecideSize, BenchError> {
         let pending = Pending { at: Timestamp::default(), subject: Subject::Action(action), grant: None };
         match &memory {
             Some(memory) => {
-                let reading = LazyReading::of(memory.as_ref(), &bundle, pending);
+                let reading = LazyReading::of(memory, &bundle, pending);
                 black_box(pipeline.decide(&context.with_reading(&reading), black_box(&pending), &facts))
             }
             None => black_box(pipeline.decide(&context, black_box(&pending), &facts)),

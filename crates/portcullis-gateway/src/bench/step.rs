@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::OutcomeStatus;
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::Proposal;
+use portcullis_session::policy::Pipeline;
 use portcullis_session::workload;
 use serde::Serialize;
 

@@ -4,8 +4,9 @@ use portcullis_core::action::{Hook, Pending};
 use portcullis_core::display::line;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Denies an action that an approver refused in this run, with the approver's note.
@@ -40,7 +41,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::History),
 };
 
-impl Guard for ApprovalRefused {
+impl Guard<RunMemory> for ApprovalRefused {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }

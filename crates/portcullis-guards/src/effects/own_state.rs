@@ -4,8 +4,9 @@ use portcullis_core::action::{Hook, Pending, Subject};
 use portcullis_core::effect::{Effect, Verb};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// Findings of one action; the rest adds nothing.
 const FINDINGS_MAX: usize = 8;
@@ -60,7 +61,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: None,
 };
 
-impl Guard for OwnState {
+impl Guard<RunMemory> for OwnState {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -89,7 +90,7 @@ impl Guard for OwnState {
                     true => {
                         ("the call reaches into other processes, including the gate", PROCESSES.to_owned())
                     }
-                    false => (below, narrower(context, action.tool.as_deref())),
+                    false => (below, narrower(context, action.tool())),
                 };
                 Finding::new(SWEEP, Verdict::Review, format!("{message} ({effect})")).instead(instead)
             } else {

@@ -4,9 +4,10 @@ use portcullis_core::action::{Hook, Pending};
 use portcullis_core::effect::{Effect, ResourceKind};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::principal::Attribute;
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// Findings of one action; the rest adds nothing.
 const FINDINGS_MAX: usize = 8;
@@ -47,7 +48,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: None,
 };
 
-impl Guard for Unread {
+impl Guard<RunMemory> for Unread {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }

@@ -4,10 +4,10 @@ use portcullis_core::action::{Hook, Pending, Subject};
 use portcullis_core::escalation::{Adaptive, Outcome, Row, Signal, Signals};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::label::Label;
 use portcullis_core::verdict::Verdict;
-use portcullis_trajectory::memory::{RunMemory, RunReading};
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Reads the signals of the run (violations, drift, uncertainty, uncovered tool risk) and gives the level of the first
@@ -53,7 +53,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Task),
 };
 
-impl Guard for EscalationTable {
+impl Guard<RunMemory> for EscalationTable {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -64,8 +64,8 @@ impl Guard for EscalationTable {
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let memory: &RunMemory = context.memory()?;
-        let reading = &context.reading::<RunReading>()?.monitors;
+        let memory = context.memory()?;
+        let reading = &context.reading()?.monitors;
         let mut signals = Signals { drift: reading.drift, ..Signals::default() };
         let mut context_risk = reading.intent.action;
         match pending.subject {
@@ -75,7 +75,7 @@ impl Guard for EscalationTable {
                 signals.violations = u32::try_from(violations.len()).unwrap_or(u32::MAX);
                 signals.uncertainty = action.confidence.map(|confidence| 1.0 - confidence);
                 signals.tool_risk = reading.tool_risk;
-                let tool = action.tool.as_deref().and_then(|name| context.bundle.registry.get(name));
+                let tool = action.tool().and_then(|name| context.bundle.registry.get(name));
                 context_risk = tool.map_or(0.0, |tool| tool.risk);
             }
             _ => return Ok(Vec::new()),

@@ -4,10 +4,10 @@ use portcullis_core::action::{Hook, Pending, Subject};
 use portcullis_core::edit::TEXT;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::flow::FlowReading;
-use portcullis_trajectory::memory::{RunMemory, RunReading};
+use portcullis_trajectory::memory::{Context, RunMemory};
 use portcullis_trajectory::table::Weight;
 
 /// ## What it does
@@ -53,7 +53,7 @@ static META: GuardMeta = GuardMeta {
 const INSTEAD: &str =
     "do what the user asked for, in the user's words; ask the user whether this was intended";
 
-impl Guard for Authority {
+impl Guard<RunMemory> for Authority {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -65,8 +65,8 @@ impl Guard for Authority {
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
         let Subject::Action(action) = pending.subject else { return Ok(Vec::new()) };
-        let FlowReading::Call(call) = &context.reading::<RunReading>()?.flow else { return Ok(Vec::new()) };
-        let memory: &RunMemory = context.memory()?;
+        let FlowReading::Call(call) = &context.reading()?.flow else { return Ok(Vec::new()) };
+        let memory = context.memory()?;
         let Some(reason) = memory.flow.judge(context.bundle, action, call, context.effects()) else {
             return Ok(Vec::new());
         };

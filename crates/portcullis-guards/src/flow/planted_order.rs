@@ -6,10 +6,10 @@ use portcullis_core::action::{Hook, Pending, Subject};
 use portcullis_core::edit::TEXT;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span, SpanEdit};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::flow::FlowReading;
-use portcullis_trajectory::memory::RunReading;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Looks in a tool's result for stretches that both pose and order: text that addresses an agent, speaks as the user or
@@ -58,7 +58,7 @@ const NOTE: &str = "[left out by the gate: an instruction that the user did not 
 const NOTE_UNREAD: &str =
     "[left out by the gate: the rest, which has more sentences than are read; ask for less at a time]";
 
-impl Guard for PlantedOrder {
+impl Guard<RunMemory> for PlantedOrder {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -72,7 +72,7 @@ impl Guard for PlantedOrder {
         if !matches!(pending.subject, Subject::Observation { .. }) {
             return Ok(Vec::new());
         }
-        let reading = context.reading::<RunReading>()?;
+        let reading = context.reading()?;
         let FlowReading::Result(seen, planted) = &reading.flow else { return Ok(Vec::new()) };
         let Some(planted) = planted else {
             return Err(GuardFailure("cannot load the model that detects instructions".to_owned()));

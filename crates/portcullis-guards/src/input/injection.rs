@@ -5,11 +5,11 @@ use portcullis_core::bundle::Scores;
 use portcullis_core::edit::TEXT;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::label::Label;
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::flow::{FlowReading, Overrides};
-use portcullis_trajectory::memory::RunReading;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Reads each input of the user with the override head of the detector, a small linear model. It sees through disguised
@@ -48,7 +48,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: None,
 };
 
-impl Guard for InputInjection {
+impl Guard<RunMemory> for InputInjection {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -62,7 +62,7 @@ impl Guard for InputInjection {
         if !matches!(pending.subject, Subject::Input { label: Label::User, .. }) {
             return Ok(Vec::new());
         }
-        let FlowReading::Input(_, Overrides::Read(hits)) = &context.reading::<RunReading>()?.flow else {
+        let FlowReading::Input(_, Overrides::Read(hits)) = &context.reading()?.flow else {
             return Err(GuardFailure("cannot load the injection detector".to_owned()));
         };
         let stops = context.bundle.scores == Scores::Stop;

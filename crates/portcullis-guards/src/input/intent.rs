@@ -5,10 +5,10 @@ use portcullis_core::bundle::Scores;
 use portcullis_core::edit::TEXT;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::label::Label;
 use portcullis_core::verdict::Verdict;
-use portcullis_trajectory::memory::{RunMemory, RunReading};
+use portcullis_trajectory::memory::{Context, RunMemory};
 use portcullis_trajectory::monitors::Intent;
 
 /// ## What it does
@@ -65,7 +65,7 @@ const OVERRIDE: &str = "override";
 /// Malicious matches from which such a pattern is a halt whatever the sensitivity.
 const FULL: f64 = 1.0;
 
-impl Guard for InputIntent {
+impl Guard<RunMemory> for InputIntent {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -79,8 +79,8 @@ impl Guard for InputIntent {
         if !matches!(pending.subject, Subject::Input { label: Label::User, .. }) {
             return Ok(Vec::new());
         }
-        let memory: &RunMemory = context.memory()?;
-        let reading = &context.reading::<RunReading>()?.monitors;
+        let memory = context.memory()?;
+        let reading = &context.reading()?.monitors;
         if let Some((start, end)) = reading.to_gate {
             let message = "the input tells the gate or its approver to stop judging";
             let finding = Finding::new(OVERRIDDEN, Verdict::Halt, message);

@@ -3,9 +3,9 @@
 use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::verdict::Verdict;
-use portcullis_trajectory::memory::RunReading;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Notes an unusual result: one of unusual size, full of words of failure, or addressed to the assistant.
@@ -40,7 +40,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Observations),
 };
 
-impl Guard for OutcomeAnomaly {
+impl Guard<RunMemory> for OutcomeAnomaly {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -51,7 +51,7 @@ impl Guard for OutcomeAnomaly {
         _pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let reading = &context.reading::<RunReading>()?.monitors;
+        let reading = &context.reading()?.monitors;
         let odd: Vec<&str> = reading.anomalies.iter().map(|anomaly| anomaly.as_str()).collect();
         if odd.is_empty() {
             return Ok(Vec::new());

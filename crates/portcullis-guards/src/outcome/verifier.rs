@@ -3,9 +3,9 @@
 use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::verdict::Verdict;
-use portcullis_trajectory::memory::RunReading;
+use portcullis_trajectory::memory::{Context, RunMemory};
 use portcullis_trajectory::monitors::Claim;
 
 /// ## What it does
@@ -41,7 +41,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Observations),
 };
 
-impl Guard for OutcomeVerifier {
+impl Guard<RunMemory> for OutcomeVerifier {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -52,7 +52,7 @@ impl Guard for OutcomeVerifier {
         _pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let reading = &context.reading::<RunReading>()?.monitors;
+        let reading = &context.reading()?.monitors;
         let mut findings = Vec::new();
         if reading.failed {
             let message = "the result says that the call failed";

@@ -5,9 +5,9 @@ use portcullis_core::action::{Hook, Pending};
 use portcullis_core::edit::TEXT;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::verdict::Verdict;
-use portcullis_trajectory::memory::RunReading;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Runs six checks on every reply: whether it cites a document as `[DOC:id]`, whether each cited id is that of a
@@ -51,7 +51,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Observations),
 };
 
-impl Guard for OutputVerification {
+impl Guard<RunMemory> for OutputVerification {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -65,7 +65,7 @@ impl Guard for OutputVerification {
         if context.bundle.verification.is_none() {
             return Ok(Vec::new());
         }
-        let Some(verification) = &context.reading::<RunReading>()?.verification else {
+        let Some(verification) = &context.reading()?.verification else {
             return Err(GuardFailure("the reply was not verified".to_owned()));
         };
         let escalates = context.policy.escalate_on_verification_fail;

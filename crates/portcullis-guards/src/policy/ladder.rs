@@ -5,9 +5,10 @@ use portcullis_core::bundle::PolicyRef;
 use portcullis_core::edit;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::limits::JSON_DEPTH_MAX;
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 use serde_json::Value;
 
 /// ## What it does
@@ -52,7 +53,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Task),
 };
 
-impl Guard for Ladder {
+impl Guard<RunMemory> for Ladder {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -70,7 +71,7 @@ impl Guard for Ladder {
 
 fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option<Finding>, GuardFailure> {
     let policy = context.policy;
-    let tool = action.tool.as_deref().and_then(|name| context.bundle.registry.get(name));
+    let tool = action.tool().and_then(|name| context.bundle.registry.get(name));
     if let Some(tool) = tool
         && !policy.allowed_types.contains(&tool.tool_type)
     {
@@ -93,7 +94,7 @@ fn climb(context: &Context<'_>, action: &Action, granted: bool) -> Result<Option
     if let Some(finding) = restricted_keyword(policy, action)? {
         return Ok(Some(finding));
     }
-    let side_effecting = action.tool.as_deref().is_some_and(|name| context.is_side_effecting(name));
+    let side_effecting = action.tool().is_some_and(|name| context.is_side_effecting(name));
     if !side_effecting {
         return Ok(None);
     }
@@ -155,7 +156,13 @@ fn in_value<'p>(policy: PolicyRef<'p>, value: &Value, depth: usize) -> Result<Op
     match value {
         Value::Null => Ok(None),
         Value::String(text) => Ok(policy.find_keyword(text).map(hit)),
-        Value::Number(_) | Value::Bool(_) => Ok(policy.find_keyword(&value.to_string()).map(hit)),
+        Value::Bool(on) => Ok(policy.find_keyword(if *on { "true" } else { "false" }).map(hit)),
+        Value::Number(number)
+            if number.as_u64().is_some_and(|number| policy.is_shorter_than_keywords(number)) =>
+        {
+            Ok(None)
+        }
+        Value::Number(number) => Ok(policy.find_keyword(&number.to_string()).map(hit)),
         Value::Array(items) => {
             for (number, item) in items.iter().enumerate() {
                 if let Some(found) = in_value(policy, item, depth + 1)? {

@@ -4,8 +4,9 @@ use portcullis_core::action::{Hook, Pending};
 use portcullis_core::edit;
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Denies a call whose arguments do not match the schema of the tool, and names the place as a JSON pointer.
@@ -39,7 +40,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Task),
 };
 
-impl Guard for ArgsSchema {
+impl Guard<RunMemory> for ArgsSchema {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -51,7 +52,7 @@ impl Guard for ArgsSchema {
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
         let Some(action) = pending.subject.action() else { return Ok(Vec::new()) };
-        let Some(tool) = action.tool.as_deref().and_then(|name| context.bundle.registry.get(name)) else {
+        let Some(tool) = action.tool().and_then(|name| context.bundle.registry.get(name)) else {
             return Ok(Vec::new());
         };
         let Err(mismatch) = tool.args.check(&action.arguments) else { return Ok(Vec::new()) };

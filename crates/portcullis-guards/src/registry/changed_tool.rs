@@ -3,8 +3,9 @@
 use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Holds calls of a tool whose description by its server differs from the accepted one, until a person accepts the
@@ -39,7 +40,7 @@ pub struct ChangedTool;
 static META: GuardMeta =
     GuardMeta { id: "registry/changed-tool", hooks: &[Hook::Action], owasp: &["ASI04"], unfaithful_to: None };
 
-impl Guard for ChangedTool {
+impl Guard<RunMemory> for ChangedTool {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -50,8 +51,7 @@ impl Guard for ChangedTool {
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let Some((action, name)) =
-            pending.subject.action().and_then(|action| Some((action, action.tool.as_deref()?)))
+        let Some((action, name)) = pending.subject.action().and_then(|action| Some((action, action.tool()?)))
         else {
             return Ok(Vec::new());
         };

@@ -3,8 +3,9 @@
 use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Denies a call of a tool with `enabled = false`, whatever the policy says.
@@ -36,7 +37,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: None,
 };
 
-impl Guard for DisabledTool {
+impl Guard<RunMemory> for DisabledTool {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -47,7 +48,7 @@ impl Guard for DisabledTool {
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let name = pending.subject.action().and_then(|action| action.tool.as_deref());
+        let name = pending.subject.action().and_then(|action| action.tool());
         match name.and_then(|name| context.bundle.registry.get(name)) {
             Some(tool) if !tool.enabled => {
                 let message = format!("the tool `{}` is disabled", tool.name);

@@ -3,8 +3,9 @@
 use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Gives the verdict that the bundle chose to a call of a tool that the registry does not know.
@@ -38,7 +39,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: None,
 };
 
-impl Guard for UnknownTool {
+impl Guard<RunMemory> for UnknownTool {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -49,7 +50,7 @@ impl Guard for UnknownTool {
         pending: &Pending<'_>,
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let Some(name) = pending.subject.action().and_then(|action| action.tool.as_deref()) else {
+        let Some(name) = pending.subject.action().and_then(|action| action.tool()) else {
             return Ok(Vec::new());
         };
         if context.bundle.unknown_tools == Verdict::Allow || context.bundle.registry.get(name).is_some() {

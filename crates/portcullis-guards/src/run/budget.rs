@@ -3,10 +3,11 @@
 use portcullis_core::action::{Action, Hook, Pending};
 use portcullis_core::fact::{FactAnswer, FactRequest, Facts};
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::policy::{PrincipalBudget, Window};
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 const MICROS: u64 = 1_000_000;
 
@@ -50,7 +51,7 @@ pub struct Budget;
 static META: GuardMeta =
     GuardMeta { id: "run/budget", hooks: &[Hook::Action], owasp: &["ASI08", "LLM10"], unfaithful_to: None };
 
-impl Guard for Budget {
+impl Guard<RunMemory> for Budget {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -78,7 +79,7 @@ impl Guard for Budget {
             let used = used_by_principal(budget, facts)?;
             findings.extend(principal(context, budget, used, action));
         }
-        let Some(tool) = action.tool.as_deref() else { return Ok(findings) };
+        let Some(tool) = action.tool() else { return Ok(findings) };
         let (usage, policy) = (context.run.usage(), context.policy);
         if let Some(limit) = policy.max_bytes.filter(|limit| usage.bytes() >= *limit) {
             let message = format!(
@@ -137,7 +138,7 @@ fn principal(
         );
         return denial("run/budget/principal-steps", message);
     }
-    let tool = action.tool.as_deref()?;
+    let tool = action.tool()?;
     if let Some(limit) = reached(used.side_effects, budget.max_side_effects)
         && context.is_side_effecting(tool)
     {

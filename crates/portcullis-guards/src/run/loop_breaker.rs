@@ -3,9 +3,10 @@
 use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::limits::{CALLS_COMPARED_MAX, VERDICTS_REMEMBERED_MAX};
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// How often an identical action is judged and denied before the loop breaker answers: the first call and two
 /// retries. The third retry is answered by the loop breaker.
@@ -51,7 +52,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Observations),
 };
 
-impl Guard for LoopBreaker {
+impl Guard<RunMemory> for LoopBreaker {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }

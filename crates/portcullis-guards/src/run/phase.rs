@@ -3,9 +3,10 @@
 use portcullis_core::action::{Hook, Pending};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::state::Phase;
 use portcullis_core::verdict::Verdict;
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Repeats the stop while a run is clarifying, paused, halted or closed.
@@ -35,7 +36,7 @@ pub struct RunPhase;
 static META: GuardMeta =
     GuardMeta { id: "run/phase", hooks: &[Hook::Action], owasp: &["ASI10"], unfaithful_to: None };
 
-impl Guard for RunPhase {
+impl Guard<RunMemory> for RunPhase {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }

@@ -3,10 +3,10 @@
 use portcullis_core::action::{Hook, Pending, Subject};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta, Unfaithful};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta, Unfaithful};
 use portcullis_core::label::Label;
 use portcullis_core::verdict::Verdict;
-use portcullis_trajectory::memory::{RunMemory, RunReading};
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// Drift from which it is noted.
 const NOTED: f64 = 0.3;
@@ -49,7 +49,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: Some(Unfaithful::Task),
 };
 
-impl Guard for Drift {
+impl Guard<RunMemory> for Drift {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -63,8 +63,8 @@ impl Guard for Drift {
         if matches!(pending.subject, Subject::Input { label, .. } if *label != Label::User) {
             return Ok(Vec::new());
         }
-        let memory: &RunMemory = context.memory()?;
-        let reading = &context.reading::<RunReading>()?.monitors;
+        let memory = context.memory()?;
+        let reading = &context.reading()?.monitors;
         if reading.drift < NOTED || reading.step <= 0.0 {
             return Ok(Vec::new());
         }

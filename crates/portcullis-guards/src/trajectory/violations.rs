@@ -3,9 +3,9 @@
 use portcullis_core::action::{Hook, Pending, Subject};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::verdict::Verdict;
-use portcullis_trajectory::memory::{RunMemory, RunReading};
+use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
 /// Ends the run at a call whose effect no request could justify.
@@ -48,7 +48,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: None,
 };
 
-impl Guard for Violations {
+impl Guard<RunMemory> for Violations {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -60,8 +60,8 @@ impl Guard for Violations {
         _facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
         let Subject::Action(action) = pending.subject else { return Ok(Vec::new()) };
-        let memory: &RunMemory = context.memory()?;
-        let reading = &context.reading::<RunReading>()?.monitors;
+        let memory = context.memory()?;
+        let reading = &context.reading()?.monitors;
         let violations = memory.monitors.violations(reading, action, context.effects());
         Ok(violations
             .iter()

@@ -155,7 +155,7 @@ fn verdict(rules: &Rules, state: &RunState, tool: &str, text: &str) -> Verdict {
     let pending = Pending { at: Timestamp::default(), subject: Subject::Action(&action), grant: None };
     let pipeline = portcullis_session::policy::pipeline();
     let memory = pipeline.begin_memory().unwrap();
-    let reading = LazyReading::of(memory.as_ref(), &bundle, pending);
+    let reading = LazyReading::of(&memory, &bundle, pending);
     pipeline.decide(&context.with_reading(&reading), &pending, &Facts::none()).verdict
 }
 

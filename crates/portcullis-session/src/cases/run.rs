@@ -7,14 +7,14 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ApprovalDecision, GrantScope, ListedTool, OutcomeStatus};
 use portcullis_core::id::{ApprovalId, Digest};
 use portcullis_core::label::Label;
-use portcullis_core::pipeline::{Decision, Pipeline};
+use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
 
 use super::parse::{Case, CaseFile, Expectation, Step, StepKind};
 use crate::dry::DryRun;
 use crate::engine::{Answer, Judgement, Proposal, TextJudgement};
-use crate::policy;
+use crate::policy::{self, Pipeline};
 
 /// What running a file showed.
 #[derive(Debug, Default)]
@@ -215,7 +215,7 @@ impl Runner<'_> {
         if let Some(approval) = judgement.approval {
             self.held = Some((approval, name));
         }
-        if judgement.enforced.proceeds() && judgement.action.tool.is_some() {
+        if judgement.enforced.proceeds() && judgement.action.is_call() {
             self.last = Some(judgement);
         }
     }

@@ -156,7 +156,7 @@ impl Engine {
         let held = EventBody::Enforcement { action: Some(action.id), enforced: Enforced::Held, call: None };
         let cause = batch.push(Actor::gate(), Some(cause), held);
         let approval = ApprovalId::from_bytes(batch.id());
-        let tool = action.tool.clone().unwrap_or_default();
+        let tool = action.tool().unwrap_or_default().to_owned();
         let body = EventBody::ApprovalRequested { approval, action: action.id, digest, tool };
         batch.push(Actor::gate(), Some(cause), body);
         self.held(action, step, decision, approval)

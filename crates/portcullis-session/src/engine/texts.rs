@@ -13,7 +13,6 @@ use portcullis_core::event::{Actor, Enforced, EventBody, Mode, OutcomeStatus};
 use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::id::{ActionId, DigestBuilder};
 use portcullis_core::label::Label;
-use portcullis_core::memory::Reading;
 use portcullis_core::pipeline::{Decision, reserved};
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
@@ -225,8 +224,7 @@ impl Engine {
     ) -> TextJudgement {
         let pending = Pending { at: batch.at(), subject, grant: None };
         let (facts, decision, reading) = self.decide_text(&pending, sources);
-        let verification = reading.as_ref().and_then(|reading| reading.get::<RunReading>());
-        let verification = verification.and_then(|reading| reading.verification.clone());
+        let verification = reading.as_ref().and_then(|reading| reading.verification.clone());
         let verification = verification.map(|verification| verification.of_event(said));
         batch.keep_reading(said, reading);
         if let Some(verification) = &verification {
@@ -275,7 +273,7 @@ impl Engine {
         &self,
         pending: &Pending<'_>,
         sources: &dyn Sources,
-    ) -> (Facts, Decision, Option<Reading>) {
+    ) -> (Facts, Decision, Option<RunReading>) {
         let reading = self.reading(*pending);
         let Some(context) = self.context() else {
             let message = format!("the bundle no longer has the runtime policy `{}`", self.state.policy());

@@ -11,6 +11,7 @@ use portcullis_core::fact::{FactAnswer, FactRecord, FactRequest, Facts};
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
 use portcullis_core::label::Label;
+use portcullis_core::memory::Memory;
 use portcullis_core::verdict::Verdict;
 use portcullis_guards::run::phase::RunPhase;
 use portcullis_ledger::{OpenOptions, SqliteLedger};
@@ -43,7 +44,7 @@ fn question(pending: &Pending<'_>) -> FactRequest {
     FactRequest { source: "oracle".into(), question }
 }
 
-impl Guard for Asker {
+impl<M: Memory> Guard<M> for Asker {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }
@@ -52,13 +53,13 @@ impl Guard for Asker {
         &["oracle"]
     }
 
-    fn needs(&self, _: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
+    fn needs(&self, _: &Context<'_, M>, pending: &Pending<'_>) -> Vec<FactRequest> {
         vec![question(pending)]
     }
 
     fn decide(
         &self,
-        _: &Context<'_>,
+        _: &Context<'_, M>,
         pending: &Pending<'_>,
         facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {

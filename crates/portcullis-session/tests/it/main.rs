@@ -316,7 +316,7 @@ async fn recorded_verdicts_can_be_computed_again() {
                 let policy = bundle.policy(before.policy()).unwrap();
                 let context = Context::new(bundle, policy, before);
                 let pending = Pending { at: event.t, subject: Subject::Action(action), grant: None };
-                let reading = LazyReading::of(memory.as_ref(), bundle, pending);
+                let reading = LazyReading::of(&memory, bundle, pending);
                 let context = context.with_reading(&reading);
                 let decision = pipeline.decide(&context, &pending, &Facts::none());
                 assert_eq!(decision.record(&context, &pending, &Facts::none()), *record);

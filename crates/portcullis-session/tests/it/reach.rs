@@ -7,7 +7,7 @@ use portcullis_core::action::{Hook, Pending, Subject};
 use portcullis_core::event::{Enforced, EventBody, OutcomeStatus};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::{Finding, Span, SpanEdit};
-use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
+use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::label::Label;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{OpenOptions, SqliteLedger};
@@ -15,6 +15,7 @@ use portcullis_session::bundles::Bundles;
 use portcullis_session::engine::{Reach, TextJudgement};
 use portcullis_session::gate::{Gate, Opened};
 use portcullis_session::policy;
+use portcullis_trajectory::memory::{Context, RunMemory};
 use serde_json::json;
 
 use crate::{call, events, files, open};
@@ -30,7 +31,7 @@ static META: GuardMeta = GuardMeta {
     unfaithful_to: None,
 };
 
-impl Guard for Gardener {
+impl Guard<RunMemory> for Gardener {
     fn meta(&self) -> &'static GuardMeta {
         &META
     }

@@ -386,9 +386,9 @@ impl Rerun<'_> {
         let call = proposal.call.clone();
         self.dry.recall_facts(record.facts.clone());
         let judgement = self.dry.propose(proposal);
-        let tool = judgement.action.tool.clone();
+        let tool = judgement.action.tool().map(str::to_owned);
         self.comparer.action(proposed, seq, tool, record, Some(&judgement.decision));
-        if judgement.enforced.may_happen() && judgement.action.tool.is_some() {
+        if judgement.enforced.may_happen() && judgement.action.is_call() {
             self.executing.insert(action, judgement.action.id);
         }
         if let Some(asked) = judgement.approval {

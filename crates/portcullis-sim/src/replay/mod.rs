@@ -31,10 +31,10 @@ use std::time::Duration;
 
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Enforced, RunOpened};
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::UnknownPolicy;
 use portcullis_session::engine::{Judgement, TextJudgement, Verification};
+use portcullis_session::policy::Pipeline;
 use serde::Serialize;
 
 pub use recompute::{Comparison, Lack, Lacking, Outcome, Ruling};
@@ -312,7 +312,7 @@ fn reply_row(judged: TextJudgement, reply: usize, number: impl Fn(u64) -> Option
 /// A row, with what its run and call are filled in by the caller.
 fn row(bundle: &Bundle, judgement: &Judgement) -> Row {
     let headline = judgement.decision.headline();
-    let tool = judgement.action.tool.clone();
+    let tool = judgement.action.tool().map(str::to_owned);
     let inferred =
         tool.as_deref().and_then(|name| bundle.registry.get(name)).is_some_and(|tool| tool.inferred);
     Row {

@@ -5,7 +5,8 @@ use portcullis_core::effect::{Effect, ResourceKind, Verb};
 use portcullis_core::tool::Tool;
 use serde_json::Value;
 
-use super::words::{Words, words};
+use super::arguments::AllWords;
+use super::words::words;
 use super::{Bits, Monitors, TALK, union};
 
 /// Operations that only read, where a tool takes its operation as an argument.
@@ -13,14 +14,20 @@ const READS: [&str; 7] = ["read", "list", "stat", "get", "view", "search", "exis
 
 impl Monitors {
     /// What a call would do, by its tool and the words of its arguments.
-    pub(super) fn acts(&self, action: &Action, tool: Option<&Tool>, folders: &[u64], words: &Words) -> Bits {
+    pub(super) fn acts(
+        &self,
+        action: &Action,
+        tool: Option<&Tool>,
+        folders: &[u64],
+        words: &AllWords<'_>,
+    ) -> Bits {
         let known = &self.vocabulary.known;
-        if action.tool.is_none() {
+        if !action.is_call() {
             return 0;
         }
         let mut acts = 0;
-        let (_, reads) = operation(action);
-        let changes = !reads && tool.is_none_or(|tool| tool.side_effecting);
+        let operation = Operation::of(action);
+        let changes = !operation.reads && tool.is_none_or(|tool| tool.side_effecting);
         acts |= if changes { known.act_change } else { known.act_read };
         let sends =
             |tool: &Tool| tool.tool_type.contains("SEND") || tool.effects.iter().any(|e| e.effect == "email");
@@ -36,10 +43,11 @@ impl Monitors {
         if tool.is_some_and(|tool| tool.tool_type.contains("EXECUTE")) {
             acts |= known.act_run;
         }
-        if destroys(action) {
+        if operation.destroys {
             acts |= known.act_destroy;
         }
-        if words.addresses.iter().any(|address| self.found.has(*address) && !self.named.has(*address)) {
+        let outside = |address| self.found.has(address) && !self.named.has(address);
+        if !self.found.is_empty() && words.any_address(outside) {
             acts |= known.act_outside;
         }
         acts
@@ -48,7 +56,7 @@ impl Monitors {
     /// What a call would do, by its effects; without [`Self::trail`].
     pub(super) fn effect_acts(&self, action: &Action, effects: &[Effect]) -> Bits {
         let known = &self.vocabulary.known;
-        let (operates, reads) = operation(action);
+        let Operation { operates, reads, destroys } = Operation::of(action);
         let mut acts = 0;
         for effect in effects {
             let resource = &effect.resource;
@@ -58,7 +66,7 @@ impl Monitors {
             if effect.verb == Verb::Send && !resource.is("loopback") {
                 acts |= known.act_send;
             }
-            if wipes(effect, destroys(action)) {
+            if wipes(effect, destroys) {
                 acts |= known.act_wipe;
             }
             let changes = changes(effect, operates, reads);
@@ -79,7 +87,7 @@ impl Monitors {
             let (stretches, _) = self.vocabulary.stretches(&words(tail(&effect.resource.name)));
             union(&stretches) & known.log_file != 0
         };
-        let (operates, reads) = operation(action);
+        let Operation { operates, reads, .. } = Operation::of(action);
         let mut paths = effects
             .iter()
             .filter(|effect| effect.resource.kind == ResourceKind::Path && changes(effect, operates, reads));
@@ -87,25 +95,33 @@ impl Monitors {
     }
 }
 
-/// Whether the call names its operation, one that changes something; and whether it names one that only reads.
-fn operation(action: &Action) -> (bool, bool) {
-    let named = action.arguments.get("operation").and_then(Value::as_str);
-    let reads = named.is_some_and(|named| READS.contains(&named.to_ascii_lowercase().as_str()));
-    (named.is_some() && !reads, reads)
+/// What a call says of itself, where one of its arguments names its operation.
+struct Operation {
+    /// It changes something.
+    operates: bool,
+    /// It only reads.
+    reads: bool,
+    /// It destroys something.
+    destroys: bool,
+}
+
+impl Operation {
+    fn of(action: &Action) -> Self {
+        /// Operations that take away what is there.
+        const DESTROY: [&str; 10] =
+            ["delete", "remove", "rm", "wipe", "erase", "format", "truncate", "purge", "destroy", "shred"];
+        let Some(named) = action.arguments.get("operation").and_then(Value::as_str) else {
+            return Self { operates: false, reads: false, destroys: false };
+        };
+        let is_any = |all: &[&str]| all.iter().any(|one| named.eq_ignore_ascii_case(one));
+        let reads = is_any(&READS);
+        Self { operates: !reads, reads, destroys: is_any(&DESTROY) }
+    }
 }
 
 /// Whether an effect changes something, given what the call's operation says.
 fn changes(effect: &Effect, operates: bool, reads: bool) -> bool {
     !reads && (operates || matches!(effect.verb, Verb::Write | Verb::Delete | Verb::Configure))
-}
-
-/// Whether the call names an operation that destroys.
-fn destroys(action: &Action) -> bool {
-    /// Operations that take away what is there.
-    const DESTROY: [&str; 10] =
-        ["delete", "remove", "rm", "wipe", "erase", "format", "truncate", "purge", "destroy", "shred"];
-    let named = action.arguments.get("operation").and_then(Value::as_str);
-    named.is_some_and(|named| DESTROY.contains(&named.to_ascii_lowercase().as_str()))
 }
 
 /// The last parts of a path, which say what it holds.

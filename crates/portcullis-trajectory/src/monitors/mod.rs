@@ -31,12 +31,12 @@ use portcullis_core::id::ActionId;
 use portcullis_core::tool::Tool;
 
 use self::advise::{Spoken, remembered, step_under};
-use self::arguments::Arguments;
+use self::arguments::{AllWords, Arguments};
 use self::learned::{Learned, Said};
 pub use self::outcome::{Anomaly, Claim};
 use self::vocabulary::{Before, Of, Stretch};
 pub use self::vocabulary::{Bits, Match, Vocabulary};
-use self::words::{Words, words};
+use self::words::{Word, Words, words};
 
 /// Words of requests that are remembered, to tell whether a request covers a tool.
 pub const REQUEST_WORDS_MAX: usize = 16_384;
@@ -277,13 +277,12 @@ impl Monitors {
 
     /// Reads a call. What it would do beyond its words is added by [`Self::violations`].
     pub fn read_call(&self, bundle: &Bundle, action: &Action) -> Reading {
-        let tool = action.tool.as_deref().and_then(|name| bundle.registry.get(name));
+        let tool = action.tool().and_then(|name| bundle.registry.get(name));
         let said = Arguments::of(action, bundle.scores, tool);
         let words = words(&said.text);
         let (stretches, _) = self.vocabulary.stretches(&words);
-        let all = said.all_words(words);
-        let folders = said.folders;
-        let acts = self.acts(action, tool, &folders, &all);
+        let all = AllWords::of(&said, &words);
+        let acts = self.acts(action, tool, &said.folders, &all);
         let (mut matches, _) = self.vocabulary.matches(&stretches, acts, self.before(false), Of::Calls);
         matches.retain(|found| !self.counted.contains(&found.pattern));
         let step = self.step_of(&matches, bundle.scores);
@@ -293,7 +292,7 @@ impl Monitors {
             step,
             drift: (self.drift + step).clamp(0.0, 1.0),
             tool_risk: self.uncovered_risk(tool, &all),
-            folders,
+            folders: said.folders,
             stretches,
             advised: bundle.scores == Scores::Advise,
             unsure: action.confidence.is_some_and(|confidence| 1.0 - confidence >= UNSURE),
@@ -369,15 +368,14 @@ impl Monitors {
     /// request names the tool or anything in its arguments: who asks for a mail to Bob has asked for the risk of mail. A
     /// figure that was inferred is a guess, so it stops nothing; and without a request nothing can be compared. Both give
     /// none, which makes the rows that need it inactive.
-    pub fn uncovered_risk(&self, tool: Option<&Tool>, arguments: &Words) -> Option<f64> {
+    fn uncovered_risk(&self, tool: Option<&Tool>, arguments: &AllWords<'_>) -> Option<f64> {
         let tool = tool.filter(|tool| !tool.inferred)?;
         if self.request.is_empty() {
             return None;
         }
         let name = words(&format!("{} {} {}", tool.name, tool.id, tool.tool_type).replace('_', " "));
-        let names =
-            |words: &Words| words.list.iter().any(|word| !word.slight && self.request.contains(&word.stem));
-        Some(if names(&name) || names(arguments) { 0.0 } else { tool.risk })
+        let is_named = |word: &Word| !word.slight && self.request.contains(&word.stem);
+        Some(if name.list.iter().any(is_named) || arguments.any(is_named) { 0.0 } else { tool.risk })
     }
 
     /// Takes an input into account. What the operator says states the goal and the circumstances, and is no risk.
@@ -521,6 +519,10 @@ impl Addresses {
 
     fn has(&self, address: u64) -> bool {
         self.set.contains(&address)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.set.is_empty()
     }
 }
 

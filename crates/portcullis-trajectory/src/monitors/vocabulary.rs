@@ -129,6 +129,44 @@ impl Pattern {
     }
 }
 
+/// Tells of most stems at once that no phrase begins with them: a bit for each that one begins with.
+#[derive(Debug, Clone)]
+struct Firsts([u64; FIRSTS]);
+
+/// Words of [`Firsts`]: 4 KiB, of which the phrases that ship set a bit in twenty.
+const FIRSTS: usize = 512;
+
+impl Default for Firsts {
+    fn default() -> Self {
+        Self([0; FIRSTS])
+    }
+}
+
+impl Firsts {
+    fn of<'s>(stems: impl Iterator<Item = &'s u64>) -> Self {
+        let mut firsts = Self::default();
+        for stem in stems {
+            if let Some(bits) = firsts.0.get_mut(Self::place(*stem)) {
+                *bits |= Self::bit(*stem);
+            }
+        }
+        firsts
+    }
+
+    fn may_have(&self, stem: u64) -> bool {
+        self.0.get(Self::place(stem)).is_some_and(|bits| bits & Self::bit(stem) != 0)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "cut to what there are words of")]
+    const fn place(stem: u64) -> usize {
+        (stem >> u64::BITS.ilog2()) as usize % FIRSTS
+    }
+
+    const fn bit(stem: u64) -> u64 {
+        1 << (stem % u64::BITS as u64)
+    }
+}
+
 /// What was met before.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Before {
@@ -165,6 +203,7 @@ pub(super) struct Stretch {
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     phrases: Hashed<Begun>,
+    firsts: Firsts,
     bits: HashMap<String, Bits>,
     pub(super) patterns: Vec<Pattern>,
     pub(super) weights: Weights,
@@ -252,6 +291,7 @@ impl Vocabulary {
     pub fn new(settings: &MonitorSettings) -> Self {
         let mut vocabulary = Self {
             phrases: Hashed::default(),
+            firsts: Firsts::default(),
             bits: HashMap::new(),
             patterns: Vec::new(),
             weights: settings.weights,
@@ -279,6 +319,7 @@ impl Vocabulary {
             let numbered = vocabulary.patterns.iter().enumerate();
             numbered.filter(|(_, pattern)| wanted(pattern)).map(|(number, _)| number).collect()
         };
+        let firsts = Firsts::of(vocabulary.phrases.keys());
         let inputs = numbers(|pattern| pattern.input);
         let calls = numbers(|pattern| pattern.call && !pattern.violation);
         let violations = numbers(|pattern| pattern.call && pattern.violation);
@@ -286,7 +327,7 @@ impl Vocabulary {
         let known = Known::of(|name| vocabulary.of(name));
         let nevers = violations.iter().filter_map(|number| vocabulary.patterns.get(*number));
         let unviolated = nevers.fold(0, |bits, pattern| bits | pattern.never);
-        Self { inputs, calls, violations, results, unviolated, known, ..vocabulary }
+        Self { firsts, inputs, calls, violations, results, unviolated, known, ..vocabulary }
     }
 
     /// The bit of a concept; a further one where there is room for it.
@@ -366,15 +407,16 @@ impl Vocabulary {
     pub(super) fn stretches(&self, words: &Words) -> (Vec<Stretch>, u32) {
         let mut sentences: Vec<Stretch> = Vec::new();
         let mut keywords = 0_u32;
-        for at in 0..words.list.len() {
-            let tail = words.list.get(at..).unwrap_or_default();
-            let Some(first) = tail.first() else { break };
+        for (at, first) in words.list.iter().enumerate() {
             if first.begins || sentences.is_empty() {
                 sentences.push(Stretch { start: first.start, end: first.end, ..Stretch::default() });
             }
             let Some(sentence) = sentences.last_mut() else { break };
             sentence.end = first.end;
-            let rest = tail.get(1..).unwrap_or_default();
+            if first.plain == 0 && !self.firsts.may_have(first.stem) {
+                continue;
+            }
+            let rest = words.list.get(at + 1..).unwrap_or_default();
             let mut see = |phrase: &Phrase| {
                 if first.heads || !phrase.heads {
                     sentence.all |= phrase.concept;

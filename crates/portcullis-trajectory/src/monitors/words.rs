@@ -2,14 +2,16 @@
 
 use portcullis_core::normalise::Normalised;
 
-use crate::words::{DIGIT, FOREIGN, JOINT, LOWER, SIGN, SPACE, UPPER, class, hash, letter_at, plain};
+use crate::words::{
+    DIGIT, FOREIGN, JOINT, LOWER, SIGN, SPACE, UPPER, class, letter_at, plain, small_letters,
+};
 
 /// Most words of one text that are read. Further words are not read, and the reading says so.
 pub(super) const WORDS_MAX: usize = 65_536;
 /// Most letters of one word that are looked at.
 const LETTERS_MAX: usize = 32;
 /// Most addresses of one text that are kept.
-const ADDRESSES_MAX: usize = 256;
+pub(super) const ADDRESSES_MAX: usize = 256;
 /// The shortest IBAN.
 const IBAN_MIN: usize = 15;
 /// The shortest number of a telephone abroad, with its sign.
@@ -21,8 +23,8 @@ const BLOCK: usize = 64;
 const RESERVED_MAX: usize = 65_536;
 
 /// A word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Word {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Word {
     /// Hash of its stem.
     pub stem: u64,
     /// The same with digits and signs read as the letters that they resemble; 0 if there are none.
@@ -45,7 +47,7 @@ pub struct Word {
 
 /// A text cut into words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
+pub(super) struct Words {
     /// The words in order.
     pub list: Vec<Word>,
     /// A mail address, URL, network address, account or telephone number is in it.
@@ -56,10 +58,27 @@ pub struct Words {
     pub cut: bool,
 }
 
+/// The hash of a text, eight bytes at a time; of at most eight bytes no two have the same.
+fn hash(text: &[u8]) -> u64 {
+    let (chunks, rest) = text.as_chunks();
+    let hash = chunks.iter().fold(0, |hash, chunk| mixed(hash ^ u64::from_le_bytes(*chunk)));
+    if rest.is_empty() { hash } else { mixed(hash ^ packed(rest)) }
+}
+
+/// Brings all bits of a number together, those of a map's places among them.
+const fn mixed(number: u64) -> u64 {
+    let product = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ product >> 32
+}
+
 /// The stem of a lower-case word by the general rules of English endings; a key, not a word.
 fn stem(word: &[u8]) -> &[u8] {
     /// Words without endings that others would be taken for: *they* for *the*, *here* for *her*.
     const WHOLE: [[u8; 4]; 4] = [*b"they", *b"here", *b"were", *b"mine"];
+    // No ending that is cut off ends in another letter.
+    if !matches!(word.last(), Some(b's' | b'd' | b'g' | b'e' | b'y')) {
+        return word;
+    }
     let vowel = |base: &[u8]| base.iter().any(|byte| matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u' | b'y'));
     match word {
         [_, _, _, _] if WHOLE.iter().any(|whole| word == whole) => word,
@@ -125,17 +144,22 @@ const LETTERS: u8 = UPPER | LOWER | DIGIT;
 /// Letters of a word that is packed into a number.
 const PACKED_MAX: usize = 7;
 
-/// A word of at most [`PACKED_MAX`] bytes as a number; 0 for others.
+/// A word of at most [`PACKED_MAX`] bytes as a number, its first letter the lowest byte; 0 for others.
 const fn packed(mut word: &[u8]) -> u64 {
     if word.len() > PACKED_MAX {
         return 0;
     }
     let mut number = 0;
-    while let [first, rest @ ..] = word {
-        number = number << 8 | *first as u64;
+    while let [rest @ .., last] = word {
+        number = number << 8 | *last as u64;
         word = rest;
     }
     number
+}
+
+/// The first bytes of a packed text.
+const fn first_bytes(packed: u64, count: usize) -> u64 {
+    packed & !(u64::MAX << (8 * count))
 }
 
 /// Places of [`SLIGHT_TABLE`], as a power of two: many more than there are words, so that a search is short.
@@ -164,13 +188,10 @@ const SLIGHT_TABLE: [u64; 1 << SLIGHT_BITS] = {
     table
 };
 
-fn is_slight(word: &[u8]) -> bool {
-    if word.len() > PACKED_MAX {
-        return false;
-    }
-    let word = packed(word);
+/// Whether a packed word is slight.
+fn is_slight(word: u64) -> bool {
     let mut at = slight_place(word);
-    // The table has places that are empty, so this ends.
+    // The table has places that are empty, so this ends. What is too long to be packed is none of its words.
     while let Some(known) = SLIGHT_TABLE.get(at % SLIGHT_TABLE.len()).filter(|known| **known != 0) {
         if *known == word {
             return true;
@@ -304,9 +325,21 @@ impl Cutter {
             while let [b' ', after @ ..] = rest {
                 (at, rest) = (at + 1, after);
             }
+            if self.out.list.len() >= WORDS_MAX {
+                return at;
+            }
+            if let Some(packed) = rest.first_chunk().map(|chunk| u64::from_le_bytes(*chunk))
+                && let length @ 1..=PACKED_MAX = small_letters(packed)
+                && packed >> (8 * length) & 0xff == u64::from(b' ')
+                && let Some(word) = rest.get(..length)
+            {
+                self.push_packed(word, first_bytes(packed, length), at);
+                at += length;
+                continue;
+            }
             let length = rest.iter().position(|byte| !byte.is_ascii_lowercase()).unwrap_or(rest.len());
             let ends = rest.get(length).is_none_or(|byte| *byte == b' ');
-            let fits = (1..=LETTERS_MAX).contains(&length) && self.out.list.len() < WORDS_MAX;
+            let fits = (1..=LETTERS_MAX).contains(&length);
             let Some(word) = rest.get(..length).filter(|_| ends && fits) else { return at };
             self.push(word, LOWER, at, at + length);
             at += length;
@@ -411,19 +444,22 @@ impl Cutter {
         }
     }
 
+    /// Takes a word of at most [`PACKED_MAX`] small letters, which is `packed`.
+    fn push_packed(&mut self, word: &[u8], packed: u64, start: usize) {
+        let end = start + word.len();
+        if let Some(long) = abbreviated(word, packed) {
+            return self.push(long, LOWER, start, end);
+        }
+        let slight = word.len() < 3 || is_slight(packed);
+        let stem = mixed(first_bytes(packed, stem(word).len()));
+        self.add(Word { stem, start, end, slight, ..Word::default() });
+    }
+
     /// Takes a word in lower case whose bytes are of these classes.
     fn push(&mut self, word: &[u8], classes: u8, start: usize, end: usize) {
-        let begins = |first: &u8| SHORT_BEGINNINGS >> (first % 32) & 1 == 1;
-        let may_be_short = word.len() <= SHORT_MAX && word.first().is_some_and(begins);
-        let word = if may_be_short && SHORT.contains(&packed(word)) {
-            let long = ABBREVIATIONS.iter().find(|(short, _)| short.as_bytes() == word);
-            long.map_or(word, |(_, long)| long.as_bytes())
-        } else {
-            word
-        };
-        let digit = classes & (DIGIT | SIGN) != 0;
+        let word = abbreviated(word, packed(word)).unwrap_or(word);
         let number = classes == DIGIT;
-        let plain = if digit && !number {
+        let plain = if classes & (DIGIT | SIGN) != 0 && !number {
             let letters: String =
                 std::str::from_utf8(word).unwrap_or_default().chars().map(resembles).collect();
             stem_hash(&letters)
@@ -431,20 +467,25 @@ impl Cutter {
             0
         };
         let letters = || word.iter().filter(|byte| !matches!(byte, 0x80..=0xbf)).take(3).count();
-        let slight = number || word.len() < 3 || classes & FOREIGN != 0 && letters() < 3 || is_slight(word);
-        self.out.list.push(Word {
-            stem: hash(stem(word)),
-            plain,
-            start,
-            end,
-            begins: self.begins,
-            quoted: self.quote.is_some(),
-            heads: false,
-            number,
-            slight,
-        });
-        self.begins = false;
+        let slight =
+            number || word.len() < 3 || classes & FOREIGN != 0 && letters() < 3 || is_slight(packed(word));
+        self.add(Word { stem: hash(stem(word)), plain, start, end, number, slight, ..Word::default() });
     }
+
+    /// Takes a word with what is known of its place.
+    fn add(&mut self, word: Word) {
+        let begins = std::mem::take(&mut self.begins);
+        self.out.list.push(Word { begins, quoted: self.quote.is_some(), ..word });
+    }
+}
+
+/// What a word stands for that people shorten when they type.
+fn abbreviated(word: &[u8], packed: u64) -> Option<&'static [u8]> {
+    let begins = |first: &u8| SHORT_BEGINNINGS >> (first % 32) & 1 == 1;
+    if word.len() > SHORT_MAX || !word.first().is_some_and(begins) || !SHORT.contains(&packed) {
+        return None;
+    }
+    ABBREVIATIONS.iter().find(|(short, _)| short.as_bytes() == word).map(|(_, long)| long.as_bytes())
 }
 
 /// Letters of the longest of [`ABBREVIATIONS`].

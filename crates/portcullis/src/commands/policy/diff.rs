@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use portcullis_core::bundle::{Bundle, Difference, Direction};
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{ExportOptions, RunFilter};
+use portcullis_session::policy::Pipeline;
 use portcullis_sim::replay::{self, Item, Options, Row, Source};
 use serde_json::json;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use portcullis_access::{Access, PolicyInfo};
 use portcullis_core::limits::BUNDLE_FILE_BYTES_MAX;
-use portcullis_core::pipeline::Pipeline;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::cases::{CaseFile, Report, run_file};
+use portcullis_session::policy::Pipeline;
 use serde_json::json;
 
 use crate::bundle::{BundleArg, Opened};
