@@ -22,7 +22,7 @@ const HELD_MAX: Duration = Duration::from_secs(20);
 /// A call that the bundle for a developer's machine holds, as a coding agent's client tells it.
 const HELD_CALL: &str = r#"{"session_id":"s1","cwd":"PLACE","permission_mode":"default",
   "hook_event_name":"PreToolUse","tool_name":"Bash","tool_use_id":"t1",
-  "tool_input":{"command":"git push --force origin main"}}"#;
+  "tool_input":{"command":"git push origin main"}}"#;
 
 /// Makes all pictures.
 ///
@@ -84,7 +84,7 @@ impl Drop for Place {
 /// Two acts of the demo, and what becomes of the record.
 fn demo(place: &Place) -> Result<Vec<Vec<Piece>>> {
     let printed = place.output(&["demo"])?;
-    let act = |number: &str| part(&printed, number, 9);
+    let act = |number: &str| part(&printed, number, 10);
     let mut lines = vec![typed("portcullis demo")];
     for shown in [act("2/5")?, act("5/5")?, part(&printed, "The record", 3)?, part(&printed, "A forger", 3)?]
     {
@@ -104,7 +104,7 @@ fn part<'t>(printed: &'t str, begin: &str, limit: usize) -> Result<Vec<&'t str>>
     Ok(lines)
 }
 
-/// A coding agent wants to force a push, and a person looks at it.
+/// A coding agent wants to push, and a person looks at it.
 fn held(place: &Place) -> Result<Vec<Vec<Piece>>> {
     let project = place.folder.join("project");
     let event = HELD_CALL.replace("PLACE", &project.display().to_string());

@@ -3,17 +3,15 @@
 //! All changes go through [`Live::commit`]: build the lines, chain them, wait until they are durable, and only
 //! then let the state move. A lock serialises them; what waits for a person waits outside the lock.
 
-use std::collections::BTreeMap;
+mod approval_rows;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_contracts::verify::Document;
 use portcullis_core::action::Subject;
 use portcullis_core::bundle::{AnchorTime, Bundle};
-use portcullis_core::event::{
-    ApprovalDecision, ClosedState, Control, Event, EventBody, GrantScope, GrantedEffects, ListedTool,
-    OutcomeStatus,
-};
+use portcullis_core::event::{ClosedState, Control, Event, GrantedEffects, ListedTool, OutcomeStatus};
 use portcullis_core::fact::{FactRecord, FactRequest};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
@@ -26,7 +24,7 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::clock::now;
-use portcullis_ledger::{Append, ApprovalRow, ApprovalState, ChainedLine, Head, Ledger, read_aside};
+use portcullis_ledger::{Append, ChainedLine, Head, Ledger, read_aside};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
 use crate::batch::Batch;
@@ -547,76 +545,6 @@ impl Live {
         } else {
             Err(SessionError::OutOfStep(self.engine.run()))
         }
-    }
-
-    /// Rows for the index of approvals, as these events leave them.
-    async fn approval_rows(&self, events: &[Event]) -> Result<Vec<ApprovalRow>, SessionError> {
-        let state = self.engine.state();
-        let mut stored = self.stored_rows(events).await?;
-        let mut rows = Vec::new();
-        let mut proposed = None;
-        for event in events {
-            match &event.body {
-                EventBody::Proposed(_) => proposed = Some(event.seq),
-                EventBody::ApprovalRequested { approval, action, digest, tool } => {
-                    rows.push(ApprovalRow {
-                        approval: *approval,
-                        run: self.engine.run(),
-                        action: *action,
-                        digest: *digest,
-                        principal: state.principal().map(|p| p.id.clone()).unwrap_or_default(),
-                        state: ApprovalState::Pending,
-                        scope: None,
-                        requested: event.t,
-                        decided: None,
-                        decided_by: None,
-                        tool: tool.clone(),
-                        policy: state.policy().to_owned(),
-                        proposed,
-                        note: None,
-                    });
-                }
-                EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
-                    rows.extend(stored.remove(approval).map(|row| ApprovalRow {
-                        state: match decision {
-                            ApprovalDecision::Granted => ApprovalState::Granted,
-                            ApprovalDecision::Refused => ApprovalState::Refused,
-                            ApprovalDecision::Expired => ApprovalState::Expired,
-                        },
-                        scope: scope.clone(),
-                        decided: Some(event.t),
-                        decided_by: Some(event.actor.to_string()),
-                        note: note.clone().or(row.note),
-                        ..row
-                    }));
-                }
-                EventBody::GrantClaimed { approval, .. } => {
-                    // A grant with a wider scope is not used up.
-                    let once = stored.remove(approval).filter(|row| row.scope == Some(GrantScope::Once));
-                    rows.extend(once.map(|row| ApprovalRow { state: ApprovalState::Claimed, ..row }));
-                }
-                _ => {}
-            }
-        }
-        Ok(rows)
-    }
-
-    /// The rows as they are of the approvals that these events decide or use up.
-    async fn stored_rows(&self, events: &[Event]) -> Result<BTreeMap<ApprovalId, ApprovalRow>, SessionError> {
-        let changed = |event: &Event| match &event.body {
-            EventBody::ApprovalDecided { approval, .. } | EventBody::GrantClaimed { approval, .. } => {
-                Some(*approval)
-            }
-            _ => None,
-        };
-        let wanted: Vec<ApprovalId> = events.iter().filter_map(changed).collect();
-        if wanted.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let rows = read_aside(&self.ledger, move |reader| {
-            wanted.into_iter().map(|approval| reader.approval(approval)).collect::<Result<Vec<_>, _>>()
-        });
-        Ok(rows.await?.into_iter().flatten().map(|row| (row.approval, row)).collect())
     }
 }
 
