@@ -207,7 +207,8 @@ impl Engine {
         }
     }
 
-    /// Puts another bundle in force. Call only with the committed batch of [`Self::reload`].
+    /// Puts another bundle in force. Call only once the batch of [`Self::reload`] is durable, and before it is
+    /// [committed](Self::commit).
     pub fn set_bundle(&mut self, bundle: Arc<Bundle>) {
         self.bundle = bundle;
     }

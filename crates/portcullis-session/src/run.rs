@@ -371,9 +371,7 @@ impl Run {
             return Err(SessionError::PolicyGone { policy: policy.to_owned() });
         }
         let batch = engine.reload(env, &bundle);
-        let seq = live.commit(batch).await?;
-        live.engine.set_bundle(bundle);
-        Ok(seq)
+        live.commit_with(batch, Used::default(), Some(bundle)).await
     }
 
     /// Ends the segment. Actions that are still executing get the outcome `unknown`.
@@ -492,6 +490,16 @@ impl Live {
 
     /// The same for a batch that its principal was charged for. If it is lost, that stays charged.
     async fn commit_charged(&mut self, batch: Batch, charged: Used) -> Result<u64, SessionError> {
+        self.commit_with(batch, charged, None).await
+    }
+
+    /// The same for a batch with which another bundle comes into force: what the run remembers follows that one.
+    async fn commit_with(
+        &mut self,
+        batch: Batch,
+        charged: Used,
+        bundle: Option<Arc<Bundle>>,
+    ) -> Result<u64, SessionError> {
         if let Some(refusal) = batch.refusal {
             return Err(SessionError::Ledger(refusal.into()));
         }
@@ -511,6 +519,9 @@ impl Live {
         self.in_doubt = false;
         self.head = head;
         let before = self.engine.state().used();
+        if let Some(bundle) = bundle {
+            self.engine.set_bundle(bundle);
+        }
         self.engine.commit(&batch.events, batch.said);
         self.count(&batch.events, charged, before);
         self.commits.tell(head.run, &batch.events, progress);

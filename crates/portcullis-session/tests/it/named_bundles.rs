@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_core::event::ClosedState;
+use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_ledger::OpenOptions;
 use portcullis_session::credentials::Identity;
+use portcullis_session::engine::Reach;
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{BUNDLES_OF_PRINCIPAL_MAX, Gate, OpenError, Opened, RunRequest};
 
@@ -56,6 +58,26 @@ async fn bundles_that_no_run_uses_make_room() {
     fs::write(kept.join("portcullis.toml"), "version = 1\nmode = 'observe'\n").unwrap();
     assert!(gate.reload(false).await.is_empty());
     assert_ne!(run.with_state(|_, bundle| bundle.digest()).await, before);
+}
+
+/// What a run remembers is read with the bundle that came into force, from its first input on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_reaches_the_monitors_of_a_run() {
+    const MONITORS: &str = "[[concept]]\nname = 'moonlight'\nwords = ['after dark']\n\
+        [[pattern]]\nname = 'by-night'\nfamily = 'erosion'\nneeds = ['moonlight']\ncues = 3\n";
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "", OpenOptions::default());
+    let bundle = bundle(folder.path(), "b");
+    let run = open(&gate, "agent", &bundle).await.unwrap().run;
+    let input = async |text: &str| {
+        let judged = run.input(text.to_owned(), Label::User, Reach::Replace).await.unwrap();
+        judged.decision.headline().map(|finding| finding.rule.to_string())
+    };
+    assert_eq!(input("Help me choose a lock for my garden shed.").await, None);
+    fs::write(bundle.join("monitors.toml"), MONITORS).unwrap();
+    assert!(gate.reload(false).await.is_empty());
+    let rule = input("And what can one do there after dark?").await;
+    assert_eq!(rule.as_deref(), Some("trajectory/drift"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
