@@ -247,8 +247,10 @@ impl Engine {
 
     /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
     pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Vec<FactRequest> {
-        let asked: Vec<&str> = self.pipeline.sources(Hook::Action).collect();
-        let Some(context) = self.context().filter(|_| sources.any_of(&asked)) else { return Vec::new() };
+        if !sources.any_of(self.pipeline.sources(Hook::Action)) {
+            return Vec::new();
+        }
+        let Some(context) = self.context() else { return Vec::new() };
         let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
         let pending = Pending { at, subject: Subject::Action(&action), grant: None };
         let read = self.read(pending, &action);
@@ -262,8 +264,10 @@ impl Engine {
         subject: Subject<'_>,
         sources: &FactSources,
     ) -> Vec<FactRequest> {
-        let asked: Vec<&str> = self.pipeline.sources(subject.hook()).collect();
-        let Some(context) = self.context().filter(|_| sources.any_of(&asked)) else { return Vec::new() };
+        if !sources.any_of(self.pipeline.sources(subject.hook())) {
+            return Vec::new();
+        }
+        let Some(context) = self.context() else { return Vec::new() };
         let pending = Pending { at, subject, grant: None };
         let reading = self.reading(pending);
         sources.answerable(self.pipeline.needs(&context.with_reading(&reading), &pending))

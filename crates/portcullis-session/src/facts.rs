@@ -76,9 +76,9 @@ impl FactSources {
         requests
     }
 
-    /// Whether one of these names is a source.
-    pub(crate) fn any_of(&self, names: &[&str]) -> bool {
-        names.iter().any(|name| self.by_name.contains_key(*name))
+    /// Whether one of these names is a source. Looks at none where there are no sources.
+    pub(crate) fn any_of<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> bool {
+        !self.by_name.is_empty() && names.any(|name| self.by_name.contains_key(name))
     }
 
     /// Asks all questions at once, and waits until the last is answered or the deadline has passed. A source that is

@@ -1,6 +1,8 @@
 //! One surface over the socket and one in the process of the gate: the same requests, the same answers.
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use portcullis_core::event::{Enforced, OutcomeStatus};
 use portcullis_core::principal::{CredentialKind, Principal};
@@ -16,7 +18,7 @@ use portcullis_session::credentials::Identity;
 use portcullis_session::engine::Reach;
 use portcullis_session::gate::Gate;
 use portcullis_session::listings::Listings;
-use portcullis_session::surface::{Local, Surface};
+use portcullis_session::surface::{Local, LocalRun, Surface};
 use portcullis_session::{policy, shipped};
 use serde_json::json;
 
@@ -77,6 +79,45 @@ async fn answers(run: &impl Surface) -> Vec<String> {
     answers
 }
 
+/// A run in this process.
+async fn local_run(folder: &Path) -> LocalRun {
+    let ledger = Location::Folder(folder.join("ledger")).open(OpenOptions::default()).unwrap();
+    let mut files = shipped::default_bundle();
+    files.insert("policies/mail.toml".into(), POLICY.into());
+    let gate = Gate::new(ledger, Arc::new(policy::pipeline()), Bundles::new(None, &files).unwrap());
+    let local = Local::new(gate, Arc::new(Listings::at(folder.join("listings"))), None);
+    let identity = Identity {
+        kind: CredentialKind::Agent,
+        principal: Principal::named("agent"),
+        policy: None,
+        of_this_machine: true,
+    };
+    let opened = local.open(identity.clone(), open()).await.unwrap();
+    local.run(&identity, opened.run).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn permits_of_a_turn_that_nobody_waits_for_any_more_are_not_executed() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = local_run(folder.path()).await;
+    let held = ProposeAction { wait_ms: Some(400), ..call("unheard_of", 2) };
+    let turn = ProposeTurn { actions: vec![call("retrieve_compliance_documents", 1), held] };
+    let given_up = tokio::time::timeout(Duration::from_millis(200), run.propose_turn(turn)).await;
+    assert!(given_up.is_err(), "the second call waits for a person");
+    let executing = || async {
+        let run = run.clone().run();
+        run.with_state(|state, _| state.executing_actions().len()).await
+    };
+    assert_eq!(executing().await, 1);
+    for _ in 0..100 {
+        if executing().await == 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the first call still counts as executing");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_surface_over_the_socket_and_one_in_the_process_answer_alike() {
     let daemon = Daemon::start().await;
@@ -85,19 +126,7 @@ async fn a_surface_over_the_socket_and_one_in_the_process_answer_alike() {
     let socket = answers(&ClientRun::new(client, opened.run)).await;
 
     let folder = tempfile::tempdir().unwrap();
-    let ledger = Location::Folder(folder.path().join("ledger")).open(OpenOptions::default()).unwrap();
-    let mut files = shipped::default_bundle();
-    files.insert("policies/mail.toml".into(), POLICY.into());
-    let gate = Gate::new(ledger, Arc::new(policy::pipeline()), Bundles::new(None, &files).unwrap());
-    let local = Local::new(gate, Arc::new(Listings::at(folder.path().join("listings"))), None);
-    let identity = Identity {
-        kind: CredentialKind::Agent,
-        principal: Principal::named("agent"),
-        policy: None,
-        of_this_machine: true,
-    };
-    let opened = local.open(identity.clone(), open()).await.unwrap();
-    let here = answers(&local.run(&identity, opened.run).unwrap()).await;
+    let here = answers(&local_run(folder.path()).await).await;
 
     assert_eq!(socket, here);
     let judged: Vec<&String> = socket.iter().filter(|answer| answer.starts_with("step")).collect();

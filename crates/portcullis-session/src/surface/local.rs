@@ -14,6 +14,7 @@ use portcullis_core::verdict::Verdict;
 use portcullis_proof::export::PAYLOAD_BYTES_MAX;
 use portcullis_wire::mcp::list::INSTRUCTIONS;
 use serde_json::{Map, Value};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::{
@@ -180,29 +181,13 @@ impl Surface for LocalRun {
             let wait = self.wait(&action).await;
             actions.push((proposal(action)?, wait));
         }
-        let mut answers = Vec::with_capacity(actions.len());
-        for (proposal, wait) in actions {
-            let (judgement, permit) = self.gate.propose(&self.run, proposal.clone(), Duration::ZERO).await?;
-            let held = judgement.enforced == Enforced::Held && !wait.is_zero();
-            answers.push(match held {
-                true => {
-                    let (gate, run) = (Arc::clone(&self.gate), Arc::clone(&self.run));
-                    Waiting::For(tokio::spawn(async move { gate.propose(&run, proposal, wait).await }))
-                }
-                false => Waiting::Over(Box::new(Proposed::decided(judgement, permit)?)),
-            });
-        }
-        let mut proposed = Vec::with_capacity(answers.len());
-        for answer in answers {
-            proposed.push(match answer {
-                Waiting::Over(proposed) => *proposed,
-                Waiting::For(task) => {
-                    let (judgement, permit) = task.await.map_err(|_| SessionError::CutShort)??;
-                    Proposed::decided(judgement, permit)?
-                }
-            });
-        }
-        Ok(proposed)
+        let (run, (answer, answered)) = (self.clone(), oneshot::channel());
+        tokio::spawn(async move {
+            if let Err(Ok(lost)) = answer.send(run.propose_in_order(actions).await) {
+                run.not_executed(lost).await;
+            }
+        });
+        answered.await.map_err(|_| SessionError::CutShort)?
     }
 
     async fn outcome(&self, outcome: ReportOutcome) -> Result<ObservationAnswer, SurfaceError> {
@@ -336,11 +321,71 @@ enum Waiting {
     For(JoinHandle<Result<(Judgement, Option<Permit>), SessionError>>),
 }
 
+impl Waiting {
+    async fn over(self) -> Result<Proposed, SessionError> {
+        match self {
+            Self::Over(proposed) => Ok(*proposed),
+            Self::For(task) => {
+                let (judgement, permit) = task.await.map_err(|_| SessionError::CutShort)??;
+                Proposed::decided(judgement, permit)
+            }
+        }
+    }
+}
+
 impl LocalRun {
     /// The run itself, for what people do with it.
     #[must_use]
     pub fn run(self) -> Arc<Run> {
         self.run
+    }
+
+    /// Proposes one after the other, then waits for all that are held. All are answered, or none is permitted.
+    async fn propose_in_order(
+        &self,
+        actions: Vec<(Proposal, Duration)>,
+    ) -> Result<Vec<Proposed>, SurfaceError> {
+        let (mut answers, mut failed) = (Vec::with_capacity(actions.len()), None);
+        for (proposal, wait) in actions {
+            match self.begin_to_propose(proposal, wait).await {
+                Ok(answer) => answers.push(answer),
+                Err(error) => {
+                    failed = Some(error);
+                    break;
+                }
+            }
+        }
+        let mut proposed = Vec::with_capacity(answers.len());
+        for answer in answers {
+            match answer.over().await {
+                Ok(answer) => proposed.push(answer),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        match failed {
+            None => Ok(proposed),
+            Some(error) => {
+                self.not_executed(proposed).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    async fn begin_to_propose(&self, proposal: Proposal, wait: Duration) -> Result<Waiting, SessionError> {
+        let (judgement, permit) = self.gate.propose(&self.run, proposal.clone(), Duration::ZERO).await?;
+        if judgement.enforced != Enforced::Held || wait.is_zero() {
+            return Ok(Waiting::Over(Box::new(Proposed::decided(judgement, permit)?)));
+        }
+        let (gate, run) = (Arc::clone(&self.gate), Arc::clone(&self.run));
+        Ok(Waiting::For(tokio::spawn(async move { gate.propose(&run, proposal, wait).await })))
+    }
+
+    /// Records that these permits reached nobody.
+    async fn not_executed(&self, lost: Vec<Proposed>) {
+        for permit in lost.into_iter().filter_map(Proposed::permit) {
+            // If this cannot be recorded either, the action stays without an outcome, which counts as executed.
+            let _ = self.run.not_executed(permit.action()).await;
+        }
     }
 
     /// How long a held action waits: as the request says, else as the bundle does.
