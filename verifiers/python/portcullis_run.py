@@ -120,6 +120,9 @@ MOVES = [  # kind of event, its words, the states that it may follow, the state 
     ("approval-requested", "-", "new", "requested"),
     ("approval-decided", "granted", FREE, "granted"),  # or `once`, where that is its scope
     ("approval-decided", "refused expired", FREE + " claimed", "closed"),
+    ("approval-decided", "endorsed", "requested", None),
+    ("approval-decided", "answered", "requested", "closed"),
+    ("approval-decided", "revoked", "granted once", "closed"),
     ("grant-claimed", "-", "granted", "granted"),
     ("grant-claimed", "-", "once", "claimed")]
 NEXT = {(kind, word, state): after or state for kind, words, before, after in MOVES
@@ -127,12 +130,14 @@ NEXT = {(kind, word, state): after or state for kind, words, before, after in MO
 WORD = {"verdict": "verdict", "enforcement": "enforced", "outcome": "status",
         "approval-decided": "decision"}
 
-def step(states, kind, body):
+def step(states, kind, body, seq):
     word = body.get(WORD[kind]) if kind in WORD else "-"
     need(any(entry[:2] == (kind, word) for entry in NEXT))
     if kind in ("verdict", "enforcement") and "action" not in body: return  # on a text
     subject = "approval" if kind.startswith(("approval", "grant")) else "action"
-    for key in ("action", "approval") if subject == "approval" and word == "-" else (subject,):
+    about = subject == "approval" and word == "-"  # it says what the approval is about
+    if about and "action" not in body: need(is_u64(body.get("text")) and 1 <= body["text"] < seq)
+    for key in ("action", "approval") if about and "action" in body else (subject,):
         need(is_id(body.get(key)) and (key == subject or body[key] in states[key]))
     now, once = states[subject].get(body[subject], "new"), body.get("scope", "once") == "once"
     after = need((kind, word, now) in NEXT) and NEXT[kind, word, now]
@@ -270,7 +275,7 @@ class Run:
         kind, body = e["kind"], e["body"]
         need(s["state"] == "open" and (e["seq"] != 1 or kind == "run-opened"))
         need(lost or kind != "gap")
-        if any(kind == move[0] for move in MOVES): step(self.states, kind, body)
+        if any(kind == move[0] for move in MOVES): step(self.states, kind, body, e["seq"])
         if kind == "run-closed":
             need(is_u64(body.get("count")) and body["count"] == e["seq"])
             s["state"] = need(body.get("state") in ("closed", "abandoned")) and body["state"]

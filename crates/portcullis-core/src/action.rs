@@ -92,6 +92,16 @@ impl Action {
         }
     }
 
+    /// The same call with other arguments. Its digests are without the key of its run: see [`Self::keyed`].
+    #[must_use]
+    pub fn with_arguments(&self, arguments: Value) -> Self {
+        Self::new(self.id, self.kind.clone(), arguments, self.planned.clone())
+            .with_continuation(self.continuation.clone())
+            .in_directory(self.directory.clone())
+            .of_server(self.server.clone())
+            .with_confidence(self.confidence)
+    }
+
     /// The tool that it calls, as the agent named it, or `None` if it is no call.
     pub fn tool(&self) -> Option<&str> {
         match &self.kind {

@@ -105,8 +105,8 @@ impl EventBody {
             Self::Verdict(record) if !record.findings.is_empty() => {
                 (FINDINGS, serde_json::to_string(&VerdictWords::take(record)))
             }
-            Self::ApprovalDecided { scope: Some(GrantScope::Effects(granted)), .. } => {
-                (SCOPE, serde_json::to_string(&take_resources(granted)))
+            Self::ApprovalDecided { scope: Some(scope), .. } => {
+                (SCOPE, serde_json::to_string(&take_resources(scope.resources_mut()?)))
             }
             _ => return None,
         };
@@ -138,7 +138,8 @@ impl EventBody {
                 }
                 _ => false,
             },
-            Self::ApprovalDecided { scope: Some(GrantScope::Effects(granted)), .. } => {
+            Self::ApprovalDecided { scope: Some(scope), .. } => {
+                let Some(granted) = scope.resources_mut() else { return true };
                 match serde_json::from_str::<Vec<Vec<String>>>(text) {
                     Ok(resources) if resources.len() == granted.len() => {
                         for (granted, resources) in granted.iter_mut().zip(resources) {
@@ -210,14 +211,29 @@ impl Event {
             }
             EventBody::Verdict(record) => verdict_texts(record, show),
             EventBody::Enforcement { call, action: _, enforced: _ } => call.iter_mut().for_each(show),
-            EventBody::ApprovalRequested { tool, approval: _, action: _, digest: _ } => show(tool),
-            EventBody::ApprovalDecided { scope, labels, note, approval: _, decision: _ } => {
+            EventBody::ApprovalRequested {
+                tool,
+                approval: _,
+                action: _,
+                digest: _,
+                effects: _,
+                patterns: _,
+            } => show(tool),
+            EventBody::ApprovalDecided {
+                scope,
+                labels,
+                note,
+                approval: _,
+                decision: _,
+                lasting: _,
+                shown: _,
+            } => {
                 match scope {
                     Some(GrantScope::Tool(tool)) => show(tool),
-                    Some(GrantScope::Effects(granted)) => {
+                    Some(GrantScope::Effects(granted) | GrantScope::Pattern(granted)) => {
                         granted.iter_mut().flat_map(|granted| &mut granted.resources).for_each(&mut *show);
                     }
-                    Some(GrantScope::Once) | None => {}
+                    Some(GrantScope::Once | GrantScope::Arguments) | None => {}
                 }
                 note.iter_mut().for_each(&mut *show);
                 labels.each_mut(&mut |label| label_text(label, show));
@@ -292,6 +308,7 @@ mod tests {
 
     use super::*;
     use crate::event::{Actor, ApprovalDecision, EVENT_VERSION};
+    use crate::grant::Lasting;
     use crate::id::{ApprovalId, Commitment, Digest};
     use crate::label::LabelSet;
     use crate::time::Timestamp;
@@ -352,6 +369,8 @@ mod tests {
             approval: ApprovalId::from_bytes([4; 16]),
             decision: ApprovalDecision::Granted,
             scope: Some(GrantScope::Effects(vec![granted])),
+            lasting: Lasting::default(),
+            shown: None,
             labels: LabelSet::default(),
             note: None,
         }

@@ -149,6 +149,14 @@ impl ResourceKind {
             Self::Unknown => "unknown",
         }
     }
+
+    /// Whether it is outside of the machine and its databases, so that what reaches it has left.
+    pub const fn is_elsewhere(self) -> bool {
+        matches!(
+            self,
+            Self::Host | Self::Recipient | Self::Payee | Self::Repository | Self::Container | Self::Cluster
+        )
+    }
 }
 
 impl fmt::Display for ResourceKind {

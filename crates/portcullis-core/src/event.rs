@@ -11,7 +11,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::finding::Finding;
-pub use crate::grant::{GrantScope, GrantedEffects};
+pub use crate::grant::{GrantScope, GrantedEffects, Lasting};
 use crate::id::{ActionId, ApprovalId, Commitment, Digest};
 use crate::label::{Label, LabelSet};
 use crate::likeness::Likeness;
@@ -190,8 +190,15 @@ pub enum EventBody {
         digest: Digest,
         /// Name of the tool.
         tool: String,
+        /// Digest of its effects as they were read, keyed like that of the action. `None` in runs of earlier releases.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        effects: Option<Digest>,
+        /// A grant may cover resources by a pattern: the call is read completely, and nothing leaves by it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        patterns: bool,
     },
-    /// A person answered, or the request lapsed.
+    /// A person answered, or the request lapsed. Payload `arguments`, where the call may go ahead with other arguments
+    /// only.
     ApprovalDecided {
         /// The request.
         approval: ApprovalId,
@@ -200,6 +207,13 @@ pub enum EventBody {
         /// How far a grant reaches. The resources of one for effects are in the payload `scope`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         scope: Option<GrantScope>,
+        /// How long a grant lasts.
+        #[serde(flatten)]
+        lasting: Lasting,
+        /// Digest of what the person was shown, and said yes to. `None` where nobody is shown anything: in rehearsals, and in
+        /// runs of earlier releases.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shown: Option<Digest>,
         /// The run's labels as the person was shown them.
         labels: LabelSet,
         /// A note for the record.
@@ -525,8 +539,14 @@ pub enum Mode {
 pub enum ApprovalDecision {
     /// Yes.
     Granted,
+    /// Yes, and others have to say so too.
+    Endorsed,
     /// No.
     Refused,
+    /// Neither: the agent gets a sentence instead, the note.
+    Answered,
+    /// A yes was taken back.
+    Revoked,
     /// It was not answered in time, or the grant was not used in time.
     Expired,
 }

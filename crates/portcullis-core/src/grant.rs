@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::effect::ResourceKind;
 use crate::finding::Finding;
 use crate::limits::{FINDING_RESOURCES_MAX, NAME_BYTES_MAX};
+use crate::time::Timestamp;
 
 /// How far a grant reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -12,10 +13,15 @@ use crate::limits::{FINDING_RESOURCES_MAX, NAME_BYTES_MAX};
 pub enum GrantScope {
     /// This action with these arguments, once.
     Once,
+    /// This action with these arguments, as often as it is proposed.
+    Arguments,
     /// Every call of this tool for the rest of the run.
     Tool(String),
     /// What these rules hold against these resources, for the rest of the run, whichever call touches them.
     Effects(Vec<GrantedEffects>),
+    /// The same for all resources whose names fit a [pattern](fits). Only calls that are read completely, and by which
+    /// nothing leaves, are covered.
+    Pattern(Vec<GrantedEffects>),
 }
 
 /// Resources that a rule no longer holds a call for.
@@ -23,7 +29,7 @@ pub enum GrantScope {
 pub struct GrantedEffects {
     /// The rule, as findings name it. Rules are about one kind of effect each, so it says what may be done.
     pub rule: String,
-    /// The resources, as findings name them: `path /etc/hosts`.
+    /// The resources, as findings name them: `path /etc/hosts`. Of a pattern: `path /srv/app/*`.
     pub resources: Vec<String>,
 }
 
@@ -48,16 +54,84 @@ fn is_fixed(resource: &str) -> bool {
     !resource.starts_with(ResourceKind::Unknown.as_str()) && !resource.contains(['$', '`'])
 }
 
+/// Whether the name of a resource fits a pattern: the same name, or, where the pattern ends in `/*` or `.*`, one that
+/// goes on after that sign.
+pub fn fits(pattern: &str, resource: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(start) => {
+            let rest = resource.strip_prefix(start).unwrap_or_default();
+            !rest.is_empty() && !rest.split('/').any(|part| part == "..")
+        }
+        None => pattern == resource,
+    }
+}
+
+/// Why a text is no pattern that may be granted, or `None` if it is one. Only what stays on the machine or in the
+/// database may be granted by a pattern: a pattern of recipients or hosts would let data leave to somebody nobody has
+/// seen.
+pub fn not_a_pattern(pattern: &str) -> Option<&'static str> {
+    let kinds = [ResourceKind::Path, ResourceKind::Table, ResourceKind::Column];
+    let Some((kind, name)) = pattern.split_once(' ') else {
+        return Some("a pattern is a kind of resource and a name: `path /srv/app/*`");
+    };
+    if !kinds.iter().any(|known| known.as_str() == kind) {
+        return Some("patterns are for paths, tables and columns only");
+    }
+    let Some(start) = name.strip_suffix('*') else {
+        return (name.contains('*') || name.is_empty()).then_some(STAR_LAST);
+    };
+    let separator = if kind == ResourceKind::Path.as_str() { '/' } else { '.' };
+    match start.strip_suffix(separator) {
+        None => {
+            Some("`*` stands for what follows a `/` in a path, or a `.` in the name of a table or column")
+        }
+        Some(folder) if folder.is_empty() => Some("a pattern must name a folder, database or table"),
+        Some(folder) if folder.contains('*') => Some(STAR_LAST),
+        Some(_) => None,
+    }
+}
+
+const STAR_LAST: &str = "`*` may stand at the end only";
+
 impl GrantScope {
     /// Whether a grant of this scope answers a finding, once it holds for the action.
     pub fn answers(&self, finding: &Finding) -> bool {
-        let Self::Effects(granted) = self else { return true };
+        let (granted, same): (_, fn(&str, &str) -> bool) = match self {
+            Self::Once | Self::Arguments | Self::Tool(_) => return true,
+            Self::Effects(granted) => (granted, |given, resource| given == resource),
+            Self::Pattern(granted) => (granted, fits),
+        };
         let Some(wanted) = GrantedEffects::of(finding) else { return false };
         let given = |resource: &String| {
-            granted.iter().any(|given| given.rule == wanted.rule && given.resources.contains(resource))
+            let of_rule = granted.iter().filter(|given| given.rule == wanted.rule);
+            of_rule.flat_map(|given| &given.resources).any(|given| same(given, resource))
         };
         wanted.resources.iter().all(given)
     }
+
+    /// The resources that it names, by rule.
+    pub fn resources_mut(&mut self) -> Option<&mut Vec<GrantedEffects>> {
+        match self {
+            Self::Effects(granted) | Self::Pattern(granted) => Some(granted),
+            Self::Once | Self::Arguments | Self::Tool(_) => None,
+        }
+    }
+
+    /// Whether it covers this very action only, by what it is bound to.
+    pub fn is_bound_to_action(&self) -> bool {
+        matches!(self, Self::Once | Self::Arguments)
+    }
+}
+
+/// How long a grant lasts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Lasting {
+    /// It can be claimed until then. `None`: for as long as the bundle lets grants last; grants of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// It ends with the task: with the next thing that the user says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub task: bool,
 }
 
 #[cfg(test)]
@@ -85,6 +159,48 @@ mod tests {
         let expected = r#"{"effects":[{"rule":"access/outside","resources":["path /a","path /b"]}]}"#;
         assert_eq!(text, expected);
         assert_eq!(serde_json::from_str::<GrantScope>(&text).unwrap(), scope);
+    }
+
+    #[test]
+    fn a_pattern_covers_what_lies_below_it() {
+        let granted = |resources: &[&str]| GrantedEffects {
+            rule: "access/outside".to_owned(),
+            resources: resources.iter().map(|resource| (*resource).to_owned()).collect(),
+        };
+        let scope = GrantScope::Pattern(vec![granted(&["path /srv/app/*", "table shop.*"])]);
+        for covered in ["path /srv/app/a", "path /srv/app/b/c", "table shop.orders"] {
+            assert!(scope.answers(&finding("access/outside", &[covered])), "{covered}");
+        }
+        for other in
+            ["path /srv/app", "path /srv/app/", "path /srv/apps/a", "path /srv", "table shops.orders"]
+        {
+            assert!(!scope.answers(&finding("access/outside", &[other])), "{other}");
+        }
+        assert!(!scope.answers(&finding("access/outside", &["path /srv/app/a", "path /etc/x"])));
+        assert!(!scope.answers(&finding("access/delete", &["path /srv/app/a"])));
+    }
+
+    #[test]
+    fn what_leaves_or_could_be_anything_is_not_granted_by_a_pattern() {
+        for good in ["path /srv/*", "path /srv/a", "table shop.*", "column shop.orders.*"] {
+            assert_eq!(not_a_pattern(good), None, "{good}");
+        }
+        for bad in [
+            "recipient *@example.com",
+            "host *.example.com",
+            "path /*",
+            "path *",
+            "path /srv*",
+            "path /srv/*/x",
+            "path /srv/*/*",
+            "table *",
+            "table .*",
+            "path",
+            "path ",
+            "",
+        ] {
+            assert!(not_a_pattern(bad).is_some(), "{bad}");
+        }
     }
 
     #[test]

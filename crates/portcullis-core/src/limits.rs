@@ -28,6 +28,11 @@ pub const APPROVALS_MAX: usize = 1_024;
 pub const APPROVALS_PENDING_MAX: usize = 100;
 /// Refused calls that a run remembers; what a person refused is never asked again before so many others were.
 pub const REFUSALS_REMEMBERED_MAX: usize = 16_384;
+/// Refusals of a run that later calls in other words are compared with: the latest ones.
+pub const REFUSALS_COMPARED_MAX: usize = 256;
+/// Resources of a held call that are kept for such comparisons. A call that is held for more is known again by its
+/// arguments only.
+pub const REFUSED_RESOURCES_MAX: usize = 64;
 /// Longest note of an approver, in bytes.
 pub const NOTE_BYTES_MAX: usize = 16 << 10;
 /// Characters of an approver's note that the agent receives.

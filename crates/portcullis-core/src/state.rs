@@ -5,15 +5,14 @@
 
 use crate::action::{Action, Grant};
 use crate::event::{
-    Actor, ApprovalDecision, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, GrantScope,
-    Mode, OutcomeStatus, Place, Proposed, VerdictRecord,
+    Actor, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, Mode, OutcomeStatus, Place,
+    Proposed, VerdictRecord,
 };
+use crate::finding::Finding;
 use crate::id::{ActionId, ApprovalId, Digest};
 use crate::label::{Label, LabelSet};
-use crate::limits::{
-    APPROVALS_MAX, DENIALS_REMEMBERED_MAX, EFFECT_GRANTS_TRIED_MAX, NOTE_TOLD_CHARS_MAX, OPEN_ACTIONS_MAX,
-    REFUSALS_REMEMBERED_MAX,
-};
+use crate::likeness::Likeness;
+use crate::limits::{DENIALS_REMEMBERED_MAX, OPEN_ACTIONS_MAX};
 use crate::listed::ListedTools;
 use crate::principal::Principal;
 use crate::recent::Recent;
@@ -21,9 +20,12 @@ use crate::time::Timestamp;
 use crate::usage::{Usage, Used};
 use crate::verdict::Verdict;
 
+mod approvals;
 mod counts;
 pub mod progress;
 
+use self::approvals::Approvals;
+pub use self::approvals::{Approval, ApprovalState, EDITED_ARGUMENTS, Endorsement, Given};
 use self::counts::VerdictCounts;
 
 /// Whether the run may go on.
@@ -48,45 +50,6 @@ pub enum Phase {
     Closed(ClosedState),
 }
 
-/// An approval as the run knows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Approval {
-    /// The action that waits.
-    pub action: ActionId,
-    /// What a `once` grant is bound to.
-    pub digest: Digest,
-    /// The tool that waits.
-    pub tool: String,
-    /// What its server is known by, where that is known.
-    pub server: Option<String>,
-    /// When it was asked for.
-    pub requested_at: Timestamp,
-    /// Where it is.
-    pub state: ApprovalState,
-}
-
-/// The state of an approval.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ApprovalState {
-    /// It is not decided yet.
-    Pending,
-    /// Yes.
-    Granted {
-        /// How far.
-        scope: GrantScope,
-        /// What the person was shown of the run's labels.
-        labels: LabelSet,
-        /// When.
-        at: Timestamp,
-    },
-    /// No.
-    Refused,
-    /// Too late.
-    Expired,
-    /// A `once` grant that was used.
-    Claimed,
-}
-
 /// An action between its proposal and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAction {
@@ -108,6 +71,8 @@ pub struct OpenAction {
     pub cost_micros: u64,
     /// The surface's own id of the call.
     pub call: Option<String>,
+    /// What near-identical calls have in common.
+    pub likeness: Option<Likeness>,
 }
 
 /// The fold over a run's events.
@@ -131,12 +96,7 @@ pub struct RunState {
     executing: usize,
     /// Actions whose outcome was recorded as unknown: the surface may still report it.
     unresolved: Recent<ActionId, OpenAction>,
-    approvals: Recent<ApprovalId, Approval>,
-    /// Pending or decided approvals by the digest they are bound to.
-    approval_by_digest: Recent<Digest, ApprovalId>,
-    /// What a person refused, with the note, by the digest that the approval was bound to. Kept apart from the
-    /// approvals, which are forgotten sooner: a refused call is not asked about again.
-    refusals: Recent<Digest, Option<String>>,
+    approvals: Approvals,
     /// How often each action was denied in a row, by action digest.
     denials: Recent<Digest, u32>,
     /// What servers say of their tools.
@@ -272,35 +232,40 @@ impl RunState {
 
     /// Whether a person refused anything in this run.
     pub fn has_refusals(&self) -> bool {
-        !self.refusals.is_empty()
+        self.approvals.has_refusals()
     }
 
     /// The approval of that id.
     pub fn approval(&self, id: ApprovalId) -> Option<&Approval> {
-        self.approvals.get(&id)
+        self.approvals.get(id)
     }
 
     /// The undecided approvals, with the actions that wait for them.
     pub fn pending_approvals(&self) -> Vec<(ApprovalId, ActionId)> {
-        let pending = self.approvals.iter().filter(|(_, approval)| approval.state == ApprovalState::Pending);
-        pending.map(|(id, approval)| (*id, approval.action)).collect()
+        self.approvals.pending().collect()
     }
 
-    /// Whether a person refused what a grant digest names, with the note: at most [`NOTE_TOLD_CHARS_MAX`] characters.
+    /// Whether a person refused what a grant digest names, with the note: at most
+    /// [`NOTE_TOLD_CHARS_MAX`](crate::limits::NOTE_TOLD_CHARS_MAX) characters.
     pub fn refusal(&self, grant_digest: Digest) -> Option<Option<&str>> {
-        self.refusals.get(&grant_digest).map(Option::as_deref)
+        self.approvals.refusal(grant_digest)
+    }
+
+    /// Whether a person refused the same as what these findings hold, in other words, or a part of it; with the note.
+    /// Linear in the refusals that are compared and in the findings.
+    pub fn refused_alike(&self, action: &Action, findings: &[Finding]) -> Option<Option<&str>> {
+        self.approvals.refused_alike(action, findings)
     }
 
     /// The latest approval bound to a grant digest.
     pub fn approval_for(&self, grant_digest: Digest) -> Option<(ApprovalId, &Approval)> {
-        let id = *self.approval_by_digest.get(&grant_digest)?;
-        self.approvals.get(&id).map(|approval| (id, approval))
+        self.approvals.bound_to(grant_digest)
     }
 
     /// The grant that covers an action now: one that was given for this very action, or one for its tool. Grants for
     /// effects are [`Self::effect_grants`]: only the findings show what they cover.
-    /// A grant holds for `ttl_micros` after it was given and only while the run has seen nothing that the
-    /// approver was not shown.
+    /// A grant holds until the time that it names, or else for `ttl_micros` after it was given, and only while the run
+    /// has seen nothing that the approver was not shown.
     pub fn grant_for(
         &self,
         action: &Action,
@@ -308,54 +273,21 @@ impl RunState {
         at: Timestamp,
         ttl_micros: u64,
     ) -> Option<Grant> {
-        let live = |approval| self.live_scope(approval, at, ttl_micros).cloned();
-        let bound = self.approval_for(grant_digest).and_then(|(id, approval)| Some((id, live(approval)?)));
-        let once_or_scoped = bound.or_else(|| {
-            let tool = action.tool()?;
-            self.approvals.iter().find_map(|(id, approval)| match live(approval)? {
-                GrantScope::Tool(granted) if granted == tool && approval.server == action.server => {
-                    Some((*id, GrantScope::Tool(granted)))
-                }
-                _ => None,
-            })
-        });
-        once_or_scoped.map(|(approval, scope)| Grant { approval, scope })
+        self.approvals.grant_for(action, grant_digest, |given| self.is_live(given, at, ttl_micros))
     }
 
-    /// The grants that are given for effects of a server's tools and hold now, the latest first, at most
-    /// [`EFFECT_GRANTS_TRIED_MAX`].
+    /// The grants that are given for effects of a server's tools, by name or by pattern, and hold now, the latest first,
+    /// at most [`EFFECT_GRANTS_TRIED_MAX`](crate::limits::EFFECT_GRANTS_TRIED_MAX).
     pub fn effect_grants(&self, server: Option<&str>, at: Timestamp, ttl_micros: u64) -> Vec<Grant> {
-        let mut live: Vec<(Timestamp, Grant)> = self
-            .approvals
-            .iter()
-            .filter(|(_, approval)| approval.server.as_deref() == server)
-            .filter_map(|(id, approval)| match self.live_scope(approval, at, ttl_micros)? {
-                scope @ GrantScope::Effects(_) => {
-                    let grant = Grant { approval: *id, scope: scope.clone() };
-                    Some((approval.requested_at, grant))
-                }
-                _ => None,
-            })
-            .collect();
-        live.sort_by_key(|(requested, _)| std::cmp::Reverse(*requested));
-        live.into_iter().take(EFFECT_GRANTS_TRIED_MAX).map(|(_, grant)| grant).collect()
+        self.approvals.effect_grants(server, |given| self.is_live(given, at, ttl_micros))
     }
 
-    /// The scope of a grant that holds now.
-    fn live_scope<'s>(
-        &self,
-        approval: &'s Approval,
-        at: Timestamp,
-        ttl_micros: u64,
-    ) -> Option<&'s GrantScope> {
-        match &approval.state {
-            ApprovalState::Granted { scope, labels, at: granted_at }
-                if self.labels.is_subset(labels) && at.micros_since(*granted_at) <= ttl_micros =>
-            {
-                Some(scope)
-            }
-            _ => None,
-        }
+    fn is_live(&self, given: &Given, at: Timestamp, ttl_micros: u64) -> bool {
+        let in_time = match given.lasting.until {
+            Some(until) => at <= until,
+            None => at.micros_since(given.at) <= ttl_micros,
+        };
+        in_time && self.labels.is_subset(&given.labels)
     }
 
     /// Takes one more event into account. Total: an event that does not fit changes nothing but the count.
@@ -378,28 +310,11 @@ impl RunState {
             EventBody::Enforcement { action: Some(action), enforced, call } => {
                 self.apply_enforcement(*action, *enforced, call.as_deref(), event.seq);
             }
-            EventBody::ApprovalRequested { approval, action, digest, tool } => {
-                let entry = Approval {
-                    action: *action,
-                    digest: *digest,
-                    tool: tool.clone(),
-                    server: self.actions.get(action).and_then(|open| open.server.clone()),
-                    requested_at: event.t,
-                    state: ApprovalState::Pending,
-                };
-                self.approvals.insert(*approval, entry, APPROVALS_MAX);
-                self.approval_by_digest.insert(*digest, *approval, APPROVALS_MAX);
+            EventBody::ApprovalRequested { action, .. } => {
+                self.approvals.apply(event, self.actions.get(action));
             }
-            EventBody::ApprovalDecided { approval, decision, scope, labels, note } => {
-                self.apply_approval(*approval, *decision, scope.as_ref(), labels, event.t);
-                self.apply_refusal(*approval, *decision, note.as_deref());
-            }
-            EventBody::GrantClaimed { approval, .. } => {
-                if let Some(entry) = self.approvals.get_mut(approval)
-                    && matches!(&entry.state, ApprovalState::Granted { scope: GrantScope::Once, .. })
-                {
-                    entry.state = ApprovalState::Claimed;
-                }
+            EventBody::ApprovalDecided { .. } | EventBody::GrantClaimed { .. } => {
+                self.approvals.apply(event, None);
             }
             EventBody::Outcome { action, status } => {
                 self.apply_outcome(*action, *status, event.actor == Actor::gate());
@@ -428,6 +343,7 @@ impl RunState {
                 self.mode = *mode;
                 // What was denied under other rules says nothing about these.
                 self.denials = Recent::default();
+                self.approvals.forget_compared();
             }
             ConfigChange::Resumed { .. } => self.closed = None,
             ConfigChange::ToolsListed { server, origin, tools } => {
@@ -441,6 +357,9 @@ impl RunState {
 
     fn apply_input(&mut self, label: &Label) {
         self.labels.insert(label.clone());
+        if *label == Label::User {
+            self.approvals.next_task();
+        }
         let waits_for_user =
             matches!(self.phase, Phase::Clarifying { .. } | Phase::Paused { by_person: false });
         if *label == Label::User && waits_for_user {
@@ -460,12 +379,14 @@ impl RunState {
             executing: false,
             cost_micros: proposed.cost_micros,
             call: proposed.call.clone(),
+            likeness: proposed.likeness,
         };
         self.actions.insert(proposed.action, action, OPEN_ACTIONS_MAX);
     }
 
     fn apply_verdict(&mut self, record: &VerdictRecord, seq: u64) {
         self.verdicts.add(record.verdict);
+        self.approvals.judged(record);
         let Some(id) = record.action else { return self.apply_stop(record) };
         if let Some(action) = self.actions.get_mut(&id) {
             action.last_event = seq;
@@ -540,34 +461,5 @@ impl RunState {
         if status == OutcomeStatus::Unknown {
             self.unresolved.insert(id, action, OPEN_ACTIONS_MAX);
         }
-    }
-
-    fn apply_refusal(&mut self, id: ApprovalId, decision: ApprovalDecision, note: Option<&str>) {
-        if decision == ApprovalDecision::Refused
-            && let Some(approval) = self.approvals.get(&id)
-        {
-            let note = note.map(|note| note.chars().take(NOTE_TOLD_CHARS_MAX).collect());
-            self.refusals.insert(approval.digest, note, REFUSALS_REMEMBERED_MAX);
-        }
-    }
-
-    fn apply_approval(
-        &mut self,
-        id: ApprovalId,
-        decision: ApprovalDecision,
-        scope: Option<&GrantScope>,
-        labels: &LabelSet,
-        at: Timestamp,
-    ) {
-        let Some(entry) = self.approvals.get_mut(&id) else { return };
-        entry.state = match decision {
-            ApprovalDecision::Granted => ApprovalState::Granted {
-                scope: scope.cloned().unwrap_or(GrantScope::Once),
-                labels: labels.clone(),
-                at,
-            },
-            ApprovalDecision::Refused => ApprovalState::Refused,
-            ApprovalDecision::Expired => ApprovalState::Expired,
-        };
     }
 }

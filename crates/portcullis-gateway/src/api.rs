@@ -24,6 +24,10 @@
 //! | GET `/v1/approvals/{id}` | | [`ApprovalInfo`] |
 //! | POST `/v1/approvals/{id}/grant` | [`GrantApproval`] | [`ApprovalInfo`] |
 //! | POST `/v1/approvals/{id}/refuse` | [`RefuseApproval`] | [`ApprovalInfo`] |
+//! | POST `/v1/approvals/{id}/answer` | [`AnswerApproval`] | [`ApprovalInfo`] |
+//! | POST `/v1/approvals/{id}/revoke` | [`RevokeApproval`] | [`ApprovalInfo`] |
+//! | POST `/v1/approvals/grant` | [`GrantApprovals`] | [`Granted`] |
+//! | GET `/v1/approvals/stats` | | [`Stats`] |
 //! | GET `/v1/tools/changed` | | [`ChangedTools`] |
 //! | POST `/v1/tools/accept` | [`AcceptTool`] | [`AcceptedTool`] |
 //! | POST `/v1/tools/accept-all` | [`AcceptTools`] | [`AcceptedTools`] |
@@ -35,10 +39,16 @@
 //! `{run}` and `{id}` accept a unique prefix of at least [`ID_PREFIX_MIN`] hex digits. Requests are read
 //! strictly: an unknown field is an error. Responses are read leniently: a newer daemon may say more.
 
+mod approvals;
 mod contracts;
 mod standing;
 mod tools;
 
+pub use approvals::{
+    AnswerApproval, ApprovalFilter, ApprovalInfo, ApprovalPhase, Approvals, ApproverFigures, Before,
+    GRANTED_TOGETHER_MAX, GrantApproval, GrantApprovals, Granted, Lasting, QueuedInfo, RefuseApproval,
+    RevokeApproval, RuleFigures, Scope, ShownApproval, Skipped, Stats, Wanted,
+};
 pub use contracts::{CheckReply, RepairReply};
 pub use portcullis_core::state::progress::RunPhase;
 pub use portcullis_session::listings::{ChangedTool, ChangedTools};
@@ -51,14 +61,12 @@ pub use portcullis_session::surface::{
 pub use standing::{Health, OTHERS_MAX, Reloaded};
 pub use tools::{AcceptTool, AcceptTools, AcceptedTool, AcceptedTools};
 
-use portcullis_core::event::{Control, GrantedEffects, Mode};
-use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
-use portcullis_core::label::LabelSet;
+use portcullis_core::event::{Control, Mode};
+use portcullis_core::id::{Digest, RunId};
 use portcullis_core::state::progress::VerdictCounts;
 use portcullis_core::time::Timestamp;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// Replies that are checked or repaired at the same time; further requests are told to try again.
 pub const REPLIES_AT_ONCE: usize = 8;
@@ -192,166 +200,6 @@ pub struct ErasureInfo {
     pub reason: Option<String>,
     /// How many.
     pub payloads: u64,
-}
-
-/// Approvals, the newest first, at most 1,000. Where more wait, the oldest of each run are among them.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Approvals {
-    /// The approvals.
-    pub approvals: Vec<ApprovalInfo>,
-    /// Stands for which approvals are listed and how each stands, for the next request to wait for another list.
-    #[serde(default)]
-    pub version: Option<Digest>,
-}
-
-/// One approval with all that a person needs to decide.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ApprovalInfo {
-    /// The approval.
-    pub approval: ApprovalId,
-    /// Where it is.
-    pub state: ApprovalPhase,
-    /// The run.
-    pub run: RunId,
-    /// The action that waits.
-    pub action: ActionId,
-    /// On whose behalf the agent acts.
-    pub principal: String,
-    /// Name of the runtime policy.
-    pub policy: String,
-    /// The tool.
-    pub tool: String,
-    /// The command that starts its server, where the surface knows that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// Its arguments, or `None` if they are not at hand.
-    #[serde(default)]
-    pub arguments: Option<Value>,
-    /// What the call carries besides its arguments: the answers with which it takes up one that asked for more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub continuation: Option<Value>,
-    /// The working directory, where the surface knows it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub directory: Option<String>,
-    /// What the agent said it was about to do.
-    #[serde(default)]
-    pub planned: Option<String>,
-    /// The rule that asks.
-    #[serde(default)]
-    pub rule: Option<String>,
-    /// Why it asks.
-    #[serde(default)]
-    pub reason: Option<String>,
-    /// What a grant for effects would cover, or `None` if the call is held for something else, too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effects: Option<Vec<GrantedEffects>>,
-    /// What a `once` grant is bound to.
-    pub digest: Digest,
-    /// The sources of what the agent has seen so far.
-    pub labels: LabelSet,
-    /// When it was asked for.
-    pub requested_at: Timestamp,
-    /// When it lapses, while it is pending.
-    #[serde(default)]
-    pub expires_at: Option<Timestamp>,
-    /// When it was decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided_at: Option<Timestamp>,
-    /// Who decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided_by: Option<String>,
-    /// Why, in the approver's words.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// Long texts were left out of a listing.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub cut: bool,
-    /// The digest of all this, which a grant names, or `None` in a listing, which is no place to decide from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown: Option<Digest>,
-}
-
-/// Where an approval stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalPhase {
-    /// Nobody decided yet.
-    Pending,
-    /// Yes, and not used yet or not used up.
-    Granted,
-    /// No.
-    Refused,
-    /// Too late.
-    Expired,
-    /// Yes, and used.
-    Claimed,
-}
-
-/// Which approvals to list.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalFilter {
-    /// Those that wait for a person.
-    #[default]
-    Pending,
-    /// All that are remembered.
-    All,
-}
-
-impl ApprovalFilter {
-    /// The word in the query.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::All => "all",
-        }
-    }
-}
-
-/// Says yes. Needs the approver's credential.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GrantApproval {
-    /// How far the grant reaches.
-    #[serde(default)]
-    pub scope: Scope,
-    /// [`ApprovalInfo::shown`] of what was looked at. Without it nothing is granted.
-    #[serde(default)]
-    pub shown: Option<Digest>,
-    /// A note for the record.
-    #[serde(default)]
-    pub note: Option<String>,
-}
-
-impl GrantApproval {
-    /// A grant of what was looked at: this call, once.
-    #[must_use]
-    pub fn of(shown: &ApprovalInfo) -> Self {
-        Self { scope: Scope::Once, shown: shown.shown, note: None }
-    }
-}
-
-/// How far a grant reaches.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// This call with these arguments, once.
-    #[default]
-    Once,
-    /// Every call of the tool for the rest of the run.
-    Tool,
-    /// What holds this call, for the rest of the run: the same rules against the same resources.
-    Effects,
-}
-
-/// Says no. Needs the approver's credential.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct RefuseApproval {
-    /// A note for the record.
-    #[serde(default)]
-    pub note: Option<String>,
 }
 
 #[cfg(test)]

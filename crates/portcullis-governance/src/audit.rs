@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use portcullis_core::event::{Actor, Event, EventBody};
 use portcullis_core::id::RunId;
+use portcullis_core::state::EDITED_ARGUMENTS;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::PolicyAction;
 use serde::{Deserialize, Serialize};
@@ -164,9 +165,11 @@ fn particulars(record: &Record, event: &Event) -> Option<(Beyond, Value)> {
         EventBody::RunOpened(opened) => (Beyond::RunOpened, json!(opened)),
         EventBody::Config(change) => (Beyond::ConfigurationChanged, json!(change)),
         EventBody::Input { label } => (Beyond::InputReceived, json!({"from": label, "text": text("text")})),
-        EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
+        EventBody::ApprovalDecided { approval, decision, scope, lasting, shown, note, labels: _ } => {
             let payload = json!({
-                "approval": approval, "decision": decision, "scope": scope, "note": note, "by": actor,
+                "approval": approval, "decision": decision, "scope": scope, "until": lasting.until,
+                "task": lasting.task, "arguments": text(EDITED_ARGUMENTS), "shown": shown, "note": note,
+                "by": actor,
             });
             (Beyond::ApprovalDecided, payload)
         }

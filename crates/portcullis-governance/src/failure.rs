@@ -174,11 +174,18 @@ fn held(facts: &Facts) -> Vec<String> {
         let asked = approval.requested.map_or_else(String::new, |event| format!(" (event {event})"));
         let answer = match approval.latest() {
             None => "it was not answered before the record ends".to_owned(),
+            Some((event, ApprovalDecision::Endorsed)) => {
+                format!("fewer people agreed than have to (last event {event}) before the record ends")
+            }
             Some((event, ApprovalDecision::Granted)) => match approval.claimed.as_slice() {
                 [] => format!("it was granted (event {event}), but the grant was never used"),
                 claimed => format!("it was granted (event {event}) and used ({})", events(claimed)),
             },
             Some((event, ApprovalDecision::Refused)) => format!("a person refused it (event {event})"),
+            Some((event, ApprovalDecision::Answered)) => {
+                format!("a person answered with a sentence to the agent (event {event})")
+            }
+            Some((event, ApprovalDecision::Revoked)) => format!("the grant was revoked (event {event})"),
             Some((event, ApprovalDecision::Expired)) => format!("it expired (event {event})"),
         };
         points.push(format!("A call of {} was held{asked}: {answer}.", code(&approval.tool)));

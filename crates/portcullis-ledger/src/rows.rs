@@ -1,6 +1,6 @@
 //! What is read from a store: runs, segments, events, approvals, and the results of an export and of a check.
 
-use portcullis_core::event::GrantScope;
+use portcullis_core::event::{ApprovalDecision, GrantScope};
 use portcullis_core::id::{ActionId, ApprovalId, Digest as CallDigest, RunId, SegmentId};
 use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
@@ -95,6 +95,10 @@ pub enum ApprovalState {
     Granted,
     /// A person said no.
     Refused,
+    /// A person said something else than yes or no.
+    Answered,
+    /// A person took the yes back.
+    Revoked,
     /// It was not answered in time, or the grant was not used in time.
     Expired,
     /// The grant was used.
@@ -108,14 +112,29 @@ impl ApprovalState {
             ApprovalState::Pending => "pending",
             ApprovalState::Granted => "granted",
             ApprovalState::Refused => "refused",
+            ApprovalState::Answered => "answered",
+            ApprovalState::Revoked => "revoked",
             ApprovalState::Expired => "expired",
             ApprovalState::Claimed => "claimed",
         }
     }
 
+    /// The state that a decision leads to; none where it leaves the request open.
+    pub fn after(decision: ApprovalDecision) -> Option<ApprovalState> {
+        match decision {
+            ApprovalDecision::Granted => Some(ApprovalState::Granted),
+            ApprovalDecision::Endorsed => None,
+            ApprovalDecision::Refused => Some(ApprovalState::Refused),
+            ApprovalDecision::Answered => Some(ApprovalState::Answered),
+            ApprovalDecision::Revoked => Some(ApprovalState::Revoked),
+            ApprovalDecision::Expired => Some(ApprovalState::Expired),
+        }
+    }
+
     pub(crate) fn from_text(text: &str) -> Option<ApprovalState> {
         use ApprovalState::*;
-        [Pending, Granted, Refused, Expired, Claimed].into_iter().find(|state| state.as_str() == text)
+        let all = [Pending, Granted, Refused, Answered, Revoked, Expired, Claimed];
+        all.into_iter().find(|state| state.as_str() == text)
     }
 }
 
@@ -150,13 +169,16 @@ pub struct ApprovalRow {
     pub proposed: Option<u64>,
     /// The note of whoever decided.
     pub note: Option<String>,
+    /// The rule that holds the call; none for requests of earlier releases.
+    pub rule: Option<String>,
 }
 
 impl ApprovalRow {
     /// The bytes of its texts, without the scope. At most 1 MiB are stored.
     pub(crate) fn text_bytes(&self) -> usize {
         let optional = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        self.tool.len() + self.policy.len() + optional(&self.note) + optional(&self.decided_by)
+        let given = [&self.note, &self.decided_by, &self.rule].map(optional);
+        self.tool.len() + self.policy.len() + given.iter().sum::<usize>()
     }
 }
 

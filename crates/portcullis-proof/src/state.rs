@@ -80,9 +80,15 @@ impl Trajectory {
             "enforcement" if body.has("action") => self.enforce(id(body, "action")?, body.text("enforced")?),
             "enforcement" => known("enforced", body.text("enforced")?, &ENFORCED),
             "outcome" => self.conclude(id(body, "action")?, body.text("status")?),
-            "approval-requested" => self.request(id(body, "action")?, id(body, "approval")?),
+            "approval-requested" => {
+                self.subject(body, event.seq)?;
+                self.request(id(body, "approval")?)
+            }
             "approval-decided" => self.decide(body),
-            "grant-claimed" => self.claim(id(body, "action")?, id(body, "approval")?),
+            "grant-claimed" => {
+                self.subject(body, event.seq)?;
+                self.claim(id(body, "approval")?)
+            }
             _ => Ok(()),
         }
     }
@@ -164,8 +170,18 @@ impl Trajectory {
         Ok(())
     }
 
-    fn request(&mut self, action: Id, approval: Id) -> Result<(), StateError> {
-        self.action(action)?;
+    /// What an approval is about: an action that was proposed, or else the text of an event before.
+    fn subject(&mut self, body: &Body<'_>, seq: u64) -> Result<(), StateError> {
+        if body.has("action") {
+            return self.action(id(body, "action")?).map(drop);
+        }
+        match body.number("text")? {
+            text if (1..seq).contains(&text) => Ok(()),
+            text => violation(format!("`body.text` is {text}, which is no event before")),
+        }
+    }
+
+    fn request(&mut self, approval: Id) -> Result<(), StateError> {
         if self.approvals.contains_key(&approval) {
             return violation(format!("approval `{approval}` is requested a second time"));
         }
@@ -175,7 +191,19 @@ impl Trajectory {
     fn decide(&mut self, body: &Body<'_>) -> Result<(), StateError> {
         let approval = id(body, "approval")?;
         let decision = body.text("decision")?;
-        known("decision", decision, &["granted", "refused", "expired"])?;
+        known("decision", decision, &DECISIONS)?;
+        let before = self.approvals.get(&approval);
+        match decision {
+            // What says something of a request has one before it.
+            "endorsed" | "answered" if before != Some(&ApprovalState::Requested) => {
+                return violation(format!("approval `{approval}` is `{decision}` but does not wait"));
+            }
+            "endorsed" => return Ok(()),
+            "revoked" if !matches!(before, Some(ApprovalState::Granted { .. })) => {
+                return violation(format!("approval `{approval}` is `revoked` but was not granted"));
+            }
+            _ => {}
+        }
         if self.approvals.get(&approval) == Some(&ApprovalState::Claimed) && decision == "granted" {
             return violation(format!("approval `{approval}` is granted again after it was claimed"));
         }
@@ -194,8 +222,7 @@ impl Trajectory {
         Ok(())
     }
 
-    fn claim(&mut self, action: Id, approval: Id) -> Result<(), StateError> {
-        self.action(action)?;
+    fn claim(&mut self, approval: Id) -> Result<(), StateError> {
         match self.approvals.get_mut(&approval) {
             Some(ApprovalState::Granted { once: false }) => Ok(()),
             Some(state @ ApprovalState::Granted { once: true }) => {
@@ -210,6 +237,7 @@ impl Trajectory {
     }
 }
 
+const DECISIONS: [&str; 6] = ["granted", "endorsed", "refused", "answered", "revoked", "expired"];
 const ENFORCED: [&str; 6] = ["executed", "withheld", "held", "replaced", "let-pass", "asked"];
 
 fn violation<T>(message: String) -> Result<T, StateError> {
@@ -268,7 +296,7 @@ mod tests {
 
     #[test]
     fn what_a_gate_writes_is_accepted() {
-        let runs: [&[&str]; 7] = [
+        let runs: [&[&str]; 9] = [
             &[
                 "proposed action=a",
                 "verdict action=a verdict=allow",
@@ -312,6 +340,19 @@ mod tests {
                 "enforcement action=a enforced=asked",
                 "outcome action=a status=ok",
             ],
+            &[
+                "proposed action=a",
+                "approval-requested action=a approval=c",
+                "approval-decided approval=c decision=endorsed",
+                "approval-decided approval=c decision=granted scope=arguments",
+                "grant-claimed action=a approval=c",
+                "approval-decided approval=c decision=revoked",
+            ],
+            &[
+                "proposed action=a",
+                "approval-requested action=a approval=c",
+                "approval-decided approval=c decision=answered",
+            ],
             &["verdict verdict=deny", "enforcement enforced=withheld", "observation action=a"],
         ];
         for events in runs {
@@ -324,7 +365,23 @@ mod tests {
         let allowed = ["proposed action=a", "verdict action=a verdict=allow"];
         let executed = [allowed[0], allowed[1], "enforcement action=a enforced=executed"];
         let done = [executed[0], executed[1], executed[2], "outcome action=a status=ok"];
-        let cases: [(&[&str], &[&str], &str); 22] = [
+        let requested = ["proposed action=a", "approval-requested action=a approval=c"];
+        let granted = [requested[0], requested[1], "approval-decided approval=c decision=granted scope=once"];
+        let cases: [(&[&str], &[&str], &str); 28] = [
+            (&["proposed action=a"], &["approval-decided approval=c decision=endorsed"], "does not wait"),
+            (&granted, &["approval-decided approval=c decision=endorsed"], "does not wait"),
+            (&granted, &["approval-decided approval=c decision=answered"], "does not wait"),
+            (&requested, &["approval-decided approval=c decision=revoked"], "was not granted"),
+            (
+                &granted,
+                &["grant-claimed action=a approval=c", "approval-decided approval=c decision=revoked"],
+                "was not granted",
+            ),
+            (
+                &requested,
+                &["approval-decided approval=c decision=endorsed", "grant-claimed action=a approval=c"],
+                "not granted",
+            ),
             (&[], &["verdict action=a verdict=allow"], "never proposed"),
             (&[], &["enforcement action=a enforced=executed"], "never proposed"),
             (&[], &["outcome action=a status=ok"], "never proposed"),
@@ -402,7 +459,7 @@ mod tests {
         let mut trajectory = full();
         let (known, more) = (Hex([0; 16]), Hex([0xff; 16]));
         assert_eq!(trajectory.propose(more), Err(StateError::TooMany("actions", ACTIONS_MAX)));
-        assert_eq!(trajectory.request(known, more), Err(StateError::TooMany("approvals", APPROVALS_MAX)));
+        assert_eq!(trajectory.request(more), Err(StateError::TooMany("approvals", APPROVALS_MAX)));
         assert_eq!(trajectory.set_approval(known, ApprovalState::Closed), Ok(()));
         // What is followed goes on.
         assert_eq!(trajectory.without_outcome(), ACTIONS_MAX as u64);

@@ -192,9 +192,24 @@ impl DryRun {
         Ok(())
     }
 
+    /// A record says that an approval lapsed.
+    ///
+    /// # Errors
+    /// There is no such approval, or it does not wait.
+    pub fn lapse(&mut self, approval: ApprovalId) -> Result<(), AnswerError> {
+        let batch = self.engine.lapse(&mut self.env, approval)?;
+        self.commit(batch);
+        Ok(())
+    }
+
     /// A record says that the run got a new key at this event: what was asked or denied before is not known again.
     pub fn renew_key(&mut self, event: u64) {
         self.engine.renew_key(event);
+    }
+
+    /// Lets time pass.
+    pub fn wait(&mut self, seconds: u32) {
+        self.env.wait(seconds);
     }
 
     /// A person takes hold of the run.

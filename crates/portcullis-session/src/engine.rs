@@ -4,6 +4,7 @@
 //! until [`Engine::commit`] is given the batch back. In between the driver makes it durable. If that fails, the batch
 //! is dropped and the run is unchanged.
 
+mod answers;
 mod approvals;
 mod key;
 mod record;
@@ -33,7 +34,8 @@ use serde_json::Value;
 
 pub use portcullis_trajectory::sources::Verification;
 
-pub use self::approvals::{Answer, AnswerError};
+pub use self::answers::{Answer, AnswerError, Decider, Lasts, Says, Shown};
+pub use self::approvals::{ANSWERED, EDITED};
 pub use self::key::UNNAMED_CALL;
 use self::server::server_name;
 pub use self::texts::{Reach, Reported, TextJudgement, VERIFICATION};
@@ -119,6 +121,8 @@ struct Standing {
     call: Option<String>,
     /// Whether the client's own prompt may decide.
     ask: bool,
+    /// The arguments are those that a person gave.
+    edited: bool,
 }
 
 /// What is read in an action: each part once for all decisions on it, on first use.
@@ -350,10 +354,10 @@ impl Engine {
         let actor = Actor::agent(self.principal());
         let payloads = [arguments, planned, continuation];
         let cause = batch.push_with(actor, None, EventBody::Proposed(proposed), payloads);
-        let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
-        let grant = self.state.grant_for(&action, bound_to, batch.at(), ttl);
+        let grant = self.state.grant_for(&action, bound_to, batch.at(), self.grant_ttl());
         let grant = grant.filter(|grant| self.covers_words(grant, &action));
-        self.judge(batch, action, Standing { step, cause, bound_to, call: None, ask }, grant, sources)
+        let standing = Standing { step, cause, bound_to, call: None, ask, edited: false };
+        self.judge(batch, action, standing, grant, sources)
     }
 
     fn cost(&self, tool: Option<&str>) -> u64 {
@@ -369,9 +373,13 @@ impl Engine {
         grant: Option<Grant>,
         sources: &dyn Sources,
     ) -> Judgement {
-        let Standing { step, cause, bound_to, call, ask } = standing;
+        let Standing { step, cause, bound_to, call, ask, edited } = standing;
         let read = self.read(pending(batch, &action), &action);
         let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant, &read, sources);
+        let decision = match edited {
+            true => self.replacing(&action, decision),
+            false => self.unless_refused(&action, decision),
+        };
         let decision = if ask { decision } else { self.unless_too_many_wait(decision) };
         let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
         let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
@@ -383,9 +391,10 @@ impl Engine {
         let enforced = self.enforced(&decision);
         let enforced = if ask && enforced == Enforced::Held { Enforced::Asked } else { enforced };
         let seen = enforced.proceeds() && self.sees(&action, used.as_ref(), &read.effects);
+        let requested = (enforced == Enforced::Held).then(|| self.requested(bound_to, &action, &read));
         batch.keep_reading(cause, read.reading.into_reading());
-        if enforced == Enforced::Held {
-            return self.ask(batch, action, step, decision, verdict, bound_to);
+        if let Some(requested) = requested {
+            return self.ask(batch, action, step, decision, verdict, requested);
         }
         if enforced.proceeds()
             && let Some(grant) = &used
@@ -432,8 +441,11 @@ impl Engine {
     ) -> (Facts, Decision, Option<Grant>) {
         let (facts, decision) = self.decide(batch, action, grant.as_ref(), read, sources);
         if decision.verdict == Verdict::Review && grant.is_none() {
-            let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
-            for grant in self.state.effect_grants(action.server.as_deref(), batch.at(), ttl) {
+            for grant in self.state.effect_grants(action.server.as_deref(), batch.at(), self.grant_ttl()) {
+                let by_pattern = matches!(grant.scope, GrantScope::Pattern(_));
+                if by_pattern && !self.may_be_granted_by_pattern(action, read) {
+                    continue;
+                }
                 let (facts, decision) = self.decide(batch, action, Some(&grant), read, sources);
                 if decision.verdict.permits() {
                     return (facts, decision, Some(grant));

@@ -75,6 +75,13 @@ pub struct CountingEnv {
     ids: u64,
 }
 
+impl CountingEnv {
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, seconds: u32) {
+        self.ticks = self.ticks.saturating_add(i64::from(seconds) * 1_000_000);
+    }
+}
+
 impl Env for CountingEnv {
     fn now(&mut self) -> Timestamp {
         self.ticks += 1_000;

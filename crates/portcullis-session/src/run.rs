@@ -149,6 +149,11 @@ impl Run {
         look(live.engine.state(), live.engine.bundle())
     }
 
+    /// Looks at the engine.
+    pub async fn with_engine<T>(&self, look: impl FnOnce(&Engine) -> T) -> T {
+        look(&self.live.lock().await.engine)
+    }
+
     /// The latest action that awaits an outcome and that the surface knows by this id.
     pub async fn awaits_outcome_of_call(&self, call: &str) -> Option<ActionId> {
         let live = self.live.lock().await;

@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use portcullis_core::aside::ERASED;
 use portcullis_core::bundle::{Bundle, Plan, PlanStep};
-use portcullis_core::event::{
-    ApprovalDecision, ClosedState, Enforced, Event, EventError, GrantScope, OutcomeStatus,
-};
+use portcullis_core::event::{ClosedState, Enforced, Event, EventError, GrantScope, OutcomeStatus};
 use portcullis_core::id::RunId;
 use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
@@ -19,7 +17,7 @@ use portcullis_governance::trace::{EventType, TraceRow};
 use portcullis_governance::verification::{self, VerificationRow};
 use portcullis_ledger::LedgerError;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Judgement, Proposal, Reach, TextJudgement};
+use portcullis_session::engine::{Answer, Judgement, Proposal, Reach, Says, TextJudgement};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Gate, OpenError, RunRequest};
 use portcullis_session::permit::Permit;
@@ -202,11 +200,8 @@ impl Agent<'_> {
             self.gate.propose(&self.run, proposal.clone(), Duration::ZERO).await?;
         if let (Some(approval), true) = (judgement.approval, options.approve) {
             let answer = Answer {
-                decision: ApprovalDecision::Granted,
-                scope: GrantScope::Once,
                 note: Some("granted by the simulator".into()),
-                approver: "simulated-approver".into(),
-                shown: None,
+                ..Answer::rehearsed(Says::grant(GrantScope::Once), "simulated-approver")
             };
             self.run.answer(approval, answer).await?;
             (judgement, permit) = self.gate.propose(&self.run, proposal, Duration::ZERO).await?;

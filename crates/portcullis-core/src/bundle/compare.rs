@@ -7,6 +7,7 @@
 //! A direction is about what a part alone allows: more steps, fewer keywords, a milder verdict are *looser*. Where
 //! nothing general can be said (another schema, another table of columns), the part *changed*.
 
+mod approvals;
 mod credentials;
 mod tools;
 
@@ -16,8 +17,8 @@ use std::fmt::{self, Debug, Display};
 use serde::Serialize;
 
 use super::{
-    AccessSettings, AnchorTime, ApprovalTimes, AuthoritySettings, Bundle, Citations, EffectSettings,
-    LedgerSettings, MonitorSettings, Scores, VerificationSettings,
+    AccessSettings, AnchorTime, AuthoritySettings, Bundle, Citations, EffectSettings, LedgerSettings,
+    MonitorSettings, Scores, VerificationSettings,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -254,13 +255,6 @@ impl Found {
         };
         differ(new.difference(&old).collect(), true);
         differ(old.difference(&new).collect(), false);
-    }
-
-    fn approvals(&mut self, old: &ApprovalTimes, new: &ApprovalTimes) {
-        let ApprovalTimes { wait_s, request_ttl_s, grant_ttl_s } = *old;
-        self.neutral("approval_wait_s", &wait_s, &new.wait_s);
-        self.limit("approval_request_ttl_s", Some(request_ttl_s.into()), Some(new.request_ttl_s.into()));
-        self.limit("approval_grant_ttl_s", Some(grant_ttl_s.into()), Some(new.grant_ttl_s.into()));
     }
 
     fn runtime_policies(&mut self, old: &[RuntimePolicy], new: &[RuntimePolicy]) {

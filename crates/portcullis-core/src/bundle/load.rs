@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::approvals;
 use super::authority::{self, AuthoritySettings};
 use super::diagnostic::{Diagnostic, nearest};
 use super::flow::FlowSettings;
@@ -14,9 +15,9 @@ use super::placed::{GivenAttribute, Placed, VERDICTS, name_field, placed};
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{File, Table};
 use super::{
-    Activities, Activity, ApprovalTimes, Bundle, ContractModel, Credential, MonitorSettings, Plan, PlanStep,
-    Scores, VerificationSettings, activities, contracts, credentials, escalation, flow, ledger, loops,
-    monitors, policies, read_effects, scores, tools, verification,
+    Activities, Activity, ApprovalSettings, Bundle, ContractModel, Credential, MonitorSettings, Plan,
+    PlanStep, Scores, VerificationSettings, activities, contracts, credentials, escalation, flow, ledger,
+    loops, monitors, policies, read_effects, scores, tools, verification,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
@@ -60,7 +61,7 @@ struct Main {
     unknown_tools: Verdict,
     trust_hints: bool,
     policy: Option<Placed<String>>,
-    approvals: ApprovalTimes,
+    approvals: ApprovalSettings,
     credentials: Vec<Placed<Credential>>,
     credential_attributes: Vec<GivenAttribute>,
     effects: EffectSettings,
@@ -246,14 +247,11 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let unknown_tools = table.word("unknown_tools", &VERDICTS);
     let trust_hints = table.boolean("trust_hints").unwrap_or(false);
     let policy = table.string("policy").map(|field| placed(file, field));
-    let mut approvals = ApprovalTimes::default();
-    if let Some(wait_s) = table.integer("approval_wait_s", 0) {
-        /// MCP clients give up on a call after 60 s.
-        const WAIT_S_MAX: u32 = 50;
-        approvals.wait_s = wait_s.min(WAIT_S_MAX);
-    }
-    approvals.request_ttl_s = table.integer("approval_request_ttl_s", 1).unwrap_or(approvals.request_ttl_s);
-    approvals.grant_ttl_s = table.integer("approval_grant_ttl_s", 1).unwrap_or(approvals.grant_ttl_s);
+    let approvals = approvals::read_times(table);
+    let approvals = match table.table("approvals") {
+        Some(table) => approvals::read(file, table, approvals),
+        None => approvals,
+    };
     let (credentials, credential_attributes): (Vec<_>, Vec<_>) =
         table.tables("credential").into_iter().filter_map(|table| credentials::read(file, table)).unzip();
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));

@@ -15,6 +15,7 @@
 //! ```
 
 mod activities;
+mod approvals;
 mod authority;
 mod compare;
 mod compiled;
@@ -41,6 +42,7 @@ mod verification;
 use std::collections::BTreeMap;
 
 pub use activities::{Activities, Activity, ActivityScope, WordRole};
+pub use approvals::{ApprovalRule, ApprovalSettings, Requirement};
 pub use authority::{AuthoritySettings, normal_party};
 pub use compare::{Difference, Direction};
 pub use compiled::{AccessPolicies, Compiled, Compiler};
@@ -53,7 +55,7 @@ pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
 pub use scores::Scores;
 pub use settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, TableColumns};
-pub use snapshot::{ApprovalTimes, Bundle, Credential, Plan, PlanStep, PolicyRef};
+pub use snapshot::{Bundle, Credential, Plan, PlanStep, PolicyRef};
 pub use verification::{Citations, VerificationSettings};
 
 use crate::id::Digest;

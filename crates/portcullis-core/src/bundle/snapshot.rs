@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::approvals::ApprovalSettings;
 use super::authority::{AuthoritySettings, Entry};
 use super::compiled::{AccessPolicies, Compiled};
 use super::contracts::ContractModel;
@@ -38,8 +39,8 @@ pub struct Bundle {
     pub unknown_tools: Verdict,
     /// Whether a server's own `readOnlyHint` is believed for tools that the registry does not know.
     pub trust_hints: bool,
-    /// Waiting times of approvals.
-    pub approvals: ApprovalTimes,
+    /// How approvals are asked for and decided.
+    pub approvals: ApprovalSettings,
     /// The tools.
     pub registry: Registry,
     /// How arguments are read for effects.
@@ -79,24 +80,6 @@ pub struct Bundle {
     pub(super) policy_places: Vec<Diagnostic>,
     pub(super) tool_places: Vec<Diagnostic>,
     pub(super) authority_entries: Vec<Entry>,
-}
-
-/// How long approvals wait, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ApprovalTimes {
-    /// How long a held call waits for an answer before it returns `approval_pending`, in seconds. Clients give up
-    /// after 60 s, so at most 50.
-    pub wait_s: u32,
-    /// How long a request stays open.
-    pub request_ttl_s: u32,
-    /// How long a grant can be claimed.
-    pub grant_ttl_s: u32,
-}
-
-impl Default for ApprovalTimes {
-    fn default() -> Self {
-        Self { wait_s: 25, request_ttl_s: 24 * 3_600, grant_ttl_s: 900 }
-    }
 }
 
 /// A credential and the principal that it identifies.

@@ -145,8 +145,8 @@ impl RunState {
 mod tests {
     use super::*;
     use crate::event::{
-        Actor, ApprovalDecision, ConfigChange, Control, EVENT_VERSION, Enforced, EventBody, OutcomeStatus,
-        Proposed, RunOpened, VerdictRecord,
+        Actor, ApprovalDecision, ConfigChange, Control, EVENT_VERSION, Enforced, EventBody, Lasting,
+        OutcomeStatus, Proposed, RunOpened, VerdictRecord,
     };
     use crate::id::{ActionId, ApprovalId};
     use crate::label::{Label, LabelSet};
@@ -211,6 +211,8 @@ mod tests {
                 approval: ApprovalId::from_bytes([which; 16]),
                 decision: ApprovalDecision::Granted,
                 scope: None,
+                lasting: Lasting::default(),
+                shown: None,
                 labels: LabelSet::default(),
                 note: None,
             },

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ApprovalDecision, Enforced, GrantScope, OutcomeStatus};
+use portcullis_core::event::{Enforced, GrantScope, OutcomeStatus};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::ActionId;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::DryRun;
-use portcullis_session::engine::{Answer, Judgement, Proposal, TextJudgement};
+use portcullis_session::engine::{Answer, Judgement, Proposal, Says, TextJudgement};
 use portcullis_session::policy::Pipeline;
 use serde::Serialize;
 
@@ -154,13 +154,7 @@ impl<'r> Player<'r> {
     /// A person looks at a held call and lets it pass. What only the user's word releases stays withheld.
     fn let_pass(&mut self, held: Judgement, again: Proposal) -> Judgement {
         let Some(approval) = held.approval else { return held };
-        let answer = Answer {
-            decision: ApprovalDecision::Granted,
-            scope: GrantScope::Once,
-            note: None,
-            approver: "replay".to_owned(),
-            shown: None,
-        };
+        let answer = Answer::rehearsed(Says::grant(GrantScope::Once), "replay");
         match self.dry.answer(approval, answer) {
             Ok(()) => self.dry.propose(again),
             Err(_) => held,

@@ -36,11 +36,12 @@ pub use run::{RESUMES_IN_A_ROW_MAX, Run};
 pub use start::{StartOptions, ensure_daemon};
 
 use crate::api::{
-    AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, ApprovalFilter, ApprovalInfo,
-    Approvals, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, Health, ID_PREFIX_MIN, NEXT_HEADER,
-    ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval,
-    Reloaded, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTold, ReportTools, RunInfo,
-    Runs, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX,
+    AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, AnswerApproval, ApprovalFilter,
+    ApprovalInfo, Approvals, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, GrantApprovals,
+    Granted, Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
+    ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportEvidence, ReportInput, ReportOutcome,
+    ReportOutput, ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, Stats, TextAnswer, ToolsAnswer,
+    TurnAnswer, WAIT_MS_MAX,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -223,8 +224,12 @@ impl Client {
 
     /// Approvals that wait, or all.
     pub async fn approvals(&self, filter: ApprovalFilter) -> Result<Vec<ApprovalInfo>, ClientError> {
-        let path = format!("/v1/approvals?state={}", filter.as_str());
-        self.get::<Approvals>(&path).await.map(|approvals| approvals.approvals)
+        self.list_approvals(filter).await.map(|list| list.approvals)
+    }
+
+    /// The same, with what is queued.
+    pub async fn list_approvals(&self, filter: ApprovalFilter) -> Result<Approvals, ClientError> {
+        self.get(&format!("/v1/approvals?state={}", filter.as_str())).await
     }
 
     /// Approvals that wait, with the version of the list. Where the list of version `since` is still the one, waits for
@@ -253,6 +258,26 @@ impl Client {
     /// Says no. `id` may be a prefix.
     pub async fn refuse(&self, id: &str, refusal: &RefuseApproval) -> Result<ApprovalInfo, ClientError> {
         self.post(&format!("/v1/approvals/{}/refuse", checked_id(id)?), refusal).await
+    }
+
+    /// Says yes to several requests, each as it was shown.
+    pub async fn grant_together(&self, grants: &GrantApprovals) -> Result<Granted, ClientError> {
+        self.post("/v1/approvals/grant", grants).await
+    }
+
+    /// Says neither yes nor no: the agent gets the note. `id` may be a prefix.
+    pub async fn answer(&self, id: &str, answer: &AnswerApproval) -> Result<ApprovalInfo, ClientError> {
+        self.post(&format!("/v1/approvals/{}/answer", checked_id(id)?), answer).await
+    }
+
+    /// Takes a yes back. `id` may be a prefix.
+    pub async fn revoke(&self, id: &str, revocation: &RevokeApproval) -> Result<ApprovalInfo, ClientError> {
+        self.post(&format!("/v1/approvals/{}/revoke", checked_id(id)?), revocation).await
+    }
+
+    /// How approvals were decided.
+    pub async fn approval_stats(&self) -> Result<Stats, ClientError> {
+        self.get("/v1/approvals/stats").await
     }
 
     /// The tools that changed since a person accepted them.

@@ -115,6 +115,11 @@ impl Failure {
         Self { status, code, message: message.into() }
     }
 
+    /// The code and the message.
+    pub(super) fn told(self) -> (String, String) {
+        (self.code.to_owned(), self.message)
+    }
+
     pub(super) fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, code::NOT_FOUND, message)
     }

@@ -241,7 +241,10 @@ fn approvals(facts: &Facts) -> Vec<Risk> {
     let expired = at(&|fact| {
         fact.latest().filter(|(_, decision)| *decision == ApprovalDecision::Expired).map(|(event, _)| event)
     });
-    let waiting = at(&|fact| if fact.decided.is_empty() { fact.requested } else { None });
+    let open = |fact: &crate::facts::ApprovalFact| {
+        fact.latest().is_none_or(|(_, decision)| decision == ApprovalDecision::Endorsed)
+    };
+    let waiting = at(&|fact| fact.requested.filter(|_| open(fact)));
     let unused = at(&|fact| {
         fact.latest()
             .filter(|(_, decision)| *decision == ApprovalDecision::Granted && fact.claimed.is_empty())

@@ -2,6 +2,7 @@
 
 use portcullis_core::event::{ApprovalDecision, Control, Event, EventBody, GrantScope};
 use portcullis_core::id::ApprovalId;
+use portcullis_core::state::EDITED_ARGUMENTS;
 
 use crate::facts::Facts;
 use crate::input::PackInput;
@@ -57,11 +58,20 @@ fn answer(
         ApprovalDecision::Granted => {
             let reach = match scope {
                 None | Some(GrantScope::Once) => "this call, once",
+                Some(GrantScope::Arguments) => "this call, as often as it is made",
                 Some(GrantScope::Tool(_)) => "every call of the tool",
                 Some(GrantScope::Effects(_)) => "every call with these effects",
+                Some(GrantScope::Pattern(_)) => "every call whose effects fit the pattern",
             };
-            format!("{who} granted {call} ({reach}; {place})")
+            let changed = match event.payloads.contains_key(EDITED_ARGUMENTS) {
+                true => " with other arguments",
+                false => "",
+            };
+            format!("{who} granted {call}{changed} ({reach}; {place})")
         }
+        ApprovalDecision::Endorsed => format!("{who} agreed to {call}, as others have to ({place})"),
+        ApprovalDecision::Answered => format!("{who} answered {call} with a sentence to the agent ({place})"),
+        ApprovalDecision::Revoked => format!("{who} revoked the grant of {call} ({place})"),
         ApprovalDecision::Refused => format!("{who} refused {call} ({place})"),
         ApprovalDecision::Expired => format!("Nobody answered in time for {call} ({place})"),
     }

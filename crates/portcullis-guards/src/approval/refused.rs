@@ -9,16 +9,20 @@ use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::{Context, RunMemory};
 
 /// ## What it does
-/// Denies an action that an approver refused in this run, with the approver's note.
+/// Denies an action that an approver refused in this run, or one that comes to the same, with the approver's note.
 ///
 /// ## Why it matters
 /// Without it, an agent could repeat a request until an approver gives in: approval fatigue.
 ///
 /// ## Fires on
-/// An action bound to the same digest (tool, arguments, bundle, principal) as a refused approval.
+/// - An action bound to the same digest (tool, arguments, bundle, principal) as a refused approval.
+/// - An action that would be held, where the same rules hold it for at least the same resources as a refused one, or
+///   for a folder or pattern that contains them.
+/// - An action that would be held, of the same tool, whose arguments have the same words as those of a refused one.
 ///
 /// ## Does not cover
-/// Variants of the action; they are held for review again.
+/// Variants of an action that was held for no particular resource, such as a call of an unknown tool; they are held
+/// for review again. Variants after the bundle has changed, and variants of refusals before the latest 256.
 ///
 /// ## Configuration
 /// None.
@@ -58,12 +62,25 @@ impl Guard<RunMemory> for ApprovalRefused {
         let principal = context.run.principal().map_or("", |principal| &principal.id);
         let digest = action.grant_digest(context.bundle.digest(), principal);
         let Some(note) = context.run.refusal(digest) else { return Ok(Vec::new()) };
-        let mut message = "an approver already refused this call in this run".to_owned();
-        if let Some(note) = note {
-            message = format!("{message}: {}", line(note));
-        }
-        let finding = Finding::new(META.id, Verdict::Deny, message)
-            .instead("tell the user that the approver refused the call");
-        Ok(vec![finding])
+        Ok(vec![finding(note, Known::Same)])
     }
+}
+
+/// How a call is known to be one that was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// It is the same.
+    Same,
+    /// It is the same in other words, or reaches further.
+    Alike,
+}
+
+/// What there is to say about a call that a person refused, with their note.
+pub fn finding(note: Option<&str>, known: Known) -> Finding {
+    let refused = match known {
+        Known::Same => "an approver already refused this call in this run",
+        Known::Alike => "an approver already refused a call in this run that does the same, or less",
+    };
+    let message = note.map_or_else(|| refused.to_owned(), |note| format!("{refused}: {}", line(note)));
+    Finding::new(META.id, Verdict::Deny, message).instead("tell the user that the approver refused the call")
 }

@@ -12,7 +12,7 @@ use crate::error::{LedgerError, Refusal};
 use crate::rows::ApprovalFilter;
 use crate::rows::ApprovalRow;
 use crate::rows::ApprovalState;
-use crate::sqlite::schema::{Files, has_summaries, signed, unsigned};
+use crate::sqlite::schema::{Files, signed, unsigned, version};
 
 /// The longest texts of an approval together, in bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -66,8 +66,8 @@ pub(crate) fn put(transaction: &Connection, run: i64, row: &ApprovalRow) -> rusq
     transaction
         .prepare_cached(
             "INSERT INTO approvals (approval, run, action, digest, principal, state, scope, requested, decided, decided_by,
-                 tool, policy, proposed, note)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                 tool, policy, proposed, note, rule)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
              ON CONFLICT (approval) DO UPDATE SET state = excluded.state, scope = excluded.scope,
                  decided = excluded.decided, decided_by = excluded.decided_by, note = excluded.note",
         )?
@@ -86,26 +86,38 @@ pub(crate) fn put(transaction: &Connection, run: i64, row: &ApprovalRow) -> rusq
             row.policy,
             row.proposed.map(signed),
             row.note,
+            row.rule,
         ])
         .map(drop)
 }
 
-/// The approvals of a store of an earlier release, with the columns of today. Their texts were in JSON then.
-pub(crate) const APPROVALS_3: &str = "(SELECT approval, run, action, digest, principal, state, scope, requested, decided,
+/// The approvals of a store before version 4, with the columns of today. Their texts were in JSON then.
+const APPROVALS_3: &str = "(SELECT approval, run, action, digest, principal, state, scope, requested, decided,
         decided_by, coalesce(detail_read ->> 'tool', '') AS tool, coalesce(detail_read ->> 'policy', '') AS policy,
-        detail_read ->> 'proposed' AS proposed, detail_read ->> 'note' AS note
+        detail_read ->> 'proposed' AS proposed, detail_read ->> 'note' AS note, NULL AS rule
     FROM (SELECT *, CASE WHEN json_valid(detail) THEN detail ELSE '{}' END AS detail_read FROM approvals))";
+/// The same of version 4.
+const APPROVALS_4: &str = "(SELECT *, NULL AS rule FROM approvals)";
+
+/// The approvals of a store of a version, as a table of a query with the columns of today.
+pub(crate) fn table_of(version: i64) -> &'static str {
+    match version {
+        ..4 => APPROVALS_3,
+        4 => APPROVALS_4,
+        5.. => "approvals",
+    }
+}
 
 /// The approvals of a store, as a table of a query.
 pub(crate) fn table(connection: &Connection) -> rusqlite::Result<&'static str> {
-    Ok(if has_summaries(connection)? { "approvals" } else { APPROVALS_3 })
+    Ok(table_of(version(connection)?))
 }
 
 /// A query of what [`read`] takes.
 fn columns(connection: &Connection) -> rusqlite::Result<String> {
     Ok(format!(
         "SELECT a.approval, r.run, a.action, a.digest, a.principal, a.state, a.scope, a.requested, a.decided,
-             a.decided_by, a.tool, a.policy, a.proposed, a.note
+             a.decided_by, a.tool, a.policy, a.proposed, a.note, a.rule
          FROM {} a JOIN runs r ON r.number = a.run",
         table(connection)?
     ))
@@ -222,6 +234,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
         policy: row.get(11)?,
         proposed: row.get::<_, Option<i64>>(12)?.map(unsigned),
         note: row.get(13)?,
+        rule: row.get(14)?,
     })
 }
 

@@ -200,8 +200,9 @@ fn bury(
     )?;
     // A grant for effects that names none.
     let mut scope = transaction.prepare_cached(
-        "UPDATE approvals SET scope = '{\"effects\":[]}'
-         WHERE run = ?1 AND action = ?2 AND scope LIKE '{\"effects\"%'",
+        "UPDATE approvals
+         SET scope = CASE WHEN scope LIKE '{\"pattern\"%' THEN '{\"pattern\":[]}' ELSE '{\"effects\":[]}' END
+         WHERE run = ?1 AND action = ?2 AND (scope LIKE '{\"effects\"%' OR scope LIKE '{\"pattern\"%')",
     )?;
     let Tombstone { at, by, reason } = tombstone;
     let mut changed = 0;

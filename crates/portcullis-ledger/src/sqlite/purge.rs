@@ -194,7 +194,7 @@ fn scrub_approvals(connection: &Connection) -> rusqlite::Result<()> {
         "CREATE TEMP TABLE kept AS SELECT rowid AS place, * FROM main.approvals;
          DELETE FROM main.approvals;",
     )?;
-    let columns = "approval, run, action, digest, principal, state, scope, requested, decided, decided_by, tool, policy, proposed, note";
+    let columns = "approval, run, action, digest, principal, state, scope, requested, decided, decided_by, tool, policy, proposed, note, rule";
     transaction.execute(
         &format!(
             "INSERT INTO main.approvals (rowid, {columns}) SELECT place, {columns} FROM temp.kept ORDER BY place"

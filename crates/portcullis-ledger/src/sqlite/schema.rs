@@ -8,13 +8,12 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior};
 
 use crate::error::LedgerError;
-use crate::sqlite::approvals::APPROVALS_3;
-use crate::sqlite::lock;
+use crate::sqlite::{approvals, lock};
 
 /// Written into the file, so that another database is never taken for a ledger: `PCUL` in ASCII.
 const APPLICATION_ID: i64 = 0x5043_554c;
 /// The format of the tables below.
-const SCHEMA_VERSION: i64 = 4;
+const SCHEMA_VERSION: i64 = 5;
 /// Pages of the write-ahead log at which the writer itself copies it into the database: 64 MiB of 4 KiB pages.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// Prepared statements kept by a connection.
@@ -102,8 +101,7 @@ CREATE TABLE erasures (
 ";
 
 /// What version 4 added: a summary of each run, and the runs of a principal in order. What was JSON in the index of
-/// approvals became columns; of its fields, those that quoted payloads are left out. The old table is dropped as a whole,
-/// which overwrites its pages.
+/// approvals became columns; of its fields, those that quoted payloads are left out.
 const SCHEMA_4: &str = "
 CREATE TABLE summaries (
     run INTEGER PRIMARY KEY REFERENCES runs (number),
@@ -127,13 +125,18 @@ CREATE TABLE summaries (
     halted INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX runs_by_principal ON runs (principal);
-CREATE TABLE approvals_4 (
+";
+
+/// What version 5 changed in the index of approvals: more ways to decide, and the rule that holds the call.
+const SCHEMA_5: &str = "
+CREATE TABLE approvals_5 (
     approval BLOB PRIMARY KEY CHECK (length(approval) = 16),
     run INTEGER NOT NULL REFERENCES runs (number),
     action BLOB NOT NULL,
     digest BLOB NOT NULL,
     principal TEXT NOT NULL,
-    state TEXT NOT NULL CHECK (state IN ('pending', 'granted', 'refused', 'expired', 'claimed')),
+    state TEXT NOT NULL CHECK (state IN (
+        'pending', 'granted', 'refused', 'answered', 'revoked', 'expired', 'claimed')),
     scope TEXT,
     requested INTEGER NOT NULL,
     decided INTEGER,
@@ -141,15 +144,17 @@ CREATE TABLE approvals_4 (
     tool TEXT NOT NULL,
     policy TEXT NOT NULL,
     proposed INTEGER,
-    note TEXT
+    note TEXT,
+    rule TEXT
 ) STRICT;
 ";
-/// The same, once the approvals are copied.
-const SCHEMA_4_APPROVALS: &str = "
+/// The same, once the approvals are copied. The old table is dropped as a whole, which overwrites its pages.
+const SCHEMA_5_APPROVALS: &str = "
 DROP TABLE approvals;
-ALTER TABLE approvals_4 RENAME TO approvals;
+ALTER TABLE approvals_5 RENAME TO approvals;
 CREATE INDEX approvals_by_state ON approvals (state, requested);
 CREATE INDEX approvals_by_run ON approvals (run);
+CREATE INDEX approvals_by_time ON approvals (requested);
 CREATE INDEX pending_approvals_by_run ON approvals (run) WHERE state = 'pending';
 ";
 
@@ -341,12 +346,16 @@ fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     }
     if found < 4 {
         transaction.execute_batch(SCHEMA_4)?;
-        transaction.execute(&format!("INSERT INTO approvals_4 SELECT * FROM {APPROVALS_3}"), [])?;
-        transaction.execute_batch(SCHEMA_4_APPROVALS)?;
         transaction.execute(
             "INSERT INTO meta (key, value) SELECT ?1, CAST(max(number) AS TEXT) FROM runs HAVING max(number) > 0",
             [SUMMARIES_DUE],
         )?;
+    }
+    if found < 5 {
+        let earlier = approvals::table_of(found);
+        transaction.execute_batch(SCHEMA_5)?;
+        transaction.execute(&format!("INSERT INTO approvals_5 SELECT * FROM {earlier}"), [])?;
+        transaction.execute_batch(SCHEMA_5_APPROVALS)?;
     }
     if found < SCHEMA_VERSION {
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
@@ -360,7 +369,8 @@ pub(crate) fn has_summaries(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(version(connection)? >= 4)
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<i64> {
+/// The version of a store's tables.
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 

@@ -273,6 +273,7 @@ fn approvals_are_listed_by_state_and_keep_their_action() {
         policy: "strict".to_owned(),
         proposed: Some(2),
         note: None,
+        rule: None,
     };
     let mut append = run.take();
     append.approvals.push(row.clone());
@@ -444,7 +445,14 @@ fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
             let action = run.act();
             let approval = ApprovalId::from_bytes(fresh());
             let tool = "write_file".to_owned();
-            run.chain(EventBody::ApprovalRequested { approval, action, digest: digest(), tool });
+            run.chain(EventBody::ApprovalRequested {
+                approval,
+                action,
+                digest: digest(),
+                tool,
+                effects: None,
+                patterns: false,
+            });
             run.close();
             let row = ApprovalRow {
                 approval,
@@ -461,6 +469,7 @@ fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
                 policy: "strict".to_owned(),
                 proposed: Some(2),
                 note: None,
+                rule: None,
             };
             let mut append = run.take();
             append.approvals.push(row);

@@ -395,7 +395,7 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
         assert_eq!(export(old, run, true), export(&today, run, true));
     }
     let ledger = SqliteLedger::open(&written, OpenOptions::default()).unwrap();
-    assert_eq!(version(&written), 4);
+    assert_eq!(version(&written), 5);
     let next = spoken(&ledger, &[b"of the second"]);
     assert_eq!(counts(&verified(&written, next)), (Status::Valid, 2, 0, 0));
     assert_eq!(counts(&verified(&written, run)), (Status::Valid, 2, 0, 0));

@@ -132,6 +132,7 @@ fn asked(ledger: &SqliteLedger, run: &mut Run) {
             policy: "strict".to_owned(),
             proposed: None,
             note: None,
+            rule: None,
         }
     };
     let mut append = run.take();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use portcullis_core::event::{ApprovalDecision, Control, EventBody, GrantScope};
+use portcullis_core::event::{ApprovalDecision, Control, EventBody, GrantScope, Lasting};
 use portcullis_core::id::ApprovalId;
 use portcullis_core::label::LabelSet;
 use portcullis_core::state::progress::{Progress, RunPhase};
@@ -20,7 +20,14 @@ fn asking(ledger: &SqliteLedger) -> (Run, ApprovalRow) {
     let mut run = Run::start(ledger);
     let action = run.act();
     let (approval, tool) = (ApprovalId::from_bytes(fresh()), "write_file".to_owned());
-    run.chain(EventBody::ApprovalRequested { approval, action, digest: digest(), tool: tool.clone() });
+    run.chain(EventBody::ApprovalRequested {
+        approval,
+        action,
+        digest: digest(),
+        tool: tool.clone(),
+        effects: None,
+        patterns: false,
+    });
     let row = ApprovalRow {
         approval,
         run: run.head.run,
@@ -36,6 +43,7 @@ fn asking(ledger: &SqliteLedger) -> (Run, ApprovalRow) {
         policy: "strict".to_owned(),
         proposed: Some(2),
         note: None,
+        rule: None,
     };
     let mut append = run.take();
     append.approvals.push(row.clone());
@@ -70,6 +78,8 @@ fn a_summary_is_kept_up_with_every_commit() {
         approval,
         decision: ApprovalDecision::Granted,
         scope: scope.clone(),
+        lasting: Lasting::default(),
+        shown: None,
         labels: LabelSet::default(),
         note: None,
     });

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ApprovalDecision, GrantScope, ListedTool, OutcomeStatus};
+use portcullis_core::event::{GrantScope, ListedTool, OutcomeStatus};
 use portcullis_core::id::{ApprovalId, Digest};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::Decision;
@@ -13,7 +13,7 @@ use portcullis_core::verdict::Verdict;
 
 use super::parse::{Case, CaseFile, Expectation, Step, StepKind};
 use crate::dry::DryRun;
-use crate::engine::{Answer, Judgement, Proposal, TextJudgement};
+use crate::engine::{Answer, Judgement, Proposal, Says, TextJudgement};
 use crate::policy::{self, Pipeline};
 
 /// What running a file showed.
@@ -192,8 +192,8 @@ impl Runner<'_> {
                 };
                 self.complain(step.line, message);
             }
-            StepKind::Grant(tool) => self.answer(step.line, ApprovalDecision::Granted, *tool),
-            StepKind::Refuse => self.answer(step.line, ApprovalDecision::Refused, false),
+            StepKind::Grant(tool) => self.answer(step.line, Some(*tool)),
+            StepKind::Refuse => self.answer(step.line, None),
             StepKind::Control(control) => self.dry.control(*control),
             StepKind::Used(used) => self.dry.used_elsewhere(*used),
         }
@@ -242,13 +242,17 @@ impl Runner<'_> {
         self.dry.outcome(last.action.id, status, Some(content))
     }
 
-    fn answer(&mut self, line: usize, decision: ApprovalDecision, tool: bool) {
+    /// Refuses the call that was held last or, with `Some`, grants it; with `true`, every call of the tool.
+    fn answer(&mut self, line: usize, granted: Option<bool>) {
         let Some((approval, name)) = self.held.take() else {
             return self.complain(line, "no call is held");
         };
-        let scope = if tool { GrantScope::Tool(name) } else { GrantScope::Once };
-        let answer = Answer { decision, scope, note: None, approver: "tester".into(), shown: None };
-        if let Err(error) = self.dry.answer(approval, answer) {
+        let says = match granted {
+            Some(false) => Says::grant(GrantScope::Once),
+            Some(true) => Says::grant(GrantScope::Tool(name)),
+            None => Says::Refuse,
+        };
+        if let Err(error) = self.dry.answer(approval, Answer::rehearsed(says, "tester")) {
             self.complain(line, error.to_string());
         }
     }

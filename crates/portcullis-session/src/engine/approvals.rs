@@ -1,59 +1,35 @@
 //! Calls that wait for a person, and the person's answer.
 
 use portcullis_core::action::{Action, Grant};
-use portcullis_core::event::{Actor, ApprovalDecision, Enforced, EventBody, GrantScope, Mode};
-use portcullis_core::id::{ActionId, ApprovalId, Digest};
-use portcullis_core::label::{Label, LabelSet};
+use portcullis_core::effect::{Effect, Effects, Verb};
+use portcullis_core::event::{Actor, ApprovalDecision, Enforced, EventBody, GrantScope, Lasting, Mode};
+use portcullis_core::fact::Facts;
+use portcullis_core::finding::Finding;
+use portcullis_core::id::{ActionId, ApprovalId, Digest, DigestBuilder};
 use portcullis_core::pipeline::{Decision, reserved};
-use portcullis_core::state::{Approval, ApprovalState};
+use portcullis_core::state::{Approval, ApprovalState, Given};
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
+use portcullis_guards::approval::refused;
 
-use super::{Engine, Judgement, MICROS_PER_SECOND, Standing, denied, pending};
+use super::{AnswerError, Engine, Judgement, MICROS_PER_SECOND, Proposal, Read, Standing, denied, pending};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain;
 use crate::env::Env;
 use crate::facts::Sources;
 
-/// A person's answer to an approval request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// Granted or refused.
-    pub decision: ApprovalDecision,
-    /// How far a grant reaches.
-    pub scope: GrantScope,
-    /// A note for the record.
-    pub note: Option<String>,
-    /// Who answers.
-    pub approver: String,
-    /// The run's labels as the person was shown them: a grant is rejected if the run has seen more since. `None` in
-    /// rehearsals and cases, which show nothing to a person.
-    pub shown: Option<LabelSet>,
-}
+/// The rule of what a person answered in place of a yes or a no.
+pub const ANSWERED: &str = "approval/answered";
+/// The rule of arguments that a person changed.
+pub const EDITED: &str = "approval/edited";
 
-/// Why an approval could not be answered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AnswerError {
-    /// There is no approval with this id in this run.
-    #[error("there is no approval {0} in this run")]
-    Unknown(ApprovalId),
-    /// It was answered before.
-    #[error("approval {0} was already decided")]
-    Decided(ApprovalId),
-    /// It lapsed before it was answered.
-    #[error("approval {0} lapsed before it was answered; the agent must repeat the call")]
-    Lapsed(ApprovalId),
-    /// The run went on between the look and the answer.
-    #[error("the run has read more since approval {0} was shown; review it again, then answer")]
-    Changed(ApprovalId),
-    /// A tool scope that names another tool than the one that waits.
-    #[error("the grant names the tool `{named}`, but the approval is for `{waiting}`")]
-    OtherTool {
-        /// In the scope.
-        named: String,
-        /// In the request.
-        waiting: String,
-    },
+/// What a request for approval says of the call beside what everybody can see.
+#[derive(Debug)]
+pub(super) struct Requested {
+    /// What a grant is bound to.
+    bound_to: Digest,
+    effects: Digest,
+    patterns: bool,
 }
 
 impl Engine {
@@ -72,7 +48,8 @@ impl Engine {
         let mut held = action.clone();
         held.id = approval.action;
         let call = call.filter(|call| open.call.as_ref() != Some(*call)).cloned();
-        let standing = Standing { step: open.step, cause: open.last_event, bound_to, call, ask: false };
+        let standing =
+            Standing { step: open.step, cause: open.last_event, bound_to, call, ask: false, edited: false };
         match &approval.state {
             ApprovalState::Pending => {
                 if self.has_lapsed(approval, batch.at()) {
@@ -84,22 +61,126 @@ impl Engine {
                 drop(read);
                 Some(self.held(held, open.step, decision, id))
             }
-            ApprovalState::Granted { .. } => {
-                let ttl = u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND;
-                let Some(grant) = self.state.grant_for(&held, bound_to, batch.at(), ttl) else {
-                    self.expire(batch, id, approval.action);
-                    return None;
-                };
-                if !self.covers_words(&grant, action) {
-                    // The announcement changed since it was shown, so a person is asked again.
-                    self.expire(batch, id, approval.action);
-                    return None;
-                }
-                Some(self.judge(batch, held, standing, Some(grant), sources))
+            ApprovalState::Granted(given) => {
+                self.meet_grant(batch, held, (id, approval, given), standing, sources)
             }
             ApprovalState::Refused => Some(self.judge(batch, held, standing, None, sources)),
-            ApprovalState::Expired | ApprovalState::Claimed => None,
+            ApprovalState::Answered(sentence) => Some(self.answered(batch, held, standing, sentence)),
+            ApprovalState::Expired | ApprovalState::Revoked | ApprovalState::Claimed => None,
         }
+    }
+
+    /// A held call that was granted is proposed again.
+    fn meet_grant(
+        &self,
+        batch: &mut BatchBuilder<'_>,
+        held: Action,
+        (id, approval, given): (ApprovalId, &Approval, &Given),
+        standing: Standing,
+        sources: &dyn Sources,
+    ) -> Option<Judgement> {
+        let grant = self.state.grant_for(&held, approval.digest, batch.at(), self.grant_ttl());
+        // If the announcement changed since it was shown, or what the call would touch, a person is asked again.
+        let same = |grant: &Grant| self.covers_words(grant, &held) && self.touches_the_same(approval, &held);
+        // So it is where the arguments that the person gave were erased.
+        let changed = match given.edited {
+            true => {
+                let given = self.words.edited(approval.action);
+                given.map(|arguments| held.with_arguments(arguments.clone()).keyed(self.key.as_ref()))
+            }
+            false => Some(held.clone()),
+        };
+        let (Some(grant), Some(action)) = (grant.filter(same), changed) else {
+            self.expire(batch, id, approval.action);
+            return None;
+        };
+        let standing = Standing { edited: given.edited, ..standing };
+        Some(self.judge(batch, action, standing, Some(grant), sources))
+    }
+
+    /// A person answered with a sentence: the agent gets it, and the call does not go ahead.
+    fn answered(
+        &self,
+        batch: &mut BatchBuilder<'_>,
+        action: Action,
+        standing: Standing,
+        sentence: &str,
+    ) -> Judgement {
+        let decision = denied(ANSWERED, format!("an approver answered instead of deciding: {sentence}"));
+        let mut cause = standing.cause;
+        if let Some(context) = self.context() {
+            let record = decision.record(&context, &pending(batch, &action), &Facts::none());
+            cause = batch.push(Actor::gate(), Some(cause), EventBody::Verdict(record));
+        }
+        let enforced = Enforced::Withheld;
+        let body = EventBody::Enforcement { action: Some(action.id), enforced, call: standing.call };
+        batch.push(Actor::gate(), Some(cause), body);
+        let denial = Some(explain(&self.state, self.run, &action, &decision));
+        let (step, approval, grant) = (standing.step, None, None);
+        Judgement { action, step, decision, enforced, denial, approval, grant, seen: false, seq: 0 }
+    }
+
+    /// Whether a call would touch what it would have touched when a person was asked.
+    fn touches_the_same(&self, approval: &Approval, action: &Action) -> bool {
+        let Some(then) = approval.effects else { return true };
+        then == self.effects_digest(self.pipeline.effects(&self.bundle, &self.state, action).get())
+    }
+
+    /// Names what an action would touch, under the key of the run.
+    fn effects_digest(&self, effects: &Effects) -> Digest {
+        let mut named: Vec<String> = effects.iter().map(named).collect();
+        named.sort_unstable();
+        let key = self.key.as_ref().map_or(&[][..], |key| key.as_bytes());
+        let digest = DigestBuilder::new("portcullis/effects-in-run/v1").part(key);
+        named.iter().fold(digest, |digest, effect| digest.part(effect.as_bytes())).finish()
+    }
+
+    /// What a proposal would touch, as it is read now: `delete path /srv/app`. None without a proposal.
+    pub fn touches(&self, proposal: Option<Proposal>) -> Option<Vec<String>> {
+        let (action, _) = self.action_of(proposal?, ActionId::from_bytes([0; 16]));
+        let effects = self.pipeline.effects(&self.bundle, &self.state, &action);
+        Some(effects.get().iter().map(named).collect())
+    }
+
+    /// Whether a grant may cover an action by a pattern.
+    pub(super) fn may_be_granted_by_pattern(&self, action: &Action, read: &Read<'_>) -> bool {
+        let leaves = |effect: &Effect| {
+            matches!(effect.verb, Verb::Send | Verb::Pay) || effect.resource.kind.is_elsewhere()
+        };
+        self.pipeline.sees(&self.bundle, action, &read.effects) && !read.effects.get().iter().any(leaves)
+    }
+
+    /// How long a grant holds that does not say so itself, in microseconds.
+    pub(super) fn grant_ttl(&self) -> u64 {
+        u64::from(self.bundle.approvals.grant_ttl_s) * MICROS_PER_SECOND
+    }
+
+    /// A decision that would have a person asked about what a person refused, in other words or with more.
+    pub(super) fn unless_refused(&self, action: &Action, mut decision: Decision) -> Decision {
+        if decision.verdict != Verdict::Review {
+            return decision;
+        }
+        let Some(note) = self.state.refused_alike(action, &decision.findings) else { return decision };
+        decision.findings.push(refused::finding(note, refused::Known::Alike));
+        decision.verdict = Verdict::Deny;
+        decision
+    }
+
+    /// A decision on arguments that a person gave, as one that replaces those of the agent.
+    pub(super) fn replacing(&self, action: &Action, mut decision: Decision) -> Decision {
+        if decision.verdict.permits() {
+            let message = "an approver changed the arguments";
+            decision.findings.push(Finding::new(EDITED, Verdict::Modify, message));
+            decision.verdict = Verdict::Modify;
+            decision.modified = Some(decision.modified.unwrap_or_else(|| action.arguments.clone()));
+        }
+        decision
+    }
+
+    /// What a request says of a call that was read.
+    pub(super) fn requested(&self, bound_to: Digest, action: &Action, read: &Read<'_>) -> Requested {
+        let effects = self.effects_digest(read.effects.get());
+        Requested { bound_to, effects, patterns: self.may_be_granted_by_pattern(action, read) }
     }
 
     /// Whether a grant covers what is said with a call: one for a single call was given on what was said with that.
@@ -110,9 +191,23 @@ impl Engine {
     }
 
     /// Whether a request has waited for longer than the bundle lets it.
-    fn has_lapsed(&self, approval: &Approval, at: Timestamp) -> bool {
+    pub(super) fn has_lapsed(&self, approval: &Approval, at: Timestamp) -> bool {
         at.micros_since(approval.requested_at)
             > u64::from(self.bundle.approvals.request_ttl_s) * MICROS_PER_SECOND
+    }
+
+    /// An approval that waits, or was granted, lapses.
+    ///
+    /// # Errors
+    /// There is no such approval, or it does neither.
+    pub fn lapse(&self, env: &mut dyn Env, id: ApprovalId) -> Result<Batch, AnswerError> {
+        let approval = self.state.approval(id).ok_or(AnswerError::Unknown(id))?;
+        if !matches!(approval.state, ApprovalState::Pending | ApprovalState::Granted(_)) {
+            return Err(AnswerError::Decided(id));
+        }
+        let mut batch = self.builder(env);
+        self.expire(&mut batch, id, approval.action);
+        Ok(batch.finish())
     }
 
     /// The approval lapses, and with it the action that waited.
@@ -121,6 +216,8 @@ impl Engine {
             approval,
             decision: ApprovalDecision::Expired,
             scope: None,
+            lasting: Lasting::default(),
+            shown: None,
             labels: self.state.labels().clone(),
             note: None,
         };
@@ -151,13 +248,16 @@ impl Engine {
         step: u32,
         decision: Decision,
         cause: u64,
-        digest: Digest,
+        requested: Requested,
     ) -> Judgement {
         let held = EventBody::Enforcement { action: Some(action.id), enforced: Enforced::Held, call: None };
         let cause = batch.push(Actor::gate(), Some(cause), held);
         let approval = ApprovalId::from_bytes(batch.id());
         let tool = action.tool().unwrap_or_default().to_owned();
-        let body = EventBody::ApprovalRequested { approval, action: action.id, digest, tool };
+        let Requested { bound_to, effects, patterns } = requested;
+        let (digest, effects) = (bound_to, Some(effects));
+        let body =
+            EventBody::ApprovalRequested { approval, action: action.id, digest, tool, effects, patterns };
         batch.push(Actor::gate(), Some(cause), body);
         self.held(action, step, decision, approval)
     }
@@ -183,42 +283,9 @@ impl Engine {
             seq: 0,
         }
     }
+}
 
-    /// A person answers. The labels of the run at this moment are what the person was shown.
-    pub fn answer(&self, env: &mut dyn Env, id: ApprovalId, answer: Answer) -> Result<Batch, AnswerError> {
-        let approval = self.state.approval(id).ok_or(AnswerError::Unknown(id))?;
-        if approval.state != ApprovalState::Pending {
-            return Err(AnswerError::Decided(id));
-        }
-        if self.has_lapsed(approval, env.now()) {
-            return Err(AnswerError::Lapsed(id));
-        }
-        let granted = answer.decision == ApprovalDecision::Granted;
-        if granted && answer.shown.as_ref().is_some_and(|shown| shown != self.state.labels()) {
-            return Err(AnswerError::Changed(id));
-        }
-        if let GrantScope::Tool(named) = &answer.scope
-            && *named != approval.tool
-        {
-            return Err(AnswerError::OtherTool { named: named.clone(), waiting: approval.tool.clone() });
-        }
-        let mut labels = self.state.labels().clone();
-        if granted && answer.scope != GrantScope::Once {
-            // Approving further calls includes approving that the results of the tool will be seen.
-            labels.insert(Label::Tool(approval.tool.clone()));
-            // Its server may say something beside each result: how far it has come, what it logs.
-            labels.extend(approval.server.clone().map(Label::Server));
-        }
-        let cause = self.state.open_action(approval.action).map(|action| action.last_event);
-        let mut batch = self.builder(env);
-        let body = EventBody::ApprovalDecided {
-            approval: id,
-            decision: answer.decision,
-            scope: granted.then_some(answer.scope),
-            labels,
-            note: answer.note,
-        };
-        batch.push(Actor::approver(&answer.approver), cause, body);
-        Ok(batch.finish())
-    }
+/// An effect in words.
+fn named(effect: &Effect) -> String {
+    format!("{} {} {}", effect.verb, effect.resource.kind, effect.resource.name)
 }

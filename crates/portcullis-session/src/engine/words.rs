@@ -1,5 +1,5 @@
-//! What an agent said that it was about to do, of calls that wait for a person: it is shown with the call, so a grant for
-//! one call covers it as well.
+//! What was said with calls that wait for a person: the agent's announcement, which is shown with the call, so that a
+//! grant for one call covers it as well; and the arguments that a person gave in place of the agent's.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
 use portcullis_core::limits::APPROVALS_MAX;
 use portcullis_core::memory::Texts;
-use portcullis_core::state::RunState;
+use portcullis_core::state::{EDITED_ARGUMENTS, RunState};
+use serde_json::Value;
 
 use crate::batch::note_secrets;
 
@@ -20,6 +21,8 @@ pub(super) struct Words {
     latest: Option<(ActionId, Option<Digest>)>,
     /// Of calls that were held. None: there were none, or they are not known any more.
     held: BTreeMap<ActionId, Option<Digest>>,
+    /// Arguments that a person gave, by the call that waits for them.
+    edited: BTreeMap<ActionId, Value>,
 }
 
 impl Words {
@@ -33,11 +36,25 @@ impl Words {
                 let words = self.latest.take().filter(|(latest, _)| latest == action);
                 if self.held.len() >= APPROVALS_MAX {
                     self.held.retain(|action, _| state.open_action(*action).is_some());
+                    self.edited.retain(|action, _| state.open_action(*action).is_some());
                 }
                 self.held.insert(*action, words.and_then(|(_, words)| words));
             }
+            EventBody::ApprovalDecided { approval, .. } => {
+                let text = texts.get(EDITED_ARGUMENTS);
+                let arguments = text.and_then(|text| serde_json::from_str(text).ok());
+                if let (Some(arguments), Some(approval)) = (arguments, state.approval(*approval)) {
+                    self.edited.insert(approval.action, arguments);
+                }
+            }
+            EventBody::GrantClaimed { action, .. } => drop(self.edited.remove(action)),
             _ => {}
         }
+    }
+
+    /// The arguments that a person gave for a held call.
+    pub(super) fn edited(&self, held: ActionId) -> Option<&Value> {
+        self.edited.get(&held)
     }
 
     /// Whether a call says nothing else than the held one did. Saying nothing is not saying something else. Secrets in

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_core::event::{ApprovalDecision, Event, EventBody, GrantScope};
+use portcullis_core::event::{Event, EventBody, GrantScope};
 use portcullis_core::id::ApprovalId;
 use portcullis_ledger::{ApprovalRow, ApprovalState, read_aside};
 
@@ -15,11 +15,12 @@ impl Live {
         let state = self.engine.state();
         let mut stored = self.stored_rows(events).await?;
         let mut rows = Vec::new();
-        let mut proposed = None;
+        let (mut proposed, mut rule) = (None, None);
         for event in events {
             match &event.body {
                 EventBody::Proposed(_) => proposed = Some(event.seq),
-                EventBody::ApprovalRequested { approval, action, digest, tool } => {
+                EventBody::Verdict(record) => rule.clone_from(&record.rule),
+                EventBody::ApprovalRequested { approval, action, digest, tool, .. } => {
                     rows.push(ApprovalRow {
                         approval: *approval,
                         run: self.engine.run(),
@@ -35,15 +36,13 @@ impl Live {
                         policy: state.policy().to_owned(),
                         proposed,
                         note: None,
+                        rule: rule.clone(),
                     });
                 }
                 EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
+                    let Some(state) = ApprovalState::after(*decision) else { continue };
                     rows.extend(stored.remove(approval).map(|row| ApprovalRow {
-                        state: match decision {
-                            ApprovalDecision::Granted => ApprovalState::Granted,
-                            ApprovalDecision::Refused => ApprovalState::Refused,
-                            ApprovalDecision::Expired => ApprovalState::Expired,
-                        },
+                        state,
                         scope: scope.clone(),
                         decided: Some(event.t),
                         decided_by: Some(event.actor.to_string()),

@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use portcullis_core::action::Action;
 use portcullis_core::aside::{DIGEST_KEY, FINDINGS, SCOPE};
-use portcullis_core::event::{
-    ApprovalDecision, ClosedState, Enforced, EventBody, GrantScope, GrantedEffects,
-};
+use portcullis_core::event::{ClosedState, Enforced, EventBody, GrantScope, GrantedEffects};
 use portcullis_core::id::{ActionId, ApprovalId, RunId};
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::time::Timestamp;
@@ -19,7 +17,7 @@ use portcullis_proof::Status;
 use portcullis_session::bundle_dir::read_files;
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Judgement, Proposal};
+use portcullis_session::engine::{Answer, Judgement, Proposal, Says};
 use portcullis_session::gate::{Gate, Opened, RunRequest};
 use serde_json::{Value, json};
 
@@ -107,13 +105,7 @@ async fn nothing_of_erased_arguments_can_be_read_or_tried_out() {
     assert_eq!(held.enforced, Enforced::Held);
     let effects = held.decision.findings.iter().filter_map(GrantedEffects::of).collect::<Vec<_>>();
     assert!(effects.iter().any(|granted| granted.resources.iter().any(|named| named.contains(PERSON))));
-    let answer = Answer {
-        decision: ApprovalDecision::Granted,
-        scope: GrantScope::Effects(effects),
-        note: None,
-        approver: "ann".into(),
-        shown: None,
-    };
+    let answer = Answer::rehearsed(Says::grant(GrantScope::Effects(effects)), "ann");
     gate.answer(held.approval.unwrap(), run, answer).await.unwrap();
     close(&opened).await;
 
@@ -223,13 +215,7 @@ async fn a_grant_for_effects_holds_after_a_restart() {
         let held = propose(&gate, &opened, write()).await;
         let scope =
             GrantScope::Effects(held.decision.findings.iter().filter_map(GrantedEffects::of).collect());
-        let answer = Answer {
-            decision: ApprovalDecision::Granted,
-            scope,
-            note: None,
-            approver: "ann".into(),
-            shown: None,
-        };
+        let answer = Answer::rehearsed(Says::grant(scope), "ann");
         gate.answer(held.approval.unwrap(), opened.run.id(), answer).await.unwrap();
         opened.run.id()
     };

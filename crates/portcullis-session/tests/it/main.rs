@@ -1,6 +1,7 @@
 //! Runs over a real ledger: permits, observe mode, and verdicts that can be computed again.
 #![cfg(test)]
 
+mod approvals;
 mod bundle_dir;
 mod commits;
 mod erased;
@@ -17,9 +18,7 @@ use std::time::Duration;
 
 use portcullis_core::action::{Action, Pending, Subject};
 use portcullis_core::aside::{DIGEST_KEY, ERASED};
-use portcullis_core::event::{
-    ApprovalDecision, Control, Enforced, Event, EventBody, GrantScope, ListedTool, OutcomeStatus,
-};
+use portcullis_core::event::{Control, Enforced, Event, EventBody, GrantScope, ListedTool, OutcomeStatus};
 use portcullis_core::fact::Facts;
 use portcullis_core::guard::Context;
 use portcullis_core::id::{ApprovalId, Digest};
@@ -30,7 +29,7 @@ use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{LedgerError, OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Proposal, Reach};
+use portcullis_session::engine::{Answer, Proposal, Reach, Says};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Gate, Opened, RunRequest};
 use serde_json::{Value, json};
@@ -235,13 +234,7 @@ async fn a_grant_holds_for_one_server_and_lapses_when_another_says_something() {
     };
     let grant = async |approval: Option<ApprovalId>| {
         let scope = GrantScope::Tool("unheard_of".into());
-        let answer = Answer {
-            decision: ApprovalDecision::Granted,
-            scope,
-            note: None,
-            approver: "ann".into(),
-            shown: None,
-        };
+        let answer = Answer::rehearsed(Says::grant(scope), "ann");
         gate.answer(approval.unwrap(), opened.run.id(), answer).await.unwrap();
     };
     let (_, approval) = propose(of(Some("run mail"), 0)).await;
@@ -343,13 +336,7 @@ async fn a_grant_for_one_call_covers_what_was_said_with_it() {
         (permit.is_some(), judgement.approval)
     };
     let grant = async |approval: ApprovalId| {
-        let answer = Answer {
-            decision: ApprovalDecision::Granted,
-            scope: GrantScope::Once,
-            note: None,
-            approver: "ann".into(),
-            shown: None,
-        };
+        let answer = Answer::rehearsed(Says::grant(GrantScope::Once), "ann");
         gate.answer(approval, opened.run.id(), answer).await.unwrap();
     };
     let (_, Some(first)) = propose(Some("I will look at it.")).await else { panic!("held") };

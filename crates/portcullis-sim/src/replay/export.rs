@@ -11,19 +11,20 @@ use std::time::Instant;
 use portcullis_core::aside::{DIGEST_KEY, ERASED};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
-    ConfigChange, Enforced, Event, EventBody, GrantScope, OutcomeStatus, PayloadRef, Proposed, RunOpened,
-    VerdictRecord,
+    ApprovalDecision, ConfigChange, Enforced, Event, EventBody, GrantScope, Lasting, OutcomeStatus,
+    PayloadRef, Proposed, RunOpened, VerdictRecord,
 };
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
 use portcullis_core::label::Label;
+use portcullis_core::state::EDITED_ARGUMENTS;
 use portcullis_proof::export::{
     ErasedRecord, LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, event_parts, read_record,
     record_kind,
 };
 use portcullis_proof::{ReadError, Status};
 use portcullis_session::dry::DryRun;
-use portcullis_session::engine::{Answer, Proposal};
+use portcullis_session::engine::{Answer, Lasts, Proposal, Says};
 use portcullis_wire::strict;
 use serde_json::{Map, Value};
 
@@ -321,17 +322,42 @@ impl Rerun<'_> {
                     self.approvals.insert(*approval, here);
                 }
             }
-            EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
-                let Some(here) = self.approvals.get(approval) else { return };
-                let scope = scope.clone().unwrap_or(GrantScope::Once);
-                let approver = event.actor.as_str().trim_start_matches("approver:").to_owned();
-                let answer = Answer { decision: *decision, scope, note: note.clone(), approver, shown: None };
+            EventBody::ApprovalDecided { approval, decision, .. } => {
+                let Some(here) = self.approvals.get(approval).copied() else { return };
                 // Where this run stands otherwise than the recorded one, the answer finds nothing to answer.
-                let _nothing_waits = self.dry.answer(*here, answer);
+                let _nothing_waits = match self.answer(event, *decision) {
+                    Some(answer) => self.dry.answer(here, answer),
+                    None if *decision == ApprovalDecision::Expired => self.dry.lapse(here),
+                    None => Ok(()),
+                };
             }
             EventBody::Outcome { action, status } => self.outcome(event, *action, *status),
             _ => {}
         }
+    }
+
+    /// What a person answered, if that is what a decision was. Where several people had to agree, the last one decided.
+    fn answer(&self, event: &Event, decision: ApprovalDecision) -> Option<Answer> {
+        let EventBody::ApprovalDecided { scope, lasting, note, .. } = &event.body else { return None };
+        let says = match decision {
+            ApprovalDecision::Granted => {
+                let arguments = self.export.payload(event, EDITED_ARGUMENTS);
+                let arguments =
+                    arguments.and_then(|given| strict::parse_recorded(given, PAYLOAD_RECORD_BYTES_MAX).ok());
+                let lasts = match lasting {
+                    Lasting { task: true, .. } => Lasts::Task,
+                    Lasting { until: Some(until), .. } => Lasts::Until(*until),
+                    Lasting { until: None, .. } => Lasts::Usual,
+                };
+                Says::Grant { scope: scope.clone().unwrap_or(GrantScope::Once), lasts, arguments }
+            }
+            ApprovalDecision::Refused => Says::Refuse,
+            ApprovalDecision::Answered => Says::Answer,
+            ApprovalDecision::Revoked => Says::Revoke,
+            ApprovalDecision::Endorsed | ApprovalDecision::Expired => return None,
+        };
+        let by = event.actor.as_str().trim_start_matches("approver:");
+        Some(Answer { note: note.clone(), ..Answer::rehearsed(says, by) })
     }
 
     /// An action was proposed: it waits for its verdict, if its arguments are there to be judged.

@@ -7,16 +7,14 @@ use std::time::Duration;
 
 use portcullis_core::action::Action;
 use portcullis_core::aside::DIGEST_KEY;
-use portcullis_core::event::{
-    ApprovalDecision, ClosedState, Enforced, Event, GrantScope, GrantedEffects, OutcomeStatus,
-};
+use portcullis_core::event::{ClosedState, Enforced, Event, GrantScope, GrantedEffects, OutcomeStatus};
 use portcullis_core::id::{ActionId, Digest, RunId};
 use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_ledger::{OpenOptions, SqliteLedger, SqliteReader};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Proposal, Reach};
+use portcullis_session::engine::{Answer, Proposal, Reach, Says};
 use portcullis_session::gate::{Gate, RunRequest};
 use portcullis_session::shipped;
 use serde_json::{Value, json};
@@ -170,13 +168,7 @@ async fn record(state: &Path) -> (RunId, Digest) {
     let (held, _) = propose(arguments()).await;
     assert_eq!(held.enforced, Enforced::Held);
     let effects = held.decision.findings.iter().filter_map(GrantedEffects::of).collect();
-    let answer = Answer {
-        decision: ApprovalDecision::Granted,
-        scope: GrantScope::Effects(effects),
-        note: None,
-        approver: "ann".into(),
-        shown: None,
-    };
+    let answer = Answer::rehearsed(Says::grant(GrantScope::Effects(effects)), "ann");
     gate.answer(held.approval.unwrap(), run.id(), answer).await.unwrap();
     let (judged, permit) = propose(arguments()).await;
     assert_eq!(judged.enforced, Enforced::Executed, "{:?}", judged.decision);

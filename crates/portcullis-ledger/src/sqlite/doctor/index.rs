@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use portcullis_core::event::{ApprovalDecision, ClosedState, Event, EventBody, GrantScope};
+use portcullis_core::event::{ClosedState, Event, EventBody, GrantScope};
 use portcullis_core::id::{ActionId, ApprovalId, Commitment, Digest, RunId};
 use rusqlite::{Connection, Row, params};
 
@@ -22,6 +22,8 @@ struct Said {
     session: Option<String>,
     approvals: BTreeMap<ApprovalId, Approval>,
     proposed: BTreeMap<ActionId, u64>,
+    /// The latest verdict on an action: the rule that it rests on.
+    held: Option<(ActionId, Option<String>)>,
     /// How each segment that has ended did, by its number in the store.
     ended: BTreeMap<i64, ClosedState>,
     segments: BTreeSet<i64>,
@@ -39,6 +41,8 @@ struct Approval {
     scope: Option<GrantScope>,
     decided_by: Option<String>,
     note: Option<String>,
+    /// The rule that holds the call.
+    rule: Option<String>,
     /// Number of the proposal.
     proposed: Option<u64>,
 }
@@ -99,7 +103,10 @@ impl Said {
             }
             EventBody::RunClosed { state, .. } => drop(self.ended.insert(segment, *state)),
             EventBody::Proposed(proposed) => drop(self.proposed.insert(proposed.action, event.seq)),
-            EventBody::ApprovalRequested { approval, action, digest, tool } => {
+            EventBody::Verdict(record) => {
+                self.held = record.action.map(|action| (action, record.rule.clone()));
+            }
+            EventBody::ApprovalRequested { approval, action, digest, tool, .. } => {
                 let asked = Approval {
                     action: *action,
                     digest: *digest,
@@ -109,21 +116,19 @@ impl Said {
                     scope: None,
                     decided_by: None,
                     note: None,
+                    rule: self.held.take().filter(|(held, _)| held == action).and_then(|(_, rule)| rule),
                     proposed: self.proposed.get(action).copied(),
                 };
                 self.approvals.insert(*approval, asked);
             }
             EventBody::ApprovalDecided { approval, decision, scope, note, .. } => {
-                if let Some(asked) = self.approvals.get_mut(approval) {
+                let state = ApprovalState::after(*decision);
+                if let (Some(asked), Some(state)) = (self.approvals.get_mut(approval), state) {
                     asked.scope.clone_from(scope);
                     asked.decided_by = Some(event.actor.to_string());
                     asked.note = note.clone().or(asked.note.take());
                     asked.once = *scope == Some(GrantScope::Once);
-                    asked.state = match decision {
-                        ApprovalDecision::Granted => ApprovalState::Granted,
-                        ApprovalDecision::Refused => ApprovalState::Refused,
-                        ApprovalDecision::Expired => ApprovalState::Expired,
-                    };
+                    asked.state = state;
                 }
             }
             EventBody::GrantClaimed { approval, .. } => {
@@ -141,7 +146,8 @@ impl Approval {
     fn is_scope(&self, indexed: Option<&str>) -> bool {
         match (indexed.map(serde_json::from_str::<GrantScope>), &self.scope) {
             (None, None) => true,
-            (Some(Ok(GrantScope::Effects(_))), Some(GrantScope::Effects(_))) => true,
+            (Some(Ok(GrantScope::Effects(_))), Some(GrantScope::Effects(_)))
+            | (Some(Ok(GrantScope::Pattern(_))), Some(GrantScope::Pattern(_))) => true,
             (Some(Ok(indexed)), Some(said)) => indexed == *said,
             _ => false,
         }
@@ -151,11 +157,12 @@ impl Approval {
     fn unlike(&self, row: &Row<'_>, first: usize) -> rusqlite::Result<Vec<&'static str>> {
         let tool: String = row.get(first)?;
         let proposed = row.get::<_, Option<i64>>(first + 1)?.map(unsigned);
-        let note: Option<String> = row.get(first + 2)?;
+        let (note, rule): (Option<String>, Option<String>) = (row.get(first + 2)?, row.get(first + 3)?);
         let fields = [
             ("tool", tool.is_empty() || tool == self.tool),
             ("proposed", proposed.is_none() || proposed == self.proposed),
             ("note", note.is_none() || note == self.note),
+            ("rule", rule.is_none() || rule == self.rule),
         ];
         Ok(fields.iter().filter(|(_, same)| !same).map(|(name, _)| *name).collect())
     }
@@ -210,7 +217,7 @@ fn approval_rows(
     found: &mut Vec<String>,
 ) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT approval, action, digest, principal, state, scope, decided_by, tool, proposed, note FROM {}
+        "SELECT approval, action, digest, principal, state, scope, decided_by, tool, proposed, note, rule FROM {}
          WHERE run = ?1",
         approvals::table(connection)?
     ))?;

@@ -241,6 +241,7 @@ fn approvals() -> Vec<Told> {
     let (requested, claimed) = (a(&approval), a(&approval));
     let decided = |decision: &str| format!(r#"{{"approval":"{}","decision":"{decision}"}}"#, id(0xc1));
     let (granted, refused) = (decided("granted"), decided("refused"));
+    let text = |seq: u64| format!(r#"{{"approval":"{}","text":{seq}}}"#, id(0xc1));
     vec![
         (
             "approval-unproposed",
@@ -288,6 +289,54 @@ fn approvals() -> Vec<Told> {
                 ("approval-decided", granted.clone()),
                 ("approval-decided", refused),
                 ("grant-claimed", claimed.clone()),
+            ],
+        ),
+        (
+            "approval-of-nothing",
+            "an approval that is about neither an action nor a text",
+            vec![("approval-requested", format!(r#"{{"approval":"{}"}}"#, id(0xc1)))],
+        ),
+        (
+            "approval-of-a-later-text",
+            "an approval of a text that is still to come",
+            vec![("approval-requested", text(2))],
+        ),
+        (
+            "endorsed-unrequested",
+            "somebody agrees to what nobody asked",
+            vec![("approval-decided", decided("endorsed"))],
+        ),
+        (
+            "claimed-after-endorsement",
+            "a grant is claimed to which not everybody has agreed",
+            vec![
+                ("approval-requested", text(1)),
+                ("approval-decided", decided("endorsed")),
+                ("grant-claimed", text(1)),
+            ],
+        ),
+        (
+            "answered-after-grant",
+            "an approval is answered with words after it was granted",
+            vec![
+                ("approval-requested", text(1)),
+                ("approval-decided", granted.clone()),
+                ("approval-decided", decided("answered")),
+            ],
+        ),
+        (
+            "revoked-before-grant",
+            "a grant is revoked that was not given",
+            vec![("approval-requested", text(1)), ("approval-decided", decided("revoked"))],
+        ),
+        (
+            "claimed-after-revocation",
+            "a grant is claimed that was revoked",
+            vec![
+                ("approval-requested", text(1)),
+                ("approval-decided", granted.clone()),
+                ("approval-decided", decided("revoked")),
+                ("grant-claimed", text(1)),
             ],
         ),
         (
@@ -345,6 +394,10 @@ fn odd() -> Vec<Case> {
         ("approval-decided", &any),
         ("grant-claimed", &claimed),
     ]);
+    let of_text = format!(r#"{{"approval":"{}","text":1}}"#, id(0xc1));
+    let decided = |approval: u8, decision: &str| {
+        format!(r#"{{"approval":"{}","decision":"{decision}"}}"#, id(approval))
+    };
     let let_pass = told(&[
         ("proposed", &a("")),
         ("verdict", &a(r#","verdict":"deny""#)),
@@ -361,6 +414,21 @@ fn odd() -> Vec<Case> {
             &second(&line),
         ),
         valid("valid-many-claims", "a grant whose scope is not `once` is claimed as often as needed", &many),
+        valid(
+            "valid-approval-of-text",
+            "two people agree to a text, and a call gets words instead",
+            &told(&[
+                ("approval-requested", &of_text),
+                ("approval-decided", &decided(0xc1, "endorsed")),
+                ("approval-decided", &decided(0xc1, "granted")),
+                ("grant-claimed", &of_text),
+                ("proposed", &a("")),
+                ("approval-requested", &a(&format!(r#","approval":"{}""#, id(0xc2)))),
+                ("approval-decided", &decided(0xc2, "answered")),
+                ("approval-decided", &decided(0xc3, "granted")),
+                ("approval-decided", &decided(0xc3, "revoked")),
+            ]),
+        ),
         valid(
             "valid-let-pass",
             "an action is let pass against its verdict, and a text is withheld",

@@ -1,0 +1,339 @@
+//! What people were asked in a run, and what they answered.
+
+use crate::action::{Action, Grant};
+use crate::event::{ApprovalDecision, Event, EventBody, GrantScope, Lasting, VerdictRecord};
+use crate::finding::Finding;
+use crate::grant::{GrantedEffects, fits};
+use crate::id::{ActionId, ApprovalId, Digest};
+use crate::label::LabelSet;
+use crate::likeness::Likeness;
+use crate::limits::{
+    APPROVALS_MAX, EFFECT_GRANTS_TRIED_MAX, NOTE_TOLD_CHARS_MAX, REFUSALS_COMPARED_MAX,
+    REFUSALS_REMEMBERED_MAX, REFUSED_RESOURCES_MAX,
+};
+use crate::recent::Recent;
+use crate::state::OpenAction;
+use crate::time::Timestamp;
+use crate::verdict::Verdict;
+
+/// An approval as the run knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// The action that waits.
+    pub action: ActionId,
+    /// What a grant for one call is bound to.
+    pub digest: Digest,
+    /// The tool that waits.
+    pub tool: String,
+    /// What its server is known by, where that is known.
+    pub server: Option<String>,
+    /// When it was asked for.
+    pub requested_at: Timestamp,
+    /// Digest of its effects as they were read.
+    pub effects: Option<Digest>,
+    /// Whether a grant may cover resources by a pattern.
+    pub patterns: bool,
+    /// The rules that hold the action, with the resources that they hold it for.
+    pub held_by: Vec<GrantedEffects>,
+    /// Who has said yes so far, where several people have to.
+    pub endorsed: Vec<Endorsement>,
+    /// Where it is.
+    pub state: ApprovalState,
+    likeness: Option<Likeness>,
+}
+
+/// A yes that needs others beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endorsement {
+    /// Who said it, as the event has it: `approver:NAME`.
+    pub by: String,
+    /// The run's labels as the person was shown them.
+    pub labels: LabelSet,
+}
+
+/// The state of an approval.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// It is not decided yet.
+    Pending,
+    /// Yes.
+    Granted(Given),
+    /// No.
+    Refused,
+    /// Neither: the agent gets this sentence.
+    Answered(String),
+    /// The yes was taken back.
+    Revoked,
+    /// Too late.
+    Expired,
+    /// A `once` grant that was used.
+    Claimed,
+}
+
+/// A yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Given {
+    /// How far.
+    pub scope: GrantScope,
+    /// What the person was shown of the run's labels.
+    pub labels: LabelSet,
+    /// When.
+    pub at: Timestamp,
+    /// For how long.
+    pub lasting: Lasting,
+    /// The call may go ahead with the arguments that the person gave, and not with its own.
+    pub edited: bool,
+    /// Things that the user had said by then: a grant for a task ends with the next.
+    task: u64,
+}
+
+/// A call that a person refused, as later calls are compared with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refused {
+    tool: String,
+    server: Option<String>,
+    likeness: Option<Likeness>,
+    held_by: Vec<GrantedEffects>,
+    note: Option<String>,
+}
+
+impl Refused {
+    /// Whether a call that these findings hold is the refused one in other words, or reaches at least as far: what held
+    /// that one holds this one too, for the same resources or for what contains them.
+    fn covers(&self, action: &Action, findings: &[Finding]) -> bool {
+        let of_tool = action.tool() == Some(self.tool.as_str()) && action.server == self.server;
+        if of_tool && self.likeness.is_some() && self.likeness == action.likeness() {
+            return true;
+        }
+        let names = self.held_by.iter().any(|held| !held.resources.is_empty());
+        names && self.held_by.iter().all(|held| reaches_as_far(findings, held))
+    }
+}
+
+/// Whether findings that hold a call are about at least these resources, by the same rule.
+fn reaches_as_far(findings: &[Finding], held: &GrantedEffects) -> bool {
+    let mut same = holding(findings).filter(|finding| finding.rule == held.rule).peekable();
+    if held.resources.is_empty() {
+        return same.peek().is_some();
+    }
+    let now: Vec<&String> = same.flat_map(|finding| &finding.resources).collect();
+    held.resources.iter().all(|resource| now.iter().any(|now| contains(now, resource)))
+}
+
+/// Whether touching one resource touches the other: it is the same, a folder that has it, or a pattern that it fits.
+fn contains(outer: &str, inner: &str) -> bool {
+    let below =
+        || outer.starts_with("path ") && inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'));
+    outer == inner || below() || fits(outer, inner)
+}
+
+/// The findings that hold a call.
+fn holding(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(|finding| finding.effective() == Verdict::Review)
+}
+
+/// Rules that hold a call, with their resources; without any resources where there are too many to be kept.
+fn held_by(findings: &[Finding]) -> Vec<GrantedEffects> {
+    let few =
+        holding(findings).map(|finding| finding.resources.len()).sum::<usize>() <= REFUSED_RESOURCES_MAX;
+    let kept = |finding: &Finding| if few { finding.resources.clone() } else { Vec::new() };
+    holding(findings)
+        .map(|finding| GrantedEffects { rule: finding.rule.to_string(), resources: kept(finding) })
+        .collect()
+}
+
+/// All approvals of a run, and what is remembered of those that were refused.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Approvals {
+    all: Recent<ApprovalId, Approval>,
+    /// Pending or decided approvals by the digest they are bound to.
+    by_digest: Recent<Digest, ApprovalId>,
+    /// What a person refused, with the note, by the digest that the approval was bound to. Kept apart from the
+    /// approvals, which are forgotten sooner: a refused call is not asked about again.
+    refusals: Recent<Digest, Option<String>>,
+    /// The latest of them, with what is needed to know them in another form.
+    refused: Recent<ApprovalId, Refused>,
+    /// The latest verdict that holds a call, with what holds it.
+    held: Option<(ActionId, Vec<GrantedEffects>)>,
+    /// How often the user has spoken.
+    task: u64,
+}
+
+impl Approvals {
+    pub(super) fn get(&self, id: ApprovalId) -> Option<&Approval> {
+        self.all.get(&id)
+    }
+
+    pub(super) fn pending(&self) -> impl Iterator<Item = (ApprovalId, ActionId)> {
+        let pending = self.all.iter().filter(|(_, approval)| approval.state == ApprovalState::Pending);
+        pending.map(|(id, approval)| (*id, approval.action))
+    }
+
+    pub(super) fn bound_to(&self, digest: Digest) -> Option<(ApprovalId, &Approval)> {
+        let id = *self.by_digest.get(&digest)?;
+        self.all.get(&id).map(|approval| (id, approval))
+    }
+
+    pub(super) fn has_refusals(&self) -> bool {
+        !self.refusals.is_empty()
+    }
+
+    pub(super) fn refusal(&self, digest: Digest) -> Option<Option<&str>> {
+        self.refusals.get(&digest).map(Option::as_deref)
+    }
+
+    pub(super) fn refused_alike(&self, action: &Action, findings: &[Finding]) -> Option<Option<&str>> {
+        let mut refused = self.refused.iter().map(|(_, refused)| refused);
+        refused.find(|refused| refused.covers(action, findings)).map(|refused| refused.note.as_deref())
+    }
+
+    pub(super) fn grant_for(
+        &self,
+        action: &Action,
+        digest: Digest,
+        live: impl Fn(&Given) -> bool,
+    ) -> Option<Grant> {
+        let live = |approval| self.live(approval, &live).map(|given| given.scope.clone());
+        let bound = self.bound_to(digest).and_then(|(id, approval)| Some((id, live(approval)?)));
+        let bound_or_of_tool = bound.or_else(|| {
+            let tool = action.tool()?;
+            self.all.iter().find_map(|(id, approval)| match live(approval)? {
+                GrantScope::Tool(granted) if granted == tool && approval.server == action.server => {
+                    Some((*id, GrantScope::Tool(granted)))
+                }
+                _ => None,
+            })
+        });
+        bound_or_of_tool.map(|(approval, scope)| Grant { approval, scope })
+    }
+
+    pub(super) fn effect_grants(&self, server: Option<&str>, live: impl Fn(&Given) -> bool) -> Vec<Grant> {
+        let of_server = self.all.iter().filter(|(_, approval)| approval.server.as_deref() == server);
+        let mut grants: Vec<(Timestamp, Grant)> = of_server
+            .filter_map(|(id, approval)| match &self.live(approval, &live)?.scope {
+                scope @ (GrantScope::Effects(_) | GrantScope::Pattern(_)) => {
+                    Some((approval.requested_at, Grant { approval: *id, scope: scope.clone() }))
+                }
+                GrantScope::Once | GrantScope::Arguments | GrantScope::Tool(_) => None,
+            })
+            .collect();
+        grants.sort_by_key(|(requested, _)| std::cmp::Reverse(*requested));
+        grants.into_iter().take(EFFECT_GRANTS_TRIED_MAX).map(|(_, grant)| grant).collect()
+    }
+
+    /// A yes that holds now. `live` knows of labels and times.
+    fn live<'s>(&self, approval: &'s Approval, live: impl Fn(&Given) -> bool) -> Option<&'s Given> {
+        match &approval.state {
+            ApprovalState::Granted(given) => {
+                let same_task = !given.lasting.task || given.task == self.task;
+                (same_task && live(given)).then_some(given)
+            }
+            _ => None,
+        }
+    }
+
+    /// The user speaks, and a task begins.
+    pub(super) fn next_task(&mut self) {
+        self.task = self.task.saturating_add(1);
+    }
+
+    /// Refusals were given under other rules.
+    pub(super) fn forget_compared(&mut self) {
+        self.refused = Recent::default();
+    }
+
+    pub(super) fn judged(&mut self, record: &VerdictRecord) {
+        if let (Some(action), Verdict::Review) = (record.action, record.verdict) {
+            self.held = Some((action, held_by(&record.findings)));
+        }
+    }
+
+    /// Takes an event about approvals into account, with the action that is about, where it is open.
+    pub(super) fn apply(&mut self, event: &Event, open: Option<&OpenAction>) {
+        match &event.body {
+            EventBody::ApprovalRequested { approval, action, digest, tool, effects, patterns } => {
+                let held = self.held.take().filter(|(held, _)| held == action);
+                let entry = Approval {
+                    action: *action,
+                    digest: *digest,
+                    tool: tool.clone(),
+                    server: open.and_then(|open| open.server.clone()),
+                    requested_at: event.t,
+                    effects: *effects,
+                    patterns: *patterns,
+                    held_by: held.map(|(_, held_by)| held_by).unwrap_or_default(),
+                    endorsed: Vec::new(),
+                    state: ApprovalState::Pending,
+                    likeness: open.and_then(|open| open.likeness),
+                };
+                self.all.insert(*approval, entry, APPROVALS_MAX);
+                self.by_digest.insert(*digest, *approval, APPROVALS_MAX);
+            }
+            EventBody::ApprovalDecided { approval, decision, scope, lasting, labels, note, .. } => {
+                let given = || Given {
+                    scope: scope.clone().unwrap_or(GrantScope::Once),
+                    labels: labels.clone(),
+                    at: event.t,
+                    lasting: *lasting,
+                    edited: event.payloads.contains_key(EDITED_ARGUMENTS),
+                    task: self.task,
+                };
+                let given = (*decision == ApprovalDecision::Granted).then(given);
+                let by = event.actor.as_str();
+                self.decide(
+                    *approval,
+                    *decision,
+                    given,
+                    Endorsement { by: by.to_owned(), labels: labels.clone() },
+                    note.as_deref(),
+                );
+            }
+            EventBody::GrantClaimed { approval, .. } => {
+                if let Some(entry) = self.all.get_mut(approval)
+                    && matches!(&entry.state, ApprovalState::Granted(given) if given.scope == GrantScope::Once)
+                {
+                    entry.state = ApprovalState::Claimed;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn decide(
+        &mut self,
+        id: ApprovalId,
+        decision: ApprovalDecision,
+        given: Option<Given>,
+        endorsement: Endorsement,
+        note: Option<&str>,
+    ) {
+        let Some(entry) = self.all.get_mut(&id) else { return };
+        let told = note.map(|note| note.chars().take(NOTE_TOLD_CHARS_MAX).collect::<String>());
+        entry.state = match (decision, given) {
+            (ApprovalDecision::Granted, Some(given)) => ApprovalState::Granted(given),
+            (ApprovalDecision::Granted, None) => return,
+            (ApprovalDecision::Endorsed, _) => {
+                entry.endorsed.push(endorsement);
+                return;
+            }
+            (ApprovalDecision::Refused, _) => {
+                let refused = Refused {
+                    tool: entry.tool.clone(),
+                    server: entry.server.clone(),
+                    likeness: entry.likeness,
+                    held_by: std::mem::take(&mut entry.held_by),
+                    note: told.clone(),
+                };
+                self.refusals.insert(entry.digest, told, REFUSALS_REMEMBERED_MAX);
+                self.refused.insert(id, refused, REFUSALS_COMPARED_MAX);
+                ApprovalState::Refused
+            }
+            (ApprovalDecision::Answered, _) => ApprovalState::Answered(told.unwrap_or_default()),
+            (ApprovalDecision::Revoked, _) => ApprovalState::Revoked,
+            (ApprovalDecision::Expired, _) => ApprovalState::Expired,
+        };
+    }
+}
+
+/// Name of the payload with the arguments that a person gave in place of the agent's.
+pub const EDITED_ARGUMENTS: &str = "arguments";

@@ -1,0 +1,150 @@
+//! The routes of `/v1/approvals`: what waits for a person, and the person's answer.
+//!
+//! What a person is shown is read from the run's own events, not from the index, and has a digest. A grant names the
+//! digest of what was looked at: where the run went on meanwhile it is not given.
+
+mod decide;
+mod queue;
+mod shown;
+mod stats;
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use portcullis_core::id::{ApprovalId, Digest, DigestBuilder, canonical_json};
+use portcullis_core::limits::APPROVALS_PENDING_MAX;
+use portcullis_core::state::progress::RunPhase;
+use portcullis_ledger::{ApprovalFilter, ApprovalRow, ApprovalState};
+use portcullis_session::commits::{CommitWatch, Missed};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::time::{Instant, timeout_at};
+
+pub(super) use self::decide::{answer, grant, grant_together, refuse, revoke};
+use self::shown::{Detail, info};
+pub(super) use self::stats::stats;
+
+use super::Shared;
+use super::auth::Caller;
+use super::error::Failure;
+use super::queries::{self, LIST_MAX, may_see, read};
+use crate::api;
+
+/// Most entries of one run in a listing.
+const PER_RUN_MAX: usize = APPROVALS_PENDING_MAX;
+/// The pause before a list that is waited for is made again, so that many changes at once cost one.
+const LISTED_AGAIN: Duration = Duration::from_millis(50);
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Which {
+    #[serde(default)]
+    state: api::ApprovalFilter,
+    /// The version of a list that is known: it is not answered again before the wait is over.
+    since: Option<Digest>,
+    /// How long to wait for another one, in milliseconds.
+    #[serde(default)]
+    wait_ms: u32,
+}
+
+pub(super) async fn list(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Query(which): Query<Which>,
+) -> Result<Json<api::Approvals>, Failure> {
+    let until = Instant::now() + Duration::from_millis(which.wait_ms.min(api::WAIT_MS_MAX).into());
+    // From before the look, so that no change falls between the two.
+    let mut commits = shared.gate.watch();
+    loop {
+        let list = listed(&shared, &caller, which.state).await?;
+        let known = which.since.is_some() && which.since == list.version;
+        if !known || timeout_at(until, bears_on_approvals(&mut commits)).await.is_err() {
+            return Ok(Json(list));
+        }
+        tokio::time::sleep(LISTED_AGAIN).await;
+    }
+}
+
+/// Waits for a commit after which another list may be due. A watcher that lags lists again.
+async fn bears_on_approvals(commits: &mut CommitWatch) {
+    loop {
+        match commits.next().await {
+            Ok(commit) if commit.approvals => return,
+            // What waits in a run that ends is listed no longer.
+            Ok(commit) if matches!(commit.progress.phase, RunPhase::Closed | RunPhase::Abandoned) => return,
+            Ok(_) => {}
+            Err(Missed::Lagged(_)) => return,
+            Err(Missed::Closed) => std::future::pending().await,
+        }
+    }
+}
+
+async fn listed(
+    shared: &Shared,
+    caller: &Caller,
+    state: api::ApprovalFilter,
+) -> Result<api::Approvals, Failure> {
+    let pending = state == api::ApprovalFilter::Pending;
+    let filter = ApprovalFilter {
+        state: pending.then_some(ApprovalState::Pending),
+        principal: queries::only_of(caller),
+        live: pending,
+        per_run: Some(PER_RUN_MAX),
+        limit: Some(LIST_MAX),
+        ..ApprovalFilter::default()
+    };
+    let rows = read(shared, move |reader| reader.approvals(&filter)).await?;
+    let queue = match pending {
+        true => queue::now(shared).await?,
+        false => queue::Queue::default(),
+    };
+    let rows = rows.into_iter().filter(|row| !queue.holds(row.approval));
+    let mut approvals = Vec::new();
+    for row in rows {
+        let info = info(shared, row, Detail::Listed).await?;
+        if !pending || info.state == api::ApprovalPhase::Pending {
+            approvals.push(info);
+        }
+    }
+    let standing: Vec<_> = approvals.iter().map(|info| (info.approval, info.state)).collect();
+    let version =
+        DigestBuilder::new("portcullis/approvals/v1").part(canonical_json(&json!(standing)).as_bytes());
+    let queued = queue.told().filter(|_| queries::only_of(caller).is_none());
+    Ok(api::Approvals { approvals, version: Some(version.finish()), queued })
+}
+
+pub(super) async fn show(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(approval): Path<String>,
+) -> Result<Json<api::ApprovalInfo>, Failure> {
+    let row = find(&shared, &caller, &approval).await?;
+    Ok(Json(info(&shared, row, Detail::Whole).await?))
+}
+
+/// The approval that an id or a prefix names, of those that the caller may see.
+async fn find(shared: &Shared, caller: &Caller, text: &str) -> Result<ApprovalRow, Failure> {
+    let prefix = queries::prefix(text)?;
+    let unknown = || {
+        Failure::not_found(format!(
+            "no approval id starts with `{text}`; `portcullis approvals list` lists them"
+        ))
+    };
+    if let Ok(id) = text.parse::<ApprovalId>() {
+        let row = read(shared, move |reader| reader.approval(id)).await?;
+        return row.filter(|row| may_see(caller, &row.principal)).ok_or_else(unknown);
+    }
+    let principal = queries::only_of(caller);
+    let rows = read(shared, move |reader| reader.find_approvals(&prefix, principal.as_deref())).await?;
+    let mut found = rows.into_iter();
+    match (found.next(), found.next()) {
+        (Some(row), None) => Ok(row),
+        (None, _) => Err(unknown()),
+        (Some(_), Some(_)) => {
+            let message = format!("`{text}` matches several approvals; give more digits");
+            Err(Failure::new(StatusCode::CONFLICT, "ambiguous", message))
+        }
+    }
+}

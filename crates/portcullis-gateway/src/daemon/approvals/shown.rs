@@ -1,0 +1,301 @@
+//! What a person is shown of a request, and the digest of it.
+
+use std::sync::Arc;
+
+use portcullis_core::event::{Event, EventBody, PayloadRef, Proposed, VerdictRecord};
+use portcullis_core::id::{Digest, DigestBuilder, canonical_json};
+use portcullis_core::label::LabelSet;
+use portcullis_core::state::Approval;
+use portcullis_core::time::Timestamp;
+use portcullis_ledger::{ApprovalRow, ApprovalState, LedgerError, Reader, clock};
+use portcullis_session::engine::{Engine, Proposal};
+use portcullis_session::run::held_for;
+use serde_json::{Value, json};
+
+use super::{Failure, Shared, queries, read};
+use crate::api;
+
+/// Longest texts of a call that a listing shows, in bytes; all of them are shown one by one.
+const LISTED_BYTES_MAX: u64 = 4_096;
+/// Events after the proposal among which verdict and request stand.
+const REQUEST_EVENTS_MAX: usize = 16;
+/// Events before the proposal that are looked through for what came before.
+const BEFORE_EVENTS: usize = 200;
+/// Calls that are shown as what came before.
+const BEFORE_CALLS: usize = 5;
+/// The most that is shown of a text that came before, in characters.
+const BEFORE_CHARS: usize = 1_000;
+
+/// How much of a call is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Detail {
+    /// All of it, checked against the links of the run.
+    Whole,
+    /// No long texts.
+    Listed,
+}
+
+fn phase(state: ApprovalState, lapsed: bool) -> api::ApprovalPhase {
+    match state {
+        ApprovalState::Pending if lapsed => api::ApprovalPhase::Expired,
+        ApprovalState::Pending => api::ApprovalPhase::Pending,
+        ApprovalState::Granted => api::ApprovalPhase::Granted,
+        ApprovalState::Refused => api::ApprovalPhase::Refused,
+        ApprovalState::Answered => api::ApprovalPhase::Answered,
+        ApprovalState::Revoked => api::ApprovalPhase::Revoked,
+        ApprovalState::Expired => api::ApprovalPhase::Expired,
+        ApprovalState::Claimed => api::ApprovalPhase::Claimed,
+    }
+}
+
+/// What a live run says of a request.
+#[derive(Default)]
+struct Live {
+    labels: LabelSet,
+    policy: Option<String>,
+    expires_at: Option<Timestamp>,
+    wanted: Option<api::Wanted>,
+    patterns: bool,
+}
+
+/// Everything that a person needs to decide. The labels are those that a grant given now would cover.
+pub(super) async fn info(
+    shared: &Shared,
+    row: ApprovalRow,
+    detail: Detail,
+) -> Result<api::ApprovalInfo, Failure> {
+    let run = shared.gate.look_at(row.run);
+    let (mut head, mut live) = (None, Live::default());
+    if let Some(run) = &run {
+        head = Some(run.head().await).filter(|_| detail == Detail::Whole);
+        live = run.with_engine(|engine| of_live(engine, &row)).await;
+    }
+    let row = Arc::new(row);
+    let request = {
+        let row = Arc::clone(&row);
+        read(shared, move |reader| {
+            if let Some(head) = head {
+                reader.verify_run(row.run)?;
+                let last = reader.events(row.run, head.count.saturating_sub(1), 1)?;
+                if last.first().is_none_or(|last| last.link != head.link) {
+                    return Err(disagrees(&row));
+                }
+            }
+            Request::read(reader, &row, detail)
+        })
+        .await?
+    };
+    let touches = match run.filter(|_| detail == Detail::Whole) {
+        Some(run) => run.with_engine(|engine| engine.touches(request.proposal())).await,
+        None => None,
+    };
+    let findings = &request.verdict.findings;
+    let lapsed = live.expires_at.is_some_and(|at| at < clock::now());
+    let mut info = api::ApprovalInfo {
+        approval: row.approval,
+        state: phase(row.state, lapsed),
+        run: row.run,
+        action: row.action,
+        principal: row.principal.clone(),
+        policy: live.policy.unwrap_or_else(|| row.policy.clone()),
+        effects: held_for(findings),
+        instead: findings.iter().filter_map(|finding| finding.instead.clone()).collect(),
+        touches,
+        before: request.before,
+        wanted: live.wanted,
+        patterns: live.patterns,
+        tool: request.proposed.tool.unwrap_or_default(),
+        server: request.proposed.server,
+        arguments: request.arguments,
+        continuation: request.continuation,
+        directory: request.proposed.directory,
+        planned: request.planned,
+        rule: request.verdict.rule,
+        reason: request.verdict.reason,
+        digest: row.digest,
+        labels: live.labels,
+        requested_at: row.requested,
+        expires_at: live.expires_at,
+        decided_at: row.decided,
+        decided_by: row.decided_by.clone(),
+        note: row.note.clone(),
+        scope: row.scope.clone(),
+        cut: request.cut,
+        shown: None,
+    };
+    info.shown = (detail == Detail::Whole).then(|| shown(&info));
+    Ok(info)
+}
+
+fn of_live(engine: &Engine, row: &ApprovalRow) -> Live {
+    let (state, bundle) = (engine.state(), engine.bundle());
+    let approval = state.approval(row.approval);
+    let micros = i64::from(bundle.approvals.request_ttl_s).saturating_mul(1_000_000);
+    let expires = Timestamp::from_micros(row.requested.as_micros().saturating_add(micros));
+    Live {
+        labels: state.labels().clone(),
+        policy: Some(state.policy().to_owned()),
+        expires_at: (row.state == ApprovalState::Pending).then_some(expires),
+        wanted: approval.map(|approval| wanted(engine, approval)),
+        patterns: approval.is_some_and(|approval| approval.patterns),
+    }
+}
+
+/// What the bundle requires of a decision, and how far it has come.
+fn wanted(engine: &Engine, approval: &Approval) -> api::Wanted {
+    let requirement = engine.requirement_for(approval);
+    let escalation = requirement.escalation.as_ref();
+    let at = |(after, _): &(u32, _)| {
+        let micros = i64::from(*after).saturating_mul(1_000_000);
+        Timestamp::from_micros(approval.requested_at.as_micros().saturating_add(micros))
+    };
+    let agreed = approval.endorsed.iter().filter(|one| one.labels == *engine.state().labels());
+    api::Wanted {
+        roles: requirement.roles.iter().cloned().collect(),
+        quorum: requirement.quorum,
+        agreed: agreed.map(|one| one.by.clone()).collect(),
+        note: requirement.require_note,
+        four_eyes: requirement.four_eyes,
+        escalates_at: escalation.map(at),
+        escalates_to: escalation.map(|(_, to)| to.iter().cloned().collect()).unwrap_or_default(),
+    }
+}
+
+/// The digest of what a person is shown of a request, all that a grant rests on.
+fn shown(info: &api::ApprovalInfo) -> Digest {
+    let all = json!({
+        "approval": info.approval, "run": info.run, "action": info.action, "principal": info.principal,
+        "policy": info.policy, "tool": info.tool, "server": info.server, "arguments": info.arguments,
+        "continuation": info.continuation, "directory": info.directory, "planned": info.planned,
+        "rule": info.rule, "reason": info.reason, "instead": info.instead, "touches": info.touches,
+        "before": info.before, "effects": info.effects, "digest": info.digest, "labels": info.labels,
+    });
+    DigestBuilder::new("portcullis/shown/v2").part(canonical_json(&all).as_bytes()).finish()
+}
+
+fn disagrees(row: &ApprovalRow) -> LedgerError {
+    LedgerError::IndexDisagrees { approval: row.approval, run: row.run }
+}
+
+/// What the run's events say of a request.
+struct Request {
+    proposed: Proposed,
+    verdict: VerdictRecord,
+    arguments: Option<Value>,
+    continuation: Option<Value>,
+    planned: Option<String>,
+    /// What happened before.
+    before: Vec<api::Before>,
+    /// Long texts were left out.
+    cut: bool,
+}
+
+impl Request {
+    fn read(reader: &dyn Reader, row: &ApprovalRow, detail: Detail) -> Result<Self, LedgerError> {
+        let seq = row.proposed.ok_or_else(|| disagrees(row))?;
+        let (mut proposal, mut verdict, mut asked) = (None, None, false);
+        for stored in reader.events(row.run, seq.saturating_sub(1), REQUEST_EVENTS_MAX)? {
+            let mut line = stored.line;
+            queries::join(reader, row.run, &mut line)?;
+            let event = Event::from_line(&line).map_err(|_| disagrees(row))?;
+            match &event.body {
+                EventBody::Proposed(proposed) if proposed.action == row.action => {
+                    proposal = Some((proposed.clone(), event.payloads));
+                }
+                EventBody::Verdict(record) if record.action == Some(row.action) => {
+                    verdict = Some(record.clone())
+                }
+                EventBody::ApprovalRequested { approval, action, digest, .. }
+                    if *approval == row.approval =>
+                {
+                    asked = *action == row.action && *digest == row.digest;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let (Some((proposed, payloads)), Some(verdict), true) = (proposal, verdict, asked) else {
+            return Err(disagrees(row));
+        };
+        let cut =
+            detail == Detail::Listed && payloads.values().any(|payload| payload.bytes > LISTED_BYTES_MAX);
+        let text = |name: &str| -> Result<Option<String>, LedgerError> {
+            let payload = payloads.get(name).filter(|payload| !cut || payload.bytes <= LISTED_BYTES_MAX);
+            let Some(payload) = payload else { return Ok(None) };
+            let stored = reader.payload(row.run, payload.commitment)?;
+            Ok(stored.map(|stored| String::from_utf8_lossy(stored.bytes()).into_owned()))
+        };
+        let value = |name| -> Result<Option<Value>, LedgerError> {
+            Ok(text(name)?.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))))
+        };
+        let before = match detail {
+            Detail::Whole => before(reader, row, seq)?,
+            Detail::Listed => Vec::new(),
+        };
+        Ok(Self {
+            before,
+            arguments: value("arguments")?,
+            continuation: value("continuation")?,
+            planned: text("planned")?,
+            proposed,
+            verdict,
+            cut,
+        })
+    }
+
+    /// The call as it was proposed, to be read again; none where its arguments are gone.
+    fn proposal(&self) -> Option<Proposal> {
+        Some(Proposal {
+            tool: self.proposed.tool.clone(),
+            server: self.proposed.server.clone(),
+            arguments: self.arguments.clone()?,
+            planned: self.planned.clone(),
+            continuation: self.continuation.clone(),
+            directory: self.proposed.directory.clone(),
+            ..Proposal::default()
+        })
+    }
+}
+
+/// What happened in the run before a proposal: the last thing that the user said, and the latest calls.
+fn before(reader: &dyn Reader, row: &ApprovalRow, proposed: u64) -> Result<Vec<api::Before>, LedgerError> {
+    let first = proposed.saturating_sub(1).saturating_sub(BEFORE_EVENTS as u64);
+    let events = reader.events(row.run, first, BEFORE_EVENTS)?;
+    let (mut said, mut calls) = (None, Vec::<api::Before>::new());
+    for stored in events.iter().take_while(|stored| stored.seq < proposed) {
+        let event = Event::from_line(&stored.line).map_err(|_| disagrees(row))?;
+        match &event.body {
+            EventBody::Input { label } => {
+                let text = text_of(reader, row, event.payloads.get("text"))?;
+                said = Some(entry(event.seq, label.to_string(), &text));
+            }
+            EventBody::Proposed(proposed) if proposed.action != row.action => {
+                let tool = proposed.tool.clone().unwrap_or_else(|| "thought".to_owned());
+                let text = text_of(reader, row, event.payloads.get("arguments"))?;
+                calls.push(entry(event.seq, tool, &text));
+            }
+            _ => {}
+        }
+    }
+    let skipped = calls.len().saturating_sub(BEFORE_CALLS);
+    let mut before: Vec<_> = said.into_iter().chain(calls.into_iter().skip(skipped)).collect();
+    before.sort_by_key(|entry| entry.seq);
+    Ok(before)
+}
+
+fn text_of(
+    reader: &dyn Reader,
+    row: &ApprovalRow,
+    payload: Option<&PayloadRef>,
+) -> Result<String, LedgerError> {
+    let Some(payload) = payload else { return Ok(String::new()) };
+    let stored = reader.payload(row.run, payload.commitment)?;
+    Ok(stored
+        .map_or_else(|| "erased".to_owned(), |stored| String::from_utf8_lossy(stored.bytes()).into_owned()))
+}
+
+fn entry(seq: u64, who: String, text: &str) -> api::Before {
+    let shown: String = text.chars().take(BEFORE_CHARS).collect();
+    let cut = shown.len() < text.len();
+    api::Before { seq, who, text: shown, cut }
+}

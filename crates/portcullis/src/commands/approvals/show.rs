@@ -1,0 +1,235 @@
+//! How requests are shown at a terminal.
+
+use portcullis_core::display::{block, line, start_of};
+use portcullis_gateway::api::{ApprovalInfo, ApprovalPhase, Before, Granted, QueuedInfo, Stats, Wanted};
+
+use super::SHOWN_DIGITS_MIN;
+use crate::cli::Global;
+use crate::failure::Failure;
+use crate::out::{self, Out, short};
+
+/// Columns before the values of `show`.
+const INDENT: usize = 14;
+/// Characters of a tool's name in a list.
+const TOOL_CHARS: usize = 48;
+
+fn word(phase: ApprovalPhase) -> (&'static str, anstyle::Style) {
+    match phase {
+        ApprovalPhase::Pending => ("pending", out::NOTICE),
+        ApprovalPhase::Granted => ("granted", out::GOOD),
+        ApprovalPhase::Claimed => ("claimed", out::GOOD),
+        ApprovalPhase::Refused => ("refused", out::BAD),
+        ApprovalPhase::Answered => ("answered", out::NOTICE),
+        ApprovalPhase::Revoked => ("revoked", out::BAD),
+        ApprovalPhase::Expired => ("expired", out::FAINT),
+    }
+}
+
+pub(super) fn list(
+    out: &mut Out,
+    approvals: &[ApprovalInfo],
+    queued: Option<&QueuedInfo>,
+    all: bool,
+    global: &Global,
+) -> Result<(), Failure> {
+    if global.json {
+        return approvals.iter().try_for_each(|approval| out.json(approval));
+    }
+    if approvals.is_empty() && queued.is_none() {
+        let nothing = if all { "there are no approvals" } else { "nothing is waiting for a person" };
+        return out.line(format_args!("{nothing}"));
+    }
+    let strong = out::STRONG;
+    let (id, state, run, requested, tool) = ("approval", "state", "run", "requested", "tool");
+    out.line(format_args!("{strong}{id:<16}  {state:<7}  {run:<16}  {requested:<20}  {tool}{strong:#}"))?;
+    for approval in approvals {
+        let (word, style) = word(approval.state);
+        out.line(format_args!(
+            "{:<16}  {style}{word:<7}{style:#}  {:<16}  {:<20}  {}",
+            short(&approval.approval),
+            short(&approval.run),
+            out::seconds(approval.requested_at),
+            start_of(&approval.tool, TOOL_CHARS)
+        ))?;
+    }
+    match queued {
+        Some(queued) => out.line(format_args!("{}", waiting(queued))),
+        None => Ok(()),
+    }
+}
+
+/// What waits beyond the questions of an hour, in a sentence.
+pub(super) fn waiting(queued: &QueuedInfo) -> String {
+    let most = queued.rule.as_ref().map_or_else(String::new, |rule| {
+        format!("; `{}` asks most, {} in the last hour", line(rule), queued.of_rule)
+    });
+    format!("{} more are queued: the limit is {} questions an hour{most}", queued.waiting, queued.per_hour)
+}
+
+pub(super) fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), Failure> {
+    if global.json {
+        return out.json(approval);
+    }
+    let (word, style) = word(approval.state);
+    out.line(format_args!("{style}{word}{style:#}  {}", approval.approval))?;
+    let labels: Vec<String> = approval.labels.iter().map(ToString::to_string).collect();
+    let json = |value: &serde_json::Value| format!("{value:#}");
+    let given = |text: &Option<String>| text.clone().unwrap_or_default();
+    let arguments = approval.arguments.as_ref().map_or_else(|| "not available".to_owned(), json);
+    let width = out::terminal_width();
+    for (name, value) in [
+        ("run", approval.run.to_string()),
+        ("principal", approval.principal.clone()),
+        ("policy", approval.policy.clone()),
+        ("tool", approval.tool.clone()),
+        ("server", given(&approval.server)),
+        ("arguments", arguments),
+        ("answers", approval.continuation.as_ref().map(json).unwrap_or_default()),
+        ("directory", given(&approval.directory)),
+        ("planned", given(&approval.planned)),
+        ("rule", given(&approval.rule)),
+        ("reason", given(&approval.reason)),
+        ("instead", approval.instead.join("\n")),
+        ("touches", touches(approval)),
+        ("holds", effects(approval)),
+        ("before", before(&approval.before)),
+        ("has seen", labels.join(", ")),
+        ("requested", out::seconds(approval.requested_at)),
+        ("expires", approval.expires_at.map(out::seconds).unwrap_or_default()),
+        ("requires", approval.wanted.as_ref().map(required).unwrap_or_default()),
+        ("decided", approval.decided_at.map(out::seconds).unwrap_or_default()),
+        ("by", given(&approval.decided_by)),
+        ("note", given(&approval.note)),
+        (
+            "shown",
+            approval.shown.as_ref().map(|shown| format!("{shown:.SHOWN_DIGITS_MIN$}")).unwrap_or_default(),
+        ),
+    ] {
+        if !value.is_empty() {
+            out.line(format_args!("  {name:<10}  {}", block(&value, INDENT, width)))?;
+        }
+    }
+    Ok(())
+}
+
+/// What the call would touch, an effect a line.
+fn touches(approval: &ApprovalInfo) -> String {
+    let Some(touches) = &approval.touches else { return String::new() };
+    if touches.is_empty() {
+        return "nothing that could be read from the call".to_owned();
+    }
+    touches.iter().map(|effect| line(effect).into_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// What happened before, an event a line.
+fn before(before: &[Before]) -> String {
+    let entry = |entry: &Before| {
+        let more = if entry.cut { " (the text goes on)" } else { "" };
+        format!("{}  {}: {}{more}", entry.seq, line(&entry.who), line(&entry.text))
+    };
+    before.iter().map(entry).collect::<Vec<_>>().join("\n")
+}
+
+/// What a decision requires, or nothing if any approver may make it alone.
+fn required(wanted: &Wanted) -> String {
+    let mut lines = Vec::new();
+    if !wanted.roles.is_empty() {
+        lines.push(format!("granted by role {}", line(&wanted.roles.join(" or "))));
+    }
+    if let Some(at) = wanted.escalates_at {
+        let to = wanted.escalates_to.join(" or ");
+        lines.push(format!("from {} on, role {} may grant as well", out::seconds(at), line(&to)));
+    }
+    if wanted.quorum > 1 {
+        let agreed = match wanted.agreed.as_slice() {
+            [] => "none so far".to_owned(),
+            agreed => line(&agreed.join(", ")).into_owned(),
+        };
+        lines.push(format!("{} approvers must agree; {agreed}", wanted.quorum));
+    }
+    if wanted.four_eyes {
+        lines.push("someone other than the person it is for must grant it".to_owned());
+    }
+    if wanted.note {
+        lines.push("a note is required".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// What a grant for effects would cover, a rule a line.
+fn effects(approval: &ApprovalInfo) -> String {
+    let granted = approval.effects.iter().flatten();
+    let lines: Vec<String> = granted
+        .map(|granted| line(&format!("{}: {}", granted.rule, granted.resources.join(", "))).into_owned())
+        .collect();
+    lines.join("\n")
+}
+
+pub(super) fn decided(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), Failure> {
+    if global.json {
+        return out.json(approval);
+    }
+    let (word, style) = word(approval.state);
+    let (tool, run) = (line(&approval.tool), short(&approval.run));
+    out.line(format_args!("{style}{word}{style:#}  {}  {tool} in run {run}", short(&approval.approval)))
+}
+
+/// What became of requests that were to be granted together.
+pub(super) fn granted(out: &mut Out, granted: &Granted, global: &Global) -> Result<(), Failure> {
+    if global.json {
+        return out.json(granted);
+    }
+    for id in &granted.granted {
+        let style = out::GOOD;
+        out.line(format_args!("{style}granted{style:#}  {}", short(id)))?;
+    }
+    for skipped in &granted.skipped {
+        let style = out::BAD;
+        out.line(format_args!(
+            "{style}skipped{style:#}  {}  {}",
+            line(&skipped.approval),
+            line(&skipped.message)
+        ))?;
+    }
+    Ok(())
+}
+
+pub(super) fn stats(out: &mut Out, stats: &Stats, global: &Global) -> Result<(), Failure> {
+    if global.json {
+        return out.json(stats);
+    }
+    let Some(since) = stats.since else { return out.line(format_args!("there are no approvals")) };
+    let strong = out::STRONG;
+    out.line(format_args!("since {}", out::seconds(since)))?;
+    let (granted, refused, answered) = ("granted", "refused", "answered");
+    let (approver, median, p90) = ("approver", "median", "90 %");
+    out.line(format_args!(
+        "{strong}{approver:<24}  {granted:>7}  {refused:>7}  {answered:>8}  {median:>8}  {p90:>8}{strong:#}"
+    ))?;
+    for one in &stats.approvers {
+        out.line(format_args!(
+            "{:<24}  {:>7}  {:>7}  {:>8}  {:>6} s  {:>6} s",
+            start_of(&one.approver, 24),
+            one.granted,
+            one.refused,
+            one.answered,
+            one.median_s,
+            one.p90_s
+        ))?;
+    }
+    let (rule, asked, expired) = ("rule", "asked", "expired");
+    out.line(format_args!(
+        "{strong}{rule:<40}  {asked:>7}  {granted:>7}  {refused:>7}  {expired:>7}{strong:#}"
+    ))?;
+    for one in &stats.rules {
+        out.line(format_args!(
+            "{:<40}  {:>7}  {:>7}  {:>7}  {:>7}",
+            start_of(&one.rule, 40),
+            one.asked,
+            one.granted,
+            one.refused,
+            one.expired
+        ))?;
+    }
+    Ok(())
+}
