@@ -1,7 +1,8 @@
 //! Makes text written by others safe to show to a person.
 //!
-//! An approver must see the text as it is: characters that move the cursor, reverse the direction of writing or are
-//! invisible become escapes, and a newline never starts a line of the display itself.
+//! An approver must see the text as it is: characters that move the cursor, reverse the direction of writing, are
+//! invisible or look like a space become escapes, and so do letters of other scripts that pass for Latin ones; a newline
+//! never starts a line of the display itself.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -60,24 +61,54 @@ pub fn start_of(text: &str, chars: usize) -> String {
 }
 
 fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
-    if !text.contains(hidden) {
+    if text.is_ascii() && !text.contains(hidden) {
         return Cow::Borrowed(text);
     }
+    let latin = text.contains(|c: char| c.is_ascii_alphabetic());
     let mut shown = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        match c {
-            '\n' if hidden(c) => shown.push_str("\\n"),
-            c if hidden(c) => {
-                let _infallible = write!(shown, "{}", c.escape_unicode());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = match first.is_alphabetic() {
+            true => rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (word, after) = rest.split_at(end);
+        let posing = latin && poses_as_latin(word);
+        for c in word.chars() {
+            match c {
+                '\n' if hidden(c) => shown.push_str("\\n"),
+                c if hidden(c) || (posing && !c.is_ascii()) => {
+                    let _infallible = write!(shown, "{}", c.escape_unicode());
+                }
+                c => shown.push(c),
             }
-            c => shown.push(c),
         }
+        rest = after;
     }
-    Cow::Owned(shown)
+    if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) }
 }
 
-/// Whether a character shows as nothing, or changes how others are shown: controls, line and paragraph separators, and
-/// the code points with the property `Default_Ignorable_Code_Point` of Unicode 17 (`DerivedCoreProperties.txt`), among
+/// Whether a word could be read as one in Latin letters and is not: it has letters that look like Latin ones, and
+/// otherwise ASCII letters only.
+fn poses_as_latin(word: &str) -> bool {
+    word.chars().any(looks_latin) && word.chars().all(|c| c.is_ascii() || looks_latin(c))
+}
+
+/// Whether a letter of another script, or of another width or style, looks like an ASCII letter: the single letters for
+/// which `confusables.txt` of Unicode (UTS #39) has one.
+fn looks_latin(c: char) -> bool {
+    const CYRILLIC: &str = "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԜԝѵѴӏԌԍ";
+    const GREEK: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορυχ";
+    const OTHER: &str = "ոսօցքհԼՕ\u{0131}\u{0251}\u{0261}\u{1d04}\u{1d0f}\u{1d1c}\u{1d20}\u{1d21}\u{1d22}";
+    matches!(c,
+        '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}' | '\u{1d400}'..='\u{1d7cb}' | '\u{13a0}'..='\u{13f5}')
+        || CYRILLIC.contains(c)
+        || GREEK.contains(c)
+        || OTHER.contains(c)
+}
+
+/// Whether a character shows as nothing or as a space that is none, or changes how others are shown: controls, spaces
+/// other than the ASCII one, line and paragraph separators, the empty Braille pattern, and the code points with the property `Default_Ignorable_Code_Point` of Unicode 17 (`DerivedCoreProperties.txt`), among
 /// them those of bidirectional writing, tags, joiners and variation selectors.
 pub fn is_unseen(c: char) -> bool {
     c.is_control()
@@ -96,6 +127,13 @@ pub fn is_unseen(c: char) -> bool {
                 | '\u{fe00}'..='\u{fe0f}'
                 | '\u{feff}'
                 | '\u{ffa0}'
+                | '\u{a0}'
+                | '\u{1680}'
+                | '\u{2000}'..='\u{200a}'
+                | '\u{202f}'
+                | '\u{205f}'
+                | '\u{2800}'
+                | '\u{3000}'
                 | '\u{fff0}'..='\u{fffb}'
                 | '\u{1bca0}'..='\u{1bca3}'
                 | '\u{1d173}'..='\u{1d17a}'
@@ -113,6 +151,22 @@ mod tests {
         assert_eq!(visible("a\u{1b}[2Jb\u{202e}c\nd"), "a\\u{1b}[2Jb\\u{202e}c\nd");
         assert_eq!(visible("pay\u{200b}ee\u{e0041}\u{2028}x"), "pay\\u{200b}ee\\u{e0041}\\u{2028}x");
         assert_eq!(visible("größe 価格 مرحبا"), "größe 価格 مرحبا");
+        assert_eq!(visible("a\u{a0}b\u{3000}\u{2800}"), "a\\u{a0}b\\u{3000}\\u{2800}");
+    }
+
+    #[test]
+    fn a_letter_that_passes_for_a_latin_one_is_said() {
+        assert_eq!(line("/srv/\u{430}pp"), "/srv/\\u{430}pp");
+        assert_eq!(
+            line("/srv/\u{430}\u{440}\u{440}"),
+            "/srv/\\u{430}\\u{440}\\u{440}",
+            "a whole word of them"
+        );
+        assert_eq!(line("ｒm x"), "\\u{ff52}m x");
+        for honest in ["/home/иван/Документы/отчёт.txt", "Привет мир", "ταξίδι to Athens", "naïve café", "ос"]
+        {
+            assert_eq!(line(honest), honest);
+        }
     }
 
     #[test]

@@ -116,11 +116,6 @@ impl GrantScope {
             Self::Once | Self::Arguments | Self::Tool(_) => None,
         }
     }
-
-    /// Whether it covers this very action only, by what it is bound to.
-    pub fn is_bound_to_action(&self) -> bool {
-        matches!(self, Self::Once | Self::Arguments)
-    }
 }
 
 /// How long a grant lasts.

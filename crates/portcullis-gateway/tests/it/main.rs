@@ -4,6 +4,7 @@
 mod approvals;
 mod contracts;
 mod daemon;
+mod decisions;
 mod foreign;
 mod governance;
 mod hooks;

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use portcullis_core::aside::DIGEST_KEY;
 use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::{ActionId, ApprovalId};
+use portcullis_core::state::EDITED_ARGUMENTS;
 use portcullis_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
@@ -154,11 +155,18 @@ impl Named {
                 (aside, Origin::Texts(of, record.action))
             }
             EventBody::ApprovalDecided { approval, .. } => {
-                (aside, Origin::Texts(Vec::new(), self.asked.get(approval).copied()))
+                let action = self.asked.get(approval).copied();
+                self.derive(event, Some(EDITED_ARGUMENTS), Origin::Texts(Vec::new(), action));
+                (aside, Origin::Texts(Vec::new(), action))
             }
             EventBody::Evidence { .. } => (Some(RESULTS), Origin::Texts(from_cause(), None)),
             _ => (Some(DIGEST_KEY), Origin::Any),
         };
+        self.derive(event, name, origin);
+    }
+
+    /// Notes what a payload of an event was made of, if the event has it.
+    fn derive(&mut self, event: &Event, name: Option<&str>, origin: Origin) {
         if let Some(payload) = name.and_then(|name| event.payloads.get(name)) {
             let commitment = *payload.commitment.as_bytes();
             self.places.insert(commitment, self.derived.len());

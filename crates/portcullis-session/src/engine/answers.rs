@@ -195,7 +195,7 @@ impl Engine {
             Says::Revoke => (ApprovalDecision::Revoked, None, Lasting::default(), None),
             Says::Grant { scope, lasts, arguments } => {
                 let decision = asked.check_grant(self, &scope, arguments.as_ref(), &answer.by)?;
-                if !scope.is_bound_to_action() {
+                if scope != GrantScope::Once {
                     // Approving further calls includes approving that the results of the tool will be seen.
                     labels.insert(Label::Tool(approval.tool.clone()));
                     // Its server may say something beside each result: how far it has come, what it logs.

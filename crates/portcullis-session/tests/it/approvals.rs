@@ -23,7 +23,7 @@ const FILE_POLICY: &str = "@rule(\"outside\")\n@decision(\"review\")\nforbid (pr
 /// A bundle in which the tool `send` is held, and paths outside of the workspace.
 fn bundle(approvals: &str) -> Arc<Bundle> {
     let files: BTreeMap<String, Vec<u8>> = [
-        ("portcullis.toml", format!("version = 1\n[effects]\nworkspace = '/work'\n{approvals}")),
+        ("portcullis.toml", format!("version = 1\n[effects]\nworkspace = '/project'\n{approvals}")),
         (
             "tools/t.toml",
             "[[tool]]\nname = 'read'\ntype = 'R'\nside_effecting = false\n\
@@ -181,7 +181,7 @@ fn the_same_or_more_than_was_refused_is_denied_without_asking() {
         assert_eq!(run.propose(remove(path)).enforced, Enforced::Held, "{path}: a person is asked");
     }
     assert_eq!(
-        run.propose(remove("/work/x")).enforced,
+        run.propose(remove("/project/x")).enforced,
         Enforced::Executed,
         "what nobody holds is not compared"
     );
@@ -285,7 +285,7 @@ fn the_bundle_says_who_may_grant() {
     run.answer(id, boss).unwrap();
     assert_eq!(run.propose(send(1)).enforced, Enforced::Executed);
     // A rule of another tool does not apply, but what holds for all does.
-    let other = held(&run.propose(remove("/work/x")));
+    let other = held(&run.propose(remove("/project/x")));
     let own = yes(looking(&run, "ida", &[]));
     assert_eq!(run.answer(other, own), Err(AnswerError::OwnRequest(other)));
     let anybody = yes(looking(&run, "bob", &[]));

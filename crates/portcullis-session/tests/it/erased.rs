@@ -17,7 +17,7 @@ use portcullis_proof::Status;
 use portcullis_session::bundle_dir::read_files;
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Judgement, Proposal, Says};
+use portcullis_session::engine::{Answer, Judgement, Lasts, Proposal, Says};
 use portcullis_session::gate::{Gate, Opened, RunRequest};
 use serde_json::{Value, json};
 
@@ -202,6 +202,36 @@ async fn the_same_call_is_known_again_until_its_payloads_are_erased() {
         .collect();
     assert_eq!(keys, [true, false]);
     close(&opened).await;
+    valid(&gate, run);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_that_a_person_gave_hold_after_a_restart_and_are_erased_with_the_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let given = json!({"file_path": format!("/srv/{PERSON}/given"), "content": "y"});
+    let run = {
+        let gate = gate(folder.path());
+        let opened = open(&gate, None).await;
+        let held = propose(&gate, &opened, write()).await;
+        let arguments = Some(given.clone());
+        let says = Says::Grant { scope: GrantScope::Once, lasts: Lasts::Usual, arguments };
+        let answer = Answer::rehearsed(says, "ann");
+        gate.answer(held.approval.unwrap(), opened.run.id(), answer).await.unwrap();
+        let run = opened.run.id();
+        close_unanswered(opened, gate);
+        run
+    };
+    let gate = gate(folder.path());
+    let opened = open(&gate, Some(run)).await;
+    let replaced = propose(&gate, &opened, write()).await;
+    assert_eq!((replaced.enforced, replaced.decision.modified), (Enforced::Replaced, Some(given)));
+    assert_eq!(propose(&gate, &opened, write()).await.enforced, Enforced::Held, "once");
+    close(&opened).await;
+    assert!(holds(folder.path(), b"/given"));
+    erase(folder.path(), &arguments_of(run));
+    for text in [PERSON, "/given"] {
+        assert!(!holds(folder.path(), text.as_bytes()), "{text}");
+    }
     valid(&gate, run);
 }
 

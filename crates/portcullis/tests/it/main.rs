@@ -19,6 +19,8 @@ mod crash;
 #[cfg(test)]
 mod daemon;
 #[cfg(test)]
+mod display;
+#[cfg(test)]
 mod erase;
 #[cfg(test)]
 mod general;
