@@ -23,7 +23,7 @@ const GUARDS: &str = "docs/guards";
 /// Pages at the top of the repository.
 const TOP: [&str; 5] = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
 /// Files of the manual, or of the crates; more than there will ever be.
-const FILES_MAX: usize = 1_000;
+const FILES_MAX: usize = 4_000;
 /// Deepest folder of either.
 const DEPTH_MAX: usize = 8;
 

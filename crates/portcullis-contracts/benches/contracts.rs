@@ -7,7 +7,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput};
-use portcullis_contracts::{Contract, check, compile, conflicts, repair};
+use portcullis_contracts::{Contract, Reading, check, compile, conflicts, repair};
 
 const STATEMENTS: &[&str] = &[
     "Answer with at least 300 words.",
@@ -71,7 +71,8 @@ fn main() {
     group.throughput(Throughput::Elements(contracts.len() as u64));
     group.bench_function("check", |bencher| {
         bencher.iter(|| {
-            contracts.iter().filter(|contract| check(contract, black_box(&reply), None).holds()).count()
+            let reading = Reading::new(black_box(&reply));
+            contracts.iter().filter(|contract| reading.check(contract, None).holds()).count()
         });
     });
     group.throughput(Throughput::Elements(1));

@@ -24,12 +24,12 @@ pub mod verify;
 mod wording;
 
 pub use bound::Bound;
-pub use check::{check, check_family};
+pub use check::{Reading, check, check_family};
 pub use conflict::{Conflict, conflicts};
 pub use context::{Context, ContextError, Given, Need};
 pub use contract::{Check, Checker, Contract, Priority, Verdict};
 pub use family::{Divider, Family};
 pub use names::{Names, NamesError};
-pub use repair::{Edit, Repair, Step, StepKind, Unrepaired, difference, no_repair, repair};
+pub use repair::{Edit, Repair, Step, StepKind, Unrepaired, difference, no_repair, repair, repair_within};
 pub use statement::{Explanation, StatementError, compile, compile_explained, explain};
 pub use text::Span;

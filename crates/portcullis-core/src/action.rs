@@ -8,6 +8,7 @@ use crate::event::GrantScope;
 use crate::id::{ActionId, ApprovalId, Digest, DigestBuilder, canonical_json};
 use crate::label::Label;
 use crate::likeness::Likeness;
+use crate::taint::Tainted;
 use crate::time::Timestamp;
 
 /// Where guards run.
@@ -243,6 +244,8 @@ pub enum Subject<'a> {
         text: &'a str,
         /// Their source.
         label: &'a Label,
+        /// What of them others had written into the thing that was read.
+        tainted: Option<&'a Tainted>,
     },
     /// The agent's reply.
     Output {

@@ -2,7 +2,8 @@
 //!
 //! A line is in the chain forever, and a payload can be erased. So what may quote arguments, results or other
 //! texts (the messages of findings, the resources that they name, the resources of a grant) is in a payload of the
-//! same event, under a salted commitment like any other. In the line stay rule, verdict, numbers of events, policies.
+//! same event, under a salted commitment like any other, and so are answers of sources that hold text. In the line stay
+//! rule, verdict, numbers of events, policies, questions to sources.
 //!
 //! In memory an event is whole. [`Event::to_line`] leaves the words out where the event names their payload;
 //! [`Event::join`] puts them back into an event that was read.
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::event::{ConfigChange, Event, EventBody, PayloadRef, VerdictRecord};
-use crate::fact::FactAnswer;
+use crate::fact::{FactAnswer, FactRecord};
 use crate::finding::{Finding, Span, SpanEdit};
 use crate::grant::{GrantScope, GrantedEffects};
 use crate::label::Label;
@@ -22,6 +23,8 @@ pub const FINDINGS: &str = "findings";
 pub const SCOPE: &str = "scope";
 /// Name of the payload with the key of a run's digests: see [`Action::keyed`](crate::action::Action::keyed).
 pub const DIGEST_KEY: &str = "digest-key";
+/// Name of the payload with what an action put into things: see [`Taint`](crate::taint::Taint).
+pub const TAINT: &str = "taint";
 /// What replaces words that were erased.
 pub const ERASED: &str = "erased";
 /// What replaces words that were withheld: the record was handed over without its payloads.
@@ -36,6 +39,9 @@ struct VerdictWords {
     reason: Option<String>,
     /// One for each finding, in their order.
     findings: Vec<FindingWords>,
+    /// Where an answer of a source holds text: one for each fact, in their order, null for those that stay in the line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    facts: Vec<Value>,
 }
 
 /// The words of a finding. The fields are those of [`Finding`].
@@ -58,14 +64,37 @@ impl VerdictWords {
     /// Takes the words out of a record.
     fn take(record: &mut VerdictRecord) -> Self {
         let findings = record.findings.iter_mut().map(FindingWords::take).collect();
-        Self { reason: record.reason.take(), findings }
+        let facts = match record.facts.iter().any(FactRecord::has_words) {
+            true => record.facts.iter_mut().map(take_answer).collect(),
+            false => Vec::new(),
+        };
+        Self { reason: record.reason.take(), findings, facts }
+    }
+
+    /// Whether these are the words of that record.
+    fn fit(&self, record: &VerdictRecord) -> bool {
+        let facts = self.facts.is_empty() || self.facts.len() == record.facts.len();
+        facts && self.findings.len() == record.findings.len()
     }
 
     fn put(self, record: &mut VerdictRecord) {
         record.reason = self.reason;
+        let said = record.facts.iter_mut().zip(self.facts).filter(|(_, answer)| !answer.is_null());
+        said.for_each(|(fact, answer)| fact.answer = FactAnswer::Known(answer));
         for (finding, words) in record.findings.iter_mut().zip(self.findings) {
             words.put(finding);
         }
+    }
+}
+
+/// Takes an answer out of a fact, if it holds text.
+fn take_answer(fact: &mut FactRecord) -> Value {
+    if !fact.has_words() {
+        return Value::Null;
+    }
+    match std::mem::replace(&mut fact.answer, FactAnswer::Known(Value::Null)) {
+        FactAnswer::Known(answer) => answer,
+        FactAnswer::Failed(_) => Value::Null,
     }
 }
 
@@ -102,7 +131,9 @@ impl EventBody {
     /// Takes out the words that are to be set aside: the name of their payload and its text, as JSON.
     fn take_aside(&mut self) -> Option<(&'static str, String)> {
         let (name, words) = match self {
-            Self::Verdict(record) if !record.findings.is_empty() => {
+            Self::Verdict(record)
+                if !record.findings.is_empty() || record.facts.iter().any(FactRecord::has_words) =>
+            {
                 (FINDINGS, serde_json::to_string(&VerdictWords::take(record)))
             }
             Self::ApprovalDecided { scope: Some(scope), .. } => {
@@ -132,7 +163,7 @@ impl EventBody {
     fn put_aside(&mut self, text: &str) -> bool {
         match self {
             Self::Verdict(record) => match serde_json::from_str::<VerdictWords>(text) {
-                Ok(words) if words.findings.len() == record.findings.len() => {
+                Ok(words) if words.fit(record) => {
                     words.put(record);
                     true
                 }
@@ -181,10 +212,14 @@ impl Event {
             return;
         }
         if let EventBody::Verdict(record) = &mut self.body {
-            record.reason = Some(gone.to_owned());
+            if !record.findings.is_empty() {
+                record.reason = Some(gone.to_owned());
+            }
             for finding in &mut record.findings {
                 gone.clone_into(&mut finding.message);
             }
+            let aside = record.facts.iter_mut().filter(|fact| fact.answer == FactAnswer::Known(Value::Null));
+            aside.for_each(|fact| fact.answer = FactAnswer::Failed(gone.to_owned()));
         }
     }
 
@@ -201,8 +236,12 @@ impl Event {
                 show(&mut opened.surface);
             }
             EventBody::Config(change) => config_texts(change, show),
-            EventBody::Input { label } | EventBody::Observation { label, action: _ } => {
-                label_text(label, show)
+            EventBody::Input { label } => label_text(label, show),
+            EventBody::Observation { label, tainted, action: _ } => {
+                label_text(label, show);
+                if let Some(tainted) = tainted {
+                    tainted.labels.each_mut(&mut |label| label_text(label, show));
+                }
             }
             EventBody::Proposed(proposed) => {
                 let texts = proposed.tool.iter_mut().chain(&mut proposed.server);
@@ -306,8 +345,11 @@ fn value_texts(value: &mut Value, show: &mut dyn FnMut(&mut String)) {
 mod tests {
     use std::collections::BTreeMap;
 
+    use serde_json::json;
+
     use super::*;
     use crate::event::{Actor, ApprovalDecision, EVENT_VERSION};
+    use crate::fact::FactRequest;
     use crate::grant::Lasting;
     use crate::id::{ApprovalId, Commitment, Digest};
     use crate::label::LabelSet;
@@ -387,6 +429,39 @@ mod tests {
             read.join(Some(&whole.body.aside().unwrap().1), ERASED);
             assert_eq!(read, whole);
         }
+    }
+
+    #[test]
+    fn answers_that_hold_text_are_not_in_the_line() {
+        let fact = |question: &str, answer| FactRecord {
+            request: FactRequest { source: "judge".into(), question: question.into() },
+            answer,
+        };
+        let count = fact("count", FactAnswer::Known(json!({"steps": 3})));
+        let said = fact("said", FactAnswer::Known(json!({"holds": true, "why": [MARKER]})));
+        let late = fact("late", FactAnswer::Failed("no answer in time".into()));
+        for findings in [vec![finding()], Vec::new()] {
+            let mut body = verdict(findings);
+            let EventBody::Verdict(record) = &mut body else { panic!("not a verdict") };
+            record.facts = vec![count.clone(), said.clone(), late.clone()];
+            let whole = event(body);
+            let line = String::from_utf8(whole.to_line().unwrap()).unwrap();
+            assert!(!line.contains(MARKER) && line.contains("no answer in time"), "{line}");
+            let read = Event::from_line(line.as_bytes()).unwrap();
+            let mut joined = read.clone();
+            joined.join(Some(&whole.body.aside().unwrap().1), ERASED);
+            assert_eq!(joined, whole);
+            let mut gone = read;
+            gone.join(None, ERASED);
+            let EventBody::Verdict(record) = &gone.body else { panic!("not a verdict") };
+            let lost = fact("said", FactAnswer::Failed(ERASED.into()));
+            assert_eq!(record.facts, [count.clone(), lost, late.clone()]);
+        }
+        // Numbers alone make no payload.
+        let mut body = verdict(Vec::new());
+        let EventBody::Verdict(record) = &mut body else { panic!("not a verdict") };
+        record.facts = vec![count, late];
+        assert!(body.aside().is_none());
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub enum DenialClass {
     Paused,
     /// The run has ended.
     Halted,
+    /// A person froze the run.
+    Frozen,
     /// The call was executed, but its result must not be shown.
     ResultWithheld,
 }

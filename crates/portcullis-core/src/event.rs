@@ -17,6 +17,7 @@ use crate::label::{Label, LabelSet};
 use crate::likeness::Likeness;
 use crate::limits::EVENT_BYTES_MAX;
 use crate::principal::Principal;
+use crate::taint::Tainted;
 use crate::time::Timestamp;
 use crate::verdict::{Escalation, PolicyAction, Verdict};
 
@@ -169,7 +170,7 @@ pub enum EventBody {
     Proposed(Proposed),
     /// The gate judged. Payload `findings`, where there are some.
     Verdict(VerdictRecord),
-    /// What was then done.
+    /// What was then done. Payload `taint`, where the action writes what others said into a thing.
     Enforcement {
         /// The action, when an action was judged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -227,7 +228,7 @@ pub enum EventBody {
         /// The action that goes ahead with it.
         action: ActionId,
     },
-    /// What became of an action.
+    /// What became of an action. Payload `taint`, where it wrote a thing anew of which taints are known.
     Outcome {
         /// The action.
         action: ActionId,
@@ -241,6 +242,9 @@ pub enum EventBody {
         action: Option<ActionId>,
         /// Its source.
         label: Label,
+        /// What of it others had written into the thing that was read.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tainted: Option<Tainted>,
     },
     /// The agent's reply. Payload `text`, and `documents` where some were handed over with it.
     Output {},
@@ -579,6 +583,20 @@ pub enum Control {
     Pause,
     /// Let it go on.
     Resume,
+    /// Froze it: nothing goes ahead, and nothing else changes.
+    Freeze,
+    /// Released of a freeze what has no side effect.
+    ReleaseReads,
+    /// Ended its freeze.
+    Release,
+}
+
+impl Control {
+    /// Whether it is about a freeze of the run, which is a standing of its own beside the phase.
+    #[must_use]
+    pub fn is_of_freeze(self) -> bool {
+        matches!(self, Self::Freeze | Self::ReleaseReads | Self::Release)
+    }
 }
 
 /// How a segment ended.

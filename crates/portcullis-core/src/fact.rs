@@ -21,7 +21,7 @@ pub struct FactRequest {
 pub enum FactAnswer {
     /// The answer.
     Known(Value),
-    /// There is no answer, and why. The guard that asked denies.
+    /// There is no answer, and why, in words that quote no text. The guard that needs it denies.
     Failed(String),
 }
 
@@ -33,6 +33,26 @@ pub struct FactRecord {
     pub request: FactRequest,
     /// The answer.
     pub answer: FactAnswer,
+}
+
+impl FactRecord {
+    /// Whether the answer may quote a text, such as the words of a model: see [`crate::aside`].
+    pub fn has_words(&self) -> bool {
+        matches!(&self.answer, FactAnswer::Known(value) if has_text(value))
+    }
+}
+
+fn has_text(value: &Value) -> bool {
+    let mut rest = vec![value];
+    while let Some(value) = rest.pop() {
+        match value {
+            Value::String(_) => return true,
+            Value::Array(items) => rest.extend(items),
+            Value::Object(map) => rest.extend(map.values()),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    false
 }
 
 /// The facts at hand for one decision.

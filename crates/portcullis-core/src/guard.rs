@@ -136,13 +136,20 @@ pub trait Guard<M: Memory = NoMemory>: Send + Sync + std::fmt::Debug {
     /// Name, hooks and coverage. Constant.
     fn meta(&self) -> &'static GuardMeta;
 
-    /// Names of the sources that [`Self::needs`] may ask, so that nothing is prepared where no guard asks. Constant.
+    /// Names of the sources that [`Self::needs`] and [`Self::wants`] may ask, so that nothing is prepared where no guard
+    /// asks. Constant.
     fn sources(&self) -> &'static [&'static str] {
         &[]
     }
 
     /// The facts without which the guard cannot judge, each of one of its [sources](Self::sources). Most need none.
     fn needs(&self, _context: &Context<'_, M>, _pending: &Pending<'_>) -> Vec<FactRequest> {
+        Vec::new()
+    }
+
+    /// The facts with which it judges better, each of one of its [sources](Self::sources). A failed answer is handed to
+    /// [`Self::decide`], which must not take it for a good one.
+    fn wants(&self, _context: &Context<'_, M>, _pending: &Pending<'_>) -> Vec<FactRequest> {
         Vec::new()
     }
 

@@ -87,6 +87,11 @@ impl LabelSet {
         labels.into_iter().for_each(|label| self.insert(label));
     }
 
+    /// Whether there is no label.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether everything in this set is also in `shown`.
     pub fn is_subset(&self, shown: &Self) -> bool {
         self.0.is_subset(&shown.0)

@@ -88,3 +88,11 @@ pub const PATTERNS_MAX: usize = 512;
 pub const HIGH_RISK_MAX: usize = 256;
 /// Entries of one list of `[authority]`.
 pub const AUTHORITY_ENTRIES_MAX: usize = 512;
+/// Contracts of one bundle.
+pub const CONTRACTS_MAX: usize = 256;
+/// Longest statement of a contract, in bytes.
+pub const CONTRACT_STATEMENT_BYTES_MAX: usize = 16 << 10;
+/// Longest name of a contract, in bytes.
+pub const CONTRACT_NAME_BYTES_MAX: usize = 64;
+/// Surfaces or tools that one contract names.
+pub const CONTRACT_SCOPE_MAX: usize = 64;

@@ -32,6 +32,8 @@ pub mod reserved {
     pub const EDIT_CONFLICT: &str = "gate/edit-conflict";
     /// A limit was reached.
     pub const LIMIT: &str = "gate/limit";
+    /// A person froze the run.
+    pub const FROZEN: &str = "run/frozen";
 }
 
 /// The guards in their declared order.
@@ -149,7 +151,7 @@ impl<M: Memory> Pipeline<M> {
         here.flat_map(|guard| guard.sources()).copied()
     }
 
-    /// Phase one: what must be known before [`Self::decide`], without repetitions.
+    /// Phase one: what is asked before [`Self::decide`], without repetitions: what guards need, and what they want.
     pub fn needs(&self, context: &Context<'_, M>, pending: &Pending<'_>) -> Vec<FactRequest> {
         let effects = self.missing_effects(context, pending);
         let context = &context.or_effects(&effects);
@@ -157,8 +159,9 @@ impl<M: Memory> Pipeline<M> {
         let mut requests = Vec::new();
         for guard in self.guards.iter().filter(|guard| guard.meta().hooks.contains(&hook)) {
             // A guard that panics here panics again in `decide`, where it is turned into a denial.
-            let wanted = catch_unwind(AssertUnwindSafe(|| guard.needs(context, pending)));
-            for request in wanted.unwrap_or_default() {
+            let needed = catch_unwind(AssertUnwindSafe(|| guard.needs(context, pending)));
+            let wanted = catch_unwind(AssertUnwindSafe(|| guard.wants(context, pending)));
+            for request in needed.unwrap_or_default().into_iter().chain(wanted.unwrap_or_default()) {
                 if !requests.contains(&request) {
                     requests.push(request);
                 }

@@ -14,6 +14,7 @@ use crate::label::{Label, LabelSet};
 use crate::likeness::Likeness;
 use crate::limits::{DENIALS_REMEMBERED_MAX, OPEN_ACTIONS_MAX};
 use crate::listed::ListedTools;
+use crate::pipeline::reserved;
 use crate::principal::Principal;
 use crate::recent::Recent;
 use crate::time::Timestamp;
@@ -22,11 +23,14 @@ use crate::verdict::Verdict;
 
 mod approvals;
 mod counts;
+mod frozen;
 pub mod progress;
 
 use self::approvals::Approvals;
 pub use self::approvals::{Approval, ApprovalState, EDITED_ARGUMENTS, Endorsement, Given};
 use self::counts::VerdictCounts;
+use self::frozen::RunClock;
+pub use self::frozen::RunFreeze;
 
 /// Whether the run may go on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -88,6 +92,9 @@ pub struct RunState {
     phase: Phase,
     /// Set while no segment is open. The phase before it applies again afterwards.
     closed: Option<Phase>,
+    /// Stands beside the phase, which it leaves as it is.
+    freeze: Option<RunFreeze>,
+    clock: RunClock,
     steps: u32,
     side_effects: u32,
     verdicts: VerdictCounts,
@@ -185,6 +192,11 @@ impl RunState {
         }
     }
 
+    /// How the agent is connected, as whoever opened the run says: `mcp`, `http`, `trace`, ...
+    pub fn surface(&self) -> &str {
+        &self.surface
+    }
+
     /// The sources of everything that the agent has seen.
     pub fn labels(&self) -> &LabelSet {
         &self.labels
@@ -265,7 +277,7 @@ impl RunState {
     /// The grant that covers an action now: one that was given for this very action, or one for its tool. Grants for
     /// effects are [`Self::effect_grants`]: only the findings show what they cover.
     /// A grant holds until the time that it names, or else for `ttl_micros` after it was given, and only while the run
-    /// has seen nothing that the approver was not shown.
+    /// has seen nothing that the approver was not shown. Time during which the run was frozen does not count.
     pub fn grant_for(
         &self,
         action: &Action,
@@ -283,9 +295,10 @@ impl RunState {
     }
 
     fn is_live(&self, given: &Given, at: Timestamp, ttl_micros: u64) -> bool {
-        let in_time = match given.lasting.until {
-            Some(until) => at <= until,
-            None => at.micros_since(given.at) <= ttl_micros,
+        let now = self.clock.read(at);
+        let in_time = match given.until {
+            Some(until) => now <= until,
+            None => now.micros_since(given.at) <= ttl_micros,
         };
         in_time && self.labels.is_subset(&given.labels)
     }
@@ -311,22 +324,27 @@ impl RunState {
                 self.apply_enforcement(*action, *enforced, call.as_deref(), event.seq);
             }
             EventBody::ApprovalRequested { action, .. } => {
-                self.approvals.apply(event, self.actions.get(action));
+                self.approvals.apply(event, self.clock.read(event.t), self.actions.get(action));
             }
             EventBody::ApprovalDecided { .. } | EventBody::GrantClaimed { .. } => {
-                self.approvals.apply(event, None);
+                self.approvals.apply(event, self.clock.read(event.t), None);
             }
             EventBody::Outcome { action, status } => {
                 self.apply_outcome(*action, *status, event.actor == Actor::gate());
             }
-            EventBody::Observation { label, .. } => self.labels.insert(label.clone()),
-            EventBody::Control { control, .. } => {
-                self.phase = match control {
-                    Control::Halt => Phase::Halted,
-                    Control::Pause => Phase::Paused { by_person: true },
-                    Control::Resume => Phase::Running,
-                };
+            EventBody::Observation { label, tainted, .. } => {
+                self.labels.insert(label.clone());
+                let earlier = tainted.iter().flat_map(|tainted| tainted.labels.iter());
+                self.labels.extend(earlier.cloned());
             }
+            EventBody::Control { control, note } => match control {
+                Control::Halt => self.phase = Phase::Halted,
+                Control::Pause => self.phase = Phase::Paused { by_person: true },
+                Control::Resume => self.phase = Phase::Running,
+                Control::Freeze | Control::ReleaseReads | Control::Release => {
+                    self.apply_freeze(*control, note.as_deref(), event.t);
+                }
+            },
             EventBody::RunClosed { state, .. } => self.closed = Some(Phase::Closed(*state)),
             EventBody::Enforcement { action: None, .. }
             | EventBody::Output {}
@@ -391,7 +409,9 @@ impl RunState {
         if let Some(action) = self.actions.get_mut(&id) {
             action.last_event = seq;
             let digest = action.digest;
-            if record.verdict == Verdict::Deny {
+            // That the run is frozen says nothing about the action.
+            let by_freeze = record.rule.as_deref() == Some(reserved::FROZEN);
+            if record.verdict == Verdict::Deny && !by_freeze {
                 let count = self.denials.get(&digest).copied().unwrap_or(0).saturating_add(1);
                 self.denials.insert(digest, count, DENIALS_REMEMBERED_MAX);
             } else if record.verdict.permits() {

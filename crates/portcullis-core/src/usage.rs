@@ -6,10 +6,11 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, EventBody, VerdictRecord};
+use crate::event::{Control, Event, EventBody, VerdictRecord};
 use crate::label::Label;
 use crate::likeness::Likeness;
 use crate::limits::{CALLS_COMPARED_MAX, VERDICTS_REMEMBERED_MAX};
+use crate::pipeline::reserved;
 use crate::verdict::Verdict;
 
 /// What was used up: by one run, or by all runs of a principal in a [`Window`](crate::policy::Window).
@@ -96,6 +97,11 @@ impl Usage {
             }
             EventBody::Observation { .. } => self.see(event, "content"),
             EventBody::Verdict(record) => self.judge(record),
+            EventBody::Control { control: Control::ReleaseReads | Control::Release, .. } => {
+                // What an agent repeated while nothing could go ahead says nothing about what it does next.
+                self.denied = 0;
+                self.calls.clear();
+            }
             EventBody::Input { label: Label::User } | EventBody::Control { .. } => self.denied = 0,
             _ => {}
         }
@@ -112,7 +118,7 @@ impl Usage {
     }
 
     fn judge(&mut self, record: &VerdictRecord) {
-        if record.action.is_some() {
+        if record.action.is_some() && record.rule.as_deref() != Some(reserved::FROZEN) {
             self.denied = (self.denied << 1) | u32::from(record.verdict == Verdict::Deny);
             self.denied &= (1 << VERDICTS_REMEMBERED_MAX) - 1;
         }

@@ -16,6 +16,9 @@
 //! | POST `/v1/runs/{run}/evidence` | [`ReportEvidence`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/close` | [`Empty`] | [`Empty`] |
 //! | POST `/v1/runs/{run}/control` | [`ControlRun`] | [`Empty`] |
+//! | POST `/v1/freezes` | [`FreezeRuns`] | [`FreezeAnswer`] |
+//! | POST `/v1/freezes/release` | [`ReleaseRuns`] | [`FreezeAnswer`] |
+//! | GET `/v1/freezes?history=BOOL` | | [`Freezes`] |
 //! | GET `/v1/runs?limit=N` | | [`Runs`] |
 //! | GET `/v1/runs/{run}` | | [`RunInfo`] |
 //! | GET `/v1/runs/{run}/events?after=SEQ&limit=N` | | lines verbatim, or with `&joined=true` with the words of findings; next `after` in [`NEXT_HEADER`] |
@@ -41,6 +44,7 @@
 
 mod approvals;
 mod contracts;
+mod freezes;
 mod standing;
 mod tools;
 
@@ -50,6 +54,7 @@ pub use approvals::{
     RevokeApproval, RuleFigures, Scope, ShownApproval, Skipped, Stats, Wanted,
 };
 pub use contracts::{CheckReply, RepairReply};
+pub use freezes::{FreezeAnswer, FreezeInfo, FreezeRuns, FreezeTarget, Freezes, ReleaseRuns, ReleaseStage};
 pub use portcullis_core::state::progress::RunPhase;
 pub use portcullis_session::listings::{ChangedTool, ChangedTools};
 pub use portcullis_session::surface::{
@@ -62,6 +67,7 @@ pub use standing::{Health, OTHERS_MAX, Reloaded};
 pub use tools::{AcceptTool, AcceptTools, AcceptedTool, AcceptedTools};
 
 use portcullis_core::event::{Control, Mode};
+use portcullis_core::freeze::Frozen;
 use portcullis_core::id::{Digest, RunId};
 use portcullis_core::state::progress::VerdictCounts;
 use portcullis_core::time::Timestamp;
@@ -101,6 +107,8 @@ pub mod code {
     pub const BUNDLE_MISMATCH: &str = "bundle_mismatch";
     /// The approval changed since it was shown: review it again (409).
     pub const CHANGED: &str = "changed";
+    /// Nothing of this scope is frozen (404).
+    pub const NOT_FROZEN: &str = "not_frozen";
     /// The bundle has mistakes; the message holds them, one a line (422).
     pub const BUNDLE_INVALID: &str = "bundle_invalid";
 }
@@ -163,6 +171,9 @@ pub struct RunInfo {
     pub mode: Mode,
     /// Whether it may continue.
     pub phase: RunPhase,
+    /// What a freeze stops, or `None` if it is not frozen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<Frozen>,
     /// When it was opened.
     pub opened_at: Timestamp,
     /// Steps so far.

@@ -17,6 +17,7 @@ pub(crate) fn sentence(denial: &Denial) -> String {
         DenialClass::ClarificationNeeded => "needs an answer from the user first",
         DenialClass::Paused => "was not made, because the run is paused",
         DenialClass::Halted => "was not made, because the run was halted",
+        DenialClass::Frozen => "was not made, because a person froze the run",
     };
     let mut text = format!("Portcullis: the call of `{}` {what}", denial.target);
     if !denial.rule.is_empty() {

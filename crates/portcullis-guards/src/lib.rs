@@ -4,6 +4,7 @@
 //! firing and staying silent; a guard without one does not pass the project's checks.
 
 pub mod approval;
+pub mod contracts;
 pub mod effects;
 pub mod escalation;
 pub mod flow;
@@ -43,5 +44,6 @@ pub fn catalogue() -> Vec<Box<dyn Guard<RunMemory>>> {
         Box::new(outcome::verifier::OutcomeVerifier),
         Box::new(outcome::anomaly::OutcomeAnomaly),
         Box::new(output::verification::OutputVerification),
+        Box::new(output::contract::OutputContract),
     ]
 }

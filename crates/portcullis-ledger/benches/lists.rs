@@ -144,6 +144,7 @@ fn as_of_an_earlier_release(folder: &Path) {
     let earlier = "DROP TABLE summaries;
         DROP INDEX runs_by_principal;
         DROP TABLE approvals;
+        DROP TABLE freezes;
         CREATE TABLE approvals (approval BLOB PRIMARY KEY, run INTEGER, action BLOB, digest BLOB, principal TEXT,
             state TEXT, scope TEXT, requested INTEGER, decided INTEGER, decided_by TEXT, detail TEXT);
         PRAGMA user_version = 3;";

@@ -13,6 +13,7 @@ use portcullis_proof::{Digest, Hex, event_hash, event_link, payload_commitment};
 
 use crate::error::Refusal;
 use crate::rows::ApprovalRow;
+use crate::taints::TaintRow;
 
 /// The most events of one append.
 pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
@@ -218,6 +219,8 @@ pub struct Append {
     pub payloads: Vec<StoredPayload>,
     /// Rows of the approvals index, replaced as a whole.
     pub approvals: Vec<ApprovalRow>,
+    /// Rows of the index of taints that these events add.
+    pub taints: Vec<TaintRow>,
     /// How far the run has come after these events: its summary, replaced as a whole.
     pub progress: Progress,
 }
@@ -260,6 +263,12 @@ impl Append {
         for payload in &self.payloads {
             if !self.events.iter().any(|event| event.named.contains(&payload.commitment)) {
                 return Err(Refusal::PayloadUnnamed(payload.commitment));
+            }
+        }
+        for taint in &self.taints {
+            let by = self.events.iter().find(|event| event.seq() == taint.seq);
+            if !by.is_some_and(|event| event.named.contains(&taint.commitment)) {
+                return Err(Refusal::PayloadUnnamed(taint.commitment));
             }
         }
         Ok(())

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use portcullis_core::freeze::Freeze;
 use portcullis_core::id::{ApprovalId, Commitment, RunId, SegmentId};
 use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
@@ -29,10 +30,11 @@ use crate::erasure::{Erased, ErasureRow, Selection, Tombstone};
 use crate::error::LedgerError;
 use crate::log::{Anchor, LogPlaces, NotAnchored};
 use crate::rows::{
-    ApprovalFilter, ApprovalRow, ExportOptions, ExportSummary, Integrity, RunFilter, RunSummary, SegmentRow,
-    StoredEvent,
+    ApprovalFilter, ApprovalRow, ExportOptions, ExportSummary, FreezeFilter, Integrity, RunFilter,
+    RunSummary, SegmentRow, StoredEvent,
 };
 use crate::sqlite::{OpenOptions, SqliteEraser, SqliteLedger, SqliteReader};
+use crate::taints::StoredTaints;
 
 /// What a store answers later.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = Result<T, LedgerError>> + Send + 'a>>;
@@ -191,6 +193,10 @@ pub trait Ledger: fmt::Debug + Send + Sync {
     /// [`Refusal`](crate::Refusal): the lease is lost or the events do not follow the last stored one.
     fn append(&self, append: Append) -> Later<'_, Head>;
 
+    /// Writes freezes as they stand, all of them or none. Durable when it answers. One is known by its scope and the time
+    /// at which it was made; what was written of it before is replaced.
+    fn put_freezes(&self, freezes: Vec<Freeze>) -> Later<'_, ()>;
+
     /// Lends one of the connections that cannot write. [`read`](trait@Ledger#method.read) and [`read_aside`] are more
     /// convenient.
     ///
@@ -307,6 +313,10 @@ pub trait Reader: fmt::Debug + Send {
     /// what a grant is for: fails with [`LedgerError::PayloadAltered`] if it is not what was committed to.
     fn payload(&self, run: RunId, commitment: Commitment) -> Result<Option<StoredPayload>, LedgerError>;
 
+    /// What was written with the words of others, and with which key it is looked up. Read once, when a process begins to
+    /// write runs.
+    fn taints(&self) -> Result<StoredTaints, LedgerError>;
+
     /// Approvals, newest first.
     fn approvals(&self, filter: &ApprovalFilter) -> Result<Vec<ApprovalRow>, LedgerError>;
 
@@ -316,6 +326,9 @@ pub trait Reader: fmt::Debug + Send {
     /// Approvals whose id starts with `prefix`, of one principal or of all, at most two: enough to tell that there are
     /// several.
     fn find_approvals(&self, prefix: &str, principal: Option<&str>) -> Result<Vec<ApprovalRow>, LedgerError>;
+
+    /// The freezes that a filter names.
+    fn freezes(&self, filter: &FreezeFilter) -> Result<Vec<Freeze>, LedgerError>;
 
     /// Erasures of a run, oldest first.
     fn erasures(&self, run: RunId) -> Result<Vec<ErasureRow>, LedgerError>;

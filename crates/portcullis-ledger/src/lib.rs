@@ -18,6 +18,7 @@ mod ledger;
 pub mod log;
 mod rows;
 mod sqlite;
+mod taints;
 
 pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, Lease, Owner, StoredPayload};
 pub use erasure::{CONTAINS_BYTES_MIN, Erased, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone};
@@ -28,10 +29,13 @@ pub use ledger::{
 };
 pub use portcullis_proof::export::SegmentState;
 pub use rows::{
-    ApprovalFilter, ApprovalRow, ApprovalState, ExportOptions, ExportSummary, Integrity, RunFilter,
-    RunSummary, SegmentRow, StoredEvent,
+    ApprovalFilter, ApprovalRow, ApprovalState, ExportOptions, ExportSummary, FreezeFilter, Integrity,
+    RunFilter, RunSummary, SegmentRow, StoredEvent,
 };
 pub use sqlite::{
     BATCH_EVENTS_MAX, COMPACT_BYTES_MAX, OpenOptions, QUEUE_BYTES_MAX, QUEUE_REQUESTS_MAX, SqliteEraser,
     SqliteLedger, SqliteReader, WriterStats, copy_file, copy_folder, copy_store,
+};
+pub use taints::{
+    Forgotten, StoredTaints, TAINTS_MAX, TAINTS_OF_PRINCIPAL_MAX, TAINTS_OF_THING_MAX, TaintRow,
 };

@@ -200,6 +200,24 @@ pub struct ApprovalFilter {
     pub limit: Option<usize>,
 }
 
+/// Which freezes to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FreezeFilter {
+    /// Those that are in force, the oldest first.
+    InForce,
+    /// The latest ones, released or not, at most so many (and 10,000), newest first.
+    Latest(usize),
+    /// That one of the released ones that covered a run of a principal and was released last, not before `since`.
+    LastReleaseOf {
+        /// The run.
+        run: RunId,
+        /// Its principal.
+        principal: String,
+        /// The earliest release that counts.
+        since: Timestamp,
+    },
+}
+
 /// What an export holds besides the events.
 #[derive(Debug, Clone, Copy)]
 pub struct ExportOptions {

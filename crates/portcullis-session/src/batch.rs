@@ -4,13 +4,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use portcullis_core::aside::TAINT;
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef};
 use portcullis_core::memory::Texts;
+use portcullis_core::taint::Taint;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{Refusal, StoredPayload};
 use portcullis_trajectory::memory::RunReading;
 use portcullis_trajectory::redact::{Redacted, redact, redact_own};
+use portcullis_trajectory::things::Touched;
 
 use crate::env::Env;
 use crate::mapped::without_mapped;
@@ -30,6 +33,8 @@ pub struct Batch {
     pub payloads: Vec<StoredPayload>,
     /// What the run's memory will be given, by the number of the event.
     pub said: BTreeMap<u64, Said>,
+    /// What its events say was written into things, by the number of the event.
+    pub taints: Vec<(u64, Taint)>,
     /// Set when a payload cannot be stored; the batch must not be made durable then.
     pub refusal: Option<Refusal>,
 }
@@ -41,6 +46,8 @@ pub struct Said {
     pub texts: Texts,
     /// What was read when the text was judged.
     pub reading: Option<RunReading>,
+    /// What an action touches that may happen.
+    pub touched: Option<Touched>,
 }
 
 /// Builds a [`Batch`], numbering events from where the run stands.
@@ -149,6 +156,29 @@ impl<'e> BatchBuilder<'e> {
     /// Keeps what was read in the texts of an event.
     pub(crate) fn keep_reading(&mut self, seq: u64, reading: Option<RunReading>) {
         self.batch.said.entry(seq).or_default().reading = reading;
+    }
+
+    /// Adds an event with what it says was written into things, as a payload of it.
+    pub(crate) fn push_tainted(
+        &mut self,
+        actor: Actor,
+        cause: Option<u64>,
+        body: EventBody,
+        taints: Vec<Taint>,
+    ) -> u64 {
+        // Texts, numbers and lists of them always have a JSON text.
+        let text = (!taints.is_empty()).then(|| serde_json::to_vec(&taints).unwrap_or_default());
+        let seq = self.push_with(actor, cause, body, [text.map(|text| (TAINT, ASIDE, text))]);
+        self.batch.taints.extend(taints.into_iter().map(|taint| (seq, taint)));
+        seq
+    }
+
+    /// Keeps what an action touches that may happen.
+    pub(crate) fn keep_touched(&mut self, seq: u64, touched: Touched) {
+        if touched == Touched::default() {
+            return;
+        }
+        self.batch.said.entry(seq).or_default().touched = Some(touched);
     }
 
     pub(crate) fn finish(self) -> Batch {

@@ -5,7 +5,7 @@ use portcullis_core::denial::{Denial, DenialClass, Retry};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::RunId;
 use portcullis_core::label::Label;
-use portcullis_core::pipeline::Decision;
+use portcullis_core::pipeline::{Decision, reserved};
 use portcullis_core::state::RunState;
 use portcullis_core::verdict::Verdict;
 use portcullis_guards::approval::refused;
@@ -20,15 +20,14 @@ pub(crate) fn explain(state: &RunState, run: RunId, action: &Action, decision: &
     let rule = headline.map_or("", |finding| &finding.rule);
     let class = match decision.verdict {
         Verdict::Review => DenialClass::ApprovalPending,
-        Verdict::Clarify => DenialClass::ClarificationNeeded,
-        Verdict::Pause => DenialClass::Paused,
-        Verdict::Halt => DenialClass::Halted,
         _ if rule == refused::RULE => DenialClass::ApprovalRefused,
-        _ => DenialClass::Denied,
+        verdict => class_of(verdict, rule),
     };
     let retry = match class {
         DenialClass::ApprovalPending => Retry::After { seconds: RETRY_AFTER_S },
         DenialClass::ClarificationNeeded | DenialClass::Paused => Retry::AfterInput,
+        // Such denials are not counted.
+        DenialClass::Frozen => Retry::Never { left: 0 },
         DenialClass::Denied
         | DenialClass::ApprovalRefused
         | DenialClass::Halted
@@ -55,6 +54,7 @@ pub(crate) fn explain(state: &RunState, run: RunId, action: &Action, decision: &
 /// Explains a decision that withholds an input, a tool's result or a reply.
 pub(crate) fn explain_text(run: RunId, subject: &Subject<'_>, decision: &Decision) -> Denial {
     let headline = decision.headline();
+    let rule = headline.map_or("", |finding| &finding.rule);
     let (class, target, action) = match subject {
         Subject::Observation { action, label, .. } => {
             let target = match label {
@@ -63,9 +63,9 @@ pub(crate) fn explain_text(run: RunId, subject: &Subject<'_>, decision: &Decisio
             };
             (DenialClass::ResultWithheld, target, *action)
         }
-        Subject::Input { .. } => (class_of(decision.verdict), "input".to_owned(), None),
-        Subject::Output { .. } => (class_of(decision.verdict), "reply".to_owned(), None),
-        Subject::Action(action) => (class_of(decision.verdict), String::new(), Some(action.id)),
+        Subject::Input { .. } => (class_of(decision.verdict, rule), "input".to_owned(), None),
+        Subject::Output { .. } => (class_of(decision.verdict, rule), "reply".to_owned(), None),
+        Subject::Action(action) => (class_of(decision.verdict, rule), String::new(), Some(action.id)),
     };
     let retry = match class {
         DenialClass::ClarificationNeeded | DenialClass::Paused => Retry::AfterInput,
@@ -74,7 +74,7 @@ pub(crate) fn explain_text(run: RunId, subject: &Subject<'_>, decision: &Decisio
     Denial {
         class,
         verdict: decision.verdict,
-        rule: headline.map_or_else(String::new, |finding| finding.rule.to_string()),
+        rule: rule.to_owned(),
         target,
         message: said(headline),
         instead: headline.and_then(|finding| finding.instead.clone()),
@@ -85,8 +85,9 @@ pub(crate) fn explain_text(run: RunId, subject: &Subject<'_>, decision: &Decisio
     }
 }
 
-fn class_of(verdict: Verdict) -> DenialClass {
+fn class_of(verdict: Verdict, rule: &str) -> DenialClass {
     match verdict {
+        _ if rule == reserved::FROZEN => DenialClass::Frozen,
         Verdict::Clarify => DenialClass::ClarificationNeeded,
         Verdict::Pause => DenialClass::Paused,
         Verdict::Halt => DenialClass::Halted,

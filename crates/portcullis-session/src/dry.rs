@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{Event, ListedTool, OutcomeStatus, Place, RunOpened};
+use portcullis_core::event::{Control, Event, ListedTool, OutcomeStatus, Place, RunOpened};
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::Label;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
+use portcullis_core::taint::Tainted;
 use portcullis_core::usage::Used;
+use portcullis_guards::contracts::answer::ContractAnswer;
 
 use crate::batch::Batch;
 use crate::engine::{
@@ -20,6 +22,9 @@ use crate::env::{CountingEnv, Env};
 use crate::facts::Recorded;
 use crate::policy::Pipeline;
 
+/// The surface of a run that is told from a trace.
+pub(crate) const TRACE: &str = "trace";
+
 /// See the [module documentation](self).
 #[derive(Debug)]
 pub struct DryRun {
@@ -28,6 +33,10 @@ pub struct DryRun {
     events: Option<Vec<Event>>,
     /// Recorded answers to what the guards ask about what is judged next.
     facts: Vec<FactRecord>,
+    /// What judges and models say of the text that is judged next.
+    contracts: Option<ContractAnswer>,
+    /// What a record says of the result that is told next.
+    tainted: Option<Tainted>,
     /// What other runs of the principal have used up.
     elsewhere: Used,
 }
@@ -68,12 +77,24 @@ impl DryRun {
         principal: Principal,
         place: Option<Place>,
     ) -> Result<Self, UnknownPolicy> {
+        Self::open_on(bundle, pipeline, policy, principal, place, TRACE)
+    }
+
+    /// The same for a run that is connected by a surface, on which it may depend what is asked of a reply.
+    pub fn open_on(
+        bundle: Arc<Bundle>,
+        pipeline: Arc<Pipeline>,
+        policy: &str,
+        principal: Principal,
+        place: Option<Place>,
+        surface: &str,
+    ) -> Result<Self, UnknownPolicy> {
         UnknownPolicy::check(&bundle, policy)?;
         let mut env = CountingEnv::default();
         let run = RunId::from_bytes(env.id());
         let opened = RunOpened {
             principal,
-            surface: "trace".into(),
+            surface: surface.to_owned(),
             session: None,
             policy: policy.to_owned(),
             bundle: bundle.digest(),
@@ -82,7 +103,15 @@ impl DryRun {
             place,
         };
         let engine = Engine::new(run, bundle, pipeline);
-        let mut dry = Self { engine, env, events: None, facts: Vec::new(), elsewhere: Used::default() };
+        let mut dry = Self {
+            engine,
+            env,
+            events: None,
+            facts: Vec::new(),
+            contracts: None,
+            tainted: None,
+            elsewhere: Used::default(),
+        };
         let batch = dry.engine.open(&mut dry.env, opened);
         dry.commit(batch);
         Ok(dry)
@@ -118,6 +147,16 @@ impl DryRun {
         self.facts = facts;
     }
 
+    /// Judges and models say this of the text that is judged next.
+    pub fn say_of_contracts(&mut self, answer: ContractAnswer) {
+        self.contracts = Some(answer);
+    }
+
+    /// What a record says of the result that is told next: what of it others had written.
+    pub fn recall_tainted(&mut self, tainted: Option<Tainted>) {
+        self.tainted = tainted;
+    }
+
     /// Other runs of the principal have used up so much in the window.
     pub fn used_elsewhere(&mut self, used: Used) {
         self.elsewhere = used;
@@ -126,8 +165,10 @@ impl DryRun {
     /// Judges what is next from the recorded answers, and goes on with what is written of it.
     fn judge<T>(&mut self, judge: impl FnOnce(&Engine, &mut CountingEnv, &Recorded<'_>) -> (Batch, T)) -> T {
         let used = self.elsewhere.plus(self.engine.state().used());
-        let facts = std::mem::take(&mut self.facts);
-        let (batch, judged) = judge(&self.engine, &mut self.env, &Recorded { facts: &facts, used });
+        let (facts, contracts) = (std::mem::take(&mut self.facts), self.contracts.take());
+        let (contracts, tainted) = (contracts.as_ref(), self.tainted.take());
+        let recorded = Recorded { facts: &facts, contracts, used, tainted };
+        let (batch, judged) = judge(&self.engine, &mut self.env, &recorded);
         self.commit(batch);
         judged
     }
@@ -213,8 +254,8 @@ impl DryRun {
     }
 
     /// A person takes hold of the run.
-    pub fn control(&mut self, control: portcullis_core::event::Control) {
-        let batch = self.engine.control(&mut self.env, control, "tester", None);
+    pub fn control(&mut self, control: Control, note: Option<String>) {
+        let batch = self.engine.control(&mut self.env, control, "tester", note);
         self.commit(batch);
     }
 }

@@ -6,10 +6,12 @@
 
 mod answers;
 mod approvals;
+mod frozen;
 mod key;
 mod record;
 mod server;
 mod size;
+mod taints;
 mod texts;
 mod words;
 
@@ -21,7 +23,7 @@ use portcullis_core::bundle::{Bundle, PolicyRef};
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
 use portcullis_core::event::{Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed};
-use portcullis_core::fact::{FactRequest, Facts};
+use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::memory::{LazyReading, Memory as _, Texts};
@@ -33,8 +35,9 @@ use portcullis_trajectory::memory::{Context, RunMemory};
 use serde_json::Value;
 
 pub use portcullis_trajectory::sources::Verification;
+use portcullis_trajectory::things::Touched;
 
-pub use self::answers::{Answer, AnswerError, Decider, Lasts, Says, Shown};
+pub use self::answers::{Answer, AnswerError, Decider, Lasts, Says, ShownRequest};
 pub use self::approvals::{ANSWERED, EDITED};
 pub use self::key::UNNAMED_CALL;
 use self::server::server_name;
@@ -43,7 +46,7 @@ use self::words::Words;
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
-use crate::facts::{FactSources, Sources};
+use crate::facts::{Asked, FactSources, Shown, Sources};
 use crate::policy::Pipeline;
 
 /// Approvals that lapse with the closing of a run, two events each; more would not fit into one append. Any others
@@ -151,14 +154,16 @@ pub struct Engine {
     waiting_max: Option<usize>,
     /// What was said with calls that wait.
     words: Words,
+    /// What actions touch whose outcome is awaited.
+    touches: taints::Open,
 }
 
 impl Engine {
     /// The engine of a new run. A resumed run gets its events from [`Self::recall`].
     pub fn new(run: RunId, bundle: Arc<Bundle>, pipeline: Arc<Pipeline>) -> Self {
         let memory = pipeline.begin_memory();
-        let (state, words) = (RunState::new(), Words::default());
-        Self { run, bundle, pipeline, state, memory, key: None, waiting_max: None, words }
+        let (state, words, touches) = (RunState::new(), Words::default(), taints::Open::default());
+        Self { run, bundle, pipeline, state, memory, key: None, waiting_max: None, words, touches }
     }
 
     /// Lets at most so many calls wait for a person at once.
@@ -173,6 +178,8 @@ impl Engine {
         self.state.apply(event);
         self.words.learn(event, texts, &self.state);
         self.learn_key(event, texts);
+        let touched = self.recall_touched(event, texts);
+        self.touches.learn(event, touched, &self.state);
         if let Some(memory) = &mut self.memory {
             memory.record(&self.bundle, event, texts, None);
         }
@@ -202,9 +209,10 @@ impl Engine {
     pub fn commit(&mut self, events: &[Event], mut said: BTreeMap<u64, Said>) {
         for event in events {
             self.state.apply(event);
-            let Said { texts, reading } = said.remove(&event.seq).unwrap_or_default();
+            let Said { texts, reading, touched } = said.remove(&event.seq).unwrap_or_default();
             self.words.learn(event, &texts, &self.state);
             self.learn_key(event, &texts);
+            self.touches.learn(event, touched, &self.state);
             if let Some(memory) = &mut self.memory {
                 memory.record(&self.bundle, event, &texts, reading);
             }
@@ -236,7 +244,7 @@ impl Engine {
         }
     }
 
-    fn principal(&self) -> &str {
+    pub(crate) fn principal(&self) -> &str {
         self.state.principal().map_or("", |principal| &principal.id)
     }
 
@@ -250,31 +258,41 @@ impl Engine {
     }
 
     /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
-    pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Vec<FactRequest> {
-        if !sources.any_of(self.pipeline.sources(Hook::Action)) {
-            return Vec::new();
+    pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Asked {
+        if !sources.any_of(self.pipeline.sources(Hook::Action)) || self.is_stopped(proposal.tool.as_deref()) {
+            return Asked::default();
         }
-        let Some(context) = self.context() else { return Vec::new() };
+        let Some(context) = self.context() else { return Asked::default() };
         let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
         let pending = Pending { at, subject: Subject::Action(&action), grant: None };
         let read = self.read(pending, &action);
-        sources.answerable(self.pipeline.needs(&read.in_context(context), &pending))
+        let requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        Asked::of(requests, || self.shown(&pending.subject))
     }
 
     /// The same for something said or seen.
-    pub fn needs_of_text(
-        &self,
-        at: Timestamp,
-        subject: Subject<'_>,
-        sources: &FactSources,
-    ) -> Vec<FactRequest> {
-        if !sources.any_of(self.pipeline.sources(subject.hook())) {
-            return Vec::new();
+    pub fn needs_of_text(&self, at: Timestamp, subject: Subject<'_>, sources: &FactSources) -> Asked {
+        if !sources.any_of(self.pipeline.sources(subject.hook())) || self.frozen(&subject).is_some() {
+            return Asked::default();
         }
-        let Some(context) = self.context() else { return Vec::new() };
+        let Some(context) = self.context() else { return Asked::default() };
         let pending = Pending { at, subject, grant: None };
         let reading = self.reading(pending);
-        sources.answerable(self.pipeline.needs(&context.with_reading(&reading), &pending))
+        let requests = sources.answerable(self.pipeline.needs(&context.with_reading(&reading), &pending));
+        Asked::of(requests, || self.shown(&subject))
+    }
+
+    /// What sources are shown of what is judged.
+    fn shown(&self, subject: &Subject<'_>) -> Shown {
+        let memory = self.memory.as_ref().map(|memory| &memory.sources);
+        let (prompt, documents) = match (subject, memory) {
+            (Subject::Output { documents, .. }, Some(sources)) => {
+                (sources.prompt(), sources.documents(&self.bundle, *documents))
+            }
+            _ => (None, None),
+        };
+        let text = subject.text().map(str::to_owned);
+        Shown { bundle: Arc::clone(&self.bundle), text, prompt, documents }
     }
 
     /// The action that a proposal is, and the surface's name of the call.
@@ -392,8 +410,8 @@ impl Engine {
         let enforced = if ask && enforced == Enforced::Held { Enforced::Asked } else { enforced };
         let seen = enforced.proceeds() && self.sees(&action, used.as_ref(), &read.effects);
         let requested = (enforced == Enforced::Held).then(|| self.requested(bound_to, &action, &read));
-        batch.keep_reading(cause, read.reading.into_reading());
         if let Some(requested) = requested {
+            batch.keep_reading(cause, read.reading.into_reading());
             return self.ask(batch, action, step, decision, verdict, requested);
         }
         if enforced.proceeds()
@@ -403,7 +421,13 @@ impl Engine {
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call };
-        let enforcement = batch.push(Actor::gate(), Some(verdict), body);
+        let touched = match enforced.may_happen() {
+            true => self.touched(&action, &read, sources),
+            false => Touched::default(),
+        };
+        let enforcement = batch.push_tainted(Actor::gate(), Some(verdict), body, Self::written(&touched));
+        batch.keep_touched(enforcement, touched);
+        batch.keep_reading(cause, read.reading.into_reading());
         if !action.is_call() && enforced.proceeds() {
             // Thinking is over as soon as it is permitted.
             let body = EventBody::Outcome { action: action.id, status: OutcomeStatus::Ok };
@@ -463,6 +487,9 @@ impl Engine {
         read: &Read<'_>,
         sources: &dyn Sources,
     ) -> (Facts, Decision) {
+        if let Some(denial) = self.frozen(&Subject::Action(action)) {
+            return (Facts::none(), denial);
+        }
         let Some(context) = self.context().map(|context| read.in_context(context)) else {
             let message = format!("the bundle no longer has the runtime policy `{}`", self.state.policy());
             return (Facts::none(), denied(reserved::LIMIT, message));
@@ -503,7 +530,8 @@ impl Engine {
 fn binds_always(decision: &Decision) -> bool {
     decision.findings.iter().any(|finding| {
         finding.effective() == decision.verdict
-            && (finding.rule == reserved::LIMIT || finding.rule.starts_with("run/phase/"))
+            && ([reserved::LIMIT, reserved::FROZEN].contains(&&*finding.rule)
+                || finding.rule.starts_with("run/phase/"))
     })
 }
 

@@ -1,5 +1,6 @@
 //! What can go wrong while a run is driven.
 
+use portcullis_core::freeze::FreezeScope;
 use portcullis_core::id::{ActionId, RunId};
 use portcullis_ledger::LedgerError;
 
@@ -124,6 +125,28 @@ pub enum SessionError {
         /// In bytes.
         limit: usize,
     },
+    /// A run is frozen together with all that its freeze covers, not by itself.
+    #[error(
+        "a run is frozen and released with `portcullis freeze`, which other runs, and restarts, are held to as well"
+    )]
+    ControlOfFreeze,
+    /// There is no such freeze.
+    #[error("there is no freeze of {scope}; `portcullis freeze list` shows what is in force")]
+    NotFrozen {
+        /// What was to be released.
+        scope: FreezeScope,
+    },
+    /// A limit on freezes.
+    #[error("{limit} freezes are in force, which is the limit; release some, or freeze with --all")]
+    TooManyFreezes {
+        /// The limit.
+        limit: usize,
+    },
+    /// A freeze is in force as long as the process lives.
+    #[error(
+        "the freeze is in force, but could not be stored, so it ends with the daemon: {0}; freeze again once the store can be written"
+    )]
+    FreezeNotStored(#[source] LedgerError),
     /// A worker ended before it answered.
     #[error("the operation was interrupted")]
     CutShort,

@@ -11,11 +11,18 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use portcullis_contracts::verify::Document;
+use portcullis_core::bundle::Bundle;
 use portcullis_core::fact::{FactAnswer, FactRecord, FactRequest};
 use portcullis_core::id::RunId;
+use portcullis_core::label::LabelSet;
 use portcullis_core::policy::Window;
+use portcullis_core::taint::{Marks, Taint, Tainted};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
+use portcullis_guards::contracts::{self, answer::ContractAnswer};
+
+use crate::taints::Taints;
 
 /// How long sources may take to answer the questions of one decision, where nothing else is said.
 pub const FACTS_WAIT: Duration = Duration::from_secs(10);
@@ -27,6 +34,11 @@ const FACTS_MAX: usize = 64;
 pub trait FactSource: fmt::Debug + Send + Sync {
     /// The name by which guards ask it.
     fn name(&self) -> &str;
+
+    /// How long it may take for a question, where that is another time than its [`FactSources`] give to all.
+    fn wait(&self, _question: &Question) -> Option<Duration> {
+        None
+    }
 
     /// The answer to a question. It is recorded, so it must hold no secret; a failure is an answer, too.
     fn answer<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = FactAnswer> + Send + 'a>>;
@@ -41,6 +53,41 @@ pub struct Question {
     pub principal: String,
     /// The question, in the terms of the source.
     pub question: String,
+    /// What is judged.
+    pub shown: Arc<Shown>,
+}
+
+/// What a source is shown beside its question. The record has it already.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    /// The bundle in force.
+    pub bundle: Arc<Bundle>,
+    /// What was said or seen, when it is a text.
+    pub text: Option<String>,
+    /// Of a reply: what was asked since the one before, where the run remembers it.
+    pub prompt: Option<String>,
+    /// Of a reply: the documents that it may cite, where the bundle says which are.
+    pub documents: Option<Vec<Document>>,
+}
+
+/// The questions of one decision.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    requests: Vec<FactRequest>,
+    shown: Option<Arc<Shown>>,
+}
+
+impl Asked {
+    /// Questions with what their sources are shown, which is only made where there are questions.
+    pub(crate) fn of(requests: Vec<FactRequest>, shown: impl FnOnce() -> Shown) -> Self {
+        let shown = (!requests.is_empty()).then(|| Arc::new(shown()));
+        Self { requests, shown }
+    }
+
+    /// Whether nothing is asked.
+    pub fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
 }
 
 /// The sources that a gate asks, by name.
@@ -70,6 +117,13 @@ impl FactSources {
         self
     }
 
+    /// Adds a source under a name that has none yet.
+    #[must_use]
+    pub fn or_with(mut self, source: Arc<dyn FactSource>) -> Self {
+        self.by_name.entry(source.name().to_owned()).or_insert(source);
+        self
+    }
+
     /// Those of the questions that these sources answer.
     pub(crate) fn answerable(&self, mut requests: Vec<FactRequest>) -> Vec<FactRequest> {
         requests.retain(|request| self.by_name.contains_key(&request.source));
@@ -87,15 +141,17 @@ impl FactSources {
         &self,
         run: RunId,
         principal: &str,
-        requests: Vec<FactRequest>,
+        Asked { requests, shown }: Asked,
     ) -> Vec<FactRecord> {
-        let (mut asked, wait) = (Vec::new(), self.wait);
+        let Some(shown) = shown else { return Vec::new() };
+        let (mut asked, all_wait) = (Vec::new(), self.wait);
         for (number, request) in requests.into_iter().enumerate() {
             let source = self.by_name.get(&request.source).filter(|_| number < FACTS_MAX).map(Arc::clone);
-            let question =
-                Question { run, principal: principal.to_owned(), question: request.question.clone() };
+            let (principal, question) = (principal.to_owned(), request.question.clone());
+            let question = Question { run, principal, question, shown: Arc::clone(&shown) };
             let answer = source.map(|source| {
                 tokio::spawn(async move {
+                    let wait = source.wait(&question).unwrap_or(all_wait);
                     let answer = tokio::time::timeout(wait, source.answer(&question)).await;
                     answer.unwrap_or_else(|_| {
                         FactAnswer::Failed(format!("no answer within {} ms", wait.as_millis()))
@@ -124,6 +180,10 @@ pub(crate) struct Gathered<'a> {
     pub facts: &'a [FactRecord],
     /// Answers about the principal's usage.
     pub usage: &'a dyn Sources,
+    /// What is known of things that outlive runs.
+    pub taints: &'a Taints,
+    /// Who asks.
+    pub principal: &'a str,
 }
 
 impl Sources for Gathered<'_> {
@@ -133,6 +193,18 @@ impl Sources for Gathered<'_> {
             None => self.usage.answer(request, at),
         }
     }
+
+    fn tainted(&self, things: &[String], text: &str) -> Option<Tainted> {
+        self.taints.tainted(self.principal, things, text)
+    }
+
+    fn carried(&self, things: &[String]) -> Option<(LabelSet, Option<Marks>)> {
+        self.taints.carried(self.principal, things)
+    }
+
+    fn is_outdated(&self, taint: &Taint) -> bool {
+        self.taints.is_outdated(self.principal, taint)
+    }
 }
 
 /// Answers the questions of one decision from what is at hand. A failure is an answer, too: the guard that asked
@@ -140,6 +212,21 @@ impl Sources for Gathered<'_> {
 pub trait Sources {
     /// The answer, as things stood at that time.
     fn answer(&self, request: &FactRequest, at: Timestamp) -> FactAnswer;
+
+    /// What of a text others had written into one of the things that it was read from.
+    fn tainted(&self, _things: &[String], _text: &str) -> Option<Tainted> {
+        None
+    }
+
+    /// What others had written into things that an action copies: their labels, and which words, `None` for all.
+    fn carried(&self, _things: &[String]) -> Option<(LabelSet, Option<Marks>)> {
+        None
+    }
+
+    /// Whether more is known of a thing than that this was written into it.
+    fn is_outdated(&self, _taint: &Taint) -> bool {
+        false
+    }
 }
 
 /// A source that answers nothing.
@@ -175,8 +262,12 @@ pub(crate) fn usage(used: Used) -> FactAnswer {
 pub(crate) struct Recorded<'a> {
     /// Recorded answers.
     pub facts: &'a [FactRecord],
+    /// What judges and models say of contracts.
+    pub contracts: Option<&'a ContractAnswer>,
     /// What this and all other runs of the principal have used up.
     pub used: Used,
+    /// What the record says of the result that is told next.
+    pub tainted: Option<Tainted>,
 }
 
 impl Sources for Recorded<'_> {
@@ -184,7 +275,15 @@ impl Sources for Recorded<'_> {
         match self.facts.iter().find(|record| record.request == *request) {
             Some(record) => record.answer.clone(),
             None if window_of(request).is_some() => usage(self.used),
+            None if request.source == contracts::SOURCE => match self.contracts.map(serde_json::to_value) {
+                Some(Ok(answer)) => FactAnswer::Known(answer),
+                _ => unknown(request),
+            },
             None => unknown(request),
         }
+    }
+
+    fn tainted(&self, _: &[String], _: &str) -> Option<Tainted> {
+        self.tainted.clone()
     }
 }

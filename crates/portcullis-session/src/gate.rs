@@ -7,6 +7,7 @@
 mod all_runs;
 mod arrivals;
 mod attachment;
+mod freezes;
 mod keys;
 mod opening;
 mod requests;
@@ -25,15 +26,18 @@ use crate::commits::{CommitWatch, Commits};
 use crate::engine::{Answer, Judgement, Proposal};
 use crate::error::SessionError;
 use crate::facts::FactSources;
+use crate::freezes::Freezes;
 use crate::observers::{Observer, Observers};
 use crate::permit::Permit;
 use crate::policy::{self, Pipeline};
 use crate::principals::Principals;
 use crate::run::Run;
+use crate::taints::Taints;
 
 pub use self::all_runs::NotReloaded;
 use self::arrivals::Announced;
 pub use self::attachment::Attachment;
+pub use self::freezes::{FreezeDone, Release};
 use self::keys::Keys;
 pub use self::opening::{OpenError, Opened, RunRequest};
 pub use self::requests::SESSION_BYTES_MAX;
@@ -78,10 +82,17 @@ pub struct Gate {
     principals: Arc<Principals>,
     commits: Commits,
     sources: Arc<FactSources>,
+    /// Read when the first run is opened.
+    taints: tokio::sync::OnceCell<Arc<Taints>>,
     runs: Mutex<Runs>,
     keys: Keys,
     /// Held while changed bundles are put in force.
     reloading: tokio::sync::Mutex<()>,
+    freezes: Arc<Freezes>,
+    /// Set once the freezes of the store are among them.
+    freezes_loaded: tokio::sync::OnceCell<()>,
+    /// Held while a freeze is ordered or released, so that the store has the changes in their order.
+    freezing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -169,9 +180,13 @@ impl Gate {
             principals: Arc::default(),
             commits: Commits::new(observers),
             sources,
+            taints: tokio::sync::OnceCell::new(),
             runs: Mutex::default(),
             keys: Keys::default(),
             reloading: tokio::sync::Mutex::default(),
+            freezes: Arc::default(),
+            freezes_loaded: tokio::sync::OnceCell::new(),
+            freezing: tokio::sync::Mutex::default(),
         })
     }
 
@@ -212,7 +227,7 @@ impl Gate {
         Ok(Arc::clone(&entry.run))
     }
 
-    /// Judges an action; a held one waits up to `wait` for a person's decision. Dropping the future gives up
+    /// Judges an action; a held one waits up to `wait` for a person's decision or a freeze. Dropping the future gives up
     /// the wait and nothing else: what is being recorded is recorded to the end.
     pub async fn propose(
         &self,
@@ -230,7 +245,7 @@ impl Gate {
             let mut changed = std::pin::pin!(run.changed());
             changed.as_mut().enable();
             loop {
-                if !run.is_pending(approval).await {
+                if !run.waits(approval).await {
                     break;
                 }
                 if tokio::time::timeout_at(deadline, changed.as_mut()).await.is_err() {

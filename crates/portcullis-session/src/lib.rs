@@ -16,6 +16,7 @@ pub mod engine;
 pub mod env;
 pub mod error;
 pub mod facts;
+mod freezes;
 pub mod gate;
 pub mod listings;
 mod mapped;
@@ -26,6 +27,7 @@ mod principals;
 pub mod run;
 pub mod shipped;
 pub mod surface;
+mod taints;
 pub mod workload;
 
 /// The examples of the manual, which the tests compile and run.

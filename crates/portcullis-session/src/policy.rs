@@ -8,6 +8,7 @@ use portcullis_access::{AccessCompiler, AccessGuard};
 use portcullis_core::bundle::{Bundle, Compiled, Compiler, Diagnostic};
 use portcullis_core::guard::Guard;
 use portcullis_core::pipeline;
+use portcullis_guards::contracts::ContractCompiler;
 use portcullis_trajectory::memory::{MonitorCompiler, RememberRun, RunMemory};
 
 use crate::cases::CaseFile;
@@ -17,7 +18,7 @@ pub type Pipeline = pipeline::Pipeline<RunMemory>;
 
 /// Loads a bundle from its files with all its parts made ready; see [`Bundle::load`].
 pub fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
-    Bundle::load_with(files, &[&AccessCompiler, &MonitorCompiler, &CaseReader])
+    Bundle::load_with(files, &[&AccessCompiler, &MonitorCompiler, &ContractCompiler, &CaseReader])
 }
 
 /// Reads the tests of a bundle: one that cannot be read would test nothing.

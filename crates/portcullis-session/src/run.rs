@@ -4,6 +4,8 @@
 //! then let the state move. A lock serialises them; what waits for a person waits outside the lock.
 
 mod approval_rows;
+mod frozen;
+mod taint_rows;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +14,7 @@ use portcullis_contracts::verify::Document;
 use portcullis_core::action::Subject;
 use portcullis_core::bundle::{AnchorTime, Bundle};
 use portcullis_core::event::{ClosedState, Control, Event, GrantedEffects, ListedTool, OutcomeStatus};
-use portcullis_core::fact::{FactRecord, FactRequest};
+use portcullis_core::fact::FactRecord;
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::Label;
@@ -32,9 +34,11 @@ use crate::commits::Commits;
 use crate::engine::{Answer, Engine, Judgement, Proposal, Reach, Reported, Teller, TextJudgement};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
-use crate::facts::{FactSources, Gathered, NoSources, Sources};
+use crate::facts::{Asked, FactSources, Gathered, NoSources, Sources};
+use crate::freezes::Freezes;
 use crate::permit::Permit;
 use crate::principals::{Account, Principals, Uncounted, at_most};
+use crate::taints::Taints;
 
 /// How long an action waits for its run to be in the transparency log, where the bundle asks for that.
 const LOG_WAIT: Duration = Duration::from_secs(10);
@@ -59,6 +63,8 @@ struct Live {
     env: SystemEnv,
     ledger: Arc<dyn Ledger>,
     principals: Arc<Principals>,
+    freezes: Arc<Freezes>,
+    taints: Arc<Taints>,
     commits: Commits,
     head: Head,
     /// A failed append leaves open whether it was stored; the head is compared before the next one.
@@ -73,8 +79,10 @@ struct Live {
 pub(crate) struct Around {
     pub(crate) ledger: Arc<dyn Ledger>,
     pub(crate) principals: Arc<Principals>,
+    pub(crate) freezes: Arc<Freezes>,
     pub(crate) commits: Commits,
     pub(crate) sources: Arc<FactSources>,
+    pub(crate) taints: Arc<Taints>,
 }
 
 /// What has to be known or to have happened before something is judged, and takes time.
@@ -85,7 +93,7 @@ struct Needs {
     /// The usage of the principal has to be read from the store.
     usage: bool,
     /// Questions to the sources.
-    facts: Vec<FactRequest>,
+    facts: Asked,
 }
 
 /// What became of [`Needs`].
@@ -107,12 +115,14 @@ impl Run {
         around: Around,
     ) -> Self {
         let id = engine.run();
-        let Around { ledger, principals, commits, sources } = around;
+        let Around { ledger, principals, freezes, commits, sources, taints } = around;
         let live = Live {
             engine,
             env,
             ledger: Arc::clone(&ledger),
             principals: Arc::clone(&principals),
+            freezes,
+            taints,
             commits,
             head,
             in_doubt: false,
@@ -191,18 +201,26 @@ impl Run {
         &self,
         needs: impl FnOnce(&mut Live) -> Needs + Send,
     ) -> Result<(MutexGuard<'_, Live>, Known), SessionError> {
-        let mut live = self.live.lock().await;
-        live.check_open()?;
+        let mut live = self.lock_open().await?;
         let needs = needs(&mut live);
         if !needs.log && !needs.usage && needs.facts.is_empty() {
             return Ok((live, Known::default()));
         }
         drop(live);
         let known = self.gather(needs).await?;
-        let mut live = self.live.lock().await;
-        live.check_open()?;
+        let mut live = self.lock_open().await?;
         live.logged |= known.logged;
         Ok((live, known))
+    }
+
+    /// Locks the run, unless it is closed, once it stands as the freezes say.
+    async fn lock_open(&self) -> Result<MutexGuard<'_, Live>, SessionError> {
+        let mut live = self.live.lock().await;
+        live.check_open()?;
+        if live.follow_freezes().await? {
+            self.changed.notify_waiters();
+        }
+        Ok(live)
     }
 
     async fn gather(&self, needs: Needs) -> Result<Known, SessionError> {
@@ -227,13 +245,6 @@ impl Run {
     /// Waits until `changed` is told, from the moment of the call.
     pub(crate) fn changed(&self) -> tokio::sync::futures::Notified<'_> {
         self.changed.notified()
-    }
-
-    /// Whether an approval still waits for an answer.
-    pub(crate) async fn is_pending(&self, approval: ApprovalId) -> bool {
-        use portcullis_core::state::ApprovalState as Standing;
-        let live = self.live.lock().await;
-        live.engine.state().approval(approval).is_some_and(|entry| entry.state == Standing::Pending)
     }
 
     /// Records something that bears on the run and is neither said, done nor seen by the agent.
@@ -355,7 +366,7 @@ impl Run {
         self.write(|engine, env| Ok(engine.tools_listed(env, server, origin, tools))).await
     }
 
-    /// A person halts, pauses or resumes the run.
+    /// A person halts, pauses or resumes the run. For a freeze see [`Gate::freeze`](crate::gate::Gate::freeze).
     pub async fn control(
         &self,
         control: Control,
@@ -363,6 +374,9 @@ impl Run {
         note: Option<String>,
     ) -> Result<u64, SessionError> {
         check_note(note.as_deref())?;
+        if control.is_of_freeze() {
+            return Err(SessionError::ControlOfFreeze);
+        }
         self.write(|engine, env| Ok(engine.control(env, control, approver, note))).await
     }
 
@@ -419,7 +433,7 @@ impl Run {
     /// judged.
     async fn judge_text<T>(
         &self,
-        needs: impl FnOnce(&Engine, Timestamp, &FactSources) -> Vec<FactRequest> + Send,
+        needs: impl FnOnce(&Engine, Timestamp, &FactSources) -> Asked + Send,
         judge: impl FnOnce(&Engine, &mut dyn Env, &dyn Sources) -> Result<(Batch, T), SessionError> + Send,
     ) -> Result<(u64, T), SessionError> {
         let of_text = |live: &mut Live| {
@@ -427,8 +441,9 @@ impl Run {
             Needs { facts, ..Needs::default() }
         };
         let (mut live, known) = self.lock_with(of_text).await?;
-        let Live { engine, env, .. } = &mut *live;
-        let (batch, judged) = judge(engine, env, &Gathered { facts: &known.facts, usage: &NoSources })?;
+        let Live { engine, env, taints, .. } = &mut *live;
+        let (facts, principal) = (&known.facts, self.principal.id.as_str());
+        let (batch, judged) = judge(engine, env, &Gathered { facts, usage: &NoSources, taints, principal })?;
         let seq = live.commit(batch).await?;
         drop(live);
         self.changed.notify_waiters();
@@ -446,6 +461,9 @@ impl Live {
 
     /// What has to be known or to have happened before a proposal is judged.
     fn needs(&mut self, proposal: &Proposal, sources: &FactSources) -> Needs {
+        if self.engine.is_stopped(proposal.tool.as_deref()) {
+            return Needs::default();
+        }
         let asked = self.engine.bundle().ledger.anchor == AnchorTime::BeforeEffects;
         let log = !self.logged && asked && self.engine.may_have_effect(proposal);
         let usage = self.engine.counts_principal() && self.account().is_none();
@@ -463,9 +481,10 @@ impl Live {
     /// the principal can take it meanwhile.
     fn judge_action(&mut self, proposal: Proposal, known: &Known) -> (Batch, Judgement, Used) {
         let counted = self.engine.counts_principal().then(|| self.account());
-        let Self { engine, env, .. } = self;
+        let Self { engine, env, taints, .. } = self;
+        let principal = engine.state().principal().map_or("", |principal| &principal.id);
         let judge = |usage: &dyn Sources| {
-            let sources = Gathered { facts: &known.facts, usage };
+            let sources = Gathered { facts: &known.facts, usage, taints, principal };
             engine.propose(env, proposal, &sources)
         };
         let Some(account) = counted else {
@@ -518,7 +537,14 @@ impl Live {
         }
         let approvals = self.approval_rows(&batch.events).await?;
         let progress = Progress::after(self.engine.state(), &batch.events);
-        let append = Append { events, payloads: batch.payloads, approvals, progress: progress.clone() };
+        let taints = self.taint_rows(&batch.events, batch.taints);
+        let append = Append {
+            events,
+            payloads: batch.payloads,
+            approvals,
+            taints: taints.clone(),
+            progress: progress.clone(),
+        };
         self.in_doubt = true;
         self.ledger.append(append).await?;
         self.in_doubt = false;
@@ -528,6 +554,7 @@ impl Live {
             self.engine.set_bundle(bundle);
         }
         self.engine.commit(&batch.events, batch.said);
+        self.taints.add(&taints);
         self.count(&batch.events, charged, before);
         self.commits.tell(head.run, &batch.events, progress);
         Ok(head.count)
@@ -574,7 +601,7 @@ pub fn held_for(findings: &[Finding]) -> Option<Vec<GrantedEffects>> {
 }
 
 /// Refuses a note that no event should hold.
-fn check_note(note: Option<&str>) -> Result<(), SessionError> {
+pub(crate) fn check_note(note: Option<&str>) -> Result<(), SessionError> {
     match note {
         Some(note) if note.len() > NOTE_BYTES_MAX => {
             Err(SessionError::NameTooLong { what: "note", limit: NOTE_BYTES_MAX })

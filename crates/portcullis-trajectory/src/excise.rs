@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use portcullis_core::taint::Tainted;
 use portcullis_detect::{Detector, Head};
 
 use crate::posing::Posing;
@@ -22,7 +23,13 @@ const AGREES: f32 = 0.0;
 
 /// The stretches of a result that were planted in it, in bytes of the raw text: ascending, without overlap. None if
 /// there is no model to ask.
-pub fn planted(run: &Trajectory, call: &Call, text: &str, seen: &Seen) -> Option<Vec<Range<usize>>> {
+pub fn planted(
+    run: &Trajectory,
+    call: &Call,
+    text: &str,
+    seen: &Seen,
+    tainted: Option<&Tainted>,
+) -> Option<Vec<Range<usize>>> {
     if run.request().is_empty() {
         return Some(Vec::new());
     }
@@ -33,8 +40,11 @@ pub fn planted(run: &Trajectory, call: &Call, text: &str, seen: &Seen) -> Option
     }
     let detector = Detector::shipped().ok()?;
     let handed_on = run.handed_on(call, &seen.records);
+    // Who hands on to a note does not hand on to the mail that was copied into it.
     let is_handed = |sentence: &Sentence| {
-        usize::try_from(sentence.record).ok().and_then(|at| handed_on.get(at)).copied().unwrap_or_default()
+        let at = usize::try_from(sentence.record).ok();
+        let handed_on = at.and_then(|at| handed_on.get(at)).copied().unwrap_or_default();
+        handed_on && !tainted.is_some_and(|tainted| tainted.meets(&sentence.range))
     };
     // A sentence that sets earlier instructions aside is not one of those orders that the model of orders has seen most
     // of; where it tells its reader to do something, that of overrides agrees in its place.
@@ -144,7 +154,7 @@ mod tests {
         let kind = CallKind::of(&lexicon, &ToolView::unknown("read_file"));
         let call = Call::new(&lexicon, kind, &json!({"path": "a.txt"}));
         let seen = run.read_result(&call, text);
-        planted(&run, &call, text, &seen).unwrap()
+        planted(&run, &call, text, &seen, None).unwrap()
     }
 
     fn left(request: &str, text: &str) -> String {

@@ -9,18 +9,23 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::effect::Effect;
 use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::ActionId;
-use portcullis_core::label::Label;
+use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::memory::Texts;
+use portcullis_core::taint::{Taint, Tainted};
 use portcullis_detect::normalise::normalise;
 use portcullis_detect::{Detector, Head, Hit};
 use serde_json::Value as Json;
 
+use crate::answer::Answer;
+use crate::carried::{Carried, Foreign};
 use crate::excise;
 use crate::judge::{self, Reason, Settings};
 use crate::lexicon::{BUILT_IN, LANGUAGES, Lexicon, WORDNET};
+use crate::passages::PASSAGES_MAX;
 use crate::posing;
 use crate::request::Said;
 use crate::seen::Seen;
+use crate::things::{Things, Touched};
 use crate::toolset::Toolset;
 use crate::trajectory::{Call, Trajectory};
 
@@ -94,6 +99,8 @@ pub struct Flow {
     trajectory: Trajectory,
     /// Calls whose results are awaited, the oldest first.
     open: VecDeque<(ActionId, Call)>,
+    /// Whose words events showed, by their numbers, the oldest first.
+    shown: VecDeque<(u64, LabelSet)>,
     strict: bool,
     blind: bool,
     unposed: bool,
@@ -119,6 +126,7 @@ impl Flow {
         Self {
             trajectory: Trajectory::new(lexicon),
             open: VecDeque::new(),
+            shown: VecDeque::new(),
             strict: ablation.strict,
             blind: ablation.blind,
             unposed: ablation.unposed,
@@ -161,11 +169,75 @@ impl Flow {
     }
 
     /// What was planted in a result.
-    fn planted(&self, call: &Call, text: &str, seen: &Seen) -> Option<Vec<Range<usize>>> {
+    fn planted(
+        &self,
+        call: &Call,
+        text: &str,
+        seen: &Seen,
+        tainted: Option<&Tainted>,
+    ) -> Option<Vec<Range<usize>>> {
         if self.blind || self.unposed {
             return Some(Vec::new());
         }
-        excise::planted(&self.trajectory, call, text, seen)
+        excise::planted(&self.trajectory, call, text, seen, tainted)
+    }
+
+    /// What an action reads and writes that outlives the run. `shown_by` says whether it was a thing itself that showed
+    /// what is written into it now: that stays what it was there.
+    ///
+    /// Linear in the arguments if it writes something and others'
+    /// words were read; O(effects) otherwise.
+    pub fn touched(
+        &self,
+        bundle: &Bundle,
+        action: &Action,
+        reading: Option<&FlowReading>,
+        effects: &[Effect],
+        shown_by: impl Fn(&str, &Foreign) -> bool,
+    ) -> Touched {
+        let Some(name) = action.tool() else { return Touched::default() };
+        let arguments = carried(&action.arguments, action.continuation.as_ref());
+        let Things { reads, writes, replaces } = match reading {
+            Some(FlowReading::Call(call)) => Things::of(call, action, effects),
+            _ => Things::of(&self.new_call(bundle, name, &arguments), action, effects),
+        };
+        if writes.is_empty() {
+            return Touched { reads, writes: Vec::new() };
+        }
+        let others = Carried::by(&self.trajectory, &arguments);
+        let taint = |thing: String| {
+            let others = others.without(|foreign| shown_by(&thing, foreign));
+            let (labels, replaces) = (self.labels_of(&others), replaces && !Things::is_gathered(&thing));
+            Taint { labels, marks: others.into_marks(), replaces, thing }
+        };
+        Touched { reads, writes: writes.into_iter().map(taint).collect() }
+    }
+
+    /// Whose words they are.
+    fn labels_of(&self, others: &Carried) -> LabelSet {
+        let mut labels = LabelSet::default();
+        for seq in others.found.iter().filter_map(|foreign| foreign.seq) {
+            let shown = self.shown.binary_search_by_key(&seq, |(shown, _)| *shown).ok();
+            match shown.and_then(|at| self.shown.get(at)) {
+                Some((_, by)) => labels.extend(by.iter().cloned()),
+                None => labels.insert(Label::Unknown),
+            }
+        }
+        if others.unknown {
+            labels.insert(Label::Unknown);
+        }
+        labels
+    }
+
+    /// Notes whose words an event shows.
+    fn show(&mut self, seq: u64, label: &Label, tainted: Option<&Tainted>) {
+        if self.shown.len() >= PASSAGES_MAX {
+            self.shown.pop_front();
+        }
+        let mut labels = LabelSet::default();
+        labels.insert(label.clone());
+        labels.extend(tainted.iter().flat_map(|tainted| tainted.labels.iter().cloned()));
+        self.shown.push_back((seq, labels));
     }
 
     fn propose(&mut self, id: ActionId, call: Call) {
@@ -196,13 +268,16 @@ impl Flow {
                 }
                 None => FlowReading::Nothing,
             },
-            Subject::Observation { label, .. } if is_trusted(bundle, label) => FlowReading::Nothing,
-            Subject::Observation { action, text, label } => {
+            Subject::Observation { label, tainted: None, .. } if is_trusted(bundle, label) => {
+                FlowReading::Nothing
+            }
+            Subject::Observation { action, text, label, tainted } => {
                 let call = self.call(bundle, *action, label);
                 let seen = self.trajectory.read_result(&call, text);
                 let whole = matches!(label, Label::Tool(name)
                     if bundle.registry.get(name).is_some_and(|tool| !tool.excise));
-                let planted = if whole { Some(Vec::new()) } else { self.planted(&call, text, &seen) };
+                let planted =
+                    if whole { Some(Vec::new()) } else { self.planted(&call, text, &seen, *tainted) };
                 FlowReading::Result(seen, planted)
             }
             Subject::Output { .. } => FlowReading::Nothing,
@@ -233,7 +308,8 @@ impl Flow {
                 };
                 self.propose(proposed.action, call);
             }
-            EventBody::Observation { action, label } if is_trusted(bundle, label) => {
+            // What others had written is not the operator's word, whatever tool reads it.
+            EventBody::Observation { action, label, tainted: None } if is_trusted(bundle, label) => {
                 match texts.get("content") {
                     Some(text) => {
                         let said = self.trajectory.read_input(text);
@@ -243,7 +319,7 @@ impl Flow {
                 }
                 self.open.retain(|(id, _)| Some(*id) != *action);
             }
-            EventBody::Observation { action, label } => {
+            EventBody::Observation { action, label, tainted } => {
                 let call = self.call(bundle, *action, label);
                 let seen = match (reading, texts.get("content")) {
                     (Some(FlowReading::Result(seen, _)), _) => seen,
@@ -251,7 +327,10 @@ impl Flow {
                     _ => return self.trajectory.forget(),
                 };
                 let directory = matches!(label, Label::Tool(name) if is_directory(bundle, name));
-                self.trajectory.record_answer(event.seq, &call, seen, directory);
+                self.show(event.seq, label, tainted.as_ref());
+                let tainted = tainted.as_ref().zip(texts.get("content").map(String::as_str));
+                let answer = Answer { directory, tainted };
+                self.trajectory.record_answer(event.seq, &call, seen, &answer);
                 self.open.retain(|(id, _)| Some(*id) != *action);
             }
             _ => {}

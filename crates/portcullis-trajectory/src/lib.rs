@@ -13,14 +13,18 @@
 //! - [`monitors`]: intent, drift, violations and outcomes;
 //! - [`sources`]: what a reply can rest on, and whether it does;
 //! - [`redact`]: the same texts without the secrets in them, for the record;
+//! - [`things`]: what a call writes that outlives the run, [`carried`]: what of it is others', and [`marks`]: by which it
+//!   is found again;
 //! - [`memory`]: all of it as the memory of a run.
 //!
 //! Everything is pure and deterministic. Reading a text is linear in it, judging a call does not grow with the run,
 //! and an index that is full says *unknown origin* from then on.
 
 mod acts;
+pub mod answer;
 mod argument_name;
 pub mod arguments;
+pub mod carried;
 mod claims;
 mod classes;
 mod deed;
@@ -31,6 +35,7 @@ pub mod handing;
 pub mod judge;
 pub mod kind;
 pub mod lexicon;
+pub mod marks;
 pub mod memory;
 pub mod monitors;
 mod names;
@@ -49,6 +54,7 @@ pub mod signs;
 pub mod sources;
 mod statements;
 pub mod table;
+pub mod things;
 pub mod toolset;
 pub mod trajectory;
 pub mod values;

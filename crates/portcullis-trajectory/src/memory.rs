@@ -87,7 +87,7 @@ impl Memory for RunMemory {
         };
         self.flow.record(bundle, event, texts, flow);
         let text = |name: &str| texts.get(name).map(String::as_str);
-        if bundle.verification.is_some() {
+        if bundle.verification.is_some() || !bundle.contracts.is_empty() {
             match &event.body {
                 EventBody::Input { label: Label::User } => self.sources.input(event.seq, text("text")),
                 EventBody::Observation { label, .. } => {
@@ -124,10 +124,13 @@ impl Memory for RunMemory {
                 self.monitors.record_call(proposed.action, proposed.tool.as_deref(), &read);
             }
             EventBody::Outcome { action, status } => self.monitors.record_outcome(*action, *status),
-            EventBody::Observation { action, label } => {
+            EventBody::Observation { action, label, tainted } => {
                 let read = read.or_else(|| {
                     let text = text("content")?;
-                    Some(self.read_monitors(bundle, &Subject::Observation { action: *action, text, label }))
+                    Some(self.read_monitors(
+                        bundle,
+                        &Subject::Observation { action: *action, text, label, tainted: tainted.as_ref() },
+                    ))
                 });
                 if let Some(read) = read {
                     self.monitors.record_result(*action, &read);

@@ -79,6 +79,12 @@ impl Origins {
         Provenance::ALL.into_iter().find(|provenance| known.seen & provenance.bit() != 0)
     }
 
+    /// The event that showed a value first which stands only in what others wrote, wherever the user pointed.
+    pub fn told(&self, hash: u64) -> Option<u64> {
+        let told = Provenance::Named.bit() | Provenance::Others.bit();
+        self.known.get(&hash).filter(|known| known.seen & !told == 0).map(|known| known.seq)
+    }
+
     /// Whether the user or the operator named it.
     pub fn is_trusted(&self, value: &Value) -> bool {
         self.is_trusted_hash(value.hash)

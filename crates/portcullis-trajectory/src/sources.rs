@@ -1,5 +1,5 @@
 //! What a reply can rest on: what was asked since the last one, the documents that were retrieved, and what other tools
-//! returned. Kept only in runs whose bundle verifies replies.
+//! returned. Kept only in runs whose bundle verifies replies or has contracts.
 //!
 //! Documents that are too many, or whose texts were erased, are remembered as lost: a citation that names none of the
 //! others fails all the same, and says so.
@@ -153,10 +153,17 @@ impl Sources {
         }
     }
 
-    /// Verifies a reply, with documents that were handed over with it as JSON, or `None` if the bundle wants no reply
-    /// verified.
+    /// What the reply answers: all that was asked since the reply before, or `None` if nothing is known of it.
     #[must_use]
-    pub fn verify(&self, bundle: &Bundle, reply: &str, given: Option<&str>) -> Option<Verification> {
+    pub fn prompt(&self) -> Option<String> {
+        let prompts: Vec<&str> = self.prompts.iter().map(|(_, text)| text.as_str()).collect();
+        (!prompts.is_empty()).then(|| prompts.join("\n"))
+    }
+
+    /// The documents that a reply may cite, those that were handed over with it as JSON included, or `None` if the bundle
+    /// does not say what documents are.
+    #[must_use]
+    pub fn documents(&self, bundle: &Bundle, given: Option<&str>) -> Option<Vec<Document>> {
         let settings = bundle.verification.as_ref()?;
         let mut documents = self.documents.clone();
         if let (Some(given), true) = (given, settings.given_documents) {
@@ -165,6 +172,15 @@ impl Sources {
             let new = |one: &Document| self.documents.iter().all(|known| known.id != one.id);
             documents.extend(given.unwrap_or_default().into_iter().filter(new));
         }
+        Some(documents)
+    }
+
+    /// Verifies a reply, with documents that were handed over with it as JSON, or `None` if the bundle wants no reply
+    /// verified.
+    #[must_use]
+    pub fn verify(&self, bundle: &Bundle, reply: &str, given: Option<&str>) -> Option<Verification> {
+        let settings = bundle.verification.as_ref()?;
+        let documents = self.documents(bundle, given)?;
         let prompts: Vec<Said<'_>> =
             self.prompts.iter().map(|(event, text)| Said { text, event: Some(*event) }).collect();
         let others: Vec<&str> = self.others.iter().map(String::as_str).collect();

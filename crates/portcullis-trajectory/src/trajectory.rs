@@ -9,6 +9,7 @@ use std::sync::Arc;
 use portcullis_core::bundle::AuthoritySettings;
 use serde_json::Value as Json;
 
+use crate::answer::Answer;
 use crate::argument_name::ArgumentNames;
 use crate::arguments::{self, Argument, Role};
 use crate::kind::{CallKind, Deed};
@@ -305,12 +306,13 @@ impl Trajectory {
 
     /// A tool returned something.
     pub fn record_result(&mut self, seq: u64, call: &Call, seen: Seen) {
-        self.record_answer(seq, call, seen, false);
+        self.record_answer(seq, call, seen, &Answer::default());
     }
 
-    /// The same of a tool that the bundle names as a directory, or not: its fields say who someone is.
-    pub fn record_answer(&mut self, seq: u64, call: &Call, seen: Seen, directory: bool) {
+    /// The same, with what else is known of the answer.
+    pub fn record_answer(&mut self, seq: u64, call: &Call, seen: Seen, answer: &Answer<'_>) {
         let (driven, standings) = (self.is_driven(call), self.standings(call, &seen.records));
+        let planted = answer.planted(&seen);
         if call.kind.fetches {
             let addresses = call.values().filter(|value| value.kind == Kind::Url);
             let page = addresses.map(|address| self.provenance(address)).max();
@@ -336,7 +338,8 @@ impl Trajectory {
         for value in &seen.values {
             let Standing { named, handed_on } = standing(value.record);
             let provenance = match value.voice {
-                Voice::Own if directory => Provenance::Bundle,
+                _ if planted.contains(&value.hash) => Provenance::Others,
+                Voice::Own if answer.directory => Provenance::Bundle,
                 _ if driven => Provenance::Others,
                 Voice::Own => Provenance::Own,
                 Voice::Carried if handed_on => Provenance::HandedOn,
@@ -369,21 +372,24 @@ impl Trajectory {
             let room = SECRETS_MAX.saturating_sub(self.secrets.len());
             self.secrets.extend(seen.secrets.into_iter().take(room));
         }
-        self.record_sentences(seq, seen.sentences, driven, standing);
+        let others = |sentence: &Sentence| driven || answer.is_tainted(&sentence.range);
+        self.record_sentences(seq, seen.sentences, others, standing);
     }
 
-    /// Keeps what a result says: `standing` says whether the user named, or handed on, the record that it is in.
+    /// Keeps what a result says: `standing` says whether the user named, or handed on, the record that it is in, which
+    /// does not count of what is `others`' wherever it stands.
     fn record_sentences(
         &mut self,
         seq: u64,
         sentences: Vec<Sentence>,
-        driven: bool,
+        others: impl Fn(&Sentence) -> bool,
         standing: impl Fn(u32) -> Standing,
     ) {
         let first = self.leaves;
         for sentence in sentences {
             let Standing { named, handed_on } = standing(sentence.record);
-            let (named, handed_on) = (named && !driven, handed_on && !driven);
+            let own = !others(&sentence);
+            let (named, handed_on) = (named && own, handed_on && own);
             if handed_on {
                 self.handed_families = self.handed_families.or(sentence.families);
                 let room = HANDED_MAX.saturating_sub(self.handed.len());

@@ -13,8 +13,8 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase,
-    eval, export, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, runs, serve,
-    simulate, tools, train, verify, verify_output, witness,
+    eval, export, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, runs,
+    serve, simulate, tools, train, verify, verify_output, witness,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -121,6 +121,7 @@ enum Command {
     Hook(hook::Args),
     Approvals(approvals::Args),
     Runs(runs::Args),
+    Freeze(freeze::Args),
     Export(export::Args),
     Erase(erase::Args),
     Retention(retention::Args),
@@ -182,6 +183,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Hook(args) => hook::run(&args, &global),
         Command::Approvals(args) => approvals::run(&args, &global),
         Command::Runs(args) => runs::run(&args, &global),
+        Command::Freeze(args) => freeze::run(&args, &global),
         Command::Export(args) => export::run(&args, &global),
         Command::Governance(args) => governance::run(&args, &global),
         Command::Erase(args) => erase::run(&args, &global),

@@ -2,25 +2,24 @@
 
 use crate::bound::Bound;
 use crate::contract::Check;
-use crate::text::{cut, sentences, words};
+use crate::limits::MAX_SPANS;
+use crate::text::{Span, cut, words};
 use crate::wording::{self, CHARACTERS, SENTENCES, WORDS, bounded, verb};
 
-pub(super) fn words(reply: &str, count: &Bound) -> Check {
-    Check::counted(words::count(reply), count, WORDS, Vec::new())
+pub(super) fn words(words: usize, count: &Bound) -> Check {
+    Check::counted(words, count, WORDS, Vec::new())
 }
 
 pub(super) fn characters(reply: &str, count: &Bound) -> Check {
     Check::counted(reply.chars().count(), count, CHARACTERS, Vec::new())
 }
 
-pub(super) fn sentences(reply: &str, count: &Bound) -> Check {
-    let found = sentences::sentences(reply);
-    Check::counted(found.len(), count, SENTENCES, found)
+pub(super) fn sentences(found: &[Span], count: &Bound) -> Check {
+    Check::counted(found.len(), count, SENTENCES, found.iter().take(MAX_SPANS).cloned().collect())
 }
 
 /// Every sentence that has a word is within the bound.
-pub(super) fn sentence_length(reply: &str, count: &Bound) -> Check {
-    let sentences = sentences::sentences(reply);
+pub(super) fn sentence_length(reply: &str, sentences: &[Span], count: &Bound) -> Check {
     let wrong: Vec<_> = sentences
         .iter()
         .map(|span| (span.clone(), words::count(cut(reply, span.clone()))))

@@ -3,7 +3,6 @@
 use crate::bound::Bound;
 use crate::contract::Check;
 use crate::text::capitals::{self, is_lower, is_upper};
-use crate::text::sentences::sentences;
 use crate::text::{Span, cut, language, words};
 use crate::wording::{self, CAPITAL_WORDS, OCCURRENCES, WORDS, verb};
 
@@ -62,8 +61,8 @@ fn wrong_case(reply: &str, wrong: fn(char) -> bool, name: &str) -> Check {
     )
 }
 
-pub(super) fn no_sentence_capitals(reply: &str) -> Check {
-    let spans = capitalised_openings(reply);
+pub(super) fn no_sentence_capitals(reply: &str, sentences: &[Span]) -> Check {
+    let spans = capitalised_openings(reply, sentences);
     let explanation = match spans.len() {
         0 => "no sentence starts with a capital".to_owned(),
         1 => "1 sentence starts with a capital".to_owned(),
@@ -73,9 +72,9 @@ pub(super) fn no_sentence_capitals(reply: &str) -> Check {
 }
 
 /// First words of sentences that start with a capital.
-fn capitalised_openings(reply: &str) -> Vec<Span> {
-    sentences(reply)
-        .into_iter()
+fn capitalised_openings(reply: &str, sentences: &[Span]) -> Vec<Span> {
+    sentences
+        .iter()
         .filter_map(|sentence| {
             let word = words::words(cut(reply, sentence.clone())).next()?;
             let word = sentence.start + word.start..sentence.start + word.end;

@@ -12,10 +12,13 @@ mod whole;
 
 pub(crate) use structure::bare;
 
+use std::cell::OnceCell;
+
 use crate::context::Context;
 use crate::contract::{Check, Contract};
 use crate::family::Family;
 use crate::limits::MAX_REPLY_BYTES;
+use crate::text::{Span, sentences, words};
 
 /// Checks one contract on a reply. The context may be a prompt alone; most families read nothing of it.
 ///
@@ -23,39 +26,78 @@ use crate::limits::MAX_REPLY_BYTES;
 /// context does not have ([`Context::lacks`]) is not applicable, and says what is missing.
 #[must_use]
 pub fn check<'a>(contract: &Contract, reply: &str, context: impl Into<Context<'a>>) -> Check {
-    match contract.family() {
-        Some(family) => check_family(family, reply, context),
-        None => Check::not_applicable(
-            "the statement is not in a family that is checked exactly, so it must be judged",
-        ),
-    }
+    Reading::new(reply).check(contract, context)
 }
 
 /// Checks a family on a reply, as [`check`] does.
 #[must_use]
 pub fn check_family<'a>(family: &Family, reply: &str, context: impl Into<Context<'a>>) -> Check {
-    let context = context.into();
-    if let Some(need) = context.lacks(family) {
-        return Check::not_applicable(need.missing());
+    Reading::new(reply).check_family(family, context)
+}
+
+/// A reply that is checked against many contracts. Words and sentences are cut once, when the first of them asks.
+#[derive(Debug)]
+pub struct Reading<'r> {
+    reply: &'r str,
+    is_empty: bool,
+    words: OnceCell<usize>,
+    sentences: OnceCell<Vec<Span>>,
+}
+
+impl<'r> Reading<'r> {
+    /// A reply of which nothing was read yet.
+    #[must_use]
+    pub fn new(reply: &'r str) -> Self {
+        let is_empty = reply.trim().is_empty();
+        Self { reply, is_empty, words: OnceCell::new(), sentences: OnceCell::new() }
     }
-    if reply.trim().is_empty() {
-        return Check::new(false, "the reply is empty".to_owned(), Vec::new());
+
+    fn words(&self) -> usize {
+        *self.words.get_or_init(|| words::count(self.reply))
     }
-    if reply.len() > MAX_REPLY_BYTES {
-        let explanation =
-            format!("the reply has {} bytes; the limit is {MAX_REPLY_BYTES}: split it", reply.len());
-        return Check::new(false, explanation, Vec::new());
+
+    fn sentences(&self) -> &[Span] {
+        self.sentences.get_or_init(|| sentences::sentences(self.reply))
     }
-    by_family(family, reply, &context)
+
+    /// Checks one contract, as [`check()`] does.
+    #[must_use]
+    pub fn check<'a>(&self, contract: &Contract, context: impl Into<Context<'a>>) -> Check {
+        match contract.family() {
+            Some(family) => self.check_family(family, context),
+            None => Check::not_applicable(
+                "the statement is not in a family that is checked exactly, so it must be judged",
+            ),
+        }
+    }
+
+    /// Checks a family, as [`check()`] does.
+    #[must_use]
+    pub fn check_family<'a>(&self, family: &Family, context: impl Into<Context<'a>>) -> Check {
+        let (reply, context) = (self.reply, context.into());
+        if let Some(need) = context.lacks(family) {
+            return Check::not_applicable(need.missing());
+        }
+        if self.is_empty {
+            return Check::new(false, "the reply is empty".to_owned(), Vec::new());
+        }
+        if reply.len() > MAX_REPLY_BYTES {
+            let explanation =
+                format!("the reply has {} bytes; the limit is {MAX_REPLY_BYTES}: split it", reply.len());
+            return Check::new(false, explanation, Vec::new());
+        }
+        by_family(family, self, &context)
+    }
 }
 
 /// Checks a reply that is neither empty nor too long.
-fn by_family(family: &Family, reply: &str, context: &Context<'_>) -> Check {
+fn by_family(family: &Family, reading: &Reading<'_>, context: &Context<'_>) -> Check {
+    let reply = reading.reply;
     match family {
-        Family::Words { count } => length::words(reply, count),
+        Family::Words { count } => length::words(reading.words(), count),
         Family::Characters { count } => length::characters(reply, count),
-        Family::Sentences { count } => length::sentences(reply, count),
-        Family::SentenceLength { count } => length::sentence_length(reply, count),
+        Family::Sentences { count } => length::sentences(reading.sentences(), count),
+        Family::SentenceLength { count } => length::sentence_length(reply, reading.sentences(), count),
         Family::Paragraphs { count, divider } => structure::paragraphs(reply, count, *divider),
         Family::ParagraphWord { paragraph, word, within, total } => {
             structure::paragraph_word(reply, *paragraph, word, *within, *total)
@@ -81,7 +123,7 @@ fn by_family(family: &Family, reply: &str, context: &Context<'_>) -> Check {
         Family::CapitalWords { count } => letters::capital_words(reply, count),
         Family::AllCapitals { english } => letters::all_capitals(reply, *english),
         Family::AllLowercase { english } => letters::all_lowercase(reply, *english),
-        Family::NoSentenceCapitals => letters::no_sentence_capitals(reply),
+        Family::NoSentenceCapitals => letters::no_sentence_capitals(reply, reading.sentences()),
         Family::Without { mark } => punctuation::without(reply, *mark),
         Family::Language { code } => language::language(reply, code),
         Family::Cites { .. } | Family::Grounded { .. } => verified::held(family, reply, context, None),

@@ -19,7 +19,7 @@ use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::{check, check_family};
+use crate::check::{Reading, check, check_family};
 use crate::conflict::conflicts;
 use crate::context::Context;
 use crate::contract::{Contract, Verdict};
@@ -75,13 +75,24 @@ pub struct Repair {
 /// [`MAX_STATEMENTS`] exact contracts, is returned as it is; after [`MAX_CHECKED_BYTES`] no more is tried.
 #[must_use]
 pub fn repair<'a>(contracts: &[Contract], reply: &str, context: impl Into<Context<'a>>) -> Repair {
+    repair_within(contracts, reply, context, MAX_CHECKED_BYTES)
+}
+
+/// As [`repair`], for who has less time: no more is tried once so many bytes were read.
+#[must_use]
+pub fn repair_within<'a>(
+    contracts: &[Contract],
+    reply: &str,
+    context: impl Into<Context<'a>>,
+    bytes_max: usize,
+) -> Repair {
     let context = context.into();
     let exact: Vec<&Contract> = contracts.iter().filter(|contract| !contract.is_judged(&context)).collect();
     let too_many = exact.len() > MAX_STATEMENTS;
     let given_way = if too_many { Vec::new() } else { given_way(contracts, &context) };
     let aside: usize =
         exact.iter().filter_map(|contract| contract.family()).map(|family| context.bytes_for(family)).sum();
-    let engine = Engine { contracts: &exact, context, aside, given_way, checked: Cell::new(0) };
+    let engine = Engine { contracts: &exact, context, aside, given_way, bytes_max, checked: Cell::new(0) };
     let start = engine.state(reply.to_owned(), Vec::new());
     let refused = if reply.trim().is_empty() {
         Some("the reply is empty".to_owned())
@@ -186,6 +197,8 @@ struct Engine<'a> {
     /// Bytes beside the reply that all contracts read, each time they are checked.
     aside: usize,
     given_way: Vec<String>,
+    /// Bytes that may be checked.
+    bytes_max: usize,
     /// Bytes checked so far.
     checked: Cell<usize>,
 }
@@ -194,13 +207,14 @@ impl Engine<'_> {
     /// Counts bytes that are checked; whether there are some left.
     fn spend(&self, bytes: usize) -> bool {
         self.checked.set(self.checked.get().saturating_add(bytes));
-        self.checked.get() <= MAX_CHECKED_BYTES
+        self.checked.get() <= self.bytes_max
     }
 
     fn state(&self, text: String, steps: Vec<Step>) -> State {
         self.spend(text.len().saturating_mul(self.contracts.len()).saturating_add(self.aside));
+        let reading = Reading::new(&text);
         let held =
-            self.contracts.iter().map(|contract| check(contract, &text, self.context).holds()).collect();
+            self.contracts.iter().map(|contract| reading.check(contract, self.context).holds()).collect();
         State { text, held, steps }
     }
 
@@ -360,9 +374,8 @@ impl Engine<'_> {
             return why.to_owned();
         }
         if !self.spend(0) {
-            return format!(
-                "the search stopped after {MAX_CHECKED_BYTES} bytes: repair fewer contracts at once"
-            );
+            let bytes = self.bytes_max;
+            return format!("the search stopped after {bytes} bytes: repair fewer contracts at once");
         }
         if self.given_way.contains(&contract.id) {
             return "it conflicts with earlier contracts: see the conflicts".to_owned();

@@ -8,6 +8,7 @@
 //! nothing general can be said (another schema, another table of columns), the part *changed*.
 
 mod approvals;
+mod contracts;
 mod credentials;
 mod tools;
 
@@ -90,6 +91,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         escalation,
         scores,
         contracts,
+        contract_model,
         monitors,
         access,
         knowledge,
@@ -102,6 +104,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         keywords: _,
         compiled: _,
         policy_places: _,
+        contract_places: _,
         tool_places: _,
         authority_entries: _,
     } = old;
@@ -122,7 +125,8 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.escalation(escalation, &new.escalation);
     let rank = |scores: Scores| u32::from(scores == Scores::Stop);
     found.ranked("[monitors] scores", rank(*scores), rank(new.scores), scores, &new.scores);
-    found.contracts(contracts.as_ref(), new.contracts.as_ref());
+    found.contracts(contracts, &new.contracts);
+    found.contract_model(contract_model.as_ref(), new.contract_model.as_ref());
     found.monitors(monitors, &new.monitors);
     found.access(access, &new.access);
     found.credentials(credentials, &new.credentials);

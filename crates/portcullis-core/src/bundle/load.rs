@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::approvals;
 use super::authority::{self, AuthoritySettings};
@@ -11,13 +11,13 @@ use super::diagnostic::{Diagnostic, nearest};
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
 use super::loops::LoopSettings;
-use super::placed::{GivenAttribute, Placed, VERDICTS, name_field, placed};
+use super::placed::{GivenAttribute, Placed, VERDICTS, placed};
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{File, Table};
 use super::{
-    Activities, Activity, ApprovalSettings, Bundle, ContractModel, Credential, MonitorSettings, Plan,
-    PlanStep, Scores, VerificationSettings, activities, contracts, credentials, escalation, flow, ledger,
-    loops, monitors, policies, read_effects, scores, tools, verification,
+    Activities, Activity, ApprovalSettings, Bundle, ContractModel, ContractSettings, Credential,
+    MonitorSettings, Plan, Scores, VerificationSettings, activities, contract_model, contracts, credentials,
+    escalation, flow, ledger, loops, monitors, plans, policies, read_effects, scores, tools, verification,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
@@ -26,7 +26,7 @@ use crate::id::{Digest, DigestBuilder};
 use crate::infer::TOOL_TYPES;
 use crate::keywords::KeywordIndex;
 use crate::limits::{
-    ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, KEYWORDS_MAX, PLAN_STEPS_MAX, POLICIES_MAX,
+    ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, CONTRACTS_MAX, KEYWORDS_MAX, POLICIES_MAX,
     TOOLS_MAX,
 };
 use crate::policy::RuntimePolicy;
@@ -54,6 +54,8 @@ struct Parts {
     activities: Vec<(Activity, Diagnostic)>,
     access: BTreeMap<String, String>,
     monitors: Option<MonitorSettings>,
+    contracts: Vec<Placed<ContractSettings>>,
+    contract_tools: Vec<Placed<String>>,
 }
 
 struct Main {
@@ -75,7 +77,7 @@ struct Main {
     /// Tools that the settings of verification name.
     sources: Vec<Placed<String>>,
     access: AccessSettings,
-    contracts: Option<ContractModel>,
+    contract_model: Option<ContractModel>,
 }
 
 pub(super) fn load(files: &BTreeMap<String, Vec<u8>>) -> Result<Bundle, Vec<Diagnostic>> {
@@ -126,7 +128,7 @@ fn read_file(path: &str, bytes: &[u8], parts: &mut Parts, diagnostics: &mut Vec<
 }
 
 /// What a bundle may hold besides READMEs and pictures, for who misspelt it.
-const KNOWN: [&str; 11] = [
+const KNOWN: [&str; 12] = [
     MAIN_FILE,
     MONITORS_FILE,
     "knowledge.json",
@@ -138,6 +140,7 @@ const KNOWN: [&str; 11] = [
     "functions/",
     "activities/",
     "access/",
+    "contracts/",
 ];
 
 fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Diagnostic>) {
@@ -159,7 +162,7 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
             }
         }
         ("plans", Some("toml")) => {
-            for (plan, tools) in with_table(path, text, diagnostics, read_plans).unwrap_or_default() {
+            for (plan, tools) in with_table(path, text, diagnostics, plans::read).unwrap_or_default() {
                 parts.plans.push(plan);
                 parts.plan_tools.extend(tools);
             }
@@ -176,6 +179,13 @@ fn read_text(path: &str, text: &str, parts: &mut Parts, diagnostics: &mut Vec<Di
             parts
                 .activities
                 .extend(with_table(path, text, diagnostics, activities::read).unwrap_or_default());
+        }
+        ("contracts", Some("toml")) => {
+            for (contract, tools) in with_table(path, text, diagnostics, contracts::read).unwrap_or_default()
+            {
+                parts.contracts.push(contract);
+                parts.contract_tools.extend(tools);
+            }
         }
         ("access", Some("cedar")) => {
             parts.access.insert(path.to_owned(), text.to_owned());
@@ -203,7 +213,7 @@ fn misspelt_ending(path: &str, text: &str, folder: &str, extension: Option<&str>
     let ending = match folder {
         "access" => "cedar",
         "tests" => "md",
-        "tools" | "policies" | "plans" | "tables" | "functions" | "activities" => "toml",
+        "tools" | "policies" | "plans" | "tables" | "functions" | "activities" | "contracts" => "toml",
         _ => return None,
     };
     // What editors leave behind ends in a tilde.
@@ -262,7 +272,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let authority = table.table("authority").map(|table| authority::read(file, table));
     let escalation = table.table("escalation").map(|table| escalation::read(file, table));
     let scores = table.table("monitors").map(scores::read);
-    let contracts = table.table("contracts").and_then(|table| contracts::read(file, table));
+    let contract_model = table.table("contracts").and_then(|table| contract_model::read(file, table));
     let verification = table.table("verification").map(|table| verification::read(file, table));
     let (verification, sources) = verification.unzip();
     Main {
@@ -276,7 +286,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         escalation: escalation.unwrap_or_default(),
         scores: scores.unwrap_or_default(),
         access: access.unwrap_or_default(),
-        contracts,
+        contract_model,
         mode: mode.unwrap_or_default(),
         unknown_tools: unknown_tools.unwrap_or(Verdict::Review),
         trust_hints,
@@ -285,42 +295,6 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         credentials,
         credential_attributes: credential_attributes.into_iter().flatten().collect(),
     }
-}
-
-type PlanParts = (Placed<Plan>, Vec<Placed<String>>);
-
-fn read_plans(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<PlanParts> {
-    table.tables("plan").into_iter().filter_map(|table| read_plan(file, table)).collect()
-}
-
-fn read_plan(file: &File<'_>, mut table: Table<'_, '_>) -> Option<PlanParts> {
-    let name = name_field(file, &mut table, "name");
-    let prompt = table.string("prompt").map(|field| field.value).unwrap_or_default();
-    let mut tools = Vec::new();
-    let mut steps = Vec::new();
-    for mut step in table.tables("step") {
-        let action = step.string("action");
-        if action.is_none() {
-            step.missing("action");
-        }
-        let tool = step.string("tool");
-        let args = step.json("args").map_or_else(|| json!({}), |field| field.value);
-        step.finish();
-        steps.push(PlanStep {
-            action: action.map(|field| field.value).unwrap_or_default(),
-            tool: tool.as_ref().map(|field| field.value.clone()),
-            args,
-        });
-        tools.extend(tool.map(|field| placed(file, field)));
-    }
-    let span = table.span.clone();
-    table.finish();
-    if steps.is_empty() || steps.len() > PLAN_STEPS_MAX {
-        file.report(file.at(span, format!("a plan must have 1 to {PLAN_STEPS_MAX} steps")));
-    }
-    let name = name?;
-    let place = file.at(name.span, "");
-    Some((Placed { value: Plan { name: name.value, prompt, steps }, place }, tools))
 }
 
 fn read_knowledge(path: &str, text: &str) -> Result<BTreeMap<String, String>, Diagnostic> {
@@ -348,9 +322,9 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     let unread = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("policies/"));
     check_tools(&parts, diagnostics);
     check_policies(&parts, diagnostics);
+    check_contracts(&parts, diagnostics);
     let main = parts.main?;
-    let (policies, policy_places): (Vec<RuntimePolicy>, _) =
-        parts.policies.into_iter().map(|policy| (policy.value, policy.place)).unzip();
+    let (policies, policy_places) = unplaced(parts.policies);
     let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
     let default_policy = match &main.policy {
         None => 0,
@@ -378,8 +352,9 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         activities: Activities::new(parts.activities.into_iter().map(|(activity, _)| activity).collect()),
         ..main.effects
     };
-    let (tools, tool_places) = parts.tools.into_iter().map(|tool| (tool.value, tool.place)).unzip();
+    let (tools, tool_places) = unplaced(parts.tools);
     let registry = Registry::new(tools).ok()?;
+    let (contracts, contract_places) = unplaced(parts.contracts);
     let (authority, authority_entries) = main.authority;
     Some(Bundle {
         digest,
@@ -395,7 +370,8 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         authority,
         escalation: main.escalation,
         scores: main.scores,
-        contracts: main.contracts,
+        contracts,
+        contract_model: main.contract_model,
         verification: main.verification,
         monitors: parts.monitors.map_or_else(MonitorSettings::built_in, Arc::new),
         access: AccessSettings { files: parts.access, ..main.access },
@@ -408,9 +384,15 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         keywords,
         compiled: Vec::new(),
         policy_places,
+        contract_places,
         tool_places,
         authority_entries,
     })
+}
+
+/// Values apart from their places.
+fn unplaced<T>(placed: Vec<Placed<T>>) -> (Vec<T>, Vec<Diagnostic>) {
+    placed.into_iter().map(|placed| (placed.value, placed.place)).unzip()
 }
 
 /// The policies of credentials against those that there are.
@@ -428,7 +410,7 @@ fn check_credentials(
     }
 }
 
-/// The tools that the settings of verification name against the registry, if all of it could be read.
+/// Tools that other settings name against the registry, if all of it could be read.
 fn check_sources(sources: &[Placed<String>], tools: &[Placed<Tool>], diagnostics: &mut Vec<Diagnostic>) {
     let unread = diagnostics.iter().any(|diagnostic| diagnostic.file.starts_with("tools/"));
     let names: Vec<&str> =
@@ -500,6 +482,25 @@ fn check_names(what: &str, activities: &[(Activity, Diagnostic)], diagnostics: &
         let mut diagnostic = place.clone();
         diagnostic.message = format!("more than {ACTIVITIES_MAX} activities");
         diagnostics.push(diagnostic);
+    }
+}
+
+fn check_contracts(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
+    check_sources(&parts.contract_tools, &parts.tools, diagnostics);
+    let mut names = BTreeSet::new();
+    for contract in &parts.contracts {
+        if !names.insert(&contract.value.name) {
+            let diagnostic = duplicate("contract", &contract.value.name, &contract.place);
+            diagnostics.push(diagnostic.help("give one of them another `name`"));
+        }
+    }
+    if let Some(contract) = parts.contracts.get(CONTRACTS_MAX) {
+        let mut diagnostic = contract.place.clone();
+        diagnostic.message = format!("more than {CONTRACTS_MAX} contracts");
+        diagnostics.push(diagnostic);
+    }
+    if parts.main.as_ref().is_some_and(|main| main.contract_model.is_none()) {
+        contracts::check_model(&parts.contracts, diagnostics);
     }
 }
 

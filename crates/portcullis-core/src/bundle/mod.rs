@@ -11,6 +11,7 @@
 //! monitors.toml          [[concept]], [[pattern]]  what the monitors of a run look for
 //! activities/*.toml      [[activity]] what people do, by the words they use for it
 //! access/*.cedar         who may do what to which resource
+//! contracts/*.toml       [[contract]] statements that replies and results must keep
 //! tests/*.md             cases: a transcript and the verdict it must get
 //! ```
 
@@ -19,6 +20,7 @@ mod approvals;
 mod authority;
 mod compare;
 mod compiled;
+mod contract_model;
 mod contracts;
 mod credentials;
 mod diagnostic;
@@ -30,6 +32,7 @@ mod load;
 mod loops;
 mod monitors;
 mod placed;
+mod plans;
 mod policies;
 mod read_effects;
 mod scores;
@@ -46,7 +49,8 @@ pub use approvals::{ApprovalRule, ApprovalSettings, Requirement};
 pub use authority::{AuthoritySettings, normal_party};
 pub use compare::{Difference, Direction};
 pub use compiled::{AccessPolicies, Compiled, Compiler};
-pub use contracts::ContractModel;
+pub use contract_model::ContractModel;
+pub use contracts::{ContractJudge, ContractSettings, OnFail, REPAIR_STRATEGIES};
 pub use diagnostic::{Diagnostic, nearest};
 pub use flow::FlowSettings;
 pub use ledger::{AnchorTime, LedgerSettings};

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::approvals::ApprovalSettings;
 use super::authority::{AuthoritySettings, Entry};
 use super::compiled::{AccessPolicies, Compiled};
-use super::contracts::ContractModel;
+use super::contract_model::ContractModel;
+use super::contracts::ContractSettings;
 use super::diagnostic::Diagnostic;
 use super::flow::FlowSettings;
 use super::ledger::LedgerSettings;
@@ -59,8 +60,10 @@ pub struct Bundle {
     pub escalation: EscalationSettings,
     /// What scores of texts may do by themselves.
     pub scores: Scores,
-    /// The model that may be asked about contracts on replies.
-    pub contracts: Option<ContractModel>,
+    /// What replies and results of tools must keep.
+    pub contracts: Vec<ContractSettings>,
+    /// The model that may be asked about contracts.
+    pub contract_model: Option<ContractModel>,
     /// What the monitors of a run look for.
     pub monitors: Arc<MonitorSettings>,
     /// Who may do what.
@@ -78,6 +81,7 @@ pub struct Bundle {
     pub(super) keywords: KeywordIndex,
     pub(super) compiled: Vec<Compiled>,
     pub(super) policy_places: Vec<Diagnostic>,
+    pub(super) contract_places: Vec<Diagnostic>,
     pub(super) tool_places: Vec<Diagnostic>,
     pub(super) authority_entries: Vec<Entry>,
 }
@@ -195,6 +199,11 @@ impl Bundle {
             bundle.digest = digest.finish();
         }
         bundle
+    }
+
+    /// The contracts, each with a diagnostic at its statement that waits for a message.
+    pub fn contracts_with_places(&self) -> impl Iterator<Item = (&ContractSettings, &Diagnostic)> {
+        self.contracts.iter().zip(&self.contract_places)
     }
 
     /// What a [`Compiler`](super::Compiler) made of this bundle, for who has to know its type: lints, explanations.

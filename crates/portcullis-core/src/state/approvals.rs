@@ -1,7 +1,7 @@
 //! What people were asked in a run, and what they answered.
 
 use crate::action::{Action, Grant};
-use crate::event::{ApprovalDecision, Event, EventBody, GrantScope, Lasting, VerdictRecord};
+use crate::event::{ApprovalDecision, Event, EventBody, GrantScope, VerdictRecord};
 use crate::finding::Finding;
 use crate::grant::{GrantedEffects, fits};
 use crate::id::{ActionId, ApprovalId, Digest};
@@ -27,7 +27,7 @@ pub struct Approval {
     pub tool: String,
     /// What its server is known by, where that is known.
     pub server: Option<String>,
-    /// When it was asked for.
+    /// When it was asked for, by the run's clock: that stands still while the run is frozen.
     pub requested_at: Timestamp,
     /// Digest of its effects as they were read.
     pub effects: Option<Digest>,
@@ -77,10 +77,12 @@ pub struct Given {
     pub scope: GrantScope,
     /// What the person was shown of the run's labels.
     pub labels: LabelSet,
-    /// When.
+    /// When, by the run's clock.
     pub at: Timestamp,
-    /// For how long.
-    pub lasting: Lasting,
+    /// Until when it can be claimed, by the run's clock; none: for as long as the bundle lets grants last.
+    pub until: Option<Timestamp>,
+    /// It ends with the next thing that the user says.
+    of_task: bool,
     /// The call may go ahead with the arguments that the person gave, and not with its own.
     pub edited: bool,
     /// Things that the user had said by then: a grant for a task ends with the next.
@@ -225,7 +227,7 @@ impl Approvals {
     fn live<'s>(&self, approval: &'s Approval, live: impl Fn(&Given) -> bool) -> Option<&'s Given> {
         match &approval.state {
             ApprovalState::Granted(given) => {
-                let same_task = !given.lasting.task || given.task == self.task;
+                let same_task = !given.of_task || given.task == self.task;
                 (same_task && live(given)).then_some(given)
             }
             _ => None,
@@ -248,8 +250,9 @@ impl Approvals {
         }
     }
 
-    /// Takes an event about approvals into account, with the action that is about, where it is open.
-    pub(super) fn apply(&mut self, event: &Event, open: Option<&OpenAction>) {
+    /// Takes an event about approvals into account, with the time by the run's clock, and the action that it is about,
+    /// where that is open.
+    pub(super) fn apply(&mut self, event: &Event, now: Timestamp, open: Option<&OpenAction>) {
         match &event.body {
             EventBody::ApprovalRequested { approval, action, digest, tool, effects, patterns } => {
                 let held = self.held.take().filter(|(held, _)| held == action);
@@ -258,7 +261,7 @@ impl Approvals {
                     digest: *digest,
                     tool: tool.clone(),
                     server: open.and_then(|open| open.server.clone()),
-                    requested_at: event.t,
+                    requested_at: now,
                     effects: *effects,
                     patterns: *patterns,
                     held_by: held.map(|(_, held_by)| held_by).unwrap_or_default(),
@@ -273,8 +276,9 @@ impl Approvals {
                 let given = || Given {
                     scope: scope.clone().unwrap_or(GrantScope::Once),
                     labels: labels.clone(),
-                    at: event.t,
-                    lasting: *lasting,
+                    at: now,
+                    until: lasting.until.map(|until| after(now, until.micros_since(event.t))),
+                    of_task: lasting.task,
                     edited: event.payloads.contains_key(EDITED_ARGUMENTS),
                     task: self.task,
                 };
@@ -333,6 +337,10 @@ impl Approvals {
             (ApprovalDecision::Expired, _) => ApprovalState::Expired,
         };
     }
+}
+
+fn after(at: Timestamp, micros: u64) -> Timestamp {
+    Timestamp::from_micros(at.as_micros().saturating_add_unsigned(micros))
 }
 
 /// Name of the payload with the arguments that a person gave in place of the agent's.

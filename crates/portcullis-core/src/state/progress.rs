@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::event::{ClosedState, Event, Mode};
+use crate::freeze::Frozen;
 use crate::id::Digest;
 use crate::limits::OPEN_ACTIONS_MAX;
 
@@ -80,6 +81,8 @@ pub struct Progress {
     pub mode: Mode,
     /// Whether it may go on.
     pub phase: RunPhase,
+    /// What a freeze stops, or `None` if it is not frozen.
+    pub frozen: Option<Frozen>,
     /// Steps so far.
     pub steps: u32,
     /// Side effects that executed or are executing.
@@ -107,6 +110,7 @@ impl RunState {
             bundle: self.bundle,
             mode: self.mode,
             phase: self.phase().into(),
+            frozen: self.freeze.as_ref().map(|freeze| freeze.stops),
             steps: self.steps,
             side_effects: self.side_effects,
             verdicts: self.verdicts,
@@ -123,6 +127,7 @@ impl RunState {
             bundle: self.bundle,
             phase: self.phase.clone(),
             closed: self.closed.clone(),
+            freeze: self.freeze.clone(),
             steps: self.steps,
             side_effects: self.side_effects,
             verdicts: self.verdicts,
@@ -155,6 +160,14 @@ mod tests {
     use crate::verdict::Verdict;
 
     const DIGEST: Digest = Digest::from_bytes([7; 32]);
+    const CONTROLS: [Control; 6] = [
+        Control::Halt,
+        Control::Pause,
+        Control::Resume,
+        Control::Freeze,
+        Control::ReleaseReads,
+        Control::Release,
+    ];
 
     /// An event of any kind that bears on the progress, from a number.
     fn body(what: u8, which: u8) -> EventBody {
@@ -194,10 +207,7 @@ mod tests {
                 call: None,
             },
             5 | 6 => EventBody::Outcome { action, status: statuses[usize::from(which) % 3] },
-            7 => EventBody::Control {
-                control: [Control::Halt, Control::Pause, Control::Resume][usize::from(which) % 3],
-                note: None,
-            },
+            7 => EventBody::Control { control: CONTROLS[usize::from(which) % CONTROLS.len()], note: None },
             8 => EventBody::Input { label: Label::User },
             9 => EventBody::RunClosed { state: ClosedState::Closed, count: 0, successor: None },
             10 => EventBody::Config(ConfigChange::Resumed { parent: ClosedState::Closed }),

@@ -131,6 +131,30 @@ fn keywords_may_be_written_as_in_the_form_of_the_seed() {
 }
 
 #[test]
+fn a_contract_says_all_that_is_wrong_with_it() {
+    let contracts = "[[contract]]\nstatement = 'Be kind.'\non_fail = 'warn'\njudge = true\nprogram = '/bin/judge'\n\
+        [[contract]]\nstatement = 'Be kind.'\nrepair = 'retry'\ntools = ['serach']\nsurfaces = []\n\
+        [[contract]]\nstatement = '…'\n\
+        [[contract]]\nname = 'No Commas'\nstatement = 'No commas.'\nprogram = 'judge'\n\
+        [[contract]]\nname = 'x'\n";
+    check(
+        &[("contracts/c.toml", contracts)],
+        &expect![[r#"
+        contracts/c.toml:3:11: `warn` is not a value of `on_fail` (expected one of: annotate, repair, review, deny)
+        contracts/c.toml:5:11: a contract has one judge: keep `judge` or `program`
+        contracts/c.toml:6:1: `surfaces` must name 1 to 64 (without it, the contract is not limited)
+        contracts/c.toml:6:1: `repair` says how a text is rewritten, and `on_fail` wants none rewritten (set `on_fail = "repair"`, or remove `repair`)
+        contracts/c.toml:12:13: no name can be made of the statement (add `name`, of a-z, 0-9 and -)
+        contracts/c.toml:16:11: `program` must be an absolute path: it runs wherever the daemon does
+        contracts/c.toml:14:8: `name` must have 1 to 64 of a-z, 0-9 and -
+        contracts/c.toml:17:1: the contract has no `statement`
+        contracts/c.toml:9:10: there is no tool `serach`
+        contracts/c.toml:7:13: the contract name `be-kind` is used twice (give one of them another `name`)
+        contracts/c.toml:7:13: `be-kind` asks a model, and the bundle names none (add `[contracts]` with `endpoint` and `model` to portcullis.toml)"#]],
+    );
+}
+
+#[test]
 fn lints_name_what_is_probably_not_meant() {
     let policy = "[[policy]]\nname = \"a\"\nallowed_types = [\"QUERY_DB\", \"CALCULATE\"]\nmax_steps = 2\n\
         max_side_effects = 3\nrestricted_keywords = [\"wire\", \"Wire transfer\", \"pay\"]\n\
@@ -340,6 +364,10 @@ fn loosened_credentials_tools_and_budgets_are_named() {
             ("policies/p.toml", policy("p", "", &format!("principal = {{ per = '{per}', max_steps = 5 }}"))),
         ]
     };
+    let contract = |more: &str| -> Files {
+        let text = format!("[[contract]]\nstatement = 'No commas.'\n{more}\n");
+        in_tools("review", tool("")).into_iter().chain([("contracts/c.toml", text)]).collect()
+    };
     let closed = tool("args = { type = 'object', properties = { a = {} }, additionalProperties = false }");
     let open = tool("args = { type = 'object', properties = { a = {} } }");
     let cases: Vec<(Files, Files, &str)> = vec![
@@ -390,6 +418,16 @@ fn loosened_credentials_tools_and_budgets_are_named() {
             "loosened [contracts] endpoint: https://a.example/v1 -> https://b.example/v1",
         ),
         (budget("day"), budget("hour"), "loosened policy `p` [principal] per: day -> hour"),
+        (contract("on_fail = 'deny'"), contract(""), "loosened contract `no-commas` on_fail: deny -> review"),
+        (
+            contract("surfaces = ['http']"),
+            contract(""),
+            "tightened contract `no-commas` surfaces: http -> all",
+        ),
+        (contract(""), contract("program = '/j'"), "loosened contract `no-commas` judge: none -> /j"),
+        (contract("tools = ['q']"), contract(""), "changed contract `no-commas` tools: "),
+        (contract(""), in_tools("review", tool("")), "loosened contract `no-commas`: there -> gone"),
+        (in_tools("review", tool("")), contract(""), "tightened contract `no-commas`: none -> added"),
     ];
     for (old, new, expected) in cases {
         let old: Vec<(&str, &str)> = old.iter().map(|(path, text)| (*path, text.as_str())).collect();

@@ -39,6 +39,9 @@ pub struct Health {
     pub configuration: Option<Digest>,
     /// Runs that are live.
     pub runs_live: u64,
+    /// Freezes that are in force and that the caller may see.
+    #[serde(default)]
+    pub freezes: u64,
     /// `ok`, or what is wrong with the store.
     pub store: String,
     /// `ok`, or why the transparency log signs nothing new: what it waits for and since when, why it is frozen, or what

@@ -4,6 +4,7 @@
 //! run open and takes it up again in a new segment when the daemon dies.
 
 mod error;
+mod freezes;
 mod one;
 mod pool;
 mod run;

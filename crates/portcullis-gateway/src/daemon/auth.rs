@@ -43,11 +43,7 @@ impl FromRequestParts<Shared> for Approver {
         let Caller(identity) = Caller::from_request_parts(parts, shared).await?;
         match identity.kind {
             CredentialKind::Approver => Ok(Self(identity)),
-            CredentialKind::Agent => Err(Failure::new(
-                StatusCode::FORBIDDEN,
-                code::FORBIDDEN,
-                "this needs an approver's credential; an agent's credential cannot decide",
-            )),
+            CredentialKind::Agent => Err(Failure::not_an_approver()),
         }
     }
 }

@@ -13,12 +13,10 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use portcullis_assist::record::{Checked, Mended, Reply, check_reply, repair_reply};
 use portcullis_assist::{
-    Budget, Client, Clock, Compiled, EndpointError, Helpers, Http, Key, Model, Options, Settings,
-    SettingsError, Strategy, SystemClock, Timeouts, Written,
+    Budget, Client, Clock, Compiled, Helpers, Model, Settings, SettingsError, Strategy, SystemClock, Written,
 };
 use portcullis_contracts::Given;
 use portcullis_contracts::limits::MAX_REPLY_BYTES;
-use portcullis_core::bundle::ContractModel;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
@@ -27,6 +25,7 @@ use super::auth::Caller;
 use super::error::Failure;
 use super::routes::JsonBody;
 use crate::api;
+use crate::contract_source::client;
 
 /// Which contracts hold on a reply.
 pub(super) async fn check(
@@ -119,13 +118,12 @@ impl Asked {
             Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
         })?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let Some(named) = &bundle.contracts else {
+        let Some(named) = &bundle.contract_model else {
             return Ok(Self { client: None, clock, budget: Budget::default() });
         };
-        let http = server(named).map_err(|error| {
+        let client = client(named, &clock).map_err(|error| {
             Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "model_unusable", error.to_string())
         })?;
-        let client = Client::new(Options::new(&named.model), Arc::new(http), Arc::clone(&clock));
         let time = Duration::from_secs(named.time_s.into());
         let budget = Budget { calls: Some(named.calls), time: Some(time), ..Budget::default() };
         Ok(Self { client: Some(client), clock, budget })
@@ -134,11 +132,6 @@ impl Asked {
     fn helpers(&self) -> Helpers<'_> {
         Helpers { model: self.client.as_ref().map(|client| client as &dyn Model), program: None }
     }
-}
-
-fn server(named: &ContractModel) -> Result<Http, EndpointError> {
-    let key = named.key_env.as_deref().map(Key::from_env).transpose()?;
-    Http::new(&named.endpoint, key, Timeouts::default())
 }
 
 /// Work on a thread of its own: a repair by code may take seconds, and the daemon's threads have runs to serve.

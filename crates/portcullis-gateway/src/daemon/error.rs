@@ -89,6 +89,9 @@ pub enum DaemonError {
     /// The store.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// What is frozen is not known.
+    #[error("cannot tell what is frozen: {0}")]
+    Freezes(#[source] SessionError),
     /// The store is not the one that was kept here.
     #[error(transparent)]
     Mark(#[from] super::mark::MarkError),
@@ -124,6 +127,11 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, code::NOT_FOUND, message)
     }
 
+    pub(super) fn not_an_approver() -> Self {
+        let message = "this needs an approver's credential; an agent's credential cannot decide";
+        Self::new(StatusCode::FORBIDDEN, code::FORBIDDEN, message)
+    }
+
     pub(super) fn bad_request(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message)
     }
@@ -157,6 +165,10 @@ impl From<SessionError> for Failure {
             SessionError::Bound { .. } | SessionError::ForeignBundle => {
                 (StatusCode::FORBIDDEN, code::FORBIDDEN)
             }
+            SessionError::ControlOfFreeze => (StatusCode::BAD_REQUEST, "bad_request"),
+            SessionError::NotFrozen { .. } => (StatusCode::NOT_FOUND, code::NOT_FROZEN),
+            SessionError::TooManyFreezes { .. } => (StatusCode::CONFLICT, "too_many_freezes"),
+            SessionError::FreezeNotStored(_) => (StatusCode::INTERNAL_SERVER_ERROR, "not_durable"),
             SessionError::NotLogged(_) => (StatusCode::SERVICE_UNAVAILABLE, "not_logged"),
             SessionError::OutOfStep(_) => (StatusCode::INTERNAL_SERVER_ERROR, "out_of_step"),
             SessionError::TooManyAttached { .. } => (StatusCode::SERVICE_UNAVAILABLE, "too_many_attached"),

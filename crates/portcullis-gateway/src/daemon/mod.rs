@@ -8,6 +8,7 @@ mod auth;
 mod connections;
 mod contracts;
 mod error;
+mod freezes;
 mod governance;
 mod hooks;
 mod idle;

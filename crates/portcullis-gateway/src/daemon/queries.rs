@@ -17,6 +17,7 @@ use serde::Deserialize;
 use super::Shared;
 use super::auth::Caller;
 use super::error::Failure;
+use super::freezes;
 use super::streamed;
 use crate::api;
 
@@ -85,6 +86,8 @@ pub(super) async fn health(
     let failure = shared.log_failure.borrow().clone();
     let log = tokio::task::spawn_blocking(move || log_standing(&places, failure)).await;
     let log = log.unwrap_or_else(|_| "the log was not checked".to_owned());
+    let freezes = freezes::in_force(&shared).await?;
+    let freezes = freezes.iter().filter(|freeze| freezes::may_see(&caller, &freeze.scope)).count();
     let (source, bundle) =
         shared.gate.bundles().get(None).map_err(|error| {
             Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", error.to_string())
@@ -98,6 +101,7 @@ pub(super) async fn health(
         bundle_folder: source.map(|folder| folder.display().to_string()),
         configuration: Some(portcullis_session::configuration::digest(bundle.digest())),
         runs_live: shared.gate.live() as u64,
+        freezes: freezes as u64,
         store,
         log,
         reload_error: shared.gate.bundles().refusal(),
@@ -207,6 +211,7 @@ fn run_info(summary: RunSummary) -> Result<api::RunInfo, Failure> {
         bundle,
         mode: progress.mode,
         phase: progress.phase,
+        frozen: progress.frozen,
         opened_at: summary.opened,
         steps: progress.steps,
         side_effects: progress.side_effects,

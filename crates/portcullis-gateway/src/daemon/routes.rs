@@ -26,6 +26,7 @@ use super::auth::{Approver, Caller};
 use super::connections;
 use super::contracts;
 use super::error::Failure;
+use super::freezes;
 use super::governance;
 use super::hooks;
 use super::log;
@@ -125,6 +126,8 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/approvals/{approval}/refuse", post(approvals::refuse))
         .route("/v1/approvals/{approval}/answer", post(approvals::answer))
         .route("/v1/approvals/{approval}/revoke", post(approvals::revoke))
+        .route("/v1/freezes", get(freezes::list).post(freezes::freeze))
+        .route("/v1/freezes/release", post(freezes::release))
         .route("/v1/contracts/check", post(contracts::check))
         .route("/v1/contracts/repair", post(contracts::repair))
         .route("/v1/bundles/reload", post(reload))

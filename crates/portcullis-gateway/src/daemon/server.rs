@@ -27,6 +27,7 @@ use super::listen::Hold;
 use super::shares::Shares;
 use super::{DaemonOptions, Shared, mark, routes};
 use crate::api;
+use crate::contract_source::ContractSource;
 use crate::cosign;
 use crate::home::Home;
 use crate::home_bundle;
@@ -50,11 +51,13 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
     serve(options, Extensions::default()).await
 }
 
-/// The same with guards, sources of facts and observers of one's own.
+/// The same with guards, sources of facts and observers of one's own. A source of one's own that is named like one of
+/// the daemon's is asked in its place.
 ///
 /// # Errors
 /// [`DaemonError`]: what keeps it from serving, and what to do about it.
-pub async fn serve(options: DaemonOptions, extensions: Extensions) -> Result<(), DaemonError> {
+pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result<(), DaemonError> {
+    let judges = ContractSource::join(&mut extensions.sources);
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
     let hold = match Hold::take(&options.home) {
@@ -81,6 +84,8 @@ pub async fn serve(options: DaemonOptions, extensions: Extensions) -> Result<(),
     ledger.set_anchor(log.anchor());
     let gate = Gate::extended(ledger, bundles, extensions);
     let gate = gate.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
+    judges.answer_for(&gate);
+    tell_freezes(&gate).await?;
     let listings = Arc::new(Listings::at(options.home.listings()));
     let own_state = options.home.path().display().to_string();
     let shared = Shared {
@@ -139,6 +144,14 @@ fn open_store(home: &Home) -> Result<Arc<dyn Ledger>, DaemonError> {
         info!(run = %closed.run, segment = %closed.segment, "closed as abandoned: its writer died");
     }
     Ok(ledger)
+}
+
+/// Reads what is frozen, before any run is opened, and tells it.
+async fn tell_freezes(gate: &Gate) -> Result<(), DaemonError> {
+    for freeze in gate.freezes().await.map_err(DaemonError::Freezes)? {
+        warn!(scope = %freeze.scope, by = %freeze.frozen.by, since = %freeze.frozen.at, "a freeze is in force");
+    }
+    Ok(())
 }
 
 /// Listens on TCP, where the host and the origin of each request are checked.

@@ -100,6 +100,11 @@ impl Daemon {
         TrustPolicy::parse(text.as_bytes()).unwrap()
     }
 
+    /// Why it does not serve.
+    pub(crate) async fn failed(mut self) -> String {
+        (&mut self.task).await.unwrap().unwrap_err().to_string()
+    }
+
     fn bundle(&self) -> std::path::PathBuf {
         self.folder.path().join("bundle")
     }
@@ -336,7 +341,7 @@ async fn wait_for(client: &Client, run: portcullis_core::id::RunId, wanted: RunP
 }
 
 /// The events of a page of lines.
-fn events(lines: &[u8]) -> Vec<Event> {
+pub(crate) fn events(lines: &[u8]) -> Vec<Event> {
     let lines = lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| Event::from_line(line).unwrap()).collect()
 }

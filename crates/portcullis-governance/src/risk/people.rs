@@ -28,6 +28,9 @@ fn decision(event: &Event, facts: &Facts) -> Option<String> {
                 Control::Halt => "halted the run",
                 Control::Pause => "paused the run",
                 Control::Resume => "let the run go on",
+                Control::Freeze => "froze the run",
+                Control::ReleaseReads => "released of its freeze what has no side effect",
+                Control::Release => "released the run from its freeze",
             };
             (format!("{} {did} ({})", code(event.actor.as_str()), events(&[event.seq])), note)
         }

@@ -1,3 +1,4 @@
 //! What the agent replies.
 
+pub mod contract;
 pub mod verification;

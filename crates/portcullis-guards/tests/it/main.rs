@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod contracts;
 mod laws;
 mod security_texts;
 

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use portcullis_core::aside::DIGEST_KEY;
+use portcullis_core::aside::{DIGEST_KEY, TAINT};
 use portcullis_core::event::{Event, EventBody};
 use portcullis_core::id::{ActionId, ApprovalId};
 use portcullis_core::state::EDITED_ARGUMENTS;
@@ -160,6 +160,9 @@ impl Named {
                 (aside, Origin::Texts(Vec::new(), action))
             }
             EventBody::Evidence { .. } => (Some(RESULTS), Origin::Texts(from_cause(), None)),
+            // Marks and names of things are taken from the arguments.
+            EventBody::Enforcement { action, .. } => (Some(TAINT), Origin::Texts(Vec::new(), *action)),
+            EventBody::Outcome { action, .. } => (Some(TAINT), Origin::Texts(Vec::new(), Some(*action))),
             _ => (Some(DIGEST_KEY), Origin::Any),
         };
         self.derive(event, name, origin);

@@ -2,6 +2,7 @@
 //! indexed held against the events that it was taken from.
 
 mod index;
+mod taints;
 
 use portcullis_core::id::{Commitment, RunId};
 use portcullis_proof::{Hex, Parent, SegmentStart, event_hash, event_link, payload_commitment, segment_link};
@@ -10,6 +11,7 @@ use rusqlite::params;
 use crate::error::LedgerError;
 use crate::rows::Integrity;
 use crate::rows::SegmentRow;
+use crate::sqlite::freezes;
 use crate::sqlite::read::{SqliteReader, run_number};
 use crate::sqlite::schema::{event_key, key_seq};
 
@@ -46,6 +48,7 @@ impl SqliteReader {
                 integrity.problems.push(format!("{undead} erased payloads are present again"));
             }
         }
+        integrity.problems.extend(self.query(freezes::check)?.into_iter().take(PROBLEMS_MAX));
         // A damaged database is not worth the walk over its rows.
         if !integrity.problems.is_empty() {
             return Ok(integrity);

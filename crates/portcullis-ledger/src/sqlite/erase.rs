@@ -27,6 +27,7 @@ use crate::sqlite::chosen::{Chosen, chosen};
 use crate::sqlite::ledger::OpenOptions;
 use crate::sqlite::read::{SqliteReader, last_segment, run_number};
 use crate::sqlite::schema::{Files, TO_SCRUB, unsigned};
+use crate::sqlite::taints;
 
 /// A step overwrites at most so many payloads,
 const STEP_PAYLOADS_MAX: usize = 256;
@@ -183,7 +184,7 @@ fn steps(chosen: &[Chosen]) -> impl Iterator<Item = &[Chosen]> {
     })
 }
 
-/// Overwrites payloads, blanks what the index of approvals took from them, and writes the tombstones. If that index
+/// Overwrites payloads, blanks what the indexes of approvals and taints took from them, and writes the tombstones. If that index
 /// was changed, the store is marked, so that the next erasure knows it if this one is interrupted.
 fn bury(
     step: &[Chosen],
@@ -209,6 +210,7 @@ fn bury(
     for payload in step {
         overwrite.execute([payload.number])?;
         insert.execute(params![run, payload.commitment, at.as_micros(), by, reason])?;
+        taints::blank(transaction, run, &payload.commitment)?;
         for action in &payload.actions {
             changed += scope.execute(params![run, action.as_bytes()])?;
         }

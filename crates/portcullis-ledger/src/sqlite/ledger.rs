@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use portcullis_core::freeze::Freeze;
 use portcullis_core::id::SegmentId;
 use portcullis_proof::chain::hex_text;
 use portcullis_proof::trust::check_origin;
@@ -226,6 +227,13 @@ impl SqliteLedger {
         let (answer, answered) = by_oneshot();
         self.queue.push(Request::Append(append, answer))?;
         Ok(answered)
+    }
+
+    /// Writes freezes as they stand, all of them or none. Durable when it answers.
+    pub async fn put_freezes(&self, freezes: Vec<Freeze>) -> Result<(), LedgerError> {
+        let (answer, answered) = by_oneshot();
+        self.queue.push(Request::Freezes(freezes, answer))?;
+        answered.await.unwrap_or(Err(LedgerError::Stopped))
     }
 
     /// Closes what siblings that died since have left open. For a daemon to call now and then.

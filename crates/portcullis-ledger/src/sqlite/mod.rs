@@ -8,7 +8,7 @@
 //! ```text
 //! append ─┐
 //! append ─┼─> bounded queue ─> writer thread ─> one transaction ─> fsync ─> every answer
-//! append ─┘                         (events, payloads, approvals, summary)
+//! append ─┘                         (events, payloads, approvals, taints, summary)
 //! ```
 //!
 //! Read `writer` (group commit) and `recovery`; the rest is queries.
@@ -23,6 +23,7 @@ mod erase;
 mod error;
 mod export;
 mod for_log;
+mod freezes;
 mod ledger;
 mod lock;
 mod port;
@@ -34,6 +35,7 @@ mod recovery;
 mod room;
 pub(crate) mod schema;
 mod summaries;
+mod taints;
 mod writer;
 
 use std::fs::OpenOptions as OpenFile;

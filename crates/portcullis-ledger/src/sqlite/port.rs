@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::pin::Pin;
 
+use portcullis_core::freeze::Freeze;
 use portcullis_core::id::{ApprovalId, Commitment, RunId, SegmentId};
 use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
@@ -14,10 +15,11 @@ use crate::error::LedgerError;
 use crate::ledger::{Eraser, Later, Ledger, NewSegment, OpenedSegment, Reader, RecoveryReport, SegmentStand};
 use crate::log::{Anchor, NotAnchored};
 use crate::rows::{
-    ApprovalFilter, ApprovalRow, ExportOptions, ExportSummary, Integrity, RunFilter, RunSummary, SegmentRow,
-    StoredEvent,
+    ApprovalFilter, ApprovalRow, ExportOptions, ExportSummary, FreezeFilter, Integrity, RunFilter,
+    RunSummary, SegmentRow, StoredEvent,
 };
 use crate::sqlite::{SqliteEraser, SqliteLedger, SqliteReader};
+use crate::taints::StoredTaints;
 
 type Answer<T> = Result<T, LedgerError>;
 
@@ -32,6 +34,10 @@ impl Ledger for SqliteLedger {
 
     fn append(&self, append: Append) -> Later<'_, Head> {
         Box::pin(self.append(append))
+    }
+
+    fn put_freezes(&self, freezes: Vec<Freeze>) -> Later<'_, ()> {
+        Box::pin(self.put_freezes(freezes))
     }
 
     fn lend_reader(&self, queries: &mut dyn FnMut(&dyn Reader) -> Answer<()>) -> Answer<()> {
@@ -111,6 +117,10 @@ impl Reader for SqliteReader {
         self.payload(run, commitment)
     }
 
+    fn taints(&self) -> Answer<StoredTaints> {
+        self.taints()
+    }
+
     fn approvals(&self, filter: &ApprovalFilter) -> Answer<Vec<ApprovalRow>> {
         self.approvals(filter)
     }
@@ -121,6 +131,10 @@ impl Reader for SqliteReader {
 
     fn find_approvals(&self, prefix: &str, principal: Option<&str>) -> Answer<Vec<ApprovalRow>> {
         self.find_approvals(prefix, principal)
+    }
+
+    fn freezes(&self, filter: &FreezeFilter) -> Answer<Vec<Freeze>> {
+        self.freezes(filter)
     }
 
     fn erasures(&self, run: RunId) -> Answer<Vec<ErasureRow>> {

@@ -1,5 +1,6 @@
 //! Queries. Each reader has a connection of its own that cannot write, and sees the store as of its last commit.
 
+use portcullis_core::freeze::Freeze;
 use portcullis_core::id::{ActionId, ApprovalId, Commitment, RunId, SegmentId};
 use portcullis_core::state::progress::Progress;
 use portcullis_core::time::Timestamp;
@@ -14,11 +15,13 @@ use crate::chain::{Head, Lease, Owner, StoredPayload};
 use crate::error::{LedgerError, Refusal};
 use crate::rows::ApprovalFilter;
 use crate::rows::ApprovalRow;
+use crate::rows::FreezeFilter;
 use crate::rows::RunFilter;
 use crate::rows::RunSummary;
 use crate::rows::SegmentRow;
 use crate::rows::StoredEvent;
 use crate::sqlite::approvals::{self};
+use crate::sqlite::freezes;
 use crate::sqlite::ledger::OpenOptions;
 use crate::sqlite::schema::{self, Files, event_key, has_summaries, key_seq, signed, unsigned};
 use crate::sqlite::summaries;
@@ -231,6 +234,11 @@ impl SqliteReader {
         approvals::list(&self.store, &self.connection, filter)
     }
 
+    /// The freezes that a filter names.
+    pub fn freezes(&self, filter: &FreezeFilter) -> Result<Vec<Freeze>, LedgerError> {
+        self.query(|connection| freezes::list(connection, filter))
+    }
+
     /// One approval.
     pub fn approval(&self, approval: ApprovalId) -> Result<Option<ApprovalRow>, LedgerError> {
         approvals::get(&self.store, &self.connection, approval)
@@ -241,10 +249,10 @@ impl SqliteReader {
 /// approvals of a run that has no summary.
 fn summary_columns(connection: &Connection) -> rusqlite::Result<String> {
     let (table, columns) = match has_summaries(connection)? {
-        true => ("LEFT JOIN summaries m ON m.run = r.number", summaries::COLUMNS),
+        true => ("LEFT JOIN summaries m ON m.run = r.number", summaries::columns(connection)?),
         false => (
             "LEFT JOIN (SELECT NULL AS run, NULL AS events, NULL AS last_event, NULL AS pending_approvals) m",
-            "NULL",
+            "NULL".to_owned(),
         ),
     };
     Ok(format!(

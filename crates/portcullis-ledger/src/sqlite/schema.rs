@@ -127,8 +127,26 @@ CREATE TABLE summaries (
 CREATE INDEX runs_by_principal ON runs (principal);
 ";
 
-/// What version 5 changed in the index of approvals: more ways to decide, and the rule that holds the call.
+/// What version 5 added: freezes, with those that were released, and how the freezes have a run stand; in the index of
+/// approvals, more ways to decide, and the rule that holds the call.
 const SCHEMA_5: &str = "
+CREATE TABLE freezes (
+    number INTEGER PRIMARY KEY,
+    scope TEXT NOT NULL CHECK (scope IN ('run', 'principal', 'all')),
+    key TEXT NOT NULL,
+    frozen_at INTEGER NOT NULL,
+    frozen_by TEXT NOT NULL,
+    frozen_note TEXT,
+    reads_at INTEGER,
+    reads_by TEXT,
+    reads_note TEXT,
+    released_at INTEGER,
+    released_by TEXT,
+    released_note TEXT,
+    UNIQUE (scope, key, frozen_at)
+) STRICT;
+CREATE UNIQUE INDEX one_freeze_in_force_a_scope ON freezes (scope, key) WHERE released_at IS NULL;
+ALTER TABLE summaries ADD COLUMN frozen TEXT CHECK (frozen IN ('side_effects', 'everything'));
 CREATE TABLE approvals_5 (
     approval BLOB PRIMARY KEY CHECK (length(approval) = 16),
     run INTEGER NOT NULL REFERENCES runs (number),
@@ -158,6 +176,28 @@ CREATE INDEX approvals_by_time ON approvals (requested);
 CREATE INDEX pending_approvals_by_run ON approvals (run) WHERE state = 'pending';
 ";
 
+/// And what was written with the words of others, with the key under which it is looked up.
+const SCHEMA_5_TAINTS: &str = "
+CREATE TABLE taints (
+    number INTEGER PRIMARY KEY,
+    thing BLOB NOT NULL CHECK (length(thing) = 32),
+    principal TEXT NOT NULL,
+    run INTEGER NOT NULL REFERENCES runs (number),
+    seq INTEGER NOT NULL,
+    commitment BLOB NOT NULL CHECK (length(commitment) = 32),
+    labels TEXT NOT NULL,
+    marks BLOB,
+    replaces INTEGER NOT NULL
+) STRICT;
+CREATE INDEX taints_by_thing ON taints (thing, principal);
+CREATE INDEX taints_by_principal ON taints (principal);
+CREATE INDEX taints_by_run ON taints (run);
+CREATE TABLE forgotten_taints (block INTEGER PRIMARY KEY CHECK (block BETWEEN 0 AND 255), bits BLOB NOT NULL) STRICT;
+INSERT INTO meta (key, value) VALUES ('taint key', lower(hex(randomblob(32))));
+";
+
+/// The row of `meta` with the key of the digests by which things are known in the index of taints.
+pub(crate) const TAINT_KEY: &str = "taint key";
 /// The row of `meta` that is there while runs of earlier releases may lack a summary. Its value is the highest number of
 /// such a run.
 pub(crate) const SUMMARIES_DUE: &str = "summaries to compute";
@@ -356,6 +396,7 @@ fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         transaction.execute_batch(SCHEMA_5)?;
         transaction.execute(&format!("INSERT INTO approvals_5 SELECT * FROM {earlier}"), [])?;
         transaction.execute_batch(SCHEMA_5_APPROVALS)?;
+        transaction.execute_batch(SCHEMA_5_TAINTS)?;
     }
     if found < SCHEMA_VERSION {
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;
@@ -367,6 +408,16 @@ fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 /// neither.
 pub(crate) fn has_summaries(connection: &Connection) -> rusqlite::Result<bool> {
     Ok(version(connection)? >= 4)
+}
+
+/// Whether the store has freezes.
+pub(crate) fn has_freezes(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(connection)? >= 5)
+}
+
+/// Whether the store has an index of taints.
+pub(crate) fn has_taints(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(version(connection)? >= 5)
 }
 
 /// The version of a store's tables.

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 
 use portcullis_core::event::{Event, EventBody, Mode};
+use portcullis_core::freeze::Frozen;
 use portcullis_core::id::{ApprovalId, Digest};
 use portcullis_core::state::RunState;
 use portcullis_core::state::progress::{Progress, RunPhase, VerdictCounts};
@@ -14,7 +15,7 @@ use portcullis_core::time::Timestamp;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::sqlite::schema::{event_key, key_seq, signed, unsigned};
+use crate::sqlite::schema::{event_key, has_freezes, key_seq, signed, unsigned};
 
 /// What a list shows of a run, apart from its identity and its segments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,6 +42,7 @@ impl Summary {
             ("the bundle", mine.bundle == theirs.bundle),
             ("the mode", mine.mode == theirs.mode),
             ("the phase", mine.phase == theirs.phase),
+            ("the freeze", mine.frozen == theirs.frozen),
             ("the number of steps", mine.steps == theirs.steps),
             ("the number of side effects", mine.side_effects == theirs.side_effects),
             ("the counts of verdicts", mine.verdicts == theirs.verdicts),
@@ -110,12 +112,18 @@ pub(crate) fn fold(
     }
 }
 
-/// The columns of a summary, for [`read`]. `m` is the table.
-pub(crate) const COLUMNS: &str = "m.events, m.last_event, m.pending_approvals, m.surface, m.policy, m.bundle, m.mode,
+/// The columns of a summary that every store with summaries has. `m` is the table.
+const COLUMNS: &str = "m.events, m.last_event, m.pending_approvals, m.surface, m.policy, m.bundle, m.mode,
     m.phase, m.steps, m.side_effects, m.allowed, m.warned, m.modified, m.clarified, m.paused, m.reviewed, m.denied,
     m.halted";
 
-/// Reads [`COLUMNS`], from column `first` on.
+/// The columns of a summary, for [`read`].
+pub(crate) fn columns(connection: &Connection) -> rusqlite::Result<String> {
+    let frozen = if has_freezes(connection)? { "m.frozen" } else { "NULL" };
+    Ok(format!("{COLUMNS}, {frozen}"))
+}
+
+/// Reads [`columns`], from column `first` on.
 pub(crate) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Summary> {
     let count = |place: usize| row.get::<_, u32>(first + place);
     let (mode, phase) = (row.get_ref(first + 6)?.as_str()?, row.get_ref(first + 7)?.as_str()?);
@@ -138,6 +146,15 @@ pub(crate) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Summary> {
                 .into_iter()
                 .find(|known| known.as_str() == phase)
                 .ok_or_else(|| malformed(7, "phase"))?,
+            frozen: match row.get_ref(first + 18)?.as_str_or_null()? {
+                None => None,
+                Some(word) => Some(
+                    [Frozen::SideEffects, Frozen::Everything]
+                        .into_iter()
+                        .find(|known| known.as_str() == word)
+                        .ok_or_else(|| malformed(18, "frozen"))?,
+                ),
+            },
             steps: count(8)?,
             side_effects: count(9)?,
             verdicts: VerdictCounts {
@@ -157,7 +174,7 @@ pub(crate) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Summary> {
 /// The summary of a run as it is stored; none where there is no row.
 pub(crate) fn get(connection: &Connection, run: i64) -> rusqlite::Result<Option<Summary>> {
     connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM summaries m WHERE m.run = ?1"))?
+        .prepare_cached(&format!("SELECT {} FROM summaries m WHERE m.run = ?1", columns(connection)?))?
         .query_row([run], |row| read(row, 0))
         .optional()
 }
@@ -170,15 +187,16 @@ pub(crate) fn put(connection: &Connection, run: i64, summary: &Summary) -> rusql
     connection
         .prepare_cached(
             "INSERT INTO summaries (run, events, last_event, pending_approvals, surface, policy, bundle, mode, phase,
-                 steps, side_effects, allowed, warned, modified, clarified, paused, reviewed, denied, halted)
+                 steps, side_effects, allowed, warned, modified, clarified, paused, reviewed, denied, halted, frozen)
              VALUES (?1, ?2, ?3, (SELECT count(*) FROM approvals WHERE run = ?1 AND state = 'pending'), ?4, ?5, ?6, ?7,
-                 ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)
+                 ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)
              ON CONFLICT (run) DO UPDATE SET events = excluded.events, last_event = excluded.last_event,
                  pending_approvals = excluded.pending_approvals, surface = excluded.surface, policy = excluded.policy,
                  bundle = excluded.bundle, mode = excluded.mode, phase = excluded.phase, steps = excluded.steps,
                  side_effects = excluded.side_effects, allowed = excluded.allowed, warned = excluded.warned,
                  modified = excluded.modified, clarified = excluded.clarified, paused = excluded.paused,
-                 reviewed = excluded.reviewed, denied = excluded.denied, halted = excluded.halted",
+                 reviewed = excluded.reviewed, denied = excluded.denied, halted = excluded.halted,
+                 frozen = excluded.frozen",
         )?
         .execute(params![
             run,
@@ -199,6 +217,7 @@ pub(crate) fn put(connection: &Connection, run: i64, summary: &Summary) -> rusql
             verdicts.review,
             verdicts.deny,
             verdicts.halt,
+            progress.frozen.map(Frozen::as_str),
         ])
         .map(drop)
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use portcullis_core::event::ClosedState;
+use portcullis_core::freeze::Freeze;
 use portcullis_core::id::{RunId, SegmentId};
 use portcullis_core::time::Timestamp;
 use portcullis_proof::export::SegmentState;
@@ -25,6 +26,7 @@ use crate::ledger::NewSegment;
 use crate::ledger::OpenedSegment;
 use crate::ledger::RecoveryReport;
 use crate::sqlite::approvals;
+use crate::sqlite::freezes;
 use crate::sqlite::presence::Presence;
 use crate::sqlite::queue::{Queue, Queued};
 use crate::sqlite::read::{LastSegment, last_segment, run_number, segment_state};
@@ -32,6 +34,7 @@ use crate::sqlite::recovery::{self};
 use crate::sqlite::room;
 use crate::sqlite::schema::{EVENTS_PER_RUN_MAX, Files, RUNS_MAX, event_key, signed};
 use crate::sqlite::summaries::{self, Summary};
+use crate::sqlite::taints;
 
 /// A transaction takes no further request once it has this many events.
 pub const BATCH_EVENTS_MAX: usize = 1_024;
@@ -46,6 +49,7 @@ pub(crate) type Answer<T> = Box<dyn FnOnce(Result<T, LedgerError>) + Send>;
 pub(crate) enum Request {
     Open(NewSegment, Answer<OpenedSegment>),
     Append(Append, Answer<Head>),
+    Freezes(Vec<Freeze>, Answer<()>),
     Recover(Answer<RecoveryReport>),
 }
 
@@ -53,14 +57,14 @@ impl Queued for Request {
     fn bytes(&self) -> usize {
         match self {
             Request::Append(append, _) => append.bytes(),
-            Request::Open(..) | Request::Recover(_) => 0,
+            Request::Open(..) | Request::Freezes(..) | Request::Recover(_) => 0,
         }
     }
 
     fn events(&self) -> usize {
         match self {
             Request::Append(append, _) => append.events.len(),
-            Request::Open(..) | Request::Recover(_) => 1,
+            Request::Open(..) | Request::Freezes(..) | Request::Recover(_) => 1,
         }
     }
 }
@@ -70,6 +74,7 @@ impl Request {
         match self {
             Request::Open(_, answer) => answer(Err(error)),
             Request::Append(_, answer) => answer(Err(error)),
+            Request::Freezes(_, answer) => answer(Err(error)),
             Request::Recover(answer) => answer(Err(error)),
         }
     }
@@ -78,6 +83,7 @@ impl Request {
         match (self, result) {
             (Request::Open(_, answer), Ok(Done::Opened(opened))) => answer(Ok(opened)),
             (Request::Append(_, answer), Ok(Done::Appended(head))) => answer(Ok(head)),
+            (Request::Freezes(_, answer), Ok(Done::Frozen)) => answer(Ok(())),
             (request, Err(error)) => request.fail(error),
             // Results are made from the requests they answer.
             (request, Ok(_)) => request.fail(LedgerError::Stopped),
@@ -88,6 +94,7 @@ impl Request {
 enum Done {
     Opened(OpenedSegment),
     Appended(Head),
+    Frozen,
 }
 
 /// What the writer has done since it started.
@@ -294,6 +301,7 @@ impl Writer {
                 let result = match request {
                     Request::Append(append, _) => write_append(&pen, &transaction, &mut self.books, append),
                     Request::Open(new, _) => write_segment(&pen, &transaction, &mut self.books, new),
+                    Request::Freezes(freezes, _) => write_freezes(&pen, &transaction, freezes),
                     Request::Recover(_) => Err(LedgerError::Stopped),
                 };
                 match result {
@@ -380,6 +388,9 @@ fn write_append(
         for approval in &append.approvals {
             approvals::put(transaction, owned.run, approval)?;
         }
+        for taint in &append.taints {
+            taints::put(transaction, owned.run, taint)?;
+        }
         summaries::put(transaction, owned.run, &summary_of(append, after))?;
         rusqlite::Result::Ok(())
     })()
@@ -391,6 +402,16 @@ fn write_append(
     }
     books.staged.insert(before.segment, closes.is_none().then_some(Owned { head: after, ..owned }));
     Ok(Done::Appended(after))
+}
+
+fn write_freezes(
+    pen: &Pen<'_>,
+    transaction: &Transaction<'_>,
+    freezes: &[Freeze],
+) -> Result<Done, LedgerError> {
+    let written = freezes.iter().try_for_each(|freeze| freezes::put(transaction, freeze));
+    written.map_err(|error| pen.store.error(&error))?;
+    Ok(Done::Frozen)
 }
 
 /// The summary of a run after an append. How many approvals wait is counted in the store.

@@ -400,7 +400,7 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
     assert_eq!(counts(&verified(&written, next)), (Status::Valid, 2, 0, 0));
     assert_eq!(counts(&verified(&written, run)), (Status::Valid, 2, 0, 0));
     assert!(erase(&erased, &of_run(run)).unwrap().purged);
-    assert_eq!(version(&erased), 4);
+    assert_eq!(version(&erased), 5);
     assert_eq!(counts(&verified(&erased, run)), (Status::Valid, 0, 0, 2));
     assert_eq!(files_with(&erased, b"of the first version"), Vec::<PathBuf>::new());
     // Made anew or migrated, the tables are the same.
@@ -411,6 +411,6 @@ fn a_store_of_version_1_is_read_as_it_is_and_migrated_when_it_is_written() {
         statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
     assert_eq!(tables(&written), tables(&today));
-    database(&today).pragma_update(None, "user_version", 5).unwrap();
-    assert!(matches!(SqliteReader::open(&today), Err(LedgerError::NewerVersion { found: 5, known: 4, .. })));
+    database(&today).pragma_update(None, "user_version", 6).unwrap();
+    assert!(matches!(SqliteReader::open(&today), Err(LedgerError::NewerVersion { found: 6, known: 5, .. })));
 }

@@ -9,6 +9,8 @@ mod erase;
 #[cfg(test)]
 mod faults;
 #[cfg(test)]
+mod freezes;
+#[cfg(test)]
 mod go;
 #[cfg(test)]
 mod hammer;
@@ -26,3 +28,5 @@ mod recovery;
 mod sample;
 #[cfg(test)]
 mod summaries;
+#[cfg(test)]
+mod taints;

@@ -8,7 +8,7 @@ use portcullis_core::event::{
     Actor, ClosedState, EVENT_VERSION, Enforced, Event, EventBody, Mode, OutcomeStatus, PayloadRef, Proposed,
     RunOpened, VerdictRecord,
 };
-use portcullis_core::id::{ActionId, Digest, RunId, SegmentId};
+use portcullis_core::id::{ActionId, Commitment, Digest, RunId, SegmentId};
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
@@ -51,6 +51,8 @@ pub(crate) struct Run {
     pub(crate) now: Timestamp,
     state: RunState,
     append: Append,
+    /// The payload that each event names first.
+    named: BTreeMap<u64, Commitment>,
 }
 
 impl Run {
@@ -91,7 +93,7 @@ impl Run {
         for stored in ledger.read(|reader| reader.events(run, 0, usize::MAX))? {
             state.apply(&Event::from_line(&stored.line).unwrap());
         }
-        Ok(Run { head: opened.head, now, state, append: Append::default() })
+        Ok(Run { head: opened.head, now, state, append: Append::default(), named: BTreeMap::new() })
     }
 
     pub(crate) fn chain(&mut self, body: EventBody) {
@@ -125,8 +127,15 @@ impl Run {
         };
         let line = ChainedLine::new(self.head, &event).unwrap();
         self.head = line.head();
+        let named = event.payloads.values().next().map(|payload| (event.seq, payload.commitment));
+        self.named.extend(named);
         self.state.apply(&event);
         self.append.events.push(line);
+    }
+
+    /// The payload of an event; zeros if it names none.
+    pub(crate) fn commitment(&self, seq: u64) -> Commitment {
+        self.named.get(&seq).copied().unwrap_or(Commitment::from_bytes([0; 32]))
     }
 
     /// An action that is proposed, judged and let go ahead; its outcome is left open.
@@ -205,6 +214,7 @@ pub(crate) fn version_1(from: &Path, to: &Path) {
     for table in ["meta", "runs", "segments", "events", "payloads"] {
         connection.execute(&format!("INSERT INTO main.{table} SELECT * FROM today.{table}"), []).unwrap();
     }
+    connection.execute("DELETE FROM main.meta WHERE key = 'taint key'", []).unwrap();
     let detail = "json_object('tool', tool, 'policy', policy, 'proposed', proposed, 'note', note, 'message', 'old words')";
     connection
         .execute(

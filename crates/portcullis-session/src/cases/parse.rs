@@ -77,14 +77,27 @@ pub enum StepKind {
     Principal(Principal),
     /// Where the whole run takes place.
     Place(Place),
+    /// The surface that connects the whole run.
+    Surface(String),
+    /// What the judge of a contract says of the next reply or result, or `None` if it cannot tell.
+    Judged(String, Option<bool>),
+    /// How the model rewrites the next reply or result.
+    Rewritten(String),
     /// A server lists the tool with another description or schema than was accepted.
     Changed(String),
     /// A person accepts the tool as it is now.
     Accepted(String),
-    /// What the agent gets to see of the last result.
+    /// What is shown of the last result or reply.
     Sees(String),
     /// What other runs of the principal have used up.
     Used(Used),
+}
+
+impl StepKind {
+    /// Whether the last call may still get its result after this.
+    pub(super) fn leaves_call_open(&self) -> bool {
+        matches!(self, Self::Result(..) | Self::Sees(_) | Self::Judged(..) | Self::Rewritten(_))
+    }
 }
 
 /// What must stand after `=>`.
@@ -176,7 +189,7 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 20] = [
+const STEP_WORDS: [&str; 26] = [
     "policy",
     "directory",
     "input",
@@ -191,12 +204,18 @@ const STEP_WORDS: [&str; 20] = [
     "pause",
     "halt",
     "resume",
+    "freeze",
+    "release-reads",
+    "release",
     "principal",
     "place",
     "changed",
     "accepted",
     "sees",
     "used",
+    "surface",
+    "judged",
+    "rewritten",
 ];
 
 /// A call: the name or id of a tool, and its arguments.
@@ -256,6 +275,18 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
             let given = known_fields("place", rest.json()?, &["workspace", "home", "gate"])?;
             StepKind::Place(serde_json::from_value(given).map_err(|error| format!("not a place: {error}"))?)
         }
+        "surface" => StepKind::Surface(rest.string()?),
+        "judged" => {
+            let contract = rest.string()?;
+            let holds = match rest.word() {
+                "holds" => Some(true),
+                "broken" => Some(false),
+                "undecided" => None,
+                other => return Err(format!("`{other}` is no judgement: holds, broken, undecided")),
+            };
+            StepKind::Judged(contract, holds)
+        }
+        "rewritten" => StepKind::Rewritten(rest.string()?),
         "changed" => StepKind::Changed(rest.string()?),
         "accepted" => StepKind::Accepted(rest.string()?),
         "sees" => StepKind::Sees(rest.string()?),
@@ -263,6 +294,9 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "pause" => StepKind::Control(Control::Pause),
         "halt" => StepKind::Control(Control::Halt),
         "resume" => StepKind::Control(Control::Resume),
+        "freeze" => StepKind::Control(Control::Freeze),
+        "release-reads" => StepKind::Control(Control::ReleaseReads),
+        "release" => StepKind::Control(Control::Release),
         other => {
             let hint = portcullis_core::bundle::nearest(other, &STEP_WORDS).unwrap_or("call");
             return Err(format!("`{other}` is not a step (did you mean `{hint}`?)"));

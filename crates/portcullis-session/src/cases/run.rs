@@ -10,9 +10,10 @@ use portcullis_core::label::Label;
 use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
+use portcullis_guards::contracts::answer::{ContractAnswer, Rewritten, Said};
 
 use super::parse::{Case, CaseFile, Expectation, Step, StepKind};
-use crate::dry::DryRun;
+use crate::dry::{DryRun, TRACE};
 use crate::engine::{Answer, Judgement, Proposal, Says, TextJudgement};
 use crate::policy::{self, Pipeline};
 
@@ -87,8 +88,10 @@ struct Runner<'r> {
     last: Option<Judgement>,
     held: Option<(ApprovalId, String)>,
     directory: Option<String>,
-    /// What the agent saw of the last result.
+    /// What was shown of the last result or reply.
     seen: Option<String>,
+    /// What judges and models say of the next one.
+    said: Option<ContractAnswer>,
 }
 
 fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report: &mut Report) {
@@ -106,8 +109,13 @@ fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report:
         _ => None,
     });
     let principal = principal.unwrap_or_else(|| Principal::named("recorded"));
+    let surface = case.steps.iter().find_map(|step| match &step.kind {
+        StepKind::Surface(name) => Some(name.as_str()),
+        _ => None,
+    });
     let directory = place.as_ref().and_then(|place| place.workspace.clone());
-    match DryRun::open_as(Arc::clone(bundle), Arc::clone(pipeline), policy, principal, place) {
+    let surface = surface.unwrap_or(TRACE);
+    match DryRun::open_on(Arc::clone(bundle), Arc::clone(pipeline), policy, principal, place, surface) {
         Ok(dry) => {
             let mut runner = Runner {
                 case,
@@ -119,6 +127,7 @@ fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report:
                 held: None,
                 directory,
                 seen: None,
+                said: None,
             };
             for step in &case.steps {
                 runner.step(step);
@@ -137,12 +146,14 @@ impl Runner<'_> {
     }
 
     fn step(&mut self, step: &Step) {
-        if !matches!(step.kind, StepKind::Result(..) | StepKind::Sees(_)) {
+        if !step.kind.leaves_call_open() {
             self.finish_last(OutcomeStatus::Ok, String::new());
         }
         match &step.kind {
             StepKind::Directory(folder) => self.directory = Some(folder.clone()),
-            StepKind::Policy(_) | StepKind::Principal(_) | StepKind::Place(_) => {}
+            StepKind::Policy(_) | StepKind::Principal(_) | StepKind::Place(_) | StepKind::Surface(_) => {}
+            StepKind::Judged(contract, holds) => self.judged(contract, *holds),
+            StepKind::Rewritten(text) => self.rewritten(text),
             StepKind::Changed(tool) => {
                 let (before, after) = (Digest::from_bytes([0; 32]), changed_digest());
                 let listed = ListedTool {
@@ -160,8 +171,10 @@ impl Runner<'_> {
                 self.check(step, &judgement.decision);
             }
             StepKind::Output(text) => {
+                self.say();
                 let judgement = self.dry.output(text);
                 self.check(step, &judgement.decision);
+                self.seen = shown(judgement, text);
             }
             StepKind::Plan(text) => self.planned = Some(text.clone()),
             StepKind::Confidence(value) => self.confidence = Some(*value),
@@ -176,26 +189,45 @@ impl Runner<'_> {
                 if self.last.is_none() {
                     self.complain(step.line, "there is no executed call for this result");
                 }
+                self.say();
                 if let Some(judgement) = self.finish_last(*status, content.clone()) {
                     self.check(step, &judgement.decision);
-                    self.seen = match judgement.enforced.proceeds() {
-                        true => judgement.shown.or_else(|| Some(content.clone())),
-                        false => None,
-                    };
+                    self.seen = shown(judgement, content);
                 }
             }
             StepKind::Sees(text) if self.seen.as_ref() == Some(text) => {}
             StepKind::Sees(_) => {
                 let message = match &self.seen {
-                    Some(seen) => format!("the agent sees {seen:?}"),
-                    None => "the agent sees nothing".to_owned(),
+                    Some(seen) => format!("{seen:?} is shown"),
+                    None => "nothing is shown".to_owned(),
                 };
                 self.complain(step.line, message);
             }
             StepKind::Grant(tool) => self.answer(step.line, Some(*tool)),
             StepKind::Refuse => self.answer(step.line, None),
-            StepKind::Control(control) => self.dry.control(*control),
+            StepKind::Control(control) => self.dry.control(*control, None),
             StepKind::Used(used) => self.dry.used_elsewhere(*used),
+        }
+    }
+
+    fn judged(&mut self, contract: &str, holds: Option<bool>) {
+        let said = Said { holds, why: "as the test says".to_owned() };
+        self.said.get_or_insert_default().judged.insert(contract.to_owned(), said);
+    }
+
+    /// On the rewritten text every judge agrees.
+    fn rewritten(&mut self, text: &str) {
+        let said = self.said.get_or_insert_default();
+        let agrees = |(contract, said): (&String, &Said)| {
+            (contract.clone(), Said { holds: Some(true), ..said.clone() })
+        };
+        let judged = said.judged.iter().map(agrees).collect();
+        said.rewritten = Some(Rewritten { text: text.to_owned(), judged });
+    }
+
+    fn say(&mut self) {
+        if let Some(said) = self.said.take() {
+            self.dry.say_of_contracts(said);
         }
     }
 
@@ -256,6 +288,11 @@ impl Runner<'_> {
             self.complain(line, error.to_string());
         }
     }
+}
+
+/// What is shown of a text, if it is shown.
+fn shown(judgement: TextJudgement, text: &str) -> Option<String> {
+    judgement.enforced.proceeds().then(|| judgement.shown.unwrap_or_else(|| text.to_owned()))
 }
 
 /// What a tool is in a case after it changed.

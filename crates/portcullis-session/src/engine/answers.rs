@@ -89,7 +89,7 @@ pub enum Decider {
         /// Its roles.
         roles: BTreeSet<String>,
         /// What they were shown. A refusal can do without.
-        shown: Option<Shown>,
+        shown: Option<ShownRequest>,
     },
     /// Somebody in a rehearsal, a case or a replay. Nobody is asked there, so nothing is required of them.
     Rehearsed(String),
@@ -97,7 +97,7 @@ pub enum Decider {
 
 /// What a person was shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
+pub struct ShownRequest {
     /// Digest of all of it.
     pub digest: Digest,
     /// The run's labels at that moment.
@@ -111,7 +111,7 @@ impl Decider {
         }
     }
 
-    fn shown(&self) -> Option<&Shown> {
+    fn shown(&self) -> Option<&ShownRequest> {
         match self {
             Self::Approver { shown, .. } => shown.as_ref(),
             Self::Rehearsed(_) => None,
@@ -279,7 +279,7 @@ impl Asked<'_> {
         if self.requirement.four_eyes && id == engine.principal() {
             return Err(AnswerError::OwnRequest(self.id));
         }
-        let waited_s = self.now.micros_since(self.approval.requested_at) / MICROS_PER_SECOND;
+        let waited_s = engine.state.waited_micros(self.approval, self.now) / MICROS_PER_SECOND;
         if !self.requirement.may_grant(roles, waited_s) {
             let roles = self.requirement.roles.iter().map(|role| format!("role `{role}`")).collect();
             return Err(AnswerError::NotEntitled { approval: self.id, roles });

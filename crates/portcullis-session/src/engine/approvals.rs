@@ -50,6 +50,11 @@ impl Engine {
         let call = call.filter(|call| open.call.as_ref() != Some(*call)).cloned();
         let standing =
             Standing { step: open.step, cause: open.last_event, bound_to, call, ask: false, edited: false };
+        if matches!(approval.state, ApprovalState::Pending | ApprovalState::Granted(_))
+            && let Some(held_back) = self.held_back(&held, open.step, id)
+        {
+            return Some(held_back);
+        }
         match &approval.state {
             ApprovalState::Pending => {
                 if self.has_lapsed(approval, batch.at()) {
@@ -192,7 +197,7 @@ impl Engine {
 
     /// Whether a request has waited for longer than the bundle lets it.
     pub(super) fn has_lapsed(&self, approval: &Approval, at: Timestamp) -> bool {
-        at.micros_since(approval.requested_at)
+        self.state.waited_micros(approval, at)
             > u64::from(self.bundle.approvals.request_ttl_s) * MICROS_PER_SECOND
     }
 

@@ -10,7 +10,7 @@
 use portcullis_core::action::{Pending, Subject};
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Actor, Enforced, EventBody, Mode, OutcomeStatus};
-use portcullis_core::fact::{FactRequest, Facts};
+use portcullis_core::fact::Facts;
 use portcullis_core::id::{ActionId, DigestBuilder};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::{Decision, reserved};
@@ -26,7 +26,7 @@ use super::{Engine, JSON, TEXT, Teller, binds_always, denied};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain_text;
 use crate::env::Env;
-use crate::facts::{FactSources, Sources};
+use crate::facts::{Asked, FactSources, Sources};
 
 /// Name of the evidence that holds what the checks say of a reply.
 pub const VERIFICATION: &str = "verification";
@@ -99,32 +99,22 @@ pub struct TextJudgement {
 
 impl Engine {
     /// What guards want to know before they judge the outcome of an action, of sources that take time to ask.
-    pub fn needs_of_outcome(
-        &self,
-        at: Timestamp,
-        reported: Reported<'_>,
-        sources: &FactSources,
-    ) -> Vec<FactRequest> {
-        let Some(text) = reported.content else { return Vec::new() };
+    pub fn needs_of_outcome(&self, at: Timestamp, reported: Reported<'_>, sources: &FactSources) -> Asked {
+        let Some(text) = reported.content else { return Asked::default() };
         let tool = self.state.awaits_outcome(reported.action).and_then(|open| open.tool.clone());
         let label = tool.map_or(Label::Unknown, Label::Tool);
         self.needs_of_text(
             at,
-            Subject::Observation { action: Some(reported.action), text, label: &label },
+            Subject::Observation { action: Some(reported.action), text, label: &label, tainted: None },
             sources,
         )
     }
 
     /// The same for what a server says that answers no action.
-    pub fn needs_of_told(
-        &self,
-        at: Timestamp,
-        server: &str,
-        text: &str,
-        sources: &FactSources,
-    ) -> Vec<FactRequest> {
+    pub fn needs_of_told(&self, at: Timestamp, server: &str, text: &str, sources: &FactSources) -> Asked {
         let label = Label::Server(server_name(server));
-        self.needs_of_text(at, Subject::Observation { action: None, text, label: &label }, sources)
+        let subject = Subject::Observation { action: None, text, label: &label, tainted: None };
+        self.needs_of_text(at, subject, sources)
     }
 
     /// The user or the operator says something.
@@ -180,13 +170,22 @@ impl Engine {
             (Teller::Surface, None) => Actor::agent(self.principal()),
             (Teller::Gate, _) => Actor::gate(),
         };
-        let outcome = batch.push(actor.clone(), cause, EventBody::Outcome { action, status });
+        let anew = self.written_anew(action, status, sources);
+        let body = EventBody::Outcome { action, status };
+        let outcome = batch.push_tainted(actor.clone(), cause, body, anew);
         let judgement = content.map(|content| {
             let label = tool.map_or(Label::Unknown, Label::Tool);
-            let body = EventBody::Observation { action: Some(action), label: label.clone() };
+            let tainted = self.tainted(action, content, sources);
+            let body = EventBody::Observation {
+                action: Some(action),
+                label: label.clone(),
+                tainted: tainted.clone(),
+            };
             let payload = ("content", TEXT, content.as_bytes().to_vec());
             let seen = batch.push_with(actor, Some(outcome), body, [Some(payload)]);
-            let subject = Subject::Observation { action: Some(action), text: content, label: &label };
+            let tainted = tainted.as_ref();
+            let subject =
+                Subject::Observation { action: Some(action), text: content, label: &label, tainted };
             self.judge_text(&mut batch, subject, seen, reach, sources)
         });
         (batch.finish(), judgement)
@@ -204,11 +203,13 @@ impl Engine {
     ) -> (Batch, TextJudgement) {
         let mut batch = self.builder(env);
         let name = server_name(server);
+        let tainted = self.tainted_of(&name, content, sources);
         let (actor, label) = (Actor::server(&name), Label::Server(name));
         let payload = ("content", TEXT, content.as_bytes().to_vec());
-        let body = EventBody::Observation { action: None, label: label.clone() };
+        let body = EventBody::Observation { action: None, label: label.clone(), tainted: tainted.clone() };
         let seen = batch.push_with(actor, None, body, [Some(payload)]);
-        let subject = Subject::Observation { action: None, text: content, label: &label };
+        let tainted = tainted.as_ref();
+        let subject = Subject::Observation { action: None, text: content, label: &label, tainted };
         let judgement = self.judge_text(&mut batch, subject, seen, reach, sources);
         (batch.finish(), judgement)
     }
@@ -274,6 +275,9 @@ impl Engine {
         pending: &Pending<'_>,
         sources: &dyn Sources,
     ) -> (Facts, Decision, Option<RunReading>) {
+        if let Some(denial) = self.frozen(&pending.subject) {
+            return (Facts::none(), denial, None);
+        }
         let reading = self.reading(*pending);
         let Some(context) = self.context() else {
             let message = format!("the bundle no longer has the runtime policy `{}`", self.state.policy());

@@ -28,6 +28,7 @@ use crate::engine::Engine;
 use crate::env::{Env as _, SystemEnv};
 use crate::error::SessionError;
 use crate::run::{Around, Run};
+use crate::taints::Taints;
 
 /// A request for a run.
 #[derive(Debug, Clone)]
@@ -95,6 +96,7 @@ impl Gate {
     pub async fn open(&self, request: RunRequest) -> Result<Opened, OpenError> {
         check_names(&request)?;
         check_bound(&request)?;
+        self.load_freezes().await?;
         let principal = request.identity.principal.id.clone();
         let session = request.session.clone().map(|session| Key::Session(principal.clone(), session));
         let _session = match session {
@@ -241,7 +243,7 @@ impl Gate {
         let id = RunId::from_bytes(env.id());
         let principal = request.identity.principal.clone();
         let opened = self.open_segment(id, &principal, request, &mut env).await?;
-        let run = self.run_of(self.engine_of(id, bundle), env, opened.head, principal.clone());
+        let run = self.run_of(self.engine_of(id, bundle), env, opened.head, principal.clone()).await?;
         let first = RunOpened {
             principal,
             surface: request.surface.clone(),
@@ -277,7 +279,7 @@ impl Gate {
             Some(SegmentState::Closed) => ClosedState::Closed,
             _ => ClosedState::Abandoned,
         };
-        let run = self.run_of(engine, env, opened.head, principal);
+        let run = self.run_of(engine, env, opened.head, principal).await?;
         let mode = bundle.mode;
         run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
         Ok(run)
@@ -304,14 +306,35 @@ impl Gate {
         Engine::new(id, Arc::clone(bundle), Arc::clone(&self.pipeline)).waiting_at_most(APPROVALS_PENDING_MAX)
     }
 
-    fn run_of(&self, engine: Engine, env: SystemEnv, head: Head, principal: Principal) -> Run {
+    async fn run_of(
+        &self,
+        engine: Engine,
+        env: SystemEnv,
+        head: Head,
+        principal: Principal,
+    ) -> Result<Run, SessionError> {
         let around = Around {
             ledger: Arc::clone(&self.ledger),
             principals: Arc::clone(&self.principals),
+            freezes: Arc::clone(&self.freezes),
             commits: self.commits.clone(),
             sources: Arc::clone(&self.sources),
+            taints: self.taints().await?,
         };
-        Run::new(engine, env, head, principal, around)
+        Ok(Run::new(engine, env, head, principal, around))
+    }
+
+    /// What is known of things that outlive runs.
+    async fn taints(&self) -> Result<Arc<Taints>, SessionError> {
+        let stored = || async {
+            let stored = read_aside(&self.ledger, |reader| reader.taints()).await?;
+            let lost = || LedgerError::Corrupt {
+                place: self.ledger.origin().to_owned(),
+                detail: "the store has lost the key of its taints".to_owned(),
+            };
+            Taints::of(stored).map(Arc::new).ok_or_else(lost)
+        };
+        Ok(Arc::clone(self.taints.get_or_try_init(stored).await?))
     }
 
     /// Puts a run among the live ones, then has it catch up with what changed while it was being opened.
@@ -324,6 +347,7 @@ impl Gate {
         bundle: Arc<Bundle>,
     ) -> Result<Opened, OpenError> {
         let (source, accepted) = arrival.arrive(Entry::new(Arc::clone(&run), session, policy.to_owned()));
+        run.follow_freezes().await?;
         for tool in accepted {
             if run.with_state(|state, _| state.tool_changed(&tool.tool, None)).await {
                 run.tool_accepted(&tool.server, &tool.tool, tool.digest, &tool.approver).await?;

@@ -259,6 +259,8 @@ impl Surface for LocalRun {
             verdict: Verdict::Allow,
             enforced: Enforced::Executed,
             denial: None,
+            shown: None,
+            edits: Vec::new(),
             verification: None,
         })
     }
@@ -479,8 +481,9 @@ fn observation_answer(judged: TextJudgement, seq: u64) -> ObservationAnswer {
 }
 
 fn text_answer(judged: TextJudgement) -> TextAnswer {
-    let TextJudgement { decision, enforced, denial, verification, seq, .. } = judged;
-    TextAnswer { seq, verdict: decision.verdict, enforced, denial, verification }
+    let TextJudgement { decision, enforced, shown, denial, verification, seq } = judged;
+    let edits = if shown.is_some() { edits_of(&decision) } else { Vec::new() };
+    TextAnswer { seq, verdict: decision.verdict, enforced, denial, shown, edits, verification }
 }
 
 /// The edits of a text, in its order and each once.

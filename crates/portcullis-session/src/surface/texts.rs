@@ -151,6 +151,12 @@ pub struct TextAnswer {
     /// Why it does not pass; with `let-pass`, why it should not.
     #[serde(default)]
     pub denial: Option<Denial>,
+    /// With `enforced` `replaced`: what its reader gets instead; with `let-pass`, what they should.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
+    /// The stretches of it that were replaced, as bytes `[from, to)`, with what stands there now.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edits: Vec<TextEdit>,
     /// Of an output: what the checks say, where the bundle wants replies verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verification: Option<Verification>,

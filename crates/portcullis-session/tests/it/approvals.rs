@@ -12,7 +12,7 @@ use portcullis_core::state::ApprovalState;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::{
-    ANSWERED, Answer, AnswerError, Decider, Judgement, Lasts, Proposal, Says, Shown,
+    ANSWERED, Answer, AnswerError, Decider, Judgement, Lasts, Proposal, Says, ShownRequest,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ fn remove(path: &str) -> Proposal {
 /// An approver who was shown the request as it is now.
 fn looking(run: &DryRun, id: &str, roles: &[&str]) -> Decider {
     let digest = Digest::from_bytes([7; 32]);
-    let shown = Some(Shown { digest, labels: run.state().labels().clone() });
+    let shown = Some(ShownRequest { digest, labels: run.state().labels().clone() });
     Decider::Approver { id: id.into(), roles: roles.iter().map(|role| (*role).to_owned()).collect(), shown }
 }
 
@@ -458,7 +458,7 @@ fn play(steps: &[Step], quorum: usize) {
                 };
                 let lasts = [Lasts::Usual, Lasts::Task, Lasts::Session][usize::from(*lasts)];
                 let labels = if *stale { before.clone() } else { run.state().labels().clone() };
-                let shown = Some(Shown { digest: Digest::from_bytes([7; 32]), labels });
+                let shown = Some(ShownRequest { digest: Digest::from_bytes([7; 32]), labels });
                 let by = Decider::Approver { id: format!("p{who}"), roles: BTreeSet::new(), shown };
                 let says = Says::Grant { scope, lasts, arguments: None };
                 let _may_be_late = run.answer(*id, Answer { says, note: None, by });

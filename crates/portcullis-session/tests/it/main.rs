@@ -6,10 +6,12 @@ mod bundle_dir;
 mod commits;
 mod erased;
 mod facts;
+mod freezes;
 mod named_bundles;
 mod principals;
 mod reach;
 mod redact;
+mod taints;
 
 use std::collections::BTreeMap;
 use std::path::Path;

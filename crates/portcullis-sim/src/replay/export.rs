@@ -52,7 +52,8 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
     let recorded = Some(opened.policy.as_str()).filter(|name| bundle.policy(name).is_some());
     let policy = judge.options.policy.as_deref().or(recorded).unwrap_or(bundle.default_policy()).to_owned();
     let (principal, place) = (opened.principal.clone(), opened.place.clone());
-    let dry = DryRun::open_as(Arc::clone(&bundle), Arc::clone(judge.pipeline), &policy, principal, place)?;
+    let pipeline = Arc::clone(judge.pipeline);
+    let dry = DryRun::open_on(Arc::clone(&bundle), pipeline, &policy, principal, place, &opened.surface)?;
     let texts = export.texts();
     let mut rerun = Rerun {
         comparer: Comparer::new(&texts, bundle.digest()),
@@ -231,14 +232,14 @@ impl Export {
         asked.collect()
     }
 
-    /// What the agent was shown as the result of an outcome, where it is there, with the number of its event.
-    fn observation(&self, outcome: &Event) -> Option<(u64, Option<String>)> {
+    /// The event that shows the agent the result of an outcome.
+    fn observation(&self, outcome: &Event) -> Option<&Event> {
         let follows = |event: &&(usize, Event)| {
             matches!(event.1.body, EventBody::Observation { .. }) && event.1.cause == Some(outcome.seq)
         };
         let after = self.events.partition_point(|(_, event)| event.seq <= outcome.seq);
         let near = self.events.get(after..).unwrap_or_default().iter().take(EVENTS_BETWEEN_MAX);
-        near.clone().find(follows).map(|(_, event)| (event.seq, self.text(event, "content")))
+        near.clone().find(follows).map(|(_, event)| event)
     }
 }
 
@@ -284,10 +285,11 @@ impl Rerun<'_> {
                 let judged = self.dry.input(&text, label.clone());
                 self.comparer.text("input", event.seq, Some(&judged.decision));
             }
-            EventBody::Observation { action: None, label: Label::Server(server) } => {
+            EventBody::Observation { action: None, label: Label::Server(server), tainted } => {
                 let text = self.export.text(event, "content").unwrap_or_default();
                 self.told(event.seq, 0);
                 self.dry.recall_facts(self.export.facts(event.seq));
+                self.dry.recall_tainted(tainted.clone());
                 let judged = self.dry.told(server, &text);
                 self.comparer.text("observation", event.seq, Some(&judged.decision));
             }
@@ -301,7 +303,7 @@ impl Rerun<'_> {
                 let reply = reply_row(judged, self.replied, |event| self.numbers.get(&event).copied());
                 self.replies.extend(reply.map(|row| ReplyRow { line, ..row }));
             }
-            EventBody::Control { control, .. } => self.dry.control(*control),
+            EventBody::Control { control, note } => self.dry.control(*control, note.clone()),
             EventBody::Config(ConfigChange::Resumed { .. }) if event.payloads.contains_key(DIGEST_KEY) => {
                 self.dry.renew_key(event.seq);
             }
@@ -385,14 +387,17 @@ impl Rerun<'_> {
     /// An action went ahead: what was seen of it is judged, if it went ahead here too.
     fn outcome(&mut self, event: &Event, action: ActionId, status: OutcomeStatus) {
         let seen = self.export.observation(event);
-        let seq = seen.as_ref().map(|(seq, _)| *seq);
+        let seq = seen.map(|seen| seen.seq);
         let mut judged = None;
         if let Some(here) = self.executing.remove(&action) {
-            let content = seen.and_then(|(_, content)| content);
+            let content = seen.and_then(|seen| self.export.text(seen, "content"));
             if let (Some(seq), Some(_)) = (seq, &content) {
                 // An outcome comes before its observation.
                 self.told(seq, 1);
                 self.dry.recall_facts(self.export.facts(seq));
+            }
+            if let Some(EventBody::Observation { tainted, .. }) = seen.map(|seen| &seen.body) {
+                self.dry.recall_tainted(tainted.clone());
             }
             judged = self.dry.outcome(here, status, content);
         }

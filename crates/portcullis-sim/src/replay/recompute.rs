@@ -7,8 +7,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use portcullis_core::aside::NOTE;
+use portcullis_core::aside::{ERASED, FINDINGS, NOTE};
 use portcullis_core::event::{Event, EventBody, Proposed, VerdictRecord};
+use portcullis_core::fact::{FactAnswer, FactRecord};
 use portcullis_core::id::{Commitment, Digest};
 use portcullis_core::pipeline::Decision;
 use portcullis_core::verdict::Verdict;
@@ -133,6 +134,9 @@ impl Texts {
             {
                 found.lacking.insert(event.seq, lacking);
             }
+            if let Some((judged, lacking)) = lacking_facts(event, erased) {
+                found.lacking.entry(judged).or_insert(lacking);
+            }
             if let (EventBody::Verdict(record), Some(cause)) = (&event.body, event.cause)
                 && record.action.is_none()
             {
@@ -168,6 +172,25 @@ fn judged(body: &EventBody) -> bool {
             | EventBody::Output {}
             | EventBody::ApprovalDecided { .. }
     )
+}
+
+/// An answer of a source that a verdict rests on and that is not there as it was given, with the event that was judged.
+fn lacking_facts(event: &Event, erased: &HashSet<Commitment>) -> Option<(u64, Lacking)> {
+    let EventBody::Verdict(record) = &event.body else { return None };
+    let is_gone = |fact: &FactRecord| fact.answer == FactAnswer::Failed(ERASED.to_owned());
+    let is_noted = |fact: &FactRecord| match &fact.answer {
+        FactAnswer::Known(answer) => fact.has_words() && answer.to_string().contains(NOTE),
+        FactAnswer::Failed(_) => false,
+    };
+    let why = if record.facts.iter().any(is_gone) {
+        let is_erased = event.aside().is_some_and(|payload| erased.contains(&payload.commitment));
+        if is_erased { Lack::Erased } else { Lack::Withheld }
+    } else if record.facts.iter().any(is_noted) {
+        Lack::Redacted
+    } else {
+        return None;
+    };
+    Some((event.cause?, Lacking { event: event.seq, payload: FINDINGS.to_owned(), why }))
 }
 
 /// A name in the line itself that had a secret in it.

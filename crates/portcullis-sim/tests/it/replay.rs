@@ -3,15 +3,22 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
+use portcullis_core::fact::FactAnswer;
+use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{ExportOptions, OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
-use portcullis_session::gate::Gate;
+use portcullis_session::credentials::Identity;
+use portcullis_session::engine::Reach;
+use portcullis_session::facts::{FactSource, FactSources, Question};
+use portcullis_session::gate::{Extensions, Gate, RunRequest};
 use portcullis_session::shipped;
-use portcullis_sim::replay::{self, Item, ReplayError, Row, Source, Summary, UNREADABLE_ARGUMENTS};
+use portcullis_sim::replay::{self, Item, Outcome, ReplayError, Row, Source, Summary, UNREADABLE_ARGUMENTS};
 use portcullis_sim::simulator::{Options, simulate};
+use serde_json::json;
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -131,6 +138,91 @@ async fn what_other_runs_had_used_up_is_recalled_from_the_record() {
         denied.push(rows.iter().filter(|row| row.verdict == Verdict::Deny).count());
     }
     assert_eq!(denied, [0, 1], "the second run has one of three steps left");
+}
+
+/// A judge and a model that follow a script; a replay has neither.
+#[derive(Debug)]
+struct ScriptedJudge;
+
+impl FactSource for ScriptedJudge {
+    fn name(&self) -> &'static str {
+        "contracts"
+    }
+
+    fn answer<'a>(&'a self, question: &'a Question) -> Pin<Box<dyn Future<Output = FactAnswer> + Send + 'a>> {
+        let text = question.shown.text.as_deref().unwrap_or_default();
+        let said = |holds| json!({"kind": {"holds": holds, "why": "as the script says"}});
+        let rewritten = json!({"text": "Tea and coffee for you my dear.", "judged": said(true)});
+        let answer = match text {
+            "dead" => FactAnswer::Failed("nobody answers".to_owned()),
+            "Tea." => FactAnswer::Known(json!({"judged": said(true), "rewritten": rewritten})),
+            text => FactAnswer::Known(json!({"judged": said(!text.contains("rude"))})),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+const REPLIES: &str = r#"
+[[contract]]
+statement = "Answer with at least 6 words."
+on_fail = "repair"
+repair = "retry"
+surfaces = ["http"]
+
+[[contract]]
+statement = "Do not use commas."
+on_fail = "repair"
+
+[[contract]]
+statement = "Be kind."
+name = "kind"
+judge = true
+"#;
+
+/// Law 1: what judges and models said is in the record, so that replies come to the same verdicts without them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn replies_under_contract_come_to_the_recorded_verdicts_without_a_model() {
+    let mut files = shipped::default_bundle();
+    let mut main = String::from_utf8(files["portcullis.toml"].clone()).unwrap();
+    main.push_str("\n[contracts]\nendpoint = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n");
+    files.insert("portcullis.toml".into(), main.into_bytes());
+    files.insert("contracts/replies.toml".into(), REPLIES.into());
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = SqliteLedger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
+    let sources = FactSources::default().with(Arc::new(ScriptedJudge));
+    let extensions = Extensions { sources, ..Extensions::default() };
+    let bundles = Bundles::new(None, &files).unwrap();
+    let gate = Gate::extended(Arc::new(ledger), bundles, extensions).unwrap();
+    let principal = Principal::named("agent");
+    let identity = Identity { kind: CredentialKind::Agent, principal, policy: None, of_this_machine: true };
+    let run = gate.open(RunRequest::new(identity, "http")).await.unwrap().run;
+    let mut verdicts = Vec::new();
+    for text in ["Tea and coffee, for you my dear.", "Tea.", "a rude reply of six words now", "dead"] {
+        verdicts.push(run.output(text.into(), None, Reach::Replace).await.unwrap().decision.verdict);
+    }
+    assert_eq!(verdicts, [Verdict::Modify, Verdict::Modify, Verdict::Review, Verdict::Review]);
+    let export = |payloads| {
+        let mut export = Vec::new();
+        let options = ExportOptions { payloads };
+        gate.ledger().read(|reader| reader.export_run(run.id(), &mut export, options)).unwrap();
+        Source::memory(export)
+    };
+    let compared = |source: &Source| {
+        let bundle = Arc::new(portcullis_session::policy::load(&files).unwrap());
+        let pipeline = Arc::new(portcullis_session::policy::pipeline());
+        let mut outcomes = Vec::new();
+        let mut sink = |item: Item<'_>| {
+            if let Item::Compared(comparison) = item {
+                outcomes.push((comparison.recorded.verdict, comparison.outcome.clone()));
+            }
+            ControlFlow::Continue(())
+        };
+        replay::replay(source, &bundle, &pipeline, &replay::Options::default(), &mut sink).unwrap();
+        outcomes
+    };
+    let same: Vec<_> = verdicts.iter().map(|verdict| (*verdict, Outcome::Same)).collect();
+    assert_eq!(compared(&export(true)), same);
+    assert!(compared(&export(false)).iter().all(|(_, outcome)| matches!(outcome, Outcome::Lacks { .. })));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

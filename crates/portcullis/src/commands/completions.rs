@@ -3,6 +3,7 @@
 //! The script that is printed asks this program at each completion, so that ids of runs and approvals are completed as
 //! well as commands and options, and an upgrade needs no new script.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 
@@ -90,6 +91,18 @@ pub(crate) fn run_ids() -> ArgValueCompleter {
     })
 }
 
+/// Completes the name of a principal from the latest runs.
+pub(crate) fn principals() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        candidates(typed, |reader| {
+            let filter = RunFilter { limit: Some(IDS_MAX), ..RunFilter::default() };
+            let names: BTreeSet<String> =
+                reader.runs(&filter)?.into_iter().map(|run| run.principal).collect();
+            Ok(names.into_iter().map(|name| (name, "has runs".to_owned())).collect())
+        })
+    })
+}
+
 /// Completes the id of an approval that waits.
 pub(crate) fn approval_ids() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
@@ -102,7 +115,7 @@ pub(crate) fn approval_ids() -> ArgValueCompleter {
     })
 }
 
-/// The ids that begin as what was typed, each with what is said about it; none where the store cannot be read.
+/// The ids or names that begin as what was typed, each with what is said about it; none where the store cannot be read.
 fn candidates(
     typed: &OsStr,
     read: impl Fn(&dyn Reader) -> Result<Vec<(String, String)>, LedgerError>,

@@ -19,7 +19,7 @@ use portcullis_gateway::home::{APPROVER_TOKEN_VARIABLE, Home};
 use portcullis_gateway::home_bundle;
 use portcullis_ledger::clock::now;
 use portcullis_ledger::log::{LogError, LogReader, check_standing};
-use portcullis_ledger::{LedgerError, RunFilter};
+use portcullis_ledger::{FreezeFilter, LedgerError, RunFilter};
 use portcullis_session::configuration;
 use portcullis_session::credentials::{CredentialError, read_token};
 use serde::Serialize;
@@ -117,6 +117,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             tell(tools(&home))?;
             let (store, last) = store(&home);
             store.into_iter().try_for_each(&mut tell)?;
+            tell(freezes(&home))?;
             tell(log(&home))?;
             tell(clock(now(), last))?;
         }
@@ -348,6 +349,29 @@ fn tools(home: &Home) -> Check {
         format!("hidden and held, because they are not as a person accepted them: {}", shown.join(", "));
     Check::new("tools", Health::Warn, detail)
         .remedy("`portcullis tools changed` shows and accepts the changes")
+}
+
+/// What is frozen. Where the store cannot be read, its own check says so.
+fn freezes(home: &Home) -> Check {
+    let store = home.store();
+    let in_force = match store.exists() {
+        true => store.reader().and_then(|reader| reader.freezes(&FreezeFilter::InForce)),
+        false => Ok(Vec::new()),
+    };
+    let in_force = match in_force {
+        Ok(in_force) if in_force.is_empty() => return Check::new("freezes", Health::Ok, "nothing is frozen"),
+        Ok(in_force) => in_force,
+        Err(_) => return Check::new("freezes", Health::Warn, "not known, since the store cannot be read"),
+    };
+    let scopes: Vec<String> =
+        in_force.iter().take(PROBLEMS_SHOWN_MAX).map(|one| one.scope.to_string()).collect();
+    let detail = format!(
+        "{}: {}",
+        count(in_force.len(), "freeze is in force", "freezes are in force"),
+        scopes.join(", ")
+    );
+    Check::new("freezes", Health::Warn, clean_line(&detail))
+        .remedy("`portcullis freeze list` says who froze and why; `portcullis freeze release` ends it")
 }
 
 /// The store, and when its last event happened.

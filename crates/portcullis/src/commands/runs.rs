@@ -3,6 +3,7 @@
 mod payloads;
 
 use portcullis_core::event::{Control, Event, EventBody};
+use portcullis_core::freeze::Frozen;
 use portcullis_gateway::api::{ControlRun, RunInfo, RunPhase};
 
 use crate::cli::Global;
@@ -112,14 +113,16 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     Ok(exit::YES)
 }
 
-fn word(phase: RunPhase) -> (&'static str, anstyle::Style) {
-    match phase {
+fn word(run: &RunInfo) -> (&'static str, anstyle::Style) {
+    match run.phase {
+        RunPhase::Closed => ("closed", out::FAINT),
+        RunPhase::Abandoned => ("abandoned", out::NOTICE),
+        _ if run.frozen == Some(Frozen::Everything) => ("frozen", out::BAD),
+        _ if run.frozen == Some(Frozen::SideEffects) => ("reads only", out::NOTICE),
         RunPhase::Running => ("running", out::GOOD),
         RunPhase::Clarifying => ("clarifying", out::NOTICE),
         RunPhase::Paused => ("paused", out::NOTICE),
         RunPhase::Halted => ("halted", out::BAD),
-        RunPhase::Closed => ("closed", out::FAINT),
-        RunPhase::Abandoned => ("abandoned", out::NOTICE),
     }
 }
 
@@ -137,7 +140,7 @@ fn list(out: &mut Out, runs: &[RunInfo], global: &Global) -> Result<(), Failure>
         "{strong}{run:<16}  {phase:<10}  {opened:<20}  {steps:>5}  {effects:>7}  {policy}{strong:#}"
     ))?;
     for run in runs {
-        let (word, style) = word(run.phase);
+        let (word, style) = word(run);
         out.line(format_args!(
             "{:<16}  {style}{word:<10}{style:#}  {:<20}  {:>5}  {:>7}  {}",
             short(&run.run),
@@ -154,7 +157,7 @@ fn show(out: &mut Out, run: &RunInfo, global: &Global) -> Result<(), Failure> {
     if global.json {
         return out.json(run);
     }
-    let (word, style) = word(run.phase);
+    let (word, style) = word(run);
     out.line(format_args!("{style}{word}{style:#}  {}", run.run))?;
     let mode = serde_json::to_value(run.mode).unwrap_or_default();
     for (name, value) in [
@@ -170,6 +173,10 @@ fn show(out: &mut Out, run: &RunInfo, global: &Global) -> Result<(), Failure> {
         ("events", run.events.to_string()),
     ] {
         out.line(format_args!("  {name:<9}  {}", clean_line(&value)))?;
+    }
+    if let Some(frozen) = run.frozen {
+        let frozen = frozen.as_str().replace('_', " ");
+        out.line(format_args!("  {:<9}  {frozen}; its phase is {}", "frozen", run.phase))?;
     }
     for erasure in &run.erasures {
         let reason = erasure.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
@@ -229,6 +236,9 @@ fn detail(event: &Event) -> String {
             let change = serde_json::to_value(change).unwrap_or_default();
             change.get("change").and_then(|change| change.as_str()).unwrap_or_default().to_owned()
         }
+        EventBody::Observation { label, tainted: Some(tainted), .. } => {
+            format!("from {label}, with what {tainted} wrote there before")
+        }
         EventBody::Input { label } | EventBody::Observation { label, .. } => format!("from {label}"),
         EventBody::Proposed(proposed) => {
             format!("step {}: {}", proposed.step, proposed.tool.as_deref().unwrap_or("thinking"))
@@ -269,6 +279,6 @@ fn control(
     if global.json {
         return out.json(&run);
     }
-    let (word, style) = word(run.phase);
+    let (word, style) = word(&run);
     out.line(format_args!("{style}{word}{style:#}  {}", run.run))
 }

@@ -23,6 +23,8 @@ mod display;
 #[cfg(test)]
 mod erase;
 #[cfg(test)]
+mod freeze;
+#[cfg(test)]
 mod general;
 #[cfg(test)]
 mod governance;

@@ -1,8 +1,7 @@
-//! Who may do what with which token, and where texts are sent.
+//! Who may do what with which token.
 
 use super::{Direction, Found};
 use crate::bundle::Credential;
-use crate::bundle::contracts::ContractModel;
 use crate::principal::{CredentialKind, Principal};
 
 impl Found {
@@ -56,34 +55,6 @@ impl Found {
             let direction = if new { Direction::Tightened } else { Direction::Loosened };
             self.push(part, words(old).to_owned(), words(new).to_owned(), direction);
         }
-    }
-
-    pub(super) fn contracts(&mut self, old: Option<&ContractModel>, new: Option<&ContractModel>) {
-        let (old, new) = match (old, new) {
-            (Some(old), Some(new)) => (old, new),
-            (None, None) => return,
-            (None, Some(new)) => {
-                return self.push("[contracts]", "none".into(), new.endpoint.clone(), Direction::Loosened);
-            }
-            (Some(old), None) => {
-                return self.push("[contracts]", old.endpoint.clone(), "gone".into(), Direction::Tightened);
-            }
-        };
-        let ContractModel { endpoint, model, key_env, calls, time_s } = old;
-        if *endpoint != new.endpoint {
-            // Texts go to another server.
-            let (old, new) = (endpoint.clone(), new.endpoint.clone());
-            self.push("[contracts] endpoint", old, new, Direction::Loosened);
-        }
-        if *key_env != new.key_env {
-            // Another secret of the daemon's environment is sent, or none.
-            let shown = |name: &Option<String>| name.clone().unwrap_or_else(|| "none".to_owned());
-            let direction = if new.key_env.is_some() { Direction::Loosened } else { Direction::Tightened };
-            self.push("[contracts] key_env", shown(key_env), shown(&new.key_env), direction);
-        }
-        self.value("[contracts] model", model, &new.model);
-        self.limit("[contracts] calls", Some((*calls).into()), Some(new.calls.into()));
-        self.limit("[contracts] time_s", Some((*time_s).into()), Some(new.time_s.into()));
     }
 }
 

@@ -7,7 +7,7 @@ use portcullis_core::event::{GrantScope, GrantedEffects};
 use portcullis_core::grant::fits;
 use portcullis_core::id::{ApprovalId, Digest, RunId};
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Decider, Lasts, Says, Shown};
+use portcullis_session::engine::{Answer, Decider, Lasts, Says, ShownRequest};
 
 use super::shown::{Detail, info};
 use super::{Failure, Shared, find, read};
@@ -107,14 +107,14 @@ async fn granted(
     };
     let scope = scope(&request, &now)?;
     let lasts = lasts(&request)?;
-    let shown = digest.map(|digest| Shown { digest, labels: now.labels });
+    let shown = digest.map(|digest| ShownRequest { digest, labels: now.labels });
     let says = Says::Grant { scope, lasts, arguments: request.arguments };
     let answer = Answer { says, note: request.note, by: decider(identity, shown) };
     shared.gate.answer(id, run, answer).await?;
     Ok(id)
 }
 
-fn decider(identity: &Identity, shown: Option<Shown>) -> Decider {
+fn decider(identity: &Identity, shown: Option<ShownRequest>) -> Decider {
     let principal = &identity.principal;
     Decider::Approver { id: principal.id.clone(), roles: principal.roles.iter().cloned().collect(), shown }
 }

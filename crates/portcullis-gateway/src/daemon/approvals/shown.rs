@@ -130,12 +130,12 @@ pub(super) async fn info(
 fn of_live(engine: &Engine, row: &ApprovalRow) -> Live {
     let (state, bundle) = (engine.state(), engine.bundle());
     let approval = state.approval(row.approval);
-    let micros = i64::from(bundle.approvals.request_ttl_s).saturating_mul(1_000_000);
-    let expires = Timestamp::from_micros(row.requested.as_micros().saturating_add(micros));
+    let ttl_micros = u64::from(bundle.approvals.request_ttl_s) * 1_000_000;
+    let lapses_at = state.lapses_at(row.approval, clock::now(), ttl_micros);
     Live {
         labels: state.labels().clone(),
         policy: Some(state.policy().to_owned()),
-        expires_at: (row.state == ApprovalState::Pending).then_some(expires),
+        expires_at: lapses_at.filter(|_| row.state == ApprovalState::Pending),
         wanted: approval.map(|approval| wanted(engine, approval)),
         patterns: approval.is_some_and(|approval| approval.patterns),
     }

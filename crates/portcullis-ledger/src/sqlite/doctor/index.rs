@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use portcullis_core::aside::TAINT;
 use portcullis_core::event::{ClosedState, Event, EventBody, GrantScope};
 use portcullis_core::id::{ActionId, ApprovalId, Commitment, Digest, RunId};
 use rusqlite::{Connection, Row, params};
 
 use super::PROBLEMS_MAX;
+use super::taints::taint_rows;
 use crate::error::LedgerError;
 use crate::rows::ApprovalState;
 use crate::sqlite::approvals::{self};
@@ -28,6 +30,8 @@ struct Said {
     ended: BTreeMap<i64, ClosedState>,
     segments: BTreeSet<i64>,
     commitments: BTreeSet<[u8; 32]>,
+    /// Payloads that say what was written with the words of others, by event.
+    taints: BTreeMap<u64, Commitment>,
     summary: Fold,
 }
 
@@ -63,6 +67,7 @@ impl SqliteReader {
             segment_rows(connection, number, &said, &mut found)?;
             approval_rows(connection, number, &said, &mut found)?;
             payload_rows(connection, number, &said, erasures, &mut found)?;
+            taint_rows(connection, number, &said.taints, &mut found)?;
             summary_row(connection, number, &said, &mut found)?;
             Ok(found)
         })?;
@@ -96,6 +101,8 @@ impl Said {
         self.summary.take(event);
         self.segments.insert(segment);
         self.commitments.extend(event.payloads.values().map(|payload| *payload.commitment.as_bytes()));
+        let taint = event.payloads.get(TAINT).map(|payload| (event.seq, payload.commitment));
+        self.taints.extend(taint);
         match &event.body {
             EventBody::RunOpened(opened) => {
                 self.principal.get_or_insert_with(|| opened.principal.id.clone());

@@ -35,6 +35,7 @@ pub(super) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let opened = args.bundle.open()?;
     let mut lints = opened.bundle.lint();
     lints.extend(portcullis_access::lint(&opened.bundle));
+    lints.extend(portcullis_guards::contracts::lint(&opened.bundle));
     lints.retain(|lint| !args.allow.iter().any(|name| name == lint.name));
     let mut out = Out::new();
     for lint in &lints {
