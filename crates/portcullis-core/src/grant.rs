@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::effect::ResourceKind;
 use crate::finding::Finding;
-use crate::limits::{FINDING_RESOURCES_MAX, NAME_BYTES_MAX};
+use crate::limits::{FINDING_RESOURCES_MAX, GRANTED_RESOURCES_MAX, NAME_BYTES_MAX};
 use crate::time::Timestamp;
+use crate::verdict::Verdict;
 
 /// How far a grant reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,6 +49,15 @@ impl GrantedEffects {
     }
 }
 
+/// What a grant would have to cover so that these findings no longer hold the call, or `None` if one of them cannot
+/// be granted by its effects or names too many.
+pub fn held_for(findings: &[Finding]) -> Option<Vec<GrantedEffects>> {
+    let held = findings.iter().filter(|finding| finding.effective() == Verdict::Review);
+    let effects: Vec<GrantedEffects> = held.map(GrantedEffects::of).collect::<Option<_>>()?;
+    let resources: usize = effects.iter().map(|granted| granted.resources.len()).sum();
+    (resources <= GRANTED_RESOURCES_MAX && !effects.is_empty()).then_some(effects)
+}
+
 /// Whether a name means the same thing every time. The name of something that could not be read, or that a variable
 /// holds, does not.
 fn is_fixed(resource: &str) -> bool {
@@ -85,7 +95,7 @@ pub fn not_a_pattern(pattern: &str) -> Option<&'static str> {
         None => {
             Some("`*` stands for what follows a `/` in a path, or a `.` in the name of a table or column")
         }
-        Some(folder) if folder.is_empty() => Some("a pattern must name a folder, database or table"),
+        Some("") => Some("a pattern must name a folder, database or table"),
         Some(folder) if folder.contains('*') => Some(STAR_LAST),
         Some(_) => None,
     }
@@ -132,7 +142,6 @@ pub struct Lasting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::Verdict;
 
     fn finding(rule: &str, resources: &[&str]) -> Finding {
         Finding::new(rule.to_owned(), Verdict::Review, "held")

@@ -80,6 +80,7 @@ fn bundle(contracts: usize) -> Bundle {
     Bundle::load_with(&files, &[&ContractCompiler]).unwrap()
 }
 
+#[expect(clippy::print_stdout, reason = "criterion does not print percentiles")]
 fn contracts(criterion: &mut Criterion) {
     let pipeline =
         Pipeline::new(vec![Box::new(OutputContract)]).with_memory(Box::new(RememberRun::default()));

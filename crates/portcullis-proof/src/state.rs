@@ -365,23 +365,7 @@ mod tests {
         let allowed = ["proposed action=a", "verdict action=a verdict=allow"];
         let executed = [allowed[0], allowed[1], "enforcement action=a enforced=executed"];
         let done = [executed[0], executed[1], executed[2], "outcome action=a status=ok"];
-        let requested = ["proposed action=a", "approval-requested action=a approval=c"];
-        let granted = [requested[0], requested[1], "approval-decided approval=c decision=granted scope=once"];
-        let cases: [(&[&str], &[&str], &str); 28] = [
-            (&["proposed action=a"], &["approval-decided approval=c decision=endorsed"], "does not wait"),
-            (&granted, &["approval-decided approval=c decision=endorsed"], "does not wait"),
-            (&granted, &["approval-decided approval=c decision=answered"], "does not wait"),
-            (&requested, &["approval-decided approval=c decision=revoked"], "was not granted"),
-            (
-                &granted,
-                &["grant-claimed action=a approval=c", "approval-decided approval=c decision=revoked"],
-                "was not granted",
-            ),
-            (
-                &requested,
-                &["approval-decided approval=c decision=endorsed", "grant-claimed action=a approval=c"],
-                "not granted",
-            ),
+        let cases: [(&[&str], &[&str], &str); 22] = [
             (&[], &["verdict action=a verdict=allow"], "never proposed"),
             (&[], &["enforcement action=a enforced=executed"], "never proposed"),
             (&[], &["outcome action=a status=ok"], "never proposed"),
@@ -437,9 +421,37 @@ mod tests {
             (&[], &["verdict verdict=permit"], "expected one of allow, warn"),
             (&[], &["enforcement enforced=eaten"], "expected one of executed, withheld"),
         ];
+        refused(&cases);
+    }
+
+    #[test]
+    fn a_decision_that_does_not_follow_is_refused() {
+        let requested = ["proposed action=a", "approval-requested action=a approval=c"];
+        let granted = [requested[0], requested[1], "approval-decided approval=c decision=granted scope=once"];
+        let cases: [(&[&str], &[&str], &str); 6] = [
+            (&["proposed action=a"], &["approval-decided approval=c decision=endorsed"], "does not wait"),
+            (&granted, &["approval-decided approval=c decision=endorsed"], "does not wait"),
+            (&granted, &["approval-decided approval=c decision=answered"], "does not wait"),
+            (&requested, &["approval-decided approval=c decision=revoked"], "was not granted"),
+            (
+                &granted,
+                &["grant-claimed action=a approval=c", "approval-decided approval=c decision=revoked"],
+                "was not granted",
+            ),
+            (
+                &requested,
+                &["approval-decided approval=c decision=endorsed", "grant-claimed action=a approval=c"],
+                "not granted",
+            ),
+        ];
+        refused(&cases);
+    }
+
+    /// Runs of which the last event contradicts those before it.
+    fn refused(cases: &[(&[&str], &[&str], &str)]) {
         for (before, after, message) in cases {
             assert_eq!(run(before), Ok(()));
-            let error = run(&[before, after].concat()).unwrap_err();
+            let error = run(&[*before, *after].concat()).unwrap_err();
             assert!(error.contains(message), "{after:?} gave {error:?}");
             assert!(error.starts_with(&format!("{}:", before.len() + after.len())), "{error}");
         }

@@ -13,18 +13,16 @@ use std::time::Duration;
 use portcullis_contracts::verify::Document;
 use portcullis_core::action::Subject;
 use portcullis_core::bundle::{AnchorTime, Bundle};
-use portcullis_core::event::{ClosedState, Control, Event, GrantedEffects, ListedTool, OutcomeStatus};
+use portcullis_core::event::{ClosedState, Control, Event, ListedTool, OutcomeStatus};
 use portcullis_core::fact::FactRecord;
-use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::Label;
-use portcullis_core::limits::{GRANTED_RESOURCES_MAX, NOTE_BYTES_MAX};
+use portcullis_core::limits::NOTE_BYTES_MAX;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::progress::Progress;
 use portcullis_core::state::{Phase, RunState};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
-use portcullis_core::verdict::Verdict;
 use portcullis_ledger::clock::now;
 use portcullis_ledger::{Append, ChainedLine, Head, Ledger, read_aside};
 use tokio::sync::{Mutex, MutexGuard, Notify};
@@ -589,15 +587,6 @@ impl Live {
             Err(SessionError::OutOfStep(self.engine.run()))
         }
     }
-}
-
-/// What a grant would have to cover so that these findings no longer hold the call, or `None` if one of them cannot
-/// be granted by its effects or names too many.
-pub fn held_for(findings: &[Finding]) -> Option<Vec<GrantedEffects>> {
-    let held = findings.iter().filter(|finding| finding.effective() == Verdict::Review);
-    let effects: Vec<GrantedEffects> = held.map(GrantedEffects::of).collect::<Option<_>>()?;
-    let resources: usize = effects.iter().map(|granted| granted.resources.len()).sum();
-    (resources <= GRANTED_RESOURCES_MAX && !effects.is_empty()).then_some(effects)
 }
 
 /// Refuses a note that no event should hold.

@@ -144,9 +144,11 @@ mod tests {
         run
     }
 
+    /// The events whose words are found, and whether others may be there.
     fn carried(run: &Trajectory, text: &str) -> (Vec<u64>, bool) {
         let found = Carried::by(run, &json!({"path": "notes.md", "content": text}));
-        (found.found.iter().filter_map(|foreign| foreign.seq).collect(), found.unknown)
+        let seqs: BTreeSet<u64> = found.found.iter().filter_map(|foreign| foreign.seq).collect();
+        (seqs.into_iter().collect(), found.unknown)
     }
 
     #[test]

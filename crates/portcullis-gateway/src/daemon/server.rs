@@ -60,14 +60,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let judges = ContractSource::join(&mut extensions.sources);
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
-    let hold = match Hold::take(&options.home) {
-        Err(DaemonError::AlreadyRunning(home)) => {
-            return Err(other_bundle(&options.home, given.as_deref())
-                .await
-                .unwrap_or(DaemonError::AlreadyRunning(home)));
-        }
-        hold => hold?,
-    };
+    let hold = take_hold(&options.home, given.as_deref()).await?;
     let credentials = Credentials::load_or_create(&options.home.credentials())?;
     let controls = Arc::new(crate::governance::controls(&options.controls)?);
     let bundles =
@@ -131,6 +124,16 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     // Last, so that the ends of the runs that were just closed are in the log.
     drop(log);
     Ok(())
+}
+
+/// Takes hold of the state folder, unless another daemon has it.
+async fn take_hold(home: &Home, given: Option<&Path>) -> Result<Hold, DaemonError> {
+    match Hold::take(home) {
+        Err(DaemonError::AlreadyRunning(folder)) => {
+            Err(other_bundle(home, given).await.unwrap_or(DaemonError::AlreadyRunning(folder)))
+        }
+        hold => hold,
+    }
 }
 
 /// Opens the store, unless it vanished or is older than its log.

@@ -48,8 +48,11 @@ use crate::contracts::{Failed, GateContract, GateContracts, HeldText, SOURCE, St
 #[derive(Debug)]
 pub struct OutputContract;
 
+/// What the rules of its findings begin with, which is its name.
+pub const RULE: &str = "output/contract";
+
 static META: GuardMeta = GuardMeta {
-    id: "output/contract",
+    id: RULE,
     hooks: &[Hook::Observation, Hook::Output],
     owasp: &["LLM05", "LLM09"],
     unfaithful_to: Some(Unfaithful::Task),

@@ -403,6 +403,43 @@ fn who_writes_for_long_has_room_in_the_log_and_nothing_else_changes() {
     assert_eq!((integrity.events, integrity.problems), (301, Vec::new()));
 }
 
+/// A closed run in which a person was asked.
+fn asking(ledger: &SqliteLedger) {
+    let mut run = Run::start(ledger);
+    let action = run.act();
+    let approval = ApprovalId::from_bytes(fresh());
+    let tool = "write_file".to_owned();
+    run.chain(EventBody::ApprovalRequested {
+        approval,
+        action,
+        digest: digest(),
+        tool,
+        effects: None,
+        patterns: false,
+    });
+    run.close();
+    let row = ApprovalRow {
+        approval,
+        run: run.head.run,
+        action,
+        digest: digest(),
+        principal: "alice".to_owned(),
+        state: ApprovalState::Pending,
+        scope: None,
+        requested: Timestamp::from_micros(5),
+        decided: None,
+        decided_by: None,
+        tool: "write_file".to_owned(),
+        policy: "strict".to_owned(),
+        proposed: Some(2),
+        note: None,
+        rule: None,
+    };
+    let mut append = run.take();
+    append.approvals.push(row);
+    ledger.append_blocking(append).unwrap();
+}
+
 /// No link covers what events are found by, so it is held against them.
 #[test]
 fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
@@ -420,6 +457,7 @@ fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
         ("UPDATE approvals SET tool = 'read_file'", "a different `tool`"),
         ("UPDATE approvals SET proposed = 7", "a different `proposed`"),
         ("UPDATE approvals SET note = 'fine'", "a different `note`"),
+        ("UPDATE approvals SET rule = 'a/b'", "a different `rule`"),
         (
             "INSERT INTO erasures (run, commitment, at, erased_by) VALUES (1, zeroblob(32), 0, 'ann')",
             "no event names it",
@@ -441,39 +479,7 @@ fn a_check_names_index_rows_that_were_changed_and_payloads_that_are_gone() {
         let folder = tempfile::tempdir().unwrap();
         {
             let ledger = open(folder.path());
-            let mut run = Run::start(&ledger);
-            let action = run.act();
-            let approval = ApprovalId::from_bytes(fresh());
-            let tool = "write_file".to_owned();
-            run.chain(EventBody::ApprovalRequested {
-                approval,
-                action,
-                digest: digest(),
-                tool,
-                effects: None,
-                patterns: false,
-            });
-            run.close();
-            let row = ApprovalRow {
-                approval,
-                run: run.head.run,
-                action,
-                digest: digest(),
-                principal: "alice".to_owned(),
-                state: ApprovalState::Pending,
-                scope: None,
-                requested: Timestamp::from_micros(5),
-                decided: None,
-                decided_by: None,
-                tool: "write_file".to_owned(),
-                policy: "strict".to_owned(),
-                proposed: Some(2),
-                note: None,
-                rule: None,
-            };
-            let mut append = run.take();
-            append.approvals.push(row);
-            ledger.append_blocking(append).unwrap();
+            asking(&ledger);
             assert_eq!(ledger.read(SqliteReader::integrity_check).unwrap().problems, Vec::<String>::new());
         }
         let database = rusqlite::Connection::open(folder.path().join("ledger.db")).unwrap();

@@ -241,6 +241,16 @@ fn result(rest: &mut Rest<'_>) -> Result<StepKind, String> {
     Ok(StepKind::Result(status, content))
 }
 
+/// What a judge says of a contract: it holds, it is broken, or it cannot tell.
+fn judgement(word: &str) -> Result<Option<bool>, String> {
+    match word {
+        "holds" => Ok(Some(true)),
+        "broken" => Ok(Some(false)),
+        "undecided" => Ok(None),
+        other => Err(format!("`{other}` is not a judgement: holds, broken, undecided")),
+    }
+}
+
 fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let mut rest = Rest(rest.trim_start());
@@ -278,13 +288,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "surface" => StepKind::Surface(rest.string()?),
         "judged" => {
             let contract = rest.string()?;
-            let holds = match rest.word() {
-                "holds" => Some(true),
-                "broken" => Some(false),
-                "undecided" => None,
-                other => return Err(format!("`{other}` is no judgement: holds, broken, undecided")),
-            };
-            StepKind::Judged(contract, holds)
+            StepKind::Judged(contract, judgement(rest.word())?)
         }
         "rewritten" => StepKind::Rewritten(rest.string()?),
         "changed" => StepKind::Changed(rest.string()?),

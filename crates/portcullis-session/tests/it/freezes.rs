@@ -312,12 +312,15 @@ async fn a_freeze_is_in_force_even_where_it_cannot_be_stored() {
     let options = OpenOptions { bytes_max: Some(400_000), ..OpenOptions::default() };
     let gate = gate(folder.path(), "", options);
     let opened = open(&gate).await;
-    for number in 0.. {
-        let text = format!("{number} {}", "x".repeat(5_000));
-        if gate.propose(&opened.run, call("read", json!({"text": text})), Duration::ZERO).await.is_err() {
-            break;
+    // Large calls until the store is full, and then small ones until it is full to the last page.
+    for length in [5_000, 1] {
+        for number in 0.. {
+            let text = format!("{number} {}", "x".repeat(length));
+            if gate.propose(&opened.run, call("read", json!({"text": text})), Duration::ZERO).await.is_err() {
+                break;
+            }
+            assert!(number < 1_000, "the store never filled up");
         }
-        assert!(number < 1_000, "the store never filled up");
     }
     let note = "y".repeat(10_000);
     let failed = gate.freeze(FreezeScope::All, "ann", Some(note)).await.unwrap_err();

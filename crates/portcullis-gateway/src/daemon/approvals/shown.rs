@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use portcullis_core::event::{Event, EventBody, PayloadRef, Proposed, VerdictRecord};
+use portcullis_core::grant::held_for;
 use portcullis_core::id::{Digest, DigestBuilder, canonical_json};
 use portcullis_core::label::LabelSet;
 use portcullis_core::state::Approval;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{ApprovalRow, ApprovalState, LedgerError, Reader, clock};
 use portcullis_session::engine::{Engine, Proposal};
-use portcullis_session::run::held_for;
 use serde_json::{Value, json};
 
 use super::{Failure, Shared, queries, read};

@@ -106,7 +106,8 @@ fn unreadable() -> Vec<Case> {
 
 /// Events of which the last contradicts those before it, or lacks what it has to say.
 fn contradictory() -> Vec<Case> {
-    let cases = [proposals_and_verdicts(), executions_and_outcomes(), approvals(), ends()].concat();
+    let cases =
+        [proposals_and_verdicts(), executions_and_outcomes(), approvals(), decisions(), ends()].concat();
     let contradictory = |(name, what, events): Told| {
         let events: Vec<(&str, &str)> = events.iter().map(|(kind, body)| (*kind, body.as_str())).collect();
         let (export, seq) = (told(&events), events.len() as u64 + 1);
@@ -241,7 +242,6 @@ fn approvals() -> Vec<Told> {
     let (requested, claimed) = (a(&approval), a(&approval));
     let decided = |decision: &str| format!(r#"{{"approval":"{}","decision":"{decision}"}}"#, id(0xc1));
     let (granted, refused) = (decided("granted"), decided("refused"));
-    let text = |seq: u64| format!(r#"{{"approval":"{}","text":{seq}}}"#, id(0xc1));
     vec![
         (
             "approval-unproposed",
@@ -292,6 +292,25 @@ fn approvals() -> Vec<Told> {
             ],
         ),
         (
+            "granted-after-claim",
+            "a grant for once is given again after it was claimed",
+            vec![
+                ("proposed", proposed),
+                ("approval-decided", granted.clone()),
+                ("grant-claimed", claimed),
+                ("approval-decided", granted),
+            ],
+        ),
+    ]
+}
+
+/// Approvals of texts, and decisions that are neither a yes nor a no.
+fn decisions() -> Vec<Told> {
+    let decided = |decision: &str| format!(r#"{{"approval":"{}","decision":"{decision}"}}"#, id(0xc1));
+    let granted = decided("granted");
+    let text = |seq: u64| format!(r#"{{"approval":"{}","text":{seq}}}"#, id(0xc1));
+    vec![
+        (
             "approval-of-nothing",
             "an approval that is about neither an action nor a text",
             vec![("approval-requested", format!(r#"{{"approval":"{}"}}"#, id(0xc1)))],
@@ -337,16 +356,6 @@ fn approvals() -> Vec<Told> {
                 ("approval-decided", granted.clone()),
                 ("approval-decided", decided("revoked")),
                 ("grant-claimed", text(1)),
-            ],
-        ),
-        (
-            "granted-after-claim",
-            "a grant for once is given again after it was claimed",
-            vec![
-                ("proposed", proposed),
-                ("approval-decided", granted.clone()),
-                ("grant-claimed", claimed),
-                ("approval-decided", granted),
             ],
         ),
     ]

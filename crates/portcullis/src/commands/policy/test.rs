@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use portcullis_access::{Access, PolicyInfo};
+use portcullis_core::bundle::Bundle;
 use portcullis_core::limits::BUNDLE_FILE_BYTES_MAX;
 use portcullis_core::verdict::Verdict;
+use portcullis_guards::output::contract;
 use portcullis_session::cases::{CaseFile, Report, run_file};
 use portcullis_session::policy::Pipeline;
 use serde_json::json;
@@ -131,8 +133,10 @@ impl Sums {
         self.policies.extend(report.policies);
     }
 
-    /// The guards of whose rules none was the reason of any verdict.
-    fn silent<'p>(&self, pipeline: &'p Pipeline) -> Vec<&'p str> {
+    /// The guards of whose rules none was the reason of any verdict. One that the bundle gives nothing to judge by is not
+    /// among them.
+    fn silent<'p>(&self, pipeline: &'p Pipeline, bundle: &Bundle) -> Vec<&'p str> {
+        let idle = |guard: &str| guard == contract::RULE && bundle.contracts.is_empty();
         let spoke = |guard: &str| {
             // A guard's rules begin with its name; a reason of the gate itself is `gate/` and the name.
             let reserved = format!("gate/{}", guard.replace('/', "-"));
@@ -142,7 +146,7 @@ impl Sums {
             };
             self.rules.keys().any(of_guard)
         };
-        pipeline.guards().map(|guard| guard.meta().id).filter(|guard| !spoke(guard)).collect()
+        pipeline.guards().map(|guard| guard.meta().id).filter(|guard| !spoke(guard) && !idle(guard)).collect()
     }
 
     /// The access policies that no test shows deciding. One that plainly permits leaves no trace in a decision, so
@@ -163,7 +167,7 @@ impl Sums {
         pipeline: &Pipeline,
         opened: &Opened,
     ) -> Result<(), Failure> {
-        let silent = self.silent(pipeline);
+        let silent = self.silent(pipeline, &opened.bundle);
         let unshown = self.unshown(opened);
         if global.json {
             return out.json(&json!({
