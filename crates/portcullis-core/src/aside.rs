@@ -253,7 +253,7 @@ impl Event {
             EventBody::ApprovalRequested {
                 tool,
                 approval: _,
-                action: _,
+                about: _,
                 digest: _,
                 effects: _,
                 patterns: _,

@@ -64,7 +64,6 @@ fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
     if text.is_ascii() && !text.contains(hidden) {
         return Cow::Borrowed(text);
     }
-    let latin = text.contains(|c: char| c.is_ascii_alphabetic());
     let mut shown = String::with_capacity(text.len() + 16);
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -72,8 +71,9 @@ fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
             true => rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len()),
             false => first.len_utf8(),
         };
+        let before = &text[..text.len() - rest.len()];
         let (word, after) = rest.split_at(end);
-        let posing = latin && poses_as_latin(word);
+        let posing = poses_as_latin(word, before, after);
         for c in word.chars() {
             match c {
                 '\n' if hidden(c) => shown.push_str("\\n"),
@@ -88,20 +88,44 @@ fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
     if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) }
 }
 
-/// Whether a word could be read as one in Latin letters and is not: it has letters that look like Latin ones, and
-/// otherwise ASCII letters only.
-fn poses_as_latin(word: &str) -> bool {
-    word.chars().any(looks_latin) && word.chars().all(|c| c.is_ascii() || looks_latin(c))
+/// Whether a word could be read as one in Latin letters and is not. It mixes ASCII letters with others that look like
+/// them, or has only such and is part of a name in ASCII letters: a path, a host, an address. In prose, a short word of
+/// another script is that word.
+fn poses_as_latin(word: &str, before: &str, after: &str) -> bool {
+    if !word.chars().any(looks_latin) || !word.chars().all(|c| c.is_ascii() || looks_latin(c)) {
+        return false;
+    }
+    word.contains(|c: char| c.is_ascii_alphabetic())
+        || word.chars().any(is_styled)
+        || joined(before.chars().rev())
+        || joined(after.chars())
+}
+
+/// Whether a word goes on, outward from it, with a part of a name in ASCII letters.
+fn joined(outward: impl Iterator<Item = char>) -> bool {
+    let mut outward = outward.peekable();
+    outward.peek().copied().is_some_and(joins_names)
+        && outward.find(|c| !joins_names(*c)).is_some_and(|c| c.is_ascii_alphanumeric())
+}
+
+/// Whether a character stands between the parts of a path, a host or an address.
+fn joins_names(c: char) -> bool {
+    matches!(c, '/' | '\\' | '.' | '@' | '_' | '-' | ':')
+}
+
+/// An ASCII letter in another width or style. No text needs it in place of the letter.
+fn is_styled(c: char) -> bool {
+    matches!(c, '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}' | '\u{1d400}'..='\u{1d6a3}')
 }
 
 /// Whether a letter of another script, or of another width or style, looks like an ASCII letter: the single letters for
-/// which `confusables.txt` of Unicode (UTS #39) has one.
+/// which `confusables.txt` of Unicode (UTS #39) has one, without those that differ in most fonts.
 fn looks_latin(c: char) -> bool {
     const CYRILLIC: &str = "АВЕЅІЈКМНОРСТУХаеѕіјорсухһԁԛԜԝѵѴӏԌԍ";
-    const GREEK: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαγικνορυχ";
-    const OTHER: &str = "ոսօցքհԼՕ\u{0131}\u{0251}\u{0261}\u{1d04}\u{1d0f}\u{1d1c}\u{1d20}\u{1d21}\u{1d22}";
-    matches!(c,
-        '\u{ff21}'..='\u{ff3a}' | '\u{ff41}'..='\u{ff5a}' | '\u{1d400}'..='\u{1d7cb}' | '\u{13a0}'..='\u{13f5}')
+    const GREEK: &str = "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧο";
+    const OTHER: &str = "ոսօցքհԼՕ\u{0251}\u{0261}\u{1d04}\u{1d0f}\u{1d1c}\u{1d20}\u{1d21}\u{1d22}";
+    is_styled(c)
+        || matches!(c, '\u{13a0}'..='\u{13f5}')
         || CYRILLIC.contains(c)
         || GREEK.contains(c)
         || OTHER.contains(c)
@@ -163,8 +187,17 @@ mod tests {
             "a whole word of them"
         );
         assert_eq!(line("ｒm x"), "\\u{ff52}m x");
-        for honest in ["/home/иван/Документы/отчёт.txt", "Привет мир", "ταξίδι to Athens", "naïve café", "ос"]
-        {
+        assert_eq!(line("mail \u{430}\u{435}@x.org"), "mail \\u{430}\\u{435}@x.org", "part of an address");
+        for honest in [
+            "/home/иван/Документы/отчёт.txt",
+            "Привет мир",
+            "Отправь отчёт в Slack с темой ее проекта, а не of Slack.",
+            "ταξίδι to Athens",
+            "the α-decay of U-238",
+            "naïve café",
+            "sınır kapısı x",
+            "ос",
+        ] {
             assert_eq!(line(honest), honest);
         }
     }

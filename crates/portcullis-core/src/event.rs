@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::surroundings::{ConfigChange, ListedTool, Place, RunOpened};
 use crate::finding::Finding;
-pub use crate::grant::{GrantScope, GrantedEffects, Lasting};
+pub use crate::grant::{About, GrantScope, GrantedEffects, Lasting};
 use crate::id::{ActionId, ApprovalId, Commitment, Digest};
 use crate::label::{Label, LabelSet};
 use crate::likeness::Likeness;
@@ -187,11 +187,13 @@ pub enum EventBody {
     ApprovalRequested {
         /// Names the request.
         approval: ApprovalId,
-        /// The action that waits.
-        action: ActionId,
-        /// What a grant would be bound to: action, arguments, bundle and principal.
+        /// What waits.
+        #[serde(flatten)]
+        about: About,
+        /// What a grant would be bound to: the action with its arguments or the text, the bundle and the principal.
         digest: Digest,
-        /// Name of the tool.
+        /// Name of the tool; empty for a text.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
         tool: String,
         /// Digest of its effects as they were read, keyed like that of the action. `None` in runs of earlier releases.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,7 +203,7 @@ pub enum EventBody {
         patterns: bool,
     },
     /// A person answered, or the request lapsed. Payload `arguments`, where the call may go ahead with other arguments
-    /// only.
+    /// only, or `text`, where the reply may only be another.
     ApprovalDecided {
         /// The request.
         approval: ApprovalId,
@@ -223,12 +225,13 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
-    /// A grant was used for an action.
+    /// A grant was used.
     GrantClaimed {
         /// The grant.
         approval: ApprovalId,
-        /// The action that goes ahead with it.
-        action: ActionId,
+        /// What goes ahead with it.
+        #[serde(flatten)]
+        about: About,
     },
     /// What became of an action. Payload `taint`, where it wrote a thing anew of which taints are known.
     Outcome {
@@ -316,9 +319,8 @@ impl EventBody {
             Self::Proposed(proposed) => Some(proposed.action),
             Self::Verdict(record) => record.action,
             Self::Enforcement { action, .. } | Self::Observation { action, .. } => *action,
-            Self::ApprovalRequested { action, .. }
-            | Self::GrantClaimed { action, .. }
-            | Self::Outcome { action, .. } => Some(*action),
+            Self::ApprovalRequested { about, .. } | Self::GrantClaimed { about, .. } => about.action(),
+            Self::Outcome { action, .. } => Some(*action),
             _ => None,
         }
     }

@@ -4,9 +4,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::effect::ResourceKind;
 use crate::finding::Finding;
+use crate::id::ActionId;
 use crate::limits::{FINDING_RESOURCES_MAX, GRANTED_RESOURCES_MAX, NAME_BYTES_MAX};
 use crate::time::Timestamp;
 use crate::verdict::Verdict;
+
+/// What a request for approval is about, and a grant is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum About {
+    /// An action.
+    Action(ActionId),
+    /// A reply: the number of the event that has its text.
+    Text(u64),
+}
+
+impl About {
+    /// The action, unless it is about a text.
+    #[must_use]
+    pub fn action(self) -> Option<ActionId> {
+        match self {
+            Self::Action(action) => Some(action),
+            Self::Text(_) => None,
+        }
+    }
+}
 
 /// How far a grant reaches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

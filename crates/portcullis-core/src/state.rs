@@ -5,7 +5,7 @@
 
 use crate::action::{Action, Grant};
 use crate::event::{
-    Actor, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, Mode, OutcomeStatus, Place,
+    About, Actor, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, Mode, OutcomeStatus, Place,
     Proposed, VerdictRecord,
 };
 use crate::finding::Finding;
@@ -27,7 +27,7 @@ mod frozen;
 pub mod progress;
 
 use self::approvals::Approvals;
-pub use self::approvals::{Approval, ApprovalState, EDITED_ARGUMENTS, Endorsement, Given};
+pub use self::approvals::{Approval, ApprovalState, EDITED_ARGUMENTS, EDITED_TEXT, Endorsement, Given};
 use self::counts::VerdictCounts;
 use self::frozen::RunClock;
 pub use self::frozen::RunFreeze;
@@ -252,8 +252,8 @@ impl RunState {
         self.approvals.get(id)
     }
 
-    /// The undecided approvals, with the actions that wait for them.
-    pub fn pending_approvals(&self) -> Vec<(ApprovalId, ActionId)> {
+    /// The undecided approvals, with what waits for them.
+    pub fn pending_approvals(&self) -> Vec<(ApprovalId, About)> {
         self.approvals.pending().collect()
     }
 
@@ -286,6 +286,12 @@ impl RunState {
         ttl_micros: u64,
     ) -> Option<Grant> {
         self.approvals.grant_for(action, grant_digest, |given| self.is_live(given, at, ttl_micros))
+    }
+
+    /// The grant of an approval, if it holds now. What a person gave in place of the agent's words is covered by no other:
+    /// [`Self::grant_for`] does not answer with it.
+    pub fn own_grant(&self, id: ApprovalId, at: Timestamp, ttl_micros: u64) -> Option<Grant> {
+        self.approvals.own_grant(id, |given| self.is_live(given, at, ttl_micros))
     }
 
     /// The grants that are given for effects of a server's tools, by name or by pattern, and hold now, the latest first,
@@ -323,8 +329,9 @@ impl RunState {
             EventBody::Enforcement { action: Some(action), enforced, call } => {
                 self.apply_enforcement(*action, *enforced, call.as_deref(), event.seq);
             }
-            EventBody::ApprovalRequested { action, .. } => {
-                self.approvals.apply(event, self.clock.read(event.t), self.actions.get(action));
+            EventBody::ApprovalRequested { about, .. } => {
+                let open = about.action().and_then(|action| self.actions.get(&action));
+                self.approvals.apply(event, self.clock.read(event.t), open);
             }
             EventBody::ApprovalDecided { .. } | EventBody::GrantClaimed { .. } => {
                 self.approvals.apply(event, self.clock.read(event.t), None);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_core::event::{Actor, Event, EventBody};
+use portcullis_core::event::{About, Actor, Event, EventBody};
 use portcullis_core::id::RunId;
 use portcullis_core::state::EDITED_ARGUMENTS;
 use portcullis_core::time::Timestamp;
@@ -173,8 +173,11 @@ fn particulars(record: &Record, event: &Event) -> Option<(Beyond, Value)> {
             });
             (Beyond::ApprovalDecided, payload)
         }
-        EventBody::GrantClaimed { approval, action } => {
+        EventBody::GrantClaimed { approval, about: About::Action(action) } => {
             (Beyond::GrantClaimed, json!({"approval": approval, "action": action}))
+        }
+        EventBody::GrantClaimed { approval, about: About::Text(reply) } => {
+            (Beyond::GrantClaimed, json!({"approval": approval, "reply": reply}))
         }
         EventBody::Evidence { name, digest } => {
             let kind = match event.actor == Actor::gate() && name == "verification" {

@@ -145,8 +145,8 @@ pub struct ApprovalRow {
     pub approval: ApprovalId,
     /// The run of the action.
     pub run: RunId,
-    /// The action.
-    pub action: ActionId,
+    /// The action; none for a reply.
+    pub action: Option<ActionId>,
     /// What a grant is bound to.
     pub digest: CallDigest,
     /// On whose behalf the action would happen.
@@ -161,11 +161,11 @@ pub struct ApprovalRow {
     pub decided: Option<Timestamp>,
     /// Who decided.
     pub decided_by: Option<String>,
-    /// Name of the tool.
+    /// Name of the tool; empty for a reply.
     pub tool: String,
     /// The runtime policy that was in force when it was asked for.
     pub policy: String,
-    /// The seq of the proposal that was judged; none for an approval that was asked for again without one.
+    /// The seq of the proposal or the reply that was judged; none for an approval that was asked for again without one.
     pub proposed: Option<u64>,
     /// The note of whoever decided.
     pub note: Option<String>,

@@ -64,10 +64,18 @@ pub(crate) fn explain_text(run: RunId, subject: &Subject<'_>, decision: &Decisio
             (DenialClass::ResultWithheld, target, *action)
         }
         Subject::Input { .. } => (class_of(decision.verdict, rule), "input".to_owned(), None),
-        Subject::Output { .. } => (class_of(decision.verdict, rule), "reply".to_owned(), None),
+        Subject::Output { .. } => {
+            let class = match decision.verdict {
+                Verdict::Review => DenialClass::ApprovalPending,
+                _ if rule == refused::RULE => DenialClass::ApprovalRefused,
+                verdict => class_of(verdict, rule),
+            };
+            (class, "reply".to_owned(), None)
+        }
         Subject::Action(action) => (class_of(decision.verdict, rule), String::new(), Some(action.id)),
     };
     let retry = match class {
+        DenialClass::ApprovalPending => Retry::After { seconds: RETRY_AFTER_S },
         DenialClass::ClarificationNeeded | DenialClass::Paused => Retry::AfterInput,
         _ => Retry::Never { left: 0 },
     };

@@ -9,6 +9,7 @@ mod approvals;
 mod frozen;
 mod key;
 mod record;
+mod replies;
 mod server;
 mod size;
 mod taints;
@@ -22,7 +23,9 @@ use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
 use portcullis_core::bundle::{Bundle, PolicyRef};
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
-use portcullis_core::event::{Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed};
+use portcullis_core::event::{
+    About, Actor, Enforced, Event, EventBody, GrantScope, Mode, OutcomeStatus, Proposed,
+};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
@@ -37,7 +40,7 @@ use serde_json::Value;
 pub use portcullis_trajectory::sources::Verification;
 use portcullis_trajectory::things::Touched;
 
-pub use self::answers::{Answer, AnswerError, Decider, Lasts, Says, ShownRequest};
+pub use self::answers::{Answer, AnswerError, Decider, Edit, Lasts, Says, ShownRequest};
 pub use self::approvals::{ANSWERED, EDITED};
 pub use self::key::UNNAMED_CALL;
 use self::server::server_name;
@@ -399,7 +402,8 @@ impl Engine {
             false => self.unless_refused(&action, decision),
         };
         let decision = if ask { decision } else { self.unless_too_many_wait(decision) };
-        let used = grant.filter(|_| decision.findings.iter().any(|finding| finding.granted));
+        // Arguments that a person gave go ahead by that person's grant, even where nothing would hold them.
+        let used = grant.filter(|_| edited || decision.findings.iter().any(|finding| finding.granted));
         let pending = Pending { at: batch.at(), subject: Subject::Action(&action), grant: used.as_ref() };
         let mut verdict = cause;
         if let Some(context) = self.context() {
@@ -417,7 +421,7 @@ impl Engine {
         if enforced.proceeds()
             && let Some(grant) = &used
         {
-            let body = EventBody::GrantClaimed { approval: grant.approval, action: action.id };
+            let body = EventBody::GrantClaimed { approval: grant.approval, about: About::Action(action.id) };
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call };

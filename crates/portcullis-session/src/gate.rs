@@ -17,13 +17,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use portcullis_contracts::verify::Document;
 use portcullis_core::event::{ClosedState, Enforced};
 use portcullis_core::id::{ApprovalId, RunId};
 use portcullis_ledger::Ledger;
 
 use crate::bundles::{Bundles, Source};
 use crate::commits::{CommitWatch, Commits};
-use crate::engine::{Answer, Judgement, Proposal};
+use crate::engine::{Answer, Judgement, Proposal, Reach, TextJudgement};
 use crate::error::SessionError;
 use crate::facts::FactSources;
 use crate::freezes::Freezes;
@@ -238,21 +239,32 @@ impl Gate {
         let deadline = tokio::time::Instant::now() + wait;
         loop {
             let (judgement, permit) = propose_to_the_end(run, proposal.clone()).await?;
-            let Some(approval) = judgement.approval.filter(|_| judgement.enforced == Enforced::Held) else {
-                return Ok((judgement, permit));
-            };
-            // Registered before the look, so that no decision falls between the two.
-            let mut changed = std::pin::pin!(run.changed());
-            changed.as_mut().enable();
-            loop {
-                if !run.waits(approval).await {
-                    break;
-                }
-                if tokio::time::timeout_at(deadline, changed.as_mut()).await.is_err() {
-                    return Ok((judgement, permit));
-                }
-                changed.set(run.changed());
-                changed.as_mut().enable();
+            let waits_for = judgement.approval.filter(|_| judgement.enforced == Enforced::Held);
+            match waits_for {
+                Some(approval) if decided(run, approval, deadline).await => {}
+                _ => return Ok((judgement, permit)),
+            }
+        }
+    }
+
+    /// Judges the agent's reply; a held one waits like a held action.
+    pub async fn output(
+        &self,
+        run: &Arc<Run>,
+        reply: Reply,
+        wait: Duration,
+    ) -> Result<TextJudgement, SessionError> {
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let (of_run, given) = (Arc::clone(run), reply.clone());
+            let judgement =
+                settle(
+                    async move { of_run.output(given.text, given.documents.as_deref(), given.reach).await },
+                )
+                .await?;
+            match judgement.approval.filter(|_| judgement.enforced == Enforced::Held) {
+                Some(approval) if decided(run, approval, deadline).await => {}
+                _ => return Ok(judgement),
             }
         }
     }
@@ -324,6 +336,32 @@ impl Gate {
             let _ = settle(async move { run.close(state).await }).await;
         }
     }
+}
+
+/// What an agent replies.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// The words.
+    pub text: String,
+    /// The documents that were handed over for it to cite, if any.
+    pub documents: Option<Vec<Document>>,
+    /// What the surface can still do about it.
+    pub reach: Reach,
+}
+
+/// Waits until an approval is decided or its run is frozen. No, if that is not before the deadline.
+async fn decided(run: &Run, approval: ApprovalId, deadline: tokio::time::Instant) -> bool {
+    // Registered before the look, so that no decision falls between the two.
+    let mut changed = std::pin::pin!(run.changed());
+    changed.as_mut().enable();
+    while run.waits(approval).await {
+        if tokio::time::timeout_at(deadline, changed.as_mut()).await.is_err() {
+            return false;
+        }
+        changed.set(run.changed());
+        changed.as_mut().enable();
+    }
+    true
 }
 
 /// Judges an action and records the judgement to the end, even if the caller goes away half-way. A permit without a

@@ -329,9 +329,8 @@ impl Run {
             serde_json::Value::from_iter(given).to_string()
         });
         let given = given.as_deref();
-        let subject = Subject::Output { text: &text, documents: given };
         let judged = self.judge_text(
-            |engine, at, sources| engine.needs_of_text(at, subject, sources),
+            |engine, at, sources| engine.needs_of_reply(at, (&text, given), reach, sources),
             |engine, env, sources| {
                 let settings = engine.bundle().verification.as_ref();
                 if given.is_some() && !settings.is_some_and(|settings| settings.given_documents) {
@@ -442,7 +441,10 @@ impl Run {
         let Live { engine, env, taints, .. } = &mut *live;
         let (facts, principal) = (&known.facts, self.principal.id.as_str());
         let (batch, judged) = judge(engine, env, &Gathered { facts, usage: &NoSources, taints, principal })?;
-        let seq = live.commit(batch).await?;
+        let seq = match batch.events.is_empty() {
+            true => live.head.count,
+            false => live.commit(batch).await?,
+        };
         drop(live);
         self.changed.notify_waiters();
         Ok((seq, judged))

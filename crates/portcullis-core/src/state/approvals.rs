@@ -1,7 +1,7 @@
 //! What people were asked in a run, and what they answered.
 
 use crate::action::{Action, Grant};
-use crate::event::{ApprovalDecision, Event, EventBody, GrantScope, VerdictRecord};
+use crate::event::{About, ApprovalDecision, Event, EventBody, GrantScope, VerdictRecord};
 use crate::finding::Finding;
 use crate::grant::{GrantedEffects, fits};
 use crate::id::{ActionId, ApprovalId, Digest};
@@ -19,11 +19,11 @@ use crate::verdict::Verdict;
 /// An approval as the run knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approval {
-    /// The action that waits.
-    pub action: ActionId,
-    /// What a grant for one call is bound to.
+    /// What waits.
+    pub about: About,
+    /// What a grant for one call or text is bound to.
     pub digest: Digest,
-    /// The tool that waits.
+    /// The tool that waits; empty for a text.
     pub tool: String,
     /// What its server is known by, where that is known.
     pub server: Option<String>,
@@ -33,7 +33,7 @@ pub struct Approval {
     pub effects: Option<Digest>,
     /// Whether a grant may cover resources by a pattern.
     pub patterns: bool,
-    /// The rules that hold the action, with the resources that they hold it for.
+    /// The rules that hold it, with the resources that they hold it for.
     pub held_by: Vec<GrantedEffects>,
     /// Who has said yes so far, where several people have to.
     pub endorsed: Vec<Endorsement>,
@@ -83,7 +83,8 @@ pub struct Given {
     pub until: Option<Timestamp>,
     /// It ends with the next thing that the user says.
     of_task: bool,
-    /// The call may go ahead with the arguments that the person gave, and not with its own.
+    /// The call may go ahead with the arguments that the person gave, and not with its own; or the reply with the
+    /// person's words.
     pub edited: bool,
     /// Things that the user had said by then: a grant for a task ends with the next.
     task: u64,
@@ -155,8 +156,8 @@ pub(super) struct Approvals {
     refusals: Recent<Digest, Option<String>>,
     /// The latest of them, with what is needed to know them in another form.
     refused: Recent<ApprovalId, Refused>,
-    /// The latest verdict that holds a call, with what holds it.
-    held: Option<(ActionId, Vec<GrantedEffects>)>,
+    /// The latest verdict that holds something, with what holds it: an action, or none for a text.
+    held: Option<(Option<ActionId>, Vec<GrantedEffects>)>,
     /// How often the user has spoken.
     task: u64,
 }
@@ -166,9 +167,9 @@ impl Approvals {
         self.all.get(&id)
     }
 
-    pub(super) fn pending(&self) -> impl Iterator<Item = (ApprovalId, ActionId)> {
+    pub(super) fn pending(&self) -> impl Iterator<Item = (ApprovalId, About)> {
         let pending = self.all.iter().filter(|(_, approval)| approval.state == ApprovalState::Pending);
-        pending.map(|(id, approval)| (*id, approval.action))
+        pending.map(|(id, approval)| (*id, approval.about))
     }
 
     pub(super) fn bound_to(&self, digest: Digest) -> Option<(ApprovalId, &Approval)> {
@@ -195,7 +196,10 @@ impl Approvals {
         digest: Digest,
         live: impl Fn(&Given) -> bool,
     ) -> Option<Grant> {
-        let live = |approval| self.live(approval, &live).map(|given| given.scope.clone());
+        // The agent's own arguments are not those that a person gave in their place.
+        let live = |approval| {
+            self.live(approval, &live).filter(|given| !given.edited).map(|given| given.scope.clone())
+        };
         let bound = self.bound_to(digest).and_then(|(id, approval)| Some((id, live(approval)?)));
         let bound_or_of_tool = bound.or_else(|| {
             let tool = action.tool()?;
@@ -207,6 +211,11 @@ impl Approvals {
             })
         });
         bound_or_of_tool.map(|(approval, scope)| Grant { approval, scope })
+    }
+
+    pub(super) fn own_grant(&self, id: ApprovalId, live: impl Fn(&Given) -> bool) -> Option<Grant> {
+        let given = self.live(self.all.get(&id)?, live)?;
+        Some(Grant { approval: id, scope: given.scope.clone() })
     }
 
     pub(super) fn effect_grants(&self, server: Option<&str>, live: impl Fn(&Given) -> bool) -> Vec<Grant> {
@@ -245,8 +254,8 @@ impl Approvals {
     }
 
     pub(super) fn judged(&mut self, record: &VerdictRecord) {
-        if let (Some(action), Verdict::Review) = (record.action, record.verdict) {
-            self.held = Some((action, held_by(&record.findings)));
+        if record.verdict == Verdict::Review {
+            self.held = Some((record.action, held_by(&record.findings)));
         }
     }
 
@@ -254,10 +263,10 @@ impl Approvals {
     /// where that is open.
     pub(super) fn apply(&mut self, event: &Event, now: Timestamp, open: Option<&OpenAction>) {
         match &event.body {
-            EventBody::ApprovalRequested { approval, action, digest, tool, effects, patterns } => {
-                let held = self.held.take().filter(|(held, _)| held == action);
+            EventBody::ApprovalRequested { approval, about, digest, tool, effects, patterns } => {
+                let held = self.held.take().filter(|(held, _)| *held == about.action());
                 let entry = Approval {
-                    action: *action,
+                    about: *about,
                     digest: *digest,
                     tool: tool.clone(),
                     server: open.and_then(|open| open.server.clone()),
@@ -279,7 +288,9 @@ impl Approvals {
                     at: now,
                     until: lasting.until.map(|until| after(now, until.micros_since(event.t))),
                     of_task: lasting.task,
-                    edited: event.payloads.contains_key(EDITED_ARGUMENTS),
+                    edited: [EDITED_ARGUMENTS, EDITED_TEXT]
+                        .iter()
+                        .any(|name| event.payloads.contains_key(*name)),
                     task: self.task,
                 };
                 let given = (*decision == ApprovalDecision::Granted).then(given);
@@ -329,7 +340,9 @@ impl Approvals {
                     note: told.clone(),
                 };
                 self.refusals.insert(entry.digest, told, REFUSALS_REMEMBERED_MAX);
-                self.refused.insert(id, refused, REFUSALS_COMPARED_MAX);
+                if entry.about.action().is_some() {
+                    self.refused.insert(id, refused, REFUSALS_COMPARED_MAX);
+                }
                 ApprovalState::Refused
             }
             (ApprovalDecision::Answered, _) => ApprovalState::Answered(told.unwrap_or_default()),
@@ -345,3 +358,5 @@ fn after(at: Timestamp, micros: u64) -> Timestamp {
 
 /// Name of the payload with the arguments that a person gave in place of the agent's.
 pub const EDITED_ARGUMENTS: &str = "arguments";
+/// Name of the payload with the words that a person gave in place of the agent's reply.
+pub const EDITED_TEXT: &str = "text";

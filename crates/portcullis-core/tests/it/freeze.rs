@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use portcullis_core::action::Action;
 use portcullis_core::event::{
-    Actor, ApprovalDecision, Control, EVENT_VERSION, Event, EventBody, GrantScope, Lasting, Mode, RunOpened,
+    About, Actor, ApprovalDecision, Control, EVENT_VERSION, Event, EventBody, GrantScope, Lasting, Mode,
+    RunOpened,
 };
 use portcullis_core::freeze::Frozen;
 use portcullis_core::id::{ActionId, ApprovalId, Digest};
@@ -70,7 +71,7 @@ impl Story {
             micros,
             EventBody::ApprovalRequested {
                 approval,
-                action,
+                about: About::Action(action),
                 digest: DIGEST,
                 tool: "send".into(),
                 effects: None,

@@ -47,14 +47,18 @@ pub struct ApprovalInfo {
     pub state: ApprovalPhase,
     /// The run.
     pub run: RunId,
-    /// The action that waits.
-    pub action: ActionId,
+    /// The action that waits; none for a reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionId>,
     /// On whose behalf the agent acts.
     pub principal: String,
     /// Name of the runtime policy.
     pub policy: String,
-    /// The tool.
+    /// The tool; empty for a reply.
     pub tool: String,
+    /// The reply that waits, where it is one, or `None` if its text is not at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply: Option<String>,
     /// The command that starts its server, where the surface knows that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
@@ -223,6 +227,9 @@ pub struct GrantApproval {
     /// The arguments with which the call may go ahead, in place of its own. They are judged again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
+    /// The words with which the reply may go out, in place of the agent's. They are judged again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
     /// [`ApprovalInfo::shown`] of what was looked at. Without it nothing is granted.
     #[serde(default)]
     pub shown: Option<Digest>,

@@ -142,9 +142,10 @@ impl Client {
         self.post(&format!("/v1/runs/{run}/inputs"), input).await
     }
 
-    /// Reports the agent's reply.
+    /// Reports the agent's reply; waits for the decision as long as `wait_ms` says.
     pub async fn output(&self, run: RunId, output: &ReportOutput) -> Result<TextAnswer, ClientError> {
-        self.post(&format!("/v1/runs/{run}/outputs"), output).await
+        let wait = Duration::from_millis(output.wait_ms.unwrap_or_default().into());
+        self.post_within(&format!("/v1/runs/{run}/outputs"), output, wait).await
     }
 
     /// Reports something that bears on the run.

@@ -256,7 +256,9 @@ async fn event<S: Surface<Error: Failed>>(
         }
         HookEvent::Stop(Some(text)) => {
             // The user has read it.
-            run.output(ReportOutput { text: text.clone(), documents: None, reach: Reach::Tell }).await?;
+            let reply =
+                ReportOutput { text: text.clone(), documents: None, reach: Reach::Tell, wait_ms: None };
+            run.output(reply).await?;
         }
         HookEvent::PreToolUse(call) => {
             return judge(run, parsed, call, rules).await;

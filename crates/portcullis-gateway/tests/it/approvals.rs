@@ -81,7 +81,7 @@ async fn a_flood_of_held_calls_is_denied_and_hides_nobody_elses() {
         assert_eq!(agent.propose(run, &mail(number, 0)).await.unwrap().judged().enforced, Enforced::Held);
     }
     let over = agent.propose(run, &mail(100, 0)).await.unwrap().denial().cloned().unwrap();
-    assert!(over.message.contains("100 calls of this run are waiting for a person"), "{}", over.message);
+    assert!(over.message.contains("100 requests of this run are waiting for a person"), "{}", over.message);
     let again = agent.propose(run, &mail(3, 0)).await.unwrap();
     assert_eq!(again.judged().enforced, Enforced::Held, "what waits already goes on waiting");
     assert_eq!(approver.approvals(ApprovalFilter::Pending).await.unwrap().len(), 100);

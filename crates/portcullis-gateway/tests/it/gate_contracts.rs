@@ -6,11 +6,16 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
+use portcullis_core::denial::DenialClass;
 use portcullis_core::event::{Enforced, Event, EventBody, OutcomeStatus};
 use portcullis_core::id::RunId;
 use portcullis_core::verdict::Verdict;
-use portcullis_gateway::api::{OpenRun, ReportOutcome, ReportOutput, TextAnswer};
+use portcullis_gateway::api::{
+    ApprovalFilter, ApprovalPhase, GrantApproval, OpenRun, RefuseApproval, ReportOutcome, ReportOutput,
+    Scope, TextAnswer,
+};
 use portcullis_gateway::client::Client;
 use portcullis_session::engine::Reach;
 use portcullis_session::shipped;
@@ -82,7 +87,7 @@ fn write_contracts(bundle: &Path, main: &str, contracts: &str) {
 
 /// A daemon whose bundle has these contracts, with an open run.
 struct Gated {
-    _daemon: Daemon,
+    daemon: Daemon,
     agent: Client,
     run: RunId,
 }
@@ -92,11 +97,12 @@ impl Gated {
         let daemon = Daemon::start_with_bundle(|bundle| write_contracts(bundle, main, contracts)).await;
         let agent = daemon.agent();
         let run = agent.open_run(&open(POLICY, None)).await.unwrap().run;
-        Self { _daemon: daemon, agent, run }
+        Self { daemon, agent, run }
     }
 
     async fn reply(&self, text: &str) -> TextAnswer {
-        let output = ReportOutput { text: text.into(), documents: None, reach: Reach::Replace };
+        let output =
+            ReportOutput { text: text.into(), documents: None, reach: Reach::Replace, wait_ms: None };
         self.agent.output(self.run, &output).await.unwrap()
     }
 
@@ -132,7 +138,7 @@ async fn a_contract_that_is_broken_does_what_its_on_fail_says() {
     let edit = &repaired.edits[0];
     assert_eq!((edit.start, edit.end, edit.replacement.as_str()), (9, 10, ";"));
     let held = gated.reply("<<T>> One two three four five six seven eight").await;
-    assert_eq!((held.verdict, held.enforced), (Verdict::Review, Enforced::Withheld));
+    assert_eq!((held.verdict, held.enforced), (Verdict::Review, Enforced::Held));
     let denial = held.denial.unwrap();
     assert_eq!(denial.rule, "output/contract/brief");
     assert!(denial.message.contains("9 words; demanded: less than 9"), "{}", denial.message);
@@ -141,11 +147,72 @@ async fn a_contract_that_is_broken_does_what_its_on_fail_says() {
     assert_eq!(denied.denial.unwrap().rule, "output/contract/promise");
 }
 
+/// What the record of a run proves: the offline verifier, and a replay that computes every verdict again.
+async fn proven(gated: &Gated) {
+    let mut export = Vec::new();
+    gated.agent.export(&gated.run.to_string(), &mut export).await.unwrap();
+    let report = portcullis_proof::verify(export.as_slice(), None).unwrap();
+    assert_eq!(report.failure, None, "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_under_review_is_released_edited_or_refused_by_an_approver() {
+    let contracts =
+        "[[contract]]\nstatement = 'Answer with at most 3 words.'\nname = 'brief'\non_fail = 'review'\n";
+    let gated = Gated::new("", contracts).await;
+    let approver = gated.daemon.approver();
+    let waiting = |text: &'static str| {
+        let (agent, run) = (gated.daemon.agent(), gated.run);
+        let output =
+            ReportOutput { text: text.into(), documents: None, reach: Reach::Replace, wait_ms: Some(20_000) };
+        tokio::spawn(async move { agent.output(run, &output).await.unwrap() })
+    };
+    let request = async |text: &str| loop {
+        let pending = approver.approvals(ApprovalFilter::Pending).await.unwrap();
+        if let Some(request) = pending.iter().find(|request| request.reply.as_deref() == Some(text)) {
+            return approver.approval(&request.approval.to_string()).await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+
+    let reply = waiting("One two three four");
+    let shown = request("One two three four").await;
+    assert_eq!((shown.action, shown.tool.as_str()), (None, ""));
+    assert_eq!(shown.rule.as_deref(), Some("output/contract/brief"));
+    let id = shown.approval.to_string();
+    let wide = GrantApproval { scope: Scope::Arguments, ..GrantApproval::of(&shown) };
+    assert_eq!(approver.grant(&id, &wide).await.unwrap_err().code(), Some("conflict"));
+    let own = gated.agent.grant(&id, &GrantApproval::of(&shown)).await.unwrap_err();
+    assert_eq!(own.code(), Some("forbidden"));
+    approver.grant(&id, &GrantApproval::of(&shown)).await.unwrap();
+    assert_eq!(reply.await.unwrap().enforced, Enforced::Executed);
+    assert_eq!(approver.approval(&id).await.unwrap().state, ApprovalPhase::Claimed);
+
+    let reply = waiting("Five six seven eight");
+    let shown = request("Five six seven eight").await;
+    let edit =
+        GrantApproval { text: Some("Five to eight, four of them".into()), ..GrantApproval::of(&shown) };
+    approver.grant(&shown.approval.to_string(), &edit).await.unwrap();
+    let edited = reply.await.unwrap();
+    assert_eq!((edited.enforced, edited.edits), (Enforced::Replaced, Vec::new()));
+    assert_eq!(edited.shown.as_deref(), Some("Five to eight, four of them"));
+
+    let reply = waiting("Nine ten eleven twelve");
+    let shown = request("Nine ten eleven twelve").await;
+    let no = RefuseApproval { note: Some("not that".into()) };
+    approver.refuse(&shown.approval.to_string(), &no).await.unwrap();
+    let refused = reply.await.unwrap();
+    let denial = refused.denial.unwrap();
+    assert_eq!((refused.enforced, denial.class), (Enforced::Withheld, DenialClass::ApprovalRefused));
+    assert!(denial.message.ends_with("not that"), "{}", denial.message);
+    proven(&gated).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_surface_that_cannot_replace_withholds_a_reply_that_needs_a_repair() {
     let gated = Gated::new("", &format!("{NO_COMMAS}on_fail = 'repair'\n")).await;
     for (reach, enforced) in [(Reach::Withhold, Enforced::Withheld), (Reach::Tell, Enforced::LetPass)] {
-        let output = ReportOutput { text: "Tea, then coffee.".into(), documents: None, reach };
+        let output = ReportOutput { text: "Tea, then coffee.".into(), documents: None, reach, wait_ms: None };
         let answer = gated.agent.output(gated.run, &output).await.unwrap();
         assert_eq!((answer.verdict, answer.enforced), (Verdict::Modify, enforced));
     }
@@ -299,13 +366,13 @@ async fn a_bundle_that_a_run_names_for_itself_starts_no_program() {
     assert!(std::fs::remove_file(&trace).is_ok(), "the daemon's own bundle may name a program");
     let named = OpenRun { bundle: Some(bundle.display().to_string()), ..open(POLICY, None) };
     let run = own.agent.open_run(&named).await.unwrap().run;
-    let output = ReportOutput { text: "Tea.".into(), documents: None, reach: Reach::Replace };
+    let output = ReportOutput { text: "Tea.".into(), documents: None, reach: Reach::Replace, wait_ms: None };
     let answer = own.agent.output(run, &output).await.unwrap();
     assert_eq!((answer.verdict, trace.exists()), (Verdict::Review, false));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn contracts_that_cannot_hold_together_keep_the_daemon_from_starting() {
+async fn contracts_that_cannot_hold_together_keep_thedaemon_from_starting() {
     let contracts = "[[contract]]\nstatement = 'Answer with at least 300 words.'\n\
                      [[contract]]\nstatement = 'Answer with at most 120 words.'\nname = 'brief'\n";
     let daemon = Daemon::start_with_bundle(|bundle| write_contracts(bundle, "", contracts)).await;

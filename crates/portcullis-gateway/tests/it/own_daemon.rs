@@ -60,7 +60,12 @@ async fn a_daemon_takes_guards_an_escalation_policy_and_a_metrics_subscriber_of_
     assert_eq!(run.input(said("What is Heron?")).await.unwrap().enforced, Enforced::Withheld);
     let told = |text: &str| ReportTold { server: "s".into(), content: text.into(), reach: Reach::Replace };
     assert_eq!(run.told(told("Heron is late")).await.unwrap().enforced, Enforced::Withheld);
-    let reply = |text: &str| ReportOutput { text: text.into(), documents: None, reach: Reach::Withhold };
+    let reply = |text: &str| ReportOutput {
+        text: text.into(),
+        documents: None,
+        reach: Reach::Withhold,
+        wait_ms: None,
+    };
     assert_eq!(run.output(reply("Heron is late")).await.unwrap().enforced, Enforced::Withheld);
     assert_eq!(run.output(reply("It is late")).await.unwrap().enforced, Enforced::Executed);
     assert_eq!(rule(think("Heron").await.unwrap().judged()), "house/code-name");

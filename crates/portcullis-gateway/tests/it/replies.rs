@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::daemon::{Daemon, call, open};
 
 fn reply(text: &str, documents: Option<Value>) -> ReportOutput {
-    ReportOutput { text: text.into(), documents, reach: Reach::Replace }
+    ReportOutput { text: text.into(), documents, reach: Reach::Replace, wait_ms: None }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,7 +38,7 @@ async fn replies_are_held_against_the_documents_that_the_run_retrieved() {
     assert_eq!(verified.documents[0].event, Some(seen.seq));
 
     let bad = agent.output(run, &reply("They are not [DOC:doc_999].", None)).await.unwrap();
-    assert_eq!((bad.verdict, bad.enforced), (Verdict::Review, Enforced::Withheld));
+    assert_eq!((bad.verdict, bad.enforced), (Verdict::Review, Enforced::Held));
     let denial = bad.denial.unwrap();
     assert_eq!(denial.rule, "output/verification/citation-match");
     assert!(bad.verification.unwrap().fails());

@@ -66,21 +66,28 @@ impl Guard<RunMemory> for ApprovalRefused {
     }
 }
 
-/// How a call is known to be one that was refused.
+/// How something is known to be what was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
     /// It is the same.
     Same,
     /// It is the same in other words, or reaches further.
     Alike,
+    /// It is a reply, and the same.
+    SameReply,
 }
 
-/// What there is to say about a call that a person refused, with their note.
+/// What there is to say about what a person refused, with their note.
 pub fn finding(note: Option<&str>, known: Known) -> Finding {
     let refused = match known {
         Known::Same => "an approver already refused this call in this run",
         Known::Alike => "an approver already refused a call in this run that does the same, or less",
+        Known::SameReply => "an approver refused this reply",
     };
     let message = note.map_or_else(|| refused.to_owned(), |note| format!("{refused}: {}", line(note)));
-    Finding::new(META.id, Verdict::Deny, message).instead("tell the user that the approver refused the call")
+    let instead = match known {
+        Known::Same | Known::Alike => "tell the user that the approver refused the call",
+        Known::SameReply => "give another reply",
+    };
+    Finding::new(META.id, Verdict::Deny, message).instead(instead)
 }

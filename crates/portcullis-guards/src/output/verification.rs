@@ -22,7 +22,7 @@ use portcullis_trajectory::memory::{Context, RunMemory};
 /// ## Fires on
 /// A check that fails: *review* if the policy has `escalate_on_verification_fail`, otherwise *warn*. The rule is
 /// `output/verification/` and the name of the check: `citation-presence`, `citation-match`, `fact-consistency`,
-/// `refusal-policy`, `quotation-grounding`, `number-grounding`. A reply under review is withheld.
+/// `refusal-policy`, `quotation-grounding`, `number-grounding`. A reply under review is held for an approver.
 ///
 /// ## Does not cover
 /// Whether a cited document says what the reply claims: that takes a reader. Paraphrases, conclusions, and computed

@@ -32,14 +32,15 @@ pub(crate) fn check(transaction: &Connection, rows: &[ApprovalRow], run: RunId) 
                 limit,
             }));
         }
-        let stored: Option<(Vec<u8>, Vec<u8>, Vec<u8>)> = transaction
+        let stored: Option<(Vec<u8>, Option<Vec<u8>>, Vec<u8>)> = transaction
             .prepare_cached(
                 "SELECT r.run, a.action, a.digest FROM approvals a JOIN runs r ON r.number = a.run WHERE a.approval = ?1",
             )?
             .query_row([row.approval.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .optional()?;
-        let same = |(run, action, digest): &(Vec<u8>, Vec<u8>, Vec<u8>)| {
-            run == row.run.as_bytes() && action == row.action.as_bytes() && digest == row.digest.as_bytes()
+        let action = row.action.as_ref().map(|action| &action.as_bytes()[..]);
+        let same = |(run, about, digest): &(Vec<u8>, Option<Vec<u8>>, Vec<u8>)| {
+            run == row.run.as_bytes() && about.as_deref() == action && digest == row.digest.as_bytes()
         };
         if !stored.as_ref().is_none_or(same) {
             return Err(CheckError::Refused(Refusal::ApprovalMismatch(row.approval)));
@@ -74,7 +75,7 @@ pub(crate) fn put(transaction: &Connection, run: i64, row: &ApprovalRow) -> rusq
         .execute(params![
             row.approval.as_bytes(),
             run,
-            row.action.as_bytes(),
+            row.action.as_ref().map(|action| &action.as_bytes()[..]),
             row.digest.as_bytes(),
             row.principal,
             row.state.as_str(),
@@ -220,7 +221,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ApprovalRow> {
     Ok(ApprovalRow {
         approval: ApprovalId::from_bytes(row.get(0)?),
         run: RunId::from_bytes(row.get(1)?),
-        action: ActionId::from_bytes(row.get(2)?),
+        action: row.get::<_, Option<[u8; 16]>>(2)?.map(ActionId::from_bytes),
         digest: Digest::from_bytes(row.get(3)?),
         principal: row.get(4)?,
         state: ApprovalState::from_text(&state).ok_or_else(|| malformed(5, "state"))?,

@@ -7,9 +7,9 @@
 use std::collections::{HashMap, HashSet};
 
 use portcullis_core::aside::{DIGEST_KEY, TAINT};
-use portcullis_core::event::{Event, EventBody};
+use portcullis_core::event::{About, Event, EventBody};
 use portcullis_core::id::{ActionId, ApprovalId};
-use portcullis_core::state::EDITED_ARGUMENTS;
+use portcullis_core::state::{EDITED_ARGUMENTS, EDITED_TEXT};
 use portcullis_core::time::Timestamp;
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
@@ -115,7 +115,7 @@ struct Named {
     /// The actions, by the event that proposes them.
     proposed: HashMap<u64, ActionId>,
     /// The actions that a person was asked about.
-    asked: HashMap<ApprovalId, ActionId>,
+    asked: HashMap<ApprovalId, About>,
     derived: Vec<Derived>,
     /// Places in it, by commitment.
     places: HashMap<[u8; 32], usize>,
@@ -145,8 +145,8 @@ impl Named {
                 self.proposed.insert(event.seq, proposed.action);
                 return;
             }
-            EventBody::ApprovalRequested { approval, action, .. } => {
-                self.asked.insert(*approval, *action);
+            EventBody::ApprovalRequested { approval, about, .. } => {
+                self.asked.insert(*approval, *about);
                 return;
             }
             EventBody::Verdict(record) => {
@@ -155,9 +155,17 @@ impl Named {
                 (aside, Origin::Texts(of, record.action))
             }
             EventBody::ApprovalDecided { approval, .. } => {
-                let action = self.asked.get(approval).copied();
-                self.derive(event, Some(EDITED_ARGUMENTS), Origin::Texts(Vec::new(), action));
-                (aside, Origin::Texts(Vec::new(), action))
+                let origin = || match self.asked.get(approval) {
+                    Some(About::Action(action)) => Origin::Texts(Vec::new(), Some(*action)),
+                    Some(About::Text(said)) => Origin::Texts(vec![*said], None),
+                    None => Origin::Texts(Vec::new(), None),
+                };
+                let (edited, noted) = (origin(), origin());
+                let name = [EDITED_ARGUMENTS, EDITED_TEXT]
+                    .into_iter()
+                    .find(|name| event.payloads.contains_key(*name));
+                self.derive(event, name, edited);
+                (aside, noted)
             }
             EventBody::Evidence { .. } => (Some(RESULTS), Origin::Texts(from_cause(), None)),
             // Marks and names of things are taken from the arguments.

@@ -13,7 +13,7 @@ use crate::sqlite::{approvals, lock};
 /// Written into the file, so that another database is never taken for a ledger: `PCUL` in ASCII.
 const APPLICATION_ID: i64 = 0x5043_554c;
 /// The format of the tables below.
-const SCHEMA_VERSION: i64 = 5;
+const SCHEMA_VERSION: i64 = 6;
 /// Pages of the write-ahead log at which the writer itself copies it into the database: 64 MiB of 4 KiB pages.
 const CHECKPOINT_PAGES: i64 = 16_384;
 /// Prepared statements kept by a connection.
@@ -194,6 +194,37 @@ CREATE INDEX taints_by_principal ON taints (principal);
 CREATE INDEX taints_by_run ON taints (run);
 CREATE TABLE forgotten_taints (block INTEGER PRIMARY KEY CHECK (block BETWEEN 0 AND 255), bits BLOB NOT NULL) STRICT;
 INSERT INTO meta (key, value) VALUES ('taint key', lower(hex(randomblob(32))));
+";
+
+/// What version 6 changed: a reply waits for approval as well, which has no action.
+const SCHEMA_6: &str = "
+CREATE TABLE approvals_6 (
+    approval BLOB PRIMARY KEY CHECK (length(approval) = 16),
+    run INTEGER NOT NULL REFERENCES runs (number),
+    action BLOB,
+    digest BLOB NOT NULL,
+    principal TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN (
+        'pending', 'granted', 'refused', 'answered', 'revoked', 'expired', 'claimed')),
+    scope TEXT,
+    requested INTEGER NOT NULL,
+    decided INTEGER,
+    decided_by TEXT,
+    tool TEXT NOT NULL,
+    policy TEXT NOT NULL,
+    proposed INTEGER,
+    note TEXT,
+    rule TEXT
+) STRICT;
+";
+/// The same, once the approvals are copied. The old table is dropped as a whole, which overwrites its pages.
+const SCHEMA_6_APPROVALS: &str = "
+DROP TABLE approvals;
+ALTER TABLE approvals_6 RENAME TO approvals;
+CREATE INDEX approvals_by_state ON approvals (state, requested);
+CREATE INDEX approvals_by_run ON approvals (run);
+CREATE INDEX approvals_by_time ON approvals (requested);
+CREATE INDEX pending_approvals_by_run ON approvals (run) WHERE state = 'pending';
 ";
 
 /// The row of `meta` with the key of the digests by which things are known in the index of taints.
@@ -397,6 +428,11 @@ fn migrate(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
         transaction.execute(&format!("INSERT INTO approvals_5 SELECT * FROM {earlier}"), [])?;
         transaction.execute_batch(SCHEMA_5_APPROVALS)?;
         transaction.execute_batch(SCHEMA_5_TAINTS)?;
+    }
+    if found < 6 {
+        transaction.execute_batch(SCHEMA_6)?;
+        transaction.execute_batch("INSERT INTO approvals_6 SELECT * FROM approvals;")?;
+        transaction.execute_batch(SCHEMA_6_APPROVALS)?;
     }
     if found < SCHEMA_VERSION {
         transaction.pragma_update(None, "user_version", SCHEMA_VERSION)?;

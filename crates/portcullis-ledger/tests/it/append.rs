@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 
-use portcullis_core::event::{EventBody, GrantScope};
+use portcullis_core::event::{About, EventBody, GrantScope};
 use portcullis_core::id::{ApprovalId, RunId, SegmentId};
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::{
@@ -261,7 +261,7 @@ fn approvals_are_listed_by_state_and_keep_their_action() {
     let mut row = ApprovalRow {
         approval,
         run: run.head.run,
-        action,
+        action: Some(action),
         digest: digest(),
         principal: "alice".to_owned(),
         state: ApprovalState::Pending,
@@ -411,7 +411,7 @@ fn asking(ledger: &SqliteLedger) {
     let tool = "write_file".to_owned();
     run.chain(EventBody::ApprovalRequested {
         approval,
-        action,
+        about: About::Action(action),
         digest: digest(),
         tool,
         effects: None,
@@ -421,7 +421,7 @@ fn asking(ledger: &SqliteLedger) {
     let row = ApprovalRow {
         approval,
         run: run.head.run,
-        action,
+        action: Some(action),
         digest: digest(),
         principal: "alice".to_owned(),
         state: ApprovalState::Pending,

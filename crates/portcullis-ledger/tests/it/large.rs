@@ -120,7 +120,7 @@ fn asked(ledger: &SqliteLedger, run: &mut Run) {
         ApprovalRow {
             approval: ApprovalId::from_bytes([place.to_be_bytes(), [1; 8]].concat().try_into().unwrap()),
             run: id,
-            action: action(place),
+            action: Some(action(place)),
             digest: digest(),
             principal: "alice".to_owned(),
             state: ApprovalState::Granted,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use portcullis_core::event::{ApprovalDecision, Control, EventBody, GrantScope, Lasting};
+use portcullis_core::event::{About, ApprovalDecision, Control, EventBody, GrantScope, Lasting};
 use portcullis_core::id::ApprovalId;
 use portcullis_core::label::LabelSet;
 use portcullis_core::state::progress::{Progress, RunPhase};
@@ -22,7 +22,7 @@ fn asking(ledger: &SqliteLedger) -> (Run, ApprovalRow) {
     let (approval, tool) = (ApprovalId::from_bytes(fresh()), "write_file".to_owned());
     run.chain(EventBody::ApprovalRequested {
         approval,
-        action,
+        about: About::Action(action),
         digest: digest(),
         tool: tool.clone(),
         effects: None,
@@ -31,7 +31,7 @@ fn asking(ledger: &SqliteLedger) -> (Run, ApprovalRow) {
     let row = ApprovalRow {
         approval,
         run: run.head.run,
-        action,
+        action: Some(action),
         digest: digest(),
         principal: "alice".to_owned(),
         state: ApprovalState::Pending,

@@ -6,15 +6,15 @@
 use std::collections::BTreeSet;
 
 use portcullis_core::bundle::Requirement;
-use portcullis_core::event::{Actor, ApprovalDecision, EventBody, GrantScope, Lasting};
+use portcullis_core::event::{About, Actor, ApprovalDecision, EventBody, GrantScope, Lasting};
 use portcullis_core::grant::{fits, not_a_pattern};
 use portcullis_core::id::{ApprovalId, Digest};
 use portcullis_core::label::{Label, LabelSet};
-use portcullis_core::state::{Approval, ApprovalState, EDITED_ARGUMENTS, Endorsement};
+use portcullis_core::state::{Approval, ApprovalState, EDITED_ARGUMENTS, EDITED_TEXT, Endorsement};
 use portcullis_core::time::Timestamp;
 use serde_json::Value;
 
-use super::{Engine, JSON, MICROS_PER_SECOND};
+use super::{Engine, JSON, MICROS_PER_SECOND, TEXT};
 use crate::batch::{Batch, note_secrets};
 use crate::env::Env;
 
@@ -46,8 +46,8 @@ pub enum Says {
         scope: GrantScope,
         /// For how long.
         lasts: Lasts,
-        /// With these arguments, and not with those of the agent.
-        arguments: Option<Value>,
+        /// With this, and not with what the agent gave.
+        edit: Option<Edit>,
     },
     /// No, for the rest of the run.
     Refuse,
@@ -57,11 +57,20 @@ pub enum Says {
     Revoke,
 }
 
+/// What a person gives in place of what the agent gave.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// Arguments of the call.
+    Arguments(Value),
+    /// The reply.
+    Text(String),
+}
+
 impl Says {
     /// Yes, so far, for as long as usual.
     #[must_use]
     pub fn grant(scope: GrantScope) -> Self {
-        Self::Grant { scope, lasts: Lasts::Usual, arguments: None }
+        Self::Grant { scope, lasts: Lasts::Usual, edit: None }
     }
 }
 
@@ -171,8 +180,11 @@ pub enum AnswerError {
     /// A pattern that may not be granted, or not for this call.
     #[error("this pattern cannot be granted: {0}")]
     Pattern(String),
-    /// Changed arguments that may not be granted.
-    #[error("the call cannot be changed: {0}")]
+    /// A scope that a reply does not have.
+    #[error("a reply is granted once; other scopes are for calls")]
+    ReplyOnce,
+    /// A change that may not be granted.
+    #[error("it cannot be changed: {0}")]
     Edit(&'static str),
 }
 
@@ -189,12 +201,12 @@ impl Engine {
         asked.check_note(&answer)?;
         let by = Actor::approver(answer.by.id());
         let mut labels = self.state.labels().clone();
-        let (decision, scope, lasting, arguments) = match answer.says {
+        let (decision, scope, lasting, edit) = match answer.says {
             Says::Refuse => (ApprovalDecision::Refused, None, Lasting::default(), None),
             Says::Answer => (ApprovalDecision::Answered, None, Lasting::default(), None),
             Says::Revoke => (ApprovalDecision::Revoked, None, Lasting::default(), None),
-            Says::Grant { scope, lasts, arguments } => {
-                let decision = asked.check_grant(self, &scope, arguments.as_ref(), &answer.by)?;
+            Says::Grant { scope, lasts, edit } => {
+                let decision = asked.check_grant(self, &scope, edit.as_ref(), &answer.by)?;
                 if scope != GrantScope::Once {
                     // Approving further calls includes approving that the results of the tool will be seen.
                     labels.insert(Label::Tool(approval.tool.clone()));
@@ -202,10 +214,13 @@ impl Engine {
                     labels.extend(approval.server.clone().map(Label::Server));
                 }
                 let lasting = asked.lasting(self, lasts, &answer.by)?;
-                (decision, Some(scope), lasting, arguments)
+                (decision, Some(scope), lasting, edit)
             }
         };
-        let cause = self.state.open_action(approval.action).map(|action| action.last_event);
+        let cause = match approval.about {
+            About::Action(action) => self.state.open_action(action).map(|action| action.last_event),
+            About::Text(said) => Some(said),
+        };
         let body = EventBody::ApprovalDecided {
             approval: id,
             decision,
@@ -215,9 +230,12 @@ impl Engine {
             labels,
             note: answer.note,
         };
-        let arguments = arguments.map(|value| (EDITED_ARGUMENTS, JSON, value.to_string().into_bytes()));
+        let given = edit.map(|edit| match edit {
+            Edit::Arguments(value) => (EDITED_ARGUMENTS, JSON, value.to_string().into_bytes()),
+            Edit::Text(text) => (EDITED_TEXT, TEXT, text.into_bytes()),
+        });
         let mut batch = self.builder(env);
-        batch.push_with(by, cause, body, [arguments]);
+        batch.push_with(by, cause, body, [given]);
         Ok(batch.finish())
     }
 
@@ -264,12 +282,12 @@ impl Asked<'_> {
         &self,
         engine: &Engine,
         scope: &GrantScope,
-        arguments: Option<&Value>,
+        edit: Option<&Edit>,
         by: &Decider,
     ) -> Result<ApprovalDecision, AnswerError> {
         self.check_scope(scope)?;
-        if let Some(arguments) = arguments {
-            self.check_edit(engine, scope, arguments)?;
+        if let Some(edit) = edit {
+            self.check_edit(engine, scope, edit)?;
         }
         let Decider::Approver { id, roles, shown } = by else { return Ok(ApprovalDecision::Granted) };
         let labels = engine.state.labels();
@@ -316,6 +334,7 @@ impl Asked<'_> {
                 Err(AnswerError::OtherTool { named: named.clone(), waiting: self.approval.tool.clone() })
             }
             GrantScope::Once => Ok(()),
+            _ if self.approval.about.action().is_none() => Err(AnswerError::ReplyOnce),
             _ if self.requirement.quorum > 1 => Err(AnswerError::Pattern(
                 "several people have to agree, and each call needs them again".into(),
             )),
@@ -347,23 +366,32 @@ impl Asked<'_> {
         }
     }
 
-    fn check_edit(&self, engine: &Engine, scope: &GrantScope, arguments: &Value) -> Result<(), AnswerError> {
+    fn check_edit(&self, engine: &Engine, scope: &GrantScope, edit: &Edit) -> Result<(), AnswerError> {
         if *scope != GrantScope::Once {
-            return Err(AnswerError::Edit("changed arguments are granted once only"));
+            return Err(AnswerError::Edit("what was changed is granted once only"));
         }
         if self.requirement.quorum > 1 {
             return Err(AnswerError::Edit("several people have to agree, each to the same call"));
         }
-        if !arguments.is_object() {
-            return Err(AnswerError::Edit("arguments are an object"));
-        }
-        let text = arguments.to_string();
+        let text = match (edit, self.approval.about) {
+            (Edit::Arguments(Value::Object(object)), About::Action(_)) => {
+                Value::from(object.clone()).to_string()
+            }
+            (Edit::Arguments(_), About::Action(_)) => {
+                return Err(AnswerError::Edit("arguments are an object"));
+            }
+            (Edit::Text(text), About::Text(_)) => text.clone(),
+            (Edit::Arguments(_), About::Text(_)) => {
+                return Err(AnswerError::Edit("a reply has no arguments"));
+            }
+            (Edit::Text(_), About::Action(_)) => {
+                return Err(AnswerError::Edit("it is a call, and no reply: give arguments"));
+            }
+        };
         let mut noted = text.clone();
         note_secrets(&mut noted, &engine.bundle);
         if noted != text {
-            return Err(AnswerError::Edit(
-                "the new arguments contain a secret, which the record would not keep",
-            ));
+            return Err(AnswerError::Edit("what is new contains a secret, which the record would not keep"));
         }
         Ok(())
     }

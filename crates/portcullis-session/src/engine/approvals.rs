@@ -2,7 +2,9 @@
 
 use portcullis_core::action::{Action, Grant};
 use portcullis_core::effect::{Effect, Effects, Verb};
-use portcullis_core::event::{Actor, ApprovalDecision, Enforced, EventBody, GrantScope, Lasting, Mode};
+use portcullis_core::event::{
+    About, Actor, ApprovalDecision, Enforced, EventBody, GrantScope, Lasting, Mode,
+};
 use portcullis_core::fact::Facts;
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, DigestBuilder};
@@ -43,10 +45,11 @@ impl Engine {
         sources: &dyn Sources,
     ) -> Option<Judgement> {
         let (id, approval) = self.state.approval_for(bound_to)?;
-        let open = self.state.open_action(approval.action)?;
+        let open_id = approval.about.action()?;
+        let open = self.state.open_action(open_id)?;
         // The retry is the same action: its id, its step.
         let mut held = action.clone();
-        held.id = approval.action;
+        held.id = open_id;
         let call = call.filter(|call| open.call.as_ref() != Some(*call)).cloned();
         let standing =
             Standing { step: open.step, cause: open.last_event, bound_to, call, ask: false, edited: false };
@@ -58,7 +61,7 @@ impl Engine {
         match &approval.state {
             ApprovalState::Pending => {
                 if self.has_lapsed(approval, batch.at()) {
-                    self.expire(batch, id, approval.action);
+                    self.expire(batch, id, approval.about);
                     return None;
                 }
                 let read = self.read(pending(batch, &held), &held);
@@ -84,19 +87,23 @@ impl Engine {
         standing: Standing,
         sources: &dyn Sources,
     ) -> Option<Judgement> {
-        let grant = self.state.grant_for(&held, approval.digest, batch.at(), self.grant_ttl());
+        let (at, ttl) = (batch.at(), self.grant_ttl());
+        let grant = match given.edited {
+            true => self.state.own_grant(id, at, ttl),
+            false => self.state.grant_for(&held, approval.digest, at, ttl),
+        };
         // If the announcement changed since it was shown, or what the call would touch, a person is asked again.
         let same = |grant: &Grant| self.covers_words(grant, &held) && self.touches_the_same(approval, &held);
         // So it is where the arguments that the person gave were erased.
         let changed = match given.edited {
             true => {
-                let given = self.words.edited(approval.action);
+                let given = self.words.edited(id);
                 given.map(|arguments| held.with_arguments(arguments.clone()).keyed(self.key.as_ref()))
             }
             false => Some(held.clone()),
         };
         let (Some(grant), Some(action)) = (grant.filter(same), changed) else {
-            self.expire(batch, id, approval.action);
+            self.expire(batch, id, approval.about);
             return None;
         };
         let standing = Standing { edited: given.edited, ..standing };
@@ -190,7 +197,7 @@ impl Engine {
 
     /// Whether a grant covers what is said with a call: one for a single call was given on what was said with that.
     pub(super) fn covers_words(&self, grant: &Grant, action: &Action) -> bool {
-        let held = self.state.approval(grant.approval).map(|approval| approval.action);
+        let held = self.state.approval(grant.approval).and_then(|approval| approval.about.action());
         grant.scope != GrantScope::Once
             || held.is_some_and(|held| self.words.same(held, action, &self.bundle))
     }
@@ -211,12 +218,12 @@ impl Engine {
             return Err(AnswerError::Decided(id));
         }
         let mut batch = self.builder(env);
-        self.expire(&mut batch, id, approval.action);
+        self.expire(&mut batch, id, approval.about);
         Ok(batch.finish())
     }
 
-    /// The approval lapses, and with it the action that waited.
-    pub(super) fn expire(&self, batch: &mut BatchBuilder<'_>, approval: ApprovalId, action: ActionId) {
+    /// The approval lapses, and with it what waited.
+    pub(super) fn expire(&self, batch: &mut BatchBuilder<'_>, approval: ApprovalId, about: About) {
         let body = EventBody::ApprovalDecided {
             approval,
             decision: ApprovalDecision::Expired,
@@ -227,12 +234,13 @@ impl Engine {
             note: None,
         };
         let expired = batch.push(Actor::gate(), None, body);
-        let body = EventBody::Enforcement { action: Some(action), enforced: Enforced::Withheld, call: None };
+        let action = about.action();
+        let body = EventBody::Enforcement { action, enforced: Enforced::Withheld, call: None };
         batch.push(Actor::gate(), Some(expired), body);
     }
 
-    /// A decision that would have one more call wait for a person, unless too many of the run do already: a flood of
-    /// questions hides the one that matters.
+    /// A decision that would have one more call or reply wait for a person, unless too many of the run do already: a flood
+    /// of questions hides the one that matters.
     pub(super) fn unless_too_many_wait(&self, decision: Decision) -> Decision {
         let asks = decision.verdict == Verdict::Review && self.state.mode() != Mode::Observe;
         let Some(limit) = self.waiting_max.filter(|_| asks) else { return decision };
@@ -240,7 +248,7 @@ impl Engine {
             return decision;
         }
         let message = format!(
-            "{limit} calls of this run are waiting for a person, which is the limit; more are denied until some are answered"
+            "{limit} requests of this run are waiting for a person, which is the limit; more are denied until some are answered"
         );
         denied(reserved::LIMIT, message)
     }
@@ -260,9 +268,8 @@ impl Engine {
         let approval = ApprovalId::from_bytes(batch.id());
         let tool = action.tool().unwrap_or_default().to_owned();
         let Requested { bound_to, effects, patterns } = requested;
-        let (digest, effects) = (bound_to, Some(effects));
-        let body =
-            EventBody::ApprovalRequested { approval, action: action.id, digest, tool, effects, patterns };
+        let (about, digest, effects) = (About::Action(action.id), bound_to, Some(effects));
+        let body = EventBody::ApprovalRequested { approval, about, digest, tool, effects, patterns };
         batch.push(Actor::gate(), Some(cause), body);
         self.held(action, step, decision, approval)
     }

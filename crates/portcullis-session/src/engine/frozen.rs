@@ -1,7 +1,8 @@
 //! What a freeze of the run stops, before any guard is asked and whatever the mode.
 
 use portcullis_core::action::{Action, Subject};
-use portcullis_core::event::Enforced;
+
+use portcullis_core::event::{About, Enforced};
 use portcullis_core::finding::Finding;
 use portcullis_core::freeze::Frozen;
 use portcullis_core::id::ApprovalId;
@@ -51,10 +52,13 @@ impl Engine {
         })
     }
 
-    /// Whether a call still waits for a person: it was not answered, and no freeze stops it.
+    /// Whether a call or a reply still waits for a person: it was not answered, and no freeze stops it.
     pub(crate) fn waits(&self, approval: ApprovalId) -> bool {
         let pending = self.state.approval(approval).filter(|entry| entry.state == ApprovalState::Pending);
-        pending.is_some_and(|entry| !self.is_stopped(Some(&entry.tool)))
+        pending.is_some_and(|entry| match entry.about {
+            About::Action(_) => !self.is_stopped(Some(&entry.tool)),
+            About::Text(_) => self.state.freeze().is_none_or(|freeze| freeze.stops != Frozen::Everything),
+        })
     }
 }
 

@@ -102,8 +102,8 @@ impl Engine {
     /// The last events of the segment. Requests that wait for an approver lapse.
     pub fn close(&self, env: &mut dyn Env, state: ClosedState) -> Batch {
         let mut batch = self.builder(env);
-        for (approval, action) in self.state.pending_approvals().into_iter().take(LAPSES_PER_CLOSE_MAX) {
-            self.expire(&mut batch, approval, action);
+        for (approval, about) in self.state.pending_approvals().into_iter().take(LAPSES_PER_CLOSE_MAX) {
+            self.expire(&mut batch, approval, about);
         }
         let count = batch.seq() + 1;
         batch.push(Actor::gate(), None, EventBody::RunClosed { state, count, successor: None });

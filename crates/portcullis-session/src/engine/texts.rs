@@ -11,7 +11,7 @@ use portcullis_core::action::{Pending, Subject};
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Actor, Enforced, EventBody, Mode, OutcomeStatus};
 use portcullis_core::fact::Facts;
-use portcullis_core::id::{ActionId, DigestBuilder};
+use portcullis_core::id::{ActionId, ApprovalId, DigestBuilder};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::{Decision, reserved};
 use portcullis_core::time::Timestamp;
@@ -21,6 +21,7 @@ use portcullis_trajectory::sources::Verification;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::replies::Reply;
 use super::server::server_name;
 use super::{Engine, JSON, TEXT, Teller, binds_always, denied};
 use crate::batch::{Batch, BatchBuilder};
@@ -49,7 +50,7 @@ pub enum Reach {
 
 impl Reach {
     /// What is done, where this is asked for.
-    fn done(self, asked: Enforced) -> Enforced {
+    pub(super) fn done(self, asked: Enforced) -> Enforced {
         match (self, asked) {
             (Self::Withhold, Enforced::Replaced) => Enforced::Withheld,
             (Self::Tell, Enforced::Replaced | Enforced::Withheld) => Enforced::LetPass,
@@ -91,6 +92,8 @@ pub struct TextJudgement {
     pub shown: Option<String>,
     /// Why it should not pass.
     pub denial: Option<Denial>,
+    /// Of a reply that is held: the approval that it waits for.
+    pub approval: Option<ApprovalId>,
     /// Of a reply: what the checks say, where the bundle wants it verified.
     pub verification: Option<Verification>,
     /// Number of the last event about it.
@@ -134,7 +137,8 @@ impl Engine {
         (batch.finish(), judgement)
     }
 
-    /// The agent replies. `documents` are those that were handed over with the reply, as JSON.
+    /// The agent replies. `documents` are those that were handed over with the reply, as JSON. A reply that waits for a
+    /// person meets its approval again.
     pub fn output(
         &self,
         env: &mut dyn Env,
@@ -144,6 +148,9 @@ impl Engine {
         sources: &dyn Sources,
     ) -> (Batch, TextJudgement) {
         let mut batch = self.builder(env);
+        if let Some(judgement) = self.meet_reply(&mut batch, Reply { text, documents, reach }, sources) {
+            return (batch.finish(), judgement);
+        }
         let payload = ("text", TEXT, text.as_bytes().to_vec());
         let actor = Actor::agent(self.principal());
         let given = documents.map(|documents| ("documents", JSON, documents.as_bytes().to_vec()));
@@ -231,9 +238,11 @@ impl Engine {
         if let Some(verification) = &verification {
             self.verified(batch, said, verification);
         }
-        let asked = self.enforced_text(&decision);
+        let (decision, held) = self.held_text(subject, reach, decision);
+        let asked = if held { Enforced::Held } else { self.enforced_text(&decision) };
         let enforced = reach.done(asked);
         // What was asked outside is part of the record, whatever was found.
+        let mut approval = None;
         if !decision.findings.is_empty() || !facts.records().is_empty() {
             let mut last = said;
             if let Some(context) = self.context() {
@@ -241,17 +250,28 @@ impl Engine {
                 last = batch.push(Actor::gate(), Some(said), EventBody::Verdict(record));
             }
             let body = EventBody::Enforcement { action: None, enforced, call: None };
-            batch.push(Actor::gate(), Some(last), body);
-        }
-        let shown = match (&decision.modified, asked) {
-            (Some(Value::String(text)), Enforced::Replaced) if enforced != Enforced::Withheld => {
-                Some(text.clone())
+            let enforcement = batch.push(Actor::gate(), Some(last), body);
+            if let (Enforced::Held, Subject::Output { text, documents }) = (enforced, subject) {
+                let reply = Reply { text, documents, reach };
+                approval = Some(self.ask_about_reply(batch, reply, said, enforcement));
             }
-            _ => None,
-        };
+        }
+        let shown = shown_text(&decision, asked, enforced);
         let stopped = !asked.proceeds() || !enforced.proceeds();
-        let denial = stopped.then(|| explain_text(self.run, &subject, &decision));
-        TextJudgement { decision, enforced, shown, denial, verification, seq: batch.seq() }
+        let denial = stopped.then(|| Denial { approval, ..explain_text(self.run, &subject, &decision) });
+        TextJudgement { decision, enforced, shown, denial, approval, verification, seq: batch.seq() }
+    }
+
+    /// Whether a text is held for a person: a reply under review that its surface can keep back. Unless too many wait.
+    fn held_text(&self, subject: Subject<'_>, reach: Reach, decision: Decision) -> (Decision, bool) {
+        let reply = matches!(subject, Subject::Output { .. }) && reach != Reach::Tell;
+        let observed = self.state.mode() == Mode::Observe && !binds_always(&decision);
+        if !reply || observed {
+            return (decision, false);
+        }
+        let decision = self.unless_too_many_wait(decision);
+        let held = decision.verdict == Verdict::Review;
+        (decision, held)
     }
 
     /// Records what the checks say of a reply: the whole as a payload, which can be erased, and of the answers alone a
@@ -270,7 +290,7 @@ impl Engine {
         batch.push_with(Actor::gate(), Some(reply), body, [Some(payload)]);
     }
 
-    fn decide_text(
+    pub(super) fn decide_text(
         &self,
         pending: &Pending<'_>,
         sources: &dyn Sources,
@@ -289,8 +309,8 @@ impl Engine {
         (facts, decision, reading.into_reading())
     }
 
-    /// As for actions, but nothing is held: a text that a person would have to look at first is withheld.
-    fn enforced_text(&self, decision: &Decision) -> Enforced {
+    /// As for actions, but nothing is held: see [`Self::held_text`].
+    pub(super) fn enforced_text(&self, decision: &Decision) -> Enforced {
         match decision.verdict {
             Verdict::Allow | Verdict::Warn => Enforced::Executed,
             _ if self.state.mode() == Mode::Observe && !binds_always(decision) => Enforced::LetPass,
@@ -300,5 +320,15 @@ impl Engine {
                 Enforced::Withheld
             }
         }
+    }
+}
+
+/// What its reader gets in place of a text, where stretches of it are replaced.
+pub(super) fn shown_text(decision: &Decision, asked: Enforced, enforced: Enforced) -> Option<String> {
+    match (&decision.modified, asked) {
+        (Some(Value::String(text)), Enforced::Replaced) if enforced != Enforced::Withheld => {
+            Some(text.clone())
+        }
+        _ => None,
     }
 }

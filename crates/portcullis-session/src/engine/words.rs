@@ -1,15 +1,15 @@
 //! What was said with calls that wait for a person: the agent's announcement, which is shown with the call, so that a
-//! grant for one call covers it as well; and the arguments that a person gave in place of the agent's.
+//! grant for one call covers it as well; and what a person gave in place of the agent's arguments or reply.
 
 use std::collections::BTreeMap;
 
 use portcullis_core::action::Action;
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{Event, EventBody};
-use portcullis_core::id::{ActionId, Digest, DigestBuilder};
+use portcullis_core::event::{About, Event, EventBody};
+use portcullis_core::id::{ActionId, ApprovalId, Digest, DigestBuilder};
 use portcullis_core::limits::APPROVALS_MAX;
 use portcullis_core::memory::Texts;
-use portcullis_core::state::{EDITED_ARGUMENTS, RunState};
+use portcullis_core::state::{EDITED_ARGUMENTS, EDITED_TEXT, RunState};
 use serde_json::Value;
 
 use crate::batch::note_secrets;
@@ -21,8 +21,8 @@ pub(super) struct Words {
     latest: Option<(ActionId, Option<Digest>)>,
     /// Of calls that were held. None: there were none, or they are not known any more.
     held: BTreeMap<ActionId, Option<Digest>>,
-    /// Arguments that a person gave, by the call that waits for them.
-    edited: BTreeMap<ActionId, Value>,
+    /// What a person gave in place of the agent's arguments or reply, by the approval.
+    edited: BTreeMap<ApprovalId, Value>,
 }
 
 impl Words {
@@ -32,29 +32,32 @@ impl Words {
             EventBody::Proposed(proposed) => {
                 self.latest = Some((proposed.action, texts.get("planned").map(|text| digest(text))));
             }
-            EventBody::ApprovalRequested { action, .. } => {
+            EventBody::ApprovalRequested { about: About::Action(action), .. } => {
                 let words = self.latest.take().filter(|(latest, _)| latest == action);
                 if self.held.len() >= APPROVALS_MAX {
                     self.held.retain(|action, _| state.open_action(*action).is_some());
-                    self.edited.retain(|action, _| state.open_action(*action).is_some());
                 }
                 self.held.insert(*action, words.and_then(|(_, words)| words));
             }
             EventBody::ApprovalDecided { approval, .. } => {
-                let text = texts.get(EDITED_ARGUMENTS);
-                let arguments = text.and_then(|text| serde_json::from_str(text).ok());
-                if let (Some(arguments), Some(approval)) = (arguments, state.approval(*approval)) {
-                    self.edited.insert(approval.action, arguments);
+                let arguments = texts.get(EDITED_ARGUMENTS).and_then(|text| serde_json::from_str(text).ok());
+                let given =
+                    arguments.or_else(|| texts.get(EDITED_TEXT).map(|text| Value::from(text.as_str())));
+                if let Some(given) = given {
+                    if self.edited.len() >= APPROVALS_MAX {
+                        self.edited.retain(|approval, _| state.approval(*approval).is_some());
+                    }
+                    self.edited.insert(*approval, given);
                 }
             }
-            EventBody::GrantClaimed { action, .. } => drop(self.edited.remove(action)),
+            EventBody::GrantClaimed { approval, .. } => drop(self.edited.remove(approval)),
             _ => {}
         }
     }
 
-    /// The arguments that a person gave for a held call.
-    pub(super) fn edited(&self, held: ActionId) -> Option<&Value> {
-        self.edited.get(&held)
+    /// What a person gave in place of what waits for this approval.
+    pub(super) fn edited(&self, approval: ApprovalId) -> Option<&Value> {
+        self.edited.get(&approval)
     }
 
     /// Whether a call says nothing else than the held one did. Saying nothing is not saying something else. Secrets in

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use portcullis_core::event::{Event, EventBody, GrantScope};
+use portcullis_core::event::{About, Event, EventBody, GrantScope};
 use portcullis_core::id::ApprovalId;
 use portcullis_ledger::{ApprovalRow, ApprovalState, read_aside};
 
@@ -20,11 +20,11 @@ impl Live {
             match &event.body {
                 EventBody::Proposed(_) => proposed = Some(event.seq),
                 EventBody::Verdict(record) => rule.clone_from(&record.rule),
-                EventBody::ApprovalRequested { approval, action, digest, tool, .. } => {
+                EventBody::ApprovalRequested { approval, about, digest, tool, .. } => {
                     rows.push(ApprovalRow {
                         approval: *approval,
                         run: self.engine.run(),
-                        action: *action,
+                        action: about.action(),
                         digest: *digest,
                         principal: state.principal().map(|p| p.id.clone()).unwrap_or_default(),
                         state: ApprovalState::Pending,
@@ -34,7 +34,10 @@ impl Live {
                         decided_by: None,
                         tool: tool.clone(),
                         policy: state.policy().to_owned(),
-                        proposed,
+                        proposed: match about {
+                            About::Action(_) => proposed,
+                            About::Text(said) => Some(*said),
+                        },
                         note: None,
                         rule: rule.clone(),
                     });

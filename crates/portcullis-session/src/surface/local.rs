@@ -23,9 +23,9 @@ use super::{
     ReportedTool, Role, Surface, TURN_ACTIONS_MAX, TextAnswer, TextEdit, ToolWords, ToolsAnswer, WAIT_MS_MAX,
 };
 use crate::credentials::Identity;
-use crate::engine::{Judgement, Proposal, TextJudgement};
+use crate::engine::{EDITED, Judgement, Proposal, TextJudgement};
 use crate::error::SessionError;
-use crate::gate::{Gate, OpenError, RunRequest, settle};
+use crate::gate::{Gate, OpenError, Reply, RunRequest, settle};
 use crate::listings::{self, Listings, ListingsError};
 use crate::permit::{Permit, Proposed};
 use crate::run::Run;
@@ -242,9 +242,9 @@ impl Surface for LocalRun {
         check_text(&output.text)?;
         let given = output.documents.as_ref().map(documents_given).transpose();
         let given = given.map_err(|error| invalid(error.to_string()))?;
-        let run = Arc::clone(&self.run);
-        let work = async move { run.output(output.text, given.as_deref(), output.reach).await };
-        Ok(text_answer(settle(work).await?))
+        let reply = Reply { text: output.text, documents: given, reach: output.reach };
+        let wait = Duration::from_millis(output.wait_ms.unwrap_or_default().min(WAIT_MS_MAX).into());
+        Ok(text_answer(self.gate.output(&self.run, reply, wait).await?))
     }
 
     async fn evidence(&self, evidence: ReportEvidence) -> Result<TextAnswer, SurfaceError> {
@@ -259,6 +259,7 @@ impl Surface for LocalRun {
             verdict: Verdict::Allow,
             enforced: Enforced::Executed,
             denial: None,
+            approval: None,
             shown: None,
             edits: Vec::new(),
             verification: None,
@@ -481,9 +482,11 @@ fn observation_answer(judged: TextJudgement, seq: u64) -> ObservationAnswer {
 }
 
 fn text_answer(judged: TextJudgement) -> TextAnswer {
-    let TextJudgement { decision, enforced, shown, denial, verification, seq } = judged;
-    let edits = if shown.is_some() { edits_of(&decision) } else { Vec::new() };
-    TextAnswer { seq, verdict: decision.verdict, enforced, denial, shown, edits, verification }
+    let TextJudgement { decision, enforced, shown, denial, approval, verification, seq } = judged;
+    // Of words that a person gave, no stretch is one of the reply's.
+    let by_stretches = shown.is_some() && !decision.findings.iter().any(|finding| finding.rule == EDITED);
+    let edits = if by_stretches { edits_of(&decision) } else { Vec::new() };
+    TextAnswer { seq, verdict: decision.verdict, enforced, denial, approval, shown, edits, verification }
 }
 
 /// The edits of a text, in its order and each once.

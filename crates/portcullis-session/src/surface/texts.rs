@@ -3,7 +3,7 @@
 use crate::engine::{Reach, Verification};
 use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, OutcomeStatus};
-use portcullis_core::id::ActionId;
+use portcullis_core::id::{ActionId, ApprovalId};
 use portcullis_core::verdict::Verdict;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -137,6 +137,10 @@ pub struct ReportOutput {
     /// What the surface can still do about them; none: replace stretches of them.
     #[serde(default, skip_serializing_if = "replaces")]
     pub reach: Reach,
+    /// How long a held reply waits for the decision, in milliseconds, at most [`WAIT_MS_MAX`](super::WAIT_MS_MAX); none:
+    /// not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u32>,
 }
 
 /// What the gate says of an input or an output.
@@ -151,6 +155,9 @@ pub struct TextAnswer {
     /// Why it does not pass; with `let-pass`, why it should not.
     #[serde(default)]
     pub denial: Option<Denial>,
+    /// The approval that a held reply waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalId>,
     /// With `enforced` `replaced`: what its reader gets instead; with `let-pass`, what they should.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,

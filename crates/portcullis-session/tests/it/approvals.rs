@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{Enforced, Event, EventBody, GrantScope, GrantedEffects, OutcomeStatus};
+use portcullis_core::event::{About, Enforced, Event, EventBody, GrantScope, GrantedEffects, OutcomeStatus};
 use portcullis_core::id::{ActionId, ApprovalId, Digest};
 use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::principal::Principal;
@@ -12,7 +12,7 @@ use portcullis_core::state::ApprovalState;
 use portcullis_core::verdict::Verdict;
 use portcullis_session::dry::DryRun;
 use portcullis_session::engine::{
-    ANSWERED, Answer, AnswerError, Decider, Judgement, Lasts, Proposal, Says, ShownRequest,
+    ANSWERED, Answer, AnswerError, Decider, Edit, Judgement, Lasts, Proposal, Says, ShownRequest,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ fn arguments_are_granted_as_often_as_they_are_proposed() {
     let bundle = bundle("");
     let mut run = run(&bundle, "p");
     let id = held(&run.propose(send(1)));
-    let says = Says::Grant { scope: GrantScope::Arguments, lasts: Lasts::Session, arguments: None };
+    let says = Says::Grant { scope: GrantScope::Arguments, lasts: Lasts::Session, edit: None };
     run.answer(id, Answer { says, ..yes(looking(&run, "ann", &[])) }).unwrap();
     for _ in 0..3 {
         let permitted = run.propose(send(1));
@@ -105,7 +105,7 @@ fn a_grant_for_a_task_ends_when_the_user_speaks() {
     let mut run = run(&bundle, "p");
     run.input("send it", Label::User);
     let id = held(&run.propose(send(1)));
-    let says = Says::Grant { scope: GrantScope::Arguments, lasts: Lasts::Task, arguments: None };
+    let says = Says::Grant { scope: GrantScope::Arguments, lasts: Lasts::Task, edit: None };
     run.answer(id, Answer { says, ..yes(looking(&run, "ann", &[])) }).unwrap();
     let permitted = run.propose(send(1));
     assert_eq!(permitted.enforced, Enforced::Executed);
@@ -122,7 +122,7 @@ fn a_grant_lasts_until_its_time_and_no_longer_than_the_bundle_lets_it() {
     let until = |seconds: i64, run: &DryRun| {
         let now = run.events().last().unwrap().t.as_micros();
         let lasts = Lasts::Until(portcullis_core::time::Timestamp::from_micros(now + seconds * 1_000_000));
-        let says = Says::Grant { scope: GrantScope::Once, lasts, arguments: None };
+        let says = Says::Grant { scope: GrantScope::Once, lasts, edit: None };
         Answer { says, ..yes(looking(run, "ann", &[])) }
     };
     let (long, past) = (until(2_000, &run), until(-1, &run));
@@ -211,13 +211,16 @@ fn a_call_goes_ahead_with_the_arguments_that_a_person_gave() {
     let edited = |arguments: Value, scope: GrantScope| Says::Grant {
         scope,
         lasts: Lasts::Usual,
-        arguments: Some(arguments),
+        edit: Some(Edit::Arguments(arguments)),
     };
     let by = looking(&run, "ann", &[]);
     for (says, why) in [
         (edited(json!([1]), GrantScope::Once), "arguments are an object"),
         (edited(json!({"to": 2}), GrantScope::Arguments), "once only"),
-        (edited(json!({"key": format!("AKIA{}", "ABCDEFGH23456789")}), GrantScope::Once), "contain a secret"),
+        (
+            edited(json!({"key": format!("AKIA{}", "ABCDEFGH23456789")}), GrantScope::Once),
+            "contains a secret",
+        ),
     ] {
         let error = run.answer(id, Answer { says, ..yes(by.clone()) }).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
@@ -237,14 +240,31 @@ fn what_a_person_gave_is_judged_like_everything_else() {
     let bundle = bundle("");
     let mut run = run(&bundle, "free");
     let id = held(&run.propose(remove("/srv/a")));
-    let arguments = Some(json!({"path": "/etc/passwd", "recursive": true}));
-    let says = Says::Grant { scope: GrantScope::Once, lasts: Lasts::Usual, arguments };
+    let edit = Some(Edit::Arguments(json!({"path": "/etc/passwd", "recursive": true})));
+    let says = Says::Grant { scope: GrantScope::Once, lasts: Lasts::Usual, edit };
     run.answer(id, Answer { says, ..yes(looking(&run, "ann", &[])) }).unwrap();
     // The person's grant answers what holds the call, and the guards have judged the new arguments.
     let judged = run.propose(remove("/srv/a"));
     let about: Vec<&String> =
         judged.decision.findings.iter().flat_map(|finding| &finding.resources).collect();
     assert_eq!(about, ["path /etc/passwd"], "{:?}", judged.decision);
+}
+
+/// A person turned a call into one that nothing would hold: the agent's own is not granted by that.
+#[test]
+fn a_grant_of_changed_arguments_never_covers_those_of_the_agent() {
+    let bundle = bundle("");
+    let mut run = run(&bundle, "free");
+    let id = held(&run.propose(remove("/srv/a")));
+    let edit = Some(Edit::Arguments(json!({"path": "/project/a"})));
+    let says = Says::Grant { scope: GrantScope::Once, lasts: Lasts::Usual, edit };
+    run.answer(id, Answer { says, ..yes(looking(&run, "ann", &[])) }).unwrap();
+    let replaced = run.propose(remove("/srv/a"));
+    assert_eq!((replaced.enforced, replaced.grant), (Enforced::Replaced, Some(id)));
+    assert_eq!(replaced.decision.modified, Some(json!({"path": "/project/a"})));
+    run.outcome(replaced.action.id, OutcomeStatus::Ok, None);
+    assert_eq!(run.state().approval(id).unwrap().state, ApprovalState::Claimed);
+    assert_ne!(held(&run.propose(remove("/srv/a"))), id);
 }
 
 #[test]
@@ -380,7 +400,7 @@ impl Auditor {
                 let tool = proposed.tool.clone().unwrap_or_default();
                 self.calls.insert(proposed.action, (proposed.digest, tool));
             }
-            EventBody::ApprovalRequested { approval, action, digest, tool, .. } => {
+            EventBody::ApprovalRequested { approval, about: About::Action(action), digest, tool, .. } => {
                 assert!(!self.refused.contains(digest), "asked again about what was refused");
                 self.requested.insert(*approval, (*action, *digest, tool.clone()));
             }
@@ -408,7 +428,9 @@ impl Auditor {
                     D::Answered | D::Revoked | D::Expired => drop(self.yes.remove(approval)),
                 }
             }
-            EventBody::GrantClaimed { approval, action } => self.claim(event, *approval, *action),
+            EventBody::GrantClaimed { approval, about: About::Action(action) } => {
+                self.claim(event, *approval, *action)
+            }
             _ => {}
         }
     }
@@ -460,7 +482,7 @@ fn play(steps: &[Step], quorum: usize) {
                 let labels = if *stale { before.clone() } else { run.state().labels().clone() };
                 let shown = Some(ShownRequest { digest: Digest::from_bytes([7; 32]), labels });
                 let by = Decider::Approver { id: format!("p{who}"), roles: BTreeSet::new(), shown };
-                let says = Says::Grant { scope, lasts, arguments: None };
+                let says = Says::Grant { scope, lasts, edit: None };
                 let _may_be_late = run.answer(*id, Answer { says, note: None, by });
             }
             Step::Say(back, what) => {

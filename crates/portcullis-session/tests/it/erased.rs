@@ -17,7 +17,7 @@ use portcullis_proof::Status;
 use portcullis_session::bundle_dir::read_files;
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Judgement, Lasts, Proposal, Says};
+use portcullis_session::engine::{Answer, Edit, Judgement, Lasts, Proposal, Says};
 use portcullis_session::gate::{Gate, Opened, RunRequest};
 use serde_json::{Value, json};
 
@@ -213,8 +213,8 @@ async fn arguments_that_a_person_gave_hold_after_a_restart_and_are_erased_with_t
         let gate = gate(folder.path());
         let opened = open(&gate, None).await;
         let held = propose(&gate, &opened, write()).await;
-        let arguments = Some(given.clone());
-        let says = Says::Grant { scope: GrantScope::Once, lasts: Lasts::Usual, arguments };
+        let edit = Some(Edit::Arguments(given.clone()));
+        let says = Says::Grant { scope: GrantScope::Once, lasts: Lasts::Usual, edit };
         let answer = Answer::rehearsed(says, "ann");
         gate.answer(held.approval.unwrap(), opened.run.id(), answer).await.unwrap();
         let run = opened.run.id();

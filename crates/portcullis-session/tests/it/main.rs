@@ -11,6 +11,7 @@ mod named_bundles;
 mod principals;
 mod reach;
 mod redact;
+mod replies;
 mod taints;
 
 use std::collections::BTreeMap;

@@ -11,20 +11,20 @@ use std::time::Instant;
 use portcullis_core::aside::{DIGEST_KEY, ERASED};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
-    ApprovalDecision, ConfigChange, Enforced, Event, EventBody, GrantScope, Lasting, OutcomeStatus,
+    About, ApprovalDecision, ConfigChange, Enforced, Event, EventBody, GrantScope, Lasting, OutcomeStatus,
     PayloadRef, Proposed, RunOpened, VerdictRecord,
 };
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
 use portcullis_core::label::Label;
-use portcullis_core::state::EDITED_ARGUMENTS;
+use portcullis_core::state::{EDITED_ARGUMENTS, EDITED_TEXT};
 use portcullis_proof::export::{
     ErasedRecord, LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, event_parts, read_record,
     record_kind,
 };
 use portcullis_proof::{ReadError, Status};
 use portcullis_session::dry::DryRun;
-use portcullis_session::engine::{Answer, Lasts, Proposal, Says};
+use portcullis_session::engine::{Answer, Edit, Lasts, Proposal, Says};
 use portcullis_wire::strict;
 use serde_json::{Map, Value};
 
@@ -67,6 +67,7 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
         executing: HashMap::new(),
         rows: Vec::new(),
         replies: Vec::new(),
+        replies_given: HashMap::new(),
         replied: 0,
         numbers: HashMap::new(),
         not_judged: Vec::new(),
@@ -255,8 +256,10 @@ struct Rerun<'e> {
     actions: HashMap<ActionId, (u64, Option<Proposal>)>,
     /// Recorded actions that were left to the client's own prompt.
     asked: HashSet<ActionId>,
-    /// Requests for approval that were made here, by the recorded action.
-    requested: HashMap<ActionId, ApprovalId>,
+    /// Requests for approval that were made here, by what was recorded.
+    requested: HashMap<About, ApprovalId>,
+    /// Replies by their recorded event: the text with the documents, while it is held here.
+    replies_given: HashMap<u64, Option<(String, Option<String>)>>,
     /// Recorded approvals and the approvals that stand for them here.
     approvals: HashMap<ApprovalId, ApprovalId>,
     /// Recorded actions that go ahead here, and the actions that stand for them.
@@ -297,8 +300,14 @@ impl Rerun<'_> {
                 let text = self.export.text(event, "text").unwrap_or_default();
                 self.told(event.seq, 0);
                 self.dry.recall_facts(self.export.facts(event.seq));
-                let judged = self.dry.output_with(&text, self.export.text(event, "documents"));
+                let documents = self.export.text(event, "documents");
+                let judged = self.dry.output_with(&text, documents.clone());
                 self.comparer.text("output", event.seq, Some(&judged.decision));
+                if let Some(asked) = judged.approval {
+                    self.requested.insert(About::Text(event.seq), asked);
+                }
+                let held = judged.approval.map(|_| (text, documents));
+                self.replies_given.insert(event.seq, held);
                 self.replied += 1;
                 let reply = reply_row(judged, self.replied, |event| self.numbers.get(&event).copied());
                 self.replies.extend(reply.map(|row| ReplyRow { line, ..row }));
@@ -317,10 +326,12 @@ impl Rerun<'_> {
             EventBody::Verdict(record) => {
                 if let Some(action) = record.action {
                     self.judge(line, event.seq, action, record);
+                } else if let Some(said) = event.cause {
+                    self.judge_reply_again(said, event.seq, record);
                 }
             }
-            EventBody::ApprovalRequested { approval, action, .. } => {
-                if let Some(here) = self.requested.remove(action) {
+            EventBody::ApprovalRequested { approval, about, .. } => {
+                if let Some(here) = self.requested.remove(about) {
                     self.approvals.insert(*approval, here);
                 }
             }
@@ -346,12 +357,15 @@ impl Rerun<'_> {
                 let arguments = self.export.payload(event, EDITED_ARGUMENTS);
                 let arguments =
                     arguments.and_then(|given| strict::parse_recorded(given, PAYLOAD_RECORD_BYTES_MAX).ok());
+                let edit = arguments
+                    .map(Edit::Arguments)
+                    .or_else(|| self.export.text(event, EDITED_TEXT).map(Edit::Text));
                 let lasts = match lasting {
                     Lasting { task: true, .. } => Lasts::Task,
                     Lasting { until: Some(until), .. } => Lasts::Until(*until),
                     Lasting { until: None, .. } => Lasts::Usual,
                 };
-                Says::Grant { scope: scope.clone().unwrap_or(GrantScope::Once), lasts, arguments }
+                Says::Grant { scope: scope.clone().unwrap_or(GrantScope::Once), lasts, edit }
             }
             ApprovalDecision::Refused => Says::Refuse,
             ApprovalDecision::Answered => Says::Answer,
@@ -406,6 +420,22 @@ impl Rerun<'_> {
         }
     }
 
+    /// Another verdict was recorded on a reply that was held: it is computed anew, if the reply is held here too.
+    fn judge_reply_again(&mut self, said: u64, seq: u64, record: &VerdictRecord) {
+        let Some(held) = self.replies_given.get(&said).cloned() else { return };
+        if self.comparer.is_first(said, seq) {
+            return;
+        }
+        let judged = held.map(|(text, documents)| {
+            self.dry.recall_facts(record.facts.clone());
+            self.dry.output_with(&text, documents)
+        });
+        if judged.as_ref().is_some_and(|judged| judged.enforced != Enforced::Held) {
+            self.replies_given.insert(said, None);
+        }
+        self.comparer.text_again(said, seq, record, judged.as_ref().map(|judged| &judged.decision));
+    }
+
     /// A verdict was recorded: it is computed anew. An action that was held has several.
     fn judge(&mut self, line: usize, seq: u64, action: ActionId, record: &VerdictRecord) {
         // What goes ahead here already needs no second verdict.
@@ -423,7 +453,7 @@ impl Rerun<'_> {
             self.executing.insert(action, judgement.action.id);
         }
         if let Some(asked) = judgement.approval {
-            self.requested.insert(action, asked);
+            self.requested.insert(About::Action(action), asked);
         }
         let mut row = row(self.bundle, &judgement);
         (row.line, row.id, row.recorded) = (line, call, Some(record.verdict));

@@ -140,7 +140,8 @@ impl Texts {
             if let (EventBody::Verdict(record), Some(cause)) = (&event.body, event.cause)
                 && record.action.is_none()
             {
-                found.texts.insert(cause, (event.seq, record.clone()));
+                // A reply that was held is judged again with the grant.
+                found.texts.entry(cause).or_insert_with(|| (event.seq, record.clone()));
             }
         }
         found
@@ -238,6 +239,22 @@ impl<'l> Comparer<'l> {
         let recorded = self.texts.on_text(text);
         let event = recorded.map_or(text, |(seq, _)| *seq);
         self.compare(subject, text, event, None, recorded.map(|(_, record)| record), computed);
+    }
+
+    /// Whether a verdict is the first on a text.
+    pub(super) fn is_first(&self, text: u64, verdict: u64) -> bool {
+        self.texts.on_text(text).is_some_and(|(seq, _)| *seq == verdict)
+    }
+
+    /// A reply that was held, recorded as event `text`, was judged again as event `verdict`.
+    pub(super) fn text_again(
+        &mut self,
+        text: u64,
+        verdict: u64,
+        record: &VerdictRecord,
+        computed: Option<&Decision>,
+    ) {
+        self.compare("output", text, verdict, None, Some(record), computed);
     }
 
     fn compare(

@@ -6,13 +6,14 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use portcullis_core::event::GrantScope;
 use portcullis_core::fact::FactAnswer;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::verdict::Verdict;
 use portcullis_ledger::{ExportOptions, OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::Reach;
+use portcullis_session::engine::{Answer, Edit, Lasts, Reach, Says};
 use portcullis_session::facts::{FactSource, FactSources, Question};
 use portcullis_session::gate::{Extensions, Gate, RunRequest};
 use portcullis_session::shipped;
@@ -197,10 +198,19 @@ async fn replies_under_contract_come_to_the_recorded_verdicts_without_a_model() 
     let identity = Identity { kind: CredentialKind::Agent, principal, policy: None, of_this_machine: true };
     let run = gate.open(RunRequest::new(identity, "http")).await.unwrap().run;
     let mut verdicts = Vec::new();
-    for text in ["Tea and coffee, for you my dear.", "Tea.", "a rude reply of six words now", "dead"] {
+    let (rude, dead) = ("a rude reply of six words now", "dead");
+    for text in ["Tea and coffee, for you my dear.", "Tea.", rude, dead] {
+        let judged = run.output(text.into(), None, Reach::Replace).await.unwrap();
+        verdicts.push(judged.decision.verdict);
+        let Some(held) = judged.approval else { continue };
+        // A person releases the one, and gives other words for the other, which the judge is asked about.
+        let edit = (text == dead).then(|| Edit::Text("six words, kind for a change".into()));
+        let says = Says::Grant { scope: GrantScope::Once, lasts: Lasts::Usual, edit };
+        gate.answer(held, run.id(), Answer::rehearsed(says, "ann")).await.unwrap();
         verdicts.push(run.output(text.into(), None, Reach::Replace).await.unwrap().decision.verdict);
     }
-    assert_eq!(verdicts, [Verdict::Modify, Verdict::Modify, Verdict::Review, Verdict::Review]);
+    let (review, modify) = (Verdict::Review, Verdict::Modify);
+    assert_eq!(verdicts, [modify, modify, review, Verdict::Warn, review, modify]);
     let export = |payloads| {
         let mut export = Vec::new();
         let options = ExportOptions { payloads };

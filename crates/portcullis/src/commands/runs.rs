@@ -2,7 +2,7 @@
 
 mod payloads;
 
-use portcullis_core::event::{Control, Event, EventBody};
+use portcullis_core::event::{About, Control, Event, EventBody};
 use portcullis_core::freeze::Frozen;
 use portcullis_gateway::api::{ControlRun, RunInfo, RunPhase};
 
@@ -248,6 +248,9 @@ fn detail(event: &Event) -> String {
             _ => record.verdict.to_string(),
         },
         EventBody::Enforcement { enforced, .. } => name(serde_json::to_value(enforced)),
+        EventBody::ApprovalRequested { approval, about: About::Text(reply), .. } => {
+            format!("{} for the reply of event {reply}", short(approval))
+        }
         EventBody::ApprovalRequested { approval, tool, .. } => format!("{} for {tool}", short(approval)),
         EventBody::ApprovalDecided { approval, decision, note, .. } => {
             let note = note.as_deref().map_or_else(String::new, |note| format!(": {note}"));

@@ -263,7 +263,7 @@ async fn a_held_write_executes_exactly_once_after_a_grant_that_only_an_approver_
     assert_eq!(std::fs::read_to_string(&target).unwrap(), "approved\n");
     let events = events(&approver, &waiting.run.to_string()).await;
     let executed = events.iter().filter(|event| {
-        matches!(&event.body, EventBody::Outcome { action, status: OutcomeStatus::Ok } if *action == waiting.action)
+        matches!(&event.body, EventBody::Outcome { action, status: OutcomeStatus::Ok } if Some(*action) == waiting.action)
     });
     assert_eq!(executed.count(), 1);
     let again = agent.grant(&id, &GrantApproval::default()).await.unwrap_err();

@@ -6,8 +6,10 @@ use axum::http::StatusCode;
 use portcullis_core::event::{GrantScope, GrantedEffects};
 use portcullis_core::grant::fits;
 use portcullis_core::id::{ApprovalId, Digest, RunId};
+use portcullis_proof::export::PAYLOAD_BYTES_MAX as TEXT_BYTES_MAX;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::{Answer, Decider, Lasts, Says, ShownRequest};
+use portcullis_session::engine::{Answer, Decider, Edit, Lasts, Says, ShownRequest};
+use serde_json::Value;
 
 use super::shown::{Detail, info};
 use super::{Failure, Shared, find, read};
@@ -108,7 +110,7 @@ async fn granted(
     let scope = scope(&request, &now)?;
     let lasts = lasts(&request)?;
     let shown = digest.map(|digest| ShownRequest { digest, labels: now.labels });
-    let says = Says::Grant { scope, lasts, arguments: request.arguments };
+    let says = Says::Grant { scope, lasts, edit: edit(request.arguments, request.text)? };
     let answer = Answer { says, note: request.note, by: decider(identity, shown) };
     shared.gate.answer(id, run, answer).await?;
     Ok(id)
@@ -134,6 +136,20 @@ fn check_shown(now: &api::ApprovalInfo, shown: Option<Digest>) -> Result<Digest,
             let message = "a grant must name what was reviewed: send `shown` from `GET /v1/approvals/{id}`";
             Err(Failure::new(StatusCode::PRECONDITION_REQUIRED, "not_shown", message))
         }
+    }
+}
+
+fn edit(arguments: Option<Value>, text: Option<String>) -> Result<Option<Edit>, Failure> {
+    match (arguments, text) {
+        (Some(_), Some(_)) => {
+            Err(Failure::bad_request("give `arguments` for a call or `text` for a reply, not both"))
+        }
+        (Some(arguments), None) => Ok(Some(Edit::Arguments(arguments))),
+        (None, Some(text)) if text.len() > TEXT_BYTES_MAX => Err(Failure::bad_request(format!(
+            "`text` has {} bytes; the limit is {TEXT_BYTES_MAX}",
+            text.len()
+        ))),
+        (None, text) => Ok(text.map(Edit::Text)),
     }
 }
 

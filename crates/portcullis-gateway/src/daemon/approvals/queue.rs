@@ -95,7 +95,7 @@ mod tests {
         ApprovalRow {
             approval: ApprovalId::from_bytes([number; 16]),
             run: RunId::from_bytes([1; 16]),
-            action: ActionId::from_bytes([number; 16]),
+            action: Some(ActionId::from_bytes([number; 16])),
             digest: Digest::from_bytes([0; 32]),
             principal: "ida".into(),
             state: ApprovalState::Pending,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use portcullis_core::event::{Event, EventBody, PayloadRef, Proposed, VerdictRecord};
+use portcullis_core::event::{About, Event, EventBody, PayloadRef, Proposed, VerdictRecord};
 use portcullis_core::grant::held_for;
 use portcullis_core::id::{Digest, DigestBuilder, canonical_json};
 use portcullis_core::label::LabelSet;
@@ -104,11 +104,12 @@ pub(super) async fn info(
         before: request.before,
         wanted: live.wanted,
         patterns: live.patterns,
-        tool: request.proposed.tool.unwrap_or_default(),
-        server: request.proposed.server,
+        tool: request.tool.unwrap_or_default(),
+        reply: request.reply,
+        server: request.server,
         arguments: request.arguments,
         continuation: request.continuation,
-        directory: request.proposed.directory,
+        directory: request.directory,
         planned: request.planned,
         rule: request.verdict.rule,
         reason: request.verdict.reason,
@@ -169,8 +170,9 @@ fn shown(info: &api::ApprovalInfo) -> Digest {
         "continuation": info.continuation, "directory": info.directory, "planned": info.planned,
         "rule": info.rule, "reason": info.reason, "instead": info.instead, "touches": info.touches,
         "before": info.before, "effects": info.effects, "digest": info.digest, "labels": info.labels,
+        "reply": info.reply,
     });
-    DigestBuilder::new("portcullis/shown/v2").part(canonical_json(&all).as_bytes()).finish()
+    DigestBuilder::new("portcullis/shown/v3").part(canonical_json(&all).as_bytes()).finish()
 }
 
 fn disagrees(row: &ApprovalRow) -> LedgerError {
@@ -179,8 +181,13 @@ fn disagrees(row: &ApprovalRow) -> LedgerError {
 
 /// What the run's events say of a request.
 struct Request {
-    proposed: Proposed,
+    /// The tool, where it is a call.
+    tool: Option<String>,
+    server: Option<String>,
+    directory: Option<String>,
     verdict: VerdictRecord,
+    /// The words, where it is a reply.
+    reply: Option<String>,
     arguments: Option<Value>,
     continuation: Option<Value>,
     planned: Option<String>,
@@ -193,28 +200,30 @@ struct Request {
 impl Request {
     fn read(reader: &dyn Reader, row: &ApprovalRow, detail: Detail) -> Result<Self, LedgerError> {
         let seq = row.proposed.ok_or_else(|| disagrees(row))?;
-        let (mut proposal, mut verdict, mut asked) = (None, None, false);
+        let (mut given, mut verdict, mut asked) = (None, None, false);
+        let about = row.action.map_or(About::Text(seq), About::Action);
         for stored in reader.events(row.run, seq.saturating_sub(1), REQUEST_EVENTS_MAX)? {
             let mut line = stored.line;
             queries::join(reader, row.run, &mut line)?;
             let event = Event::from_line(&line).map_err(|_| disagrees(row))?;
             match &event.body {
-                EventBody::Proposed(proposed) if proposed.action == row.action => {
-                    proposal = Some((proposed.clone(), event.payloads));
+                EventBody::Proposed(proposed) if About::Action(proposed.action) == about => {
+                    given = Some((Some(proposed.clone()), event.payloads));
                 }
-                EventBody::Verdict(record) if record.action == Some(row.action) => {
-                    verdict = Some(record.clone())
+                EventBody::Output {} if About::Text(event.seq) == about => {
+                    given = Some((None, event.payloads));
                 }
-                EventBody::ApprovalRequested { approval, action, digest, .. }
+                EventBody::Verdict(record) if record.action == row.action => verdict = Some(record.clone()),
+                EventBody::ApprovalRequested { approval, about: asked_about, digest, .. }
                     if *approval == row.approval =>
                 {
-                    asked = *action == row.action && *digest == row.digest;
+                    asked = *asked_about == about && *digest == row.digest;
                     break;
                 }
                 _ => {}
             }
         }
-        let (Some((proposed, payloads)), Some(verdict), true) = (proposal, verdict, asked) else {
+        let (Some((proposed, payloads)), Some(verdict), true) = (given, verdict, asked) else {
             return Err(disagrees(row));
         };
         let cut =
@@ -232,12 +241,20 @@ impl Request {
             Detail::Whole => before(reader, row, seq)?,
             Detail::Listed => Vec::new(),
         };
+        let reply = if proposed.is_none() { text("text")? } else { None };
+        let (tool, server, directory) = proposed.map_or((None, None, None), |proposed| {
+            let Proposed { tool, server, directory, .. } = proposed;
+            (tool, server, directory)
+        });
         Ok(Self {
+            reply,
+            tool,
+            server,
+            directory,
             before,
             arguments: value("arguments")?,
             continuation: value("continuation")?,
             planned: text("planned")?,
-            proposed,
             verdict,
             cut,
         })
@@ -246,12 +263,12 @@ impl Request {
     /// The call as it was proposed, to be read again; none where its arguments are gone.
     fn proposal(&self) -> Option<Proposal> {
         Some(Proposal {
-            tool: self.proposed.tool.clone(),
-            server: self.proposed.server.clone(),
+            tool: self.tool.clone(),
+            server: self.server.clone(),
             arguments: self.arguments.clone()?,
             planned: self.planned.clone(),
             continuation: self.continuation.clone(),
-            directory: self.proposed.directory.clone(),
+            directory: self.directory.clone(),
             ..Proposal::default()
         })
     }
@@ -269,7 +286,7 @@ fn before(reader: &dyn Reader, row: &ApprovalRow, proposed: u64) -> Result<Vec<a
                 let text = text_of(reader, row, event.payloads.get("text"))?;
                 said = Some(entry(event.seq, label.to_string(), &text));
             }
-            EventBody::Proposed(proposed) if proposed.action != row.action => {
+            EventBody::Proposed(proposed) if Some(proposed.action) != row.action => {
                 let tool = proposed.tool.clone().unwrap_or_else(|| "thought".to_owned());
                 let text = text_of(reader, row, event.payloads.get("arguments"))?;
                 calls.push(entry(event.seq, tool, &text));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use portcullis_core::aside::TAINT;
-use portcullis_core::event::{ClosedState, Event, EventBody, GrantScope};
+use portcullis_core::event::{About, ClosedState, Event, EventBody, GrantScope};
 use portcullis_core::id::{ActionId, ApprovalId, Commitment, Digest, RunId};
 use rusqlite::{Connection, Row, params};
 
@@ -25,7 +25,7 @@ struct Said {
     approvals: BTreeMap<ApprovalId, Approval>,
     proposed: BTreeMap<ActionId, u64>,
     /// The latest verdict on an action: the rule that it rests on.
-    held: Option<(ActionId, Option<String>)>,
+    held: Option<(Option<ActionId>, Option<String>)>,
     /// How each segment that has ended did, by its number in the store.
     ended: BTreeMap<i64, ClosedState>,
     segments: BTreeSet<i64>,
@@ -36,7 +36,7 @@ struct Said {
 }
 
 struct Approval {
-    action: ActionId,
+    action: Option<ActionId>,
     digest: Digest,
     state: ApprovalState,
     once: bool,
@@ -111,11 +111,12 @@ impl Said {
             EventBody::RunClosed { state, .. } => drop(self.ended.insert(segment, *state)),
             EventBody::Proposed(proposed) => drop(self.proposed.insert(proposed.action, event.seq)),
             EventBody::Verdict(record) => {
-                self.held = record.action.map(|action| (action, record.rule.clone()));
+                self.held = Some((record.action, record.rule.clone()));
             }
-            EventBody::ApprovalRequested { approval, action, digest, tool, .. } => {
+            EventBody::ApprovalRequested { approval, about, digest, tool, .. } => {
+                let action = about.action();
                 let asked = Approval {
-                    action: *action,
+                    action,
                     digest: *digest,
                     state: ApprovalState::Pending,
                     once: false,
@@ -123,8 +124,11 @@ impl Said {
                     scope: None,
                     decided_by: None,
                     note: None,
-                    rule: self.held.take().filter(|(held, _)| held == action).and_then(|(_, rule)| rule),
-                    proposed: self.proposed.get(action).copied(),
+                    rule: self.held.take().filter(|(held, _)| *held == action).and_then(|(_, rule)| rule),
+                    proposed: match about {
+                        About::Action(action) => self.proposed.get(action).copied(),
+                        About::Text(said) => Some(*said),
+                    },
                 };
                 self.approvals.insert(*approval, asked);
             }
@@ -237,10 +241,11 @@ fn approval_rows(
             found.push(format!("approval {approval} is indexed, but no event requests it"));
             continue;
         };
-        let (action, digest): (Vec<u8>, Vec<u8>) = (row.get(1)?, row.get(2)?);
+        let (action, digest): (Option<Vec<u8>>, Vec<u8>) = (row.get(1)?, row.get(2)?);
+        let asked_of = asked.action.as_ref().map(|action| &action.as_bytes()[..]);
         let (principal, state): (String, String) = (row.get(3)?, row.get(4)?);
         let of = said.principal.as_ref().is_none_or(|of| *of == principal);
-        if action != asked.action.as_bytes() || digest != asked.digest.as_bytes() || !of {
+        if action.as_deref() != asked_of || digest != asked.digest.as_bytes() || !of {
             found.push(format!("approval {approval} is indexed under a different action or principal"));
         }
         if state != asked.state.as_str() {

@@ -1,7 +1,7 @@
 //! `portcullis approvals grant`: how far a yes reaches, and what it rests on.
 
 use std::io::{IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use portcullis_core::id::Digest;
 use portcullis_core::time::Timestamp;
@@ -28,7 +28,7 @@ Examples:
   portcullis approvals grant 3f81c2 --shown 0d2f61c9a4be --edit call.json
   portcullis approvals grant 3f81c2:0d2f61c9a4be 71b09e:c41d88a0b7f2
 
-Several requests are granted once each, by their ids with the digests that `show` ends with; what changed meanwhile is skipped. `--edit` lets the call go ahead with the arguments in the file, which are judged again.";
+Several requests are granted once each, by their ids with the digests that `show` ends with; what changed meanwhile is skipped. `--edit` lets a call go ahead with the arguments in the file, or a reply with its words; they are judged again.";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct GrantArgs {
@@ -59,7 +59,7 @@ pub(super) struct GrantArgs {
     /// Until then, such as 2027-01-31T18:00:00Z
     #[arg(long, group = "lasts", value_name = "TIME")]
     until: Option<String>,
-    /// With the arguments in this file instead of the agent's
+    /// With the arguments in this file, or the words of a reply, instead of the agent's
     #[arg(long, value_name = "FILE", conflicts_with = "scope")]
     edit: Option<PathBuf>,
     /// A note for the record
@@ -78,8 +78,11 @@ pub(super) fn grant(
         Some((id, shown)) => (id, Some(shown)),
         None => (id.as_str(), None),
     };
-    let mut grant = args.grant()?;
     let seen = daemon.ask(|client| client.approval(id))?;
+    let mut grant = args.grant()?;
+    if let Some(file) = &args.edit {
+        read_edit(&mut grant, &seen, file)?;
+    }
     let Some(shown) = looked_at(out, &seen, args.shown.as_deref().or(with_id), global)? else {
         return Ok(exit::NO);
     };
@@ -93,6 +96,7 @@ pub(super) fn grant(
 fn grant_together(out: &mut Out, daemon: &Daemon, args: &GrantArgs, global: &Global) -> Result<u8, Failure> {
     let grant = args.grant()?;
     if args.shown.is_some()
+        || args.edit.is_some()
         || grant != (GrantApproval { note: grant.note.clone(), ..GrantApproval::default() })
     {
         return Err(Failure::usage("several requests are granted once each, as ID:DIGEST")
@@ -139,18 +143,27 @@ impl GrantArgs {
             patterns: self.pattern.clone(),
             lasts,
             until: until.transpose()?,
-            arguments: self.edit.as_ref().map(read_arguments).transpose()?,
+            arguments: None,
+            text: None,
             shown: None,
             note: self.note.clone(),
         })
     }
 }
 
-fn read_arguments(file: &PathBuf) -> Result<Value, Failure> {
+/// Puts what a file says in place of the arguments of the call, or of the reply.
+fn read_edit(grant: &mut GrantApproval, seen: &ApprovalInfo, file: &Path) -> Result<(), Failure> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| Failure::unreadable(format!("cannot read `{}`: {error}", file.display())))?;
-    serde_json::from_str(&text)
-        .map_err(|error| Failure::unreadable(format!("`{}` is not JSON: {error}", file.display())))
+    if seen.action.is_none() {
+        // The line break that ends a file is none of the reply.
+        grant.text = Some(text.strip_suffix('\n').unwrap_or(&text).to_owned());
+        return Ok(());
+    }
+    let arguments: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::unreadable(format!("`{}` is not JSON: {error}", file.display())))?;
+    grant.arguments = Some(arguments);
+    Ok(())
 }
 
 /// The digest of what the person looked at: the one that is given, or that of the request that is shown now, if the
@@ -179,7 +192,8 @@ fn looked_at(
     show(out, seen, global)?;
     out.flush()?;
     let mut asks = std::io::stderr();
-    write!(asks, "Let this call go ahead? [y/N] ")?;
+    let what = if seen.action.is_some() { "call" } else { "reply" };
+    write!(asks, "Let this {what} go ahead? [y/N] ")?;
     asks.flush()?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;

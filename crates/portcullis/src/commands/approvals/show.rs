@@ -49,12 +49,20 @@ pub(super) fn list(
             short(&approval.approval),
             short(&approval.run),
             out::seconds(approval.requested_at),
-            start_of(&approval.tool, TOOL_CHARS)
+            start_of(what(approval), TOOL_CHARS)
         ))?;
     }
     match queued {
         Some(queued) => out.line(format_args!("{}", waiting(queued))),
         None => Ok(()),
+    }
+}
+
+/// What waits: the tool, or the agent's reply.
+pub(super) fn what(approval: &ApprovalInfo) -> &str {
+    match approval.action {
+        Some(_) => &approval.tool,
+        None => "reply",
     }
 }
 
@@ -75,7 +83,11 @@ pub(super) fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> R
     let labels: Vec<String> = approval.labels.iter().map(ToString::to_string).collect();
     let json = |value: &serde_json::Value| format!("{value:#}");
     let given = |text: &Option<String>| text.clone().unwrap_or_default();
-    let arguments = approval.arguments.as_ref().map_or_else(|| "not available".to_owned(), json);
+    let gone = || "not available".to_owned();
+    let (arguments, reply) = match approval.action {
+        Some(_) => (approval.arguments.as_ref().map_or_else(gone, json), String::new()),
+        None => (String::new(), approval.reply.clone().unwrap_or_else(gone)),
+    };
     let width = out::terminal_width();
     for (name, value) in [
         ("run", approval.run.to_string()),
@@ -84,6 +96,7 @@ pub(super) fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> R
         ("tool", approval.tool.clone()),
         ("server", given(&approval.server)),
         ("arguments", arguments),
+        ("reply", reply),
         ("answers", approval.continuation.as_ref().map(json).unwrap_or_default()),
         ("directory", given(&approval.directory)),
         ("planned", given(&approval.planned)),
@@ -169,9 +182,24 @@ pub(super) fn decided(out: &mut Out, approval: &ApprovalInfo, global: &Global) -
     if global.json {
         return out.json(approval);
     }
-    let (word, style) = word(approval.state);
-    let (tool, run) = (line(&approval.tool), short(&approval.run));
-    out.line(format_args!("{style}{word}{style:#}  {}  {tool} in run {run}", short(&approval.approval)))
+    let (word, style) = match approval.state {
+        // Others have to agree as well.
+        ApprovalPhase::Pending => ("agreed", out::NOTICE),
+        state => word(state),
+    };
+    let (tool, run) = (line(what(approval)), short(&approval.run));
+    let missing = approval.wanted.as_ref().filter(|_| approval.state == ApprovalPhase::Pending).map(missing);
+    let more = match missing {
+        None => String::new(),
+        Some(1) => "; 1 more approver must agree".to_owned(),
+        Some(missing) => format!("; {missing} more approvers must agree"),
+    };
+    out.line(format_args!("{style}{word}{style:#}  {}  {tool} in run {run}{more}", short(&approval.approval)))
+}
+
+/// How many people still have to agree.
+fn missing(wanted: &Wanted) -> u32 {
+    wanted.quorum.saturating_sub(u32::try_from(wanted.agreed.len()).unwrap_or(u32::MAX))
 }
 
 /// What became of requests that were to be granted together.

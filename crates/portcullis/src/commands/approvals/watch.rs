@@ -10,7 +10,7 @@ use portcullis_core::id::ApprovalId;
 use portcullis_gateway::api::{AnswerApproval, ApprovalInfo, GrantApproval, QueuedInfo, RefuseApproval};
 use portcullis_gateway::client::ClientError;
 
-use super::show::{decided, show, waiting};
+use super::show::{decided, show, waiting, what};
 use crate::cli::Global;
 use crate::daemon::{Daemon, told};
 use crate::failure::Failure;
@@ -160,7 +160,7 @@ fn read(prompt: &str) -> Result<Option<String>, Failure> {
 /// Shows a notification, if the desktop has a program for that. It names the tool and the id, and nothing that the agent
 /// wrote besides: what is decided is looked at here.
 fn notify(request: &ApprovalInfo) {
-    let text = format!("{} waits ({})", start_of(&request.tool, TOOL_CHARS), short(&request.approval));
+    let text = format!("{} waits ({})", start_of(what(request), TOOL_CHARS), short(&request.approval));
     let shown = Command::new("notify-send")
         .args(["--app-name=portcullis", "--", "Approval needed", &text])
         .stdin(Stdio::null())
