@@ -7,10 +7,11 @@
 use portcullis_core::denial::{Denial, DenialClass, Retry};
 use portcullis_core::id::{ActionId, RunId};
 use portcullis_core::verdict::Verdict;
-use portcullis_wire::mcp::call::denial_result;
+use portcullis_wire::mcp::call::{denial_result, input_required_result};
 use serde_json::json;
 
 use super::calls::Call;
+use super::held;
 use crate::sentence::sentence;
 
 /// The result could not be read with certainty.
@@ -26,6 +27,11 @@ pub(super) const WITHHELD: &str = "gate/withheld";
 pub(super) fn denied(call: &Call, denial: &Denial) -> Vec<u8> {
     let structured = serde_json::to_value(denial).unwrap_or_else(|_| json!({}));
     denial_result(&call.id_raw, &sentence(denial), &structured, call.with_result_type)
+}
+
+/// The answer to a held call of a client that can come back with a state.
+pub(super) fn input_required(call: &Call, state: &str, denial: &Denial) -> Vec<u8> {
+    input_required_result(&call.id_raw, state, &held::told(denial))
 }
 
 /// A denial of the gate's own, for a result that must not be shown.

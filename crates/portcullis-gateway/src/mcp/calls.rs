@@ -31,6 +31,8 @@ pub(super) struct Call {
     pub(super) tool: String,
     /// Whether answers carry `resultType`.
     pub(super) with_result_type: bool,
+    /// What a state for it is bound to: see [`super::held`].
+    pub(super) bound_to: Digest,
 }
 
 /// What a request waits for.
@@ -331,7 +333,7 @@ mod tests {
 
     fn call() -> Call {
         let id_raw = RawValue::from_string("1".into()).unwrap();
-        Call { id_raw, tool: "t".into(), with_result_type: false }
+        Call { id_raw, tool: "t".into(), with_result_type: false, bound_to: Digest::from_bytes([0; 32]) }
     }
 
     fn waiting() -> Open {

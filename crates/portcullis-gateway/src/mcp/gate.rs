@@ -16,6 +16,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
 use tokio::task::JoinSet;
 
 use super::calls::{Calls, Open};
+use super::held::HeldCalls;
 use super::to_server::ToServer;
 use crate::api::{
     ObservationAnswer, ReportOutcome, ReportTold, ReportTools, ReportedTool, ToolsAnswer, UnreadableTool,
@@ -74,6 +75,7 @@ struct Server {
 pub(super) struct Gate {
     pub(super) run: Run,
     pub(super) calls: Calls,
+    pub(super) held: HeldCalls,
     pub(super) to_client: LineWriter,
     pub(super) to_server: ToServer,
     command: String,
@@ -92,6 +94,7 @@ impl Gate {
         Self {
             run,
             calls: Calls::default(),
+            held: HeldCalls::default(),
             to_client,
             to_server: ToServer::new(to_server),
             command,

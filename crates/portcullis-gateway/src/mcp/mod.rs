@@ -17,6 +17,7 @@ mod answers;
 mod calls;
 mod downstream;
 mod gate;
+mod held;
 mod listing;
 mod session_key;
 mod stdin;

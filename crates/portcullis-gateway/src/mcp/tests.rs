@@ -2,6 +2,7 @@
 //! stand-in. What must pass is compared byte for byte.
 
 mod adversary;
+mod held;
 mod overheard;
 mod stopped;
 

@@ -10,14 +10,15 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use portcullis_core::denial::Denial;
+use portcullis_core::denial::{Denial, DenialClass};
 use portcullis_core::event::OutcomeStatus;
+use portcullis_core::id::Digest;
 use portcullis_session::surface::Surface as _;
 use portcullis_wire::framing::LineSplitter;
 use portcullis_wire::jsonrpc::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, MESSAGE_BYTES_MAX, Message, error_response, peek,
 };
-use portcullis_wire::mcp::call::parse_tool_call;
+use portcullis_wire::mcp::call::{ToolCall, parse_tool_call, replace_continuation};
 use portcullis_wire::mcp::task::task_id;
 use portcullis_wire::mcp::{
     self, CANCELLED, TASKS_CANCEL, TASKS_GET, TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
@@ -33,9 +34,10 @@ use super::SERVER_ENDS_MAX;
 use super::answers;
 use super::calls::{Call, Cancelled, Open};
 use super::gate::{Gate, is_blank, shown};
+use super::held::{self, HeldCall, RETRY_WAITS_MIN};
 use super::to_server::{NoCall, PermittedCall};
 use crate::api::ProposeAction;
-use crate::client::{Permit, Proposed};
+use crate::client::{ClientError, Permit, Proposed};
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;
@@ -211,7 +213,12 @@ fn task_request(
         return Ok(Open::Other(id_raw));
     }
     Ok(Open::Task {
-        request: Call { id_raw, tool: task.tool, with_result_type },
+        request: Call {
+            id_raw,
+            bound_to: held::bound_to(&task.tool, &json!({})),
+            tool: task.tool,
+            with_result_type,
+        },
         task: name,
         action: task.action,
         nested: method == TASKS_GET,
@@ -242,7 +249,12 @@ async fn tool_call(
         Ok(wanted) => wanted,
         Err(why) => return refuse(gate, Some(id_raw), INVALID_PARAMS, &why).await,
     };
-    let call = Call { id_raw: id_raw.to_owned(), tool: asked.name.clone(), with_result_type };
+    let bound_to = held::bound_to(&asked.name, &asked.arguments);
+    let (retried, line) = match retried(gate, line, &asked, bound_to) {
+        Ok(retried) => retried,
+        Err(why) => return refuse(gate, Some(id_raw), INVALID_PARAMS, &why).await,
+    };
+    let call = Call { id_raw: id_raw.to_owned(), tool: asked.name.clone(), with_result_type, bound_to };
     let given_up = Arc::new(Notify::new());
     let waiting = Open::Waiting(call.clone(), Arc::clone(&given_up));
     if let Err(full) = gate.calls.insert(id.clone(), waiting) {
@@ -252,21 +264,23 @@ async fn tool_call(
         tool: Some(asked.name),
         server: Some(gate.command().to_owned()),
         arguments: asked.arguments,
-        continuation: asked.continuation,
+        continuation: retried.as_ref().map_or(asked.continuation, |held| held.continuation.clone()),
         call: Some(id.to_string()),
         ..ProposeAction::default()
     };
-    let (shared, line) = (Arc::clone(gate), line.to_vec());
+    let floor = retried.as_ref().map_or(Duration::ZERO, |_| RETRY_WAITS_MIN);
+    let held = retried.unwrap_or_else(|| HeldCall::new(proposal.continuation.clone()));
+    let shared = Arc::clone(gate);
     gate.spawn(async move {
         let judged = tokio::select! {
             biased;
             () = given_up.notified() => None,
-            judged = shared.run.propose(proposal) => Some(judged),
+            judged = propose(&shared, proposal, floor) => Some(judged),
         };
         let done = match judged {
             None => Ok(()),
             Some(Ok(Proposed::Permitted(permit))) => execute(&shared, &id, &call, permit, line).await,
-            Some(Ok(Proposed::Stopped(stopped))) => stop(&shared, &id, &call, &stopped.denial).await,
+            Some(Ok(Proposed::Stopped(stopped))) => stop(&shared, &id, &call, &held, &stopped.denial).await,
             Some(Err(error)) => {
                 let why = format!("the call was not executed, because the gate could not judge it: {error}");
                 fail(&shared, &id, &call, &why).await
@@ -278,6 +292,31 @@ async fn tool_call(
         }
     });
     Ok(())
+}
+
+/// What a call that brings back a state of the gate goes on with, and the line without that state: the server gave out
+/// none. Any other line is as it came.
+fn retried(
+    gate: &Gate,
+    line: &[u8],
+    asked: &ToolCall<'_>,
+    bound_to: Digest,
+) -> Result<(Option<HeldCall>, Vec<u8>), String> {
+    let Some(state) = held::state_of(asked.continuation.as_ref()) else { return Ok((None, line.to_vec())) };
+    let held = gate.held.take(state, bound_to).map_err(|error| error.to_string())?;
+    let line = replace_continuation(line, held.continuation.as_ref()).map_err(|error| error.to_string())?;
+    Ok((Some(held), line))
+}
+
+/// Has a call judged. One that stays held is answered after `floor` at the earliest.
+async fn propose(gate: &Gate, proposal: ProposeAction, floor: Duration) -> Result<Proposed, ClientError> {
+    let since = tokio::time::Instant::now();
+    let proposed = gate.run.propose(proposal).await?;
+    if matches!(&proposed, Proposed::Stopped(stopped) if stopped.denial.class == DenialClass::ApprovalPending)
+    {
+        tokio::time::sleep_until(since + floor).await;
+    }
+    Ok(proposed)
 }
 
 /// There is a permit: forwards the call, once.
@@ -308,9 +347,15 @@ async fn execute(gate: &Gate, id: &Id, call: &Call, permit: Permit, line: Vec<u8
     Err(Gone::Server)
 }
 
-/// There is no permit: answers with the denial.
-async fn stop(gate: &Gate, id: &Id, call: &Call, denial: &Denial) -> Result<(), Gone> {
-    if gate.calls.refused(id) { answer(gate, &answers::denied(call, denial)).await } else { Ok(()) }
+/// There is no permit: answers with the denial, or with a state for a retry where the call is held.
+async fn stop(gate: &Gate, id: &Id, call: &Call, held: &HeldCall, denial: &Denial) -> Result<(), Gone> {
+    if !gate.calls.refused(id) {
+        return Ok(());
+    }
+    match gate.held.give(call, held, denial) {
+        Some(state) => answer(gate, &answers::input_required(call, &state, denial)).await,
+        None => answer(gate, &answers::denied(call, denial)).await,
+    }
 }
 
 async fn fail(gate: &Gate, id: &Id, call: &Call, why: &str) -> Result<(), Gone> {

@@ -137,6 +137,30 @@ pub fn replace_arguments(line: &[u8], arguments: &Value) -> Result<Vec<u8>, Call
     Ok(replaced.into_bytes())
 }
 
+/// The same `tools/call` line with another `inputResponses` and `requestState`, or without: those of `continuation`. The
+/// parameters are written again, each value with the bytes it had; what is around them stays.
+///
+/// # Errors
+/// [`CallError`] if the line is not a message with parameters, or would become too large.
+pub fn replace_continuation(line: &[u8], continuation: Option<&Value>) -> Result<Vec<u8>, CallError> {
+    let text = jsonrpc::check(line)?;
+    let [params] = fields::read(text, &["params"])?;
+    let params = fields::present(params).ok_or(CallError::NoParams)?;
+    let ([_, _], rest) = fields::read_with_rest(params.get(), &["inputResponses", "requestState"])?;
+    let kept = rest.iter().map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), value.get()));
+    let carried = continuation.and_then(Value::as_object).into_iter().flatten();
+    let carried = carried.map(|(name, value)| format!("{}:{value}", Value::from(name.as_str())));
+    let written = kept.chain(carried).collect::<Vec<_>>().join(",");
+    let place = fields::span(text, params).ok_or(CallError::NoParams)?;
+    let before = text.get(..place.start).unwrap_or_default();
+    let after = text.get(place.end..).unwrap_or_default();
+    let replaced = format!("{before}{{{written}}}{after}");
+    if replaced.len() > MESSAGE_BYTES_MAX {
+        return Err(CallError::TooLarge(replaced.len()));
+    }
+    Ok(replaced.into_bytes())
+}
+
 fn is_empty_object(raw: &RawValue) -> bool {
     raw.get().strip_prefix('{').is_some_and(|rest| rest.trim_start().starts_with('}'))
 }
@@ -155,6 +179,16 @@ pub fn denial_result(id: &RawValue, text: &str, structured: &Value, with_result_
         result.insert("resultType".to_owned(), "complete".into());
     }
     jsonrpc::result_response(id, &result)
+}
+
+/// The result that a client of 2026-07-28 gets while its call is held: it retries the call with `state`. `meta` is for
+/// programs. Without newline.
+#[must_use]
+pub fn input_required_result(id: &RawValue, state: &str, meta: &Value) -> Vec<u8> {
+    jsonrpc::result_response(
+        id,
+        &json!({"resultType": "input_required", "requestState": state, "_meta": meta}),
+    )
 }
 
 #[cfg(test)]
@@ -246,6 +280,30 @@ mod tests {
         }
         let huge = Value::String("x".repeat(MESSAGE_BYTES_MAX));
         assert!(matches!(replace_arguments(br#"{"params":{}}"#, &huge), Err(CallError::TooLarge(_))));
+    }
+
+    #[test]
+    fn what_a_call_carries_is_replaced_and_nothing_else() {
+        let line = r#" {"id":1,"params":{ "name":"n","requestState":"ours","arguments" : {"a": 1.0} ,"inputResponses":{"x":1},"_meta":{"p":"\u00e9"}} ,"x":1e5}"#;
+        for (continuation, expected) in [
+            (
+                None,
+                r#" {"id":1,"params":{"name":"n","arguments":{"a": 1.0},"_meta":{"p":"\u00e9"}} ,"x":1e5}"#,
+            ),
+            (
+                Some(json!({"inputResponses": {"y": [2]}, "requestState": "theirs"})),
+                r#" {"id":1,"params":{"name":"n","arguments":{"a": 1.0},"_meta":{"p":"\u00e9"},"inputResponses":{"y":[2]},"requestState":"theirs"} ,"x":1e5}"#,
+            ),
+        ] {
+            let replaced = replace_continuation(line.as_bytes(), continuation.as_ref()).unwrap();
+            assert_eq!(String::from_utf8(replaced).unwrap(), expected);
+        }
+        for line in ["{}", "[]", r#"{"params":[1]}"#, r#"{"params":{"requestState":1,"requestState":2}}"#] {
+            assert!(replace_continuation(line.as_bytes(), None).is_err(), "{line}");
+        }
+        let huge = json!({"requestState": "x".repeat(MESSAGE_BYTES_MAX)});
+        let replaced = replace_continuation(br#"{"params":{}}"#, Some(&huge));
+        assert!(matches!(replaced, Err(CallError::TooLarge(_))));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use portcullis_core::event::{ConfigChange, Event, EventBody, OutcomeStatus};
 use portcullis_core::principal::CredentialKind;
-use portcullis_gateway::api::{ApprovalFilter, ApprovalInfo, GrantApproval, RunPhase};
+use portcullis_gateway::api::{ApprovalFilter, ApprovalInfo, GrantApproval, RefuseApproval, RunPhase};
 use portcullis_gateway::client::Client;
 use portcullis_gateway::home::Home;
 use serde_json::{Value, json};
@@ -70,8 +70,13 @@ impl Stage {
         command
     }
 
-    /// Command line of an npm server.
+    /// Command line of an npm server, or of the one of the Python SDK that counts.
     fn server(&self, name: &str) -> Vec<String> {
+        if name == "counting" {
+            let python = self.peers.join("python/bin/python").display().to_string();
+            let script = root().join("peers/counting.py").display().to_string();
+            return vec![python, "-B".into(), script, self.path("files/counted").display().to_string()];
+        }
         let script =
             self.peers.join(format!("npm/node_modules/@modelcontextprotocol/server-{name}/dist/index.js"));
         let mut command = vec!["node".to_owned(), script.display().to_string()];
@@ -298,6 +303,70 @@ async fn a_held_call_is_told_to_come_back_and_its_retry_uses_the_grant_once() {
     let next = &step(&report, 7)["structuredContent"];
     assert_eq!(next["class"], "approval_pending");
     assert_ne!(next["approval"], waiting.approval.to_string(), "one grant, one execution");
+}
+
+const APPENDING: &str = "[[policy]]\nname = 'appending'\nallowed_types = ['WRITE_FILE', 'RETRIEVE_DOCS']\nmax_steps = 50\n\
+                         max_side_effects = 5\napproval_for_side_effects = true\n";
+
+/// Four calls in a row by the official client: granted, refused, given up by nobody, frozen.
+fn appending(stage: &Stage, mode: &str) -> Child {
+    let append = |text: &str| json!({"tool": "append", "arguments": {"text": text}});
+    let steps = json!([
+        append("granted"), {"touch": stage.path("first")},
+        append("refused"), {"touch": stage.path("second")}, {"wait_file": stage.path("frozen"), "timeout_s": 60},
+        append("frozen"),
+    ]);
+    let servers = serde_json::to_string(&[stage.gated("counting", "appending")]).unwrap();
+    let arguments =
+        ["--servers".into(), servers, "--steps".into(), steps.to_string(), "--mode".into(), mode.into()];
+    stage.client("filesystem.py", &arguments)
+}
+
+/// In both generations, held calls go ahead once when they are granted, and tell the agent why when they are refused or
+/// its run is frozen. A client of 2026-07-28 comes back with the state it was given; an older one waits within its call.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_official_client_has_its_held_calls_granted_refused_and_frozen() {
+    for (mode, protocol) in [("auto", "2026-07-28"), ("legacy", "2025-11-25")] {
+        let Some(stage) = Stage::set("counting") else { return };
+        stage.add("policies/appending.toml", APPENDING);
+        // The newer client is sent back twice before it has its answer, the older one would not come back.
+        stage.set_main(if mode == "auto" { "approval_wait_s = 1" } else { "approval_wait_s = 30" });
+        let client = appending(&stage, mode);
+        let approver = stage.api(CredentialKind::Approver);
+        let waiting = pending(&approver).await;
+        assert_eq!((waiting.tool.as_str(), waiting.arguments), ("append", Some(json!({"text": "granted"}))));
+        tokio::time::sleep(Duration::from_secs(if mode == "auto" { 6 } else { 1 })).await;
+        let looked = approver.approval(&waiting.approval.to_string()).await.unwrap();
+        approver.grant(&waiting.approval.to_string(), &GrantApproval::of(&looked)).await.unwrap();
+        let waiting = pending(&approver).await;
+        let no = RefuseApproval { note: Some("not on a Friday".into()) };
+        approver.refuse(&waiting.approval.to_string(), &no).await.unwrap();
+        while !stage.path("second").exists() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let frozen = stage.portcullis(&["freeze", "--all", "--note", "stand still"]).output().unwrap();
+        assert!(frozen.status.success(), "{}", shown(&frozen));
+        std::fs::write(stage.path("frozen"), "").unwrap();
+        let report = report(client);
+        assert_eq!(report["servers"][0]["protocol"], protocol);
+        let told = |number: usize| step(&report, number)["structuredContent"].clone();
+        assert_eq!(
+            (&step(&report, 0)["isError"], &step(&report, 0)["text"]),
+            (&json!(false), &json!("appended granted"))
+        );
+        assert_eq!(
+            (&told(2)["class"], &told(2)["rule"]),
+            (&json!("approval_refused"), &json!("approval/refused"))
+        );
+        assert!(told(2)["message"].as_str().unwrap().ends_with("not on a Friday"), "{}", told(2));
+        assert_eq!((&told(5)["class"], &told(5)["rule"]), (&json!("frozen"), &json!("run/frozen")));
+        assert!(told(5)["message"].as_str().unwrap().contains("stand still"), "{}", told(5));
+        assert_eq!(
+            std::fs::read_to_string(stage.path("files/counted")).unwrap(),
+            "granted\n",
+            "executed once"
+        );
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
