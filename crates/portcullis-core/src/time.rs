@@ -27,6 +27,13 @@ impl Timestamp {
         self.0
     }
 
+    /// The time as text, without the fraction of its second: `2026-03-01T12:00:00Z`.
+    #[must_use]
+    pub fn without_fraction(self) -> String {
+        let text = self.to_string();
+        text.split_once('.').map_or(text.clone(), |(seconds, _)| format!("{seconds}Z"))
+    }
+
     /// Microseconds from `earlier` to `self`; zero when the clock went backwards.
     pub fn micros_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0)

@@ -47,6 +47,7 @@ mod contracts;
 mod freezes;
 mod standing;
 mod tools;
+mod webhooks;
 
 pub use approvals::{
     AnswerApproval, ApprovalFilter, ApprovalInfo, ApprovalPhase, Approvals, ApproverFigures, Before,
@@ -65,6 +66,7 @@ pub use portcullis_session::surface::{
 };
 pub use standing::{Health, OTHERS_MAX, Reloaded};
 pub use tools::{AcceptTool, AcceptTools, AcceptedTool, AcceptedTools};
+pub use webhooks::{WebhookAnswer, WebhookDecision, WebhookInfo, WebhookList};
 
 use portcullis_core::event::{Control, Mode};
 use portcullis_core::freeze::Frozen;
@@ -107,6 +109,12 @@ pub mod code {
     pub const BUNDLE_MISMATCH: &str = "bundle_mismatch";
     /// The approval changed since it was shown: review it again (409).
     pub const CHANGED: &str = "changed";
+    /// An answer by a webhook is not signed as it must be (401).
+    pub const WEBHOOK_SIGNATURE: &str = "webhook_signature";
+    /// An answer by a webhook was signed too long ago, or by another clock (401).
+    pub const WEBHOOK_TIME: &str = "webhook_time";
+    /// The nonce of an answer by a webhook was used, or is of something else (409).
+    pub const WEBHOOK_NONCE: &str = "webhook_nonce";
     /// Nothing of this scope is frozen (404).
     pub const NOT_FROZEN: &str = "not_frozen";
     /// The bundle has mistakes; the message holds them, one a line (422).

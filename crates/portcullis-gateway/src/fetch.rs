@@ -1,7 +1,7 @@
-//! HTTP/1.1 to a log or a witness, over TLS or in clear.
+//! HTTP/1.1 to a log, a witness or a webhook, over TLS or in clear.
 //!
-//! Nothing secret travels here and nothing that comes back is believed: checkpoints are signed, leaves are hashed. So
-//! plain HTTP is as good as TLS for what is read, no credential is ever sent, and redirects are not followed. A
+//! Nothing that comes back is believed: checkpoints are signed, leaves are hashed. So plain HTTP is as good as TLS for
+//! what is read, no credential is ever sent, and redirects are not followed. A
 //! connection is kept while it lasts; one that the server closed meanwhile is made again, once.
 
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Fetcher {
 
     /// Status and body of what is at `path` below the base address; a body over `bytes_max` is an error.
     pub(crate) async fn get(&mut self, path: &str, bytes_max: usize) -> Result<(u16, Vec<u8>), String> {
-        self.fetch(Method::GET, path, Bytes::new(), bytes_max).await
+        self.fetch((Method::GET, path), &[], Bytes::new(), bytes_max).await
     }
 
     /// Posts a body.
@@ -85,18 +85,28 @@ impl Fetcher {
         body: String,
         bytes_max: usize,
     ) -> Result<(u16, Vec<u8>), String> {
-        self.fetch(Method::POST, path, Bytes::from(body), bytes_max).await
+        self.fetch((Method::POST, path), &[], Bytes::from(body), bytes_max).await
+    }
+
+    /// Posts a body to the base address itself, with headers.
+    pub(crate) async fn post_here(
+        &mut self,
+        headers: &[(&'static str, String)],
+        body: Bytes,
+        bytes_max: usize,
+    ) -> Result<(u16, Vec<u8>), String> {
+        self.fetch((Method::POST, ""), headers, body, bytes_max).await
     }
 
     async fn fetch(
         &mut self,
-        method: Method,
-        path: &str,
+        place: (Method, &str),
+        headers: &[(&'static str, String)],
         body: Bytes,
         bytes_max: usize,
     ) -> Result<(u16, Vec<u8>), String> {
         let (time_max, authority) = (self.time_max, self.authority.clone());
-        let done = timeout(time_max, self.exchange(&method, path, body, bytes_max)).await;
+        let done = timeout(time_max, self.exchange(place, headers, body, bytes_max)).await;
         let done = done.unwrap_or_else(|_| {
             // What comes on this connection later would be the answer to another question.
             Err(format!("no answer within {} s", time_max.as_secs_f64()))
@@ -109,15 +119,20 @@ impl Fetcher {
 
     async fn exchange(
         &mut self,
-        method: &Method,
-        path: &str,
+        (method, path): (Method, &str),
+        headers: &[(&'static str, String)],
         body: Bytes,
         bytes_max: usize,
     ) -> Result<(u16, Vec<u8>), String> {
+        let uri = match path {
+            "" if !self.base.is_empty() => self.base.clone(),
+            path => format!("{}/{path}", self.base),
+        };
         let request = || {
-            Request::builder()
-                .method(method)
-                .uri(format!("{}/{path}", self.base))
+            let plain = Request::builder().method(&method).uri(&uri);
+            headers
+                .iter()
+                .fold(plain, |request, (name, value)| request.header(*name, value))
                 .header(HOST, &self.authority)
                 .header(USER_AGENT, concat!("portcullis/", env!("CARGO_PKG_VERSION")))
                 .body(Full::new(body.clone()))

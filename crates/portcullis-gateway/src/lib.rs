@@ -18,6 +18,7 @@ pub mod init;
 mod kept;
 pub mod mcp;
 pub mod monitor;
+pub mod request_text;
 mod sentence;
 pub mod signals;
 mod state_file;

@@ -191,6 +191,8 @@ pub struct ApprovalFilter {
     pub run: Option<RunId>,
     /// Only those of this principal.
     pub principal: Option<String>,
+    /// Only those that were decided at this time or later.
+    pub decided_since: Option<Timestamp>,
     /// Only those of runs that someone is writing.
     pub live: bool,
     /// At most this many of each run, the oldest first; where there are too many, the first of each run before the second

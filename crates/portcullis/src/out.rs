@@ -82,11 +82,7 @@ pub(crate) fn short(id: &impl fmt::Display) -> String {
 
 /// A time to the second.
 pub(crate) fn seconds(at: Timestamp) -> String {
-    let text = at.to_string();
-    match text.split_once('.') {
-        Some((seconds, _)) => format!("{seconds}Z"),
-        None => text,
-    }
+    at.without_fraction()
 }
 
 /// Width of the terminal in columns; what fits a page when the output is not one.

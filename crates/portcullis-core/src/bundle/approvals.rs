@@ -16,10 +16,13 @@
 //! escalate_after_s = 900        # from then on these roles may grant it as well
 //! escalate_to = ["security"]
 //! ```
+//!
+//! `[[approvals.webhook]]` is read by [`webhooks`](super::webhooks).
 
 use std::collections::BTreeSet;
 
 use super::toml_table::{Field, File, Table};
+use super::webhooks::{self, Webhook};
 use crate::limits::NAME_BYTES_MAX;
 
 /// The most rules of a bundle.
@@ -47,6 +50,8 @@ pub struct ApprovalSettings {
     pub release: BTreeSet<String>,
     /// Requirements of particular requests. The first one that fits is the one that counts.
     pub rules: Vec<ApprovalRule>,
+    /// Who else is told of requests, and may answer them.
+    pub webhooks: Vec<Webhook>,
 }
 
 impl Default for ApprovalSettings {
@@ -60,6 +65,7 @@ impl Default for ApprovalSettings {
             requirement: Requirement::default(),
             release: BTreeSet::new(),
             rules: Vec::new(),
+            webhooks: Vec::new(),
         }
     }
 }
@@ -114,7 +120,7 @@ impl ApprovalRule {
     }
 }
 
-fn fits(pattern: &str, name: &str) -> bool {
+pub(super) fn fits(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => name.starts_with(start),
         None => pattern == name,
@@ -165,6 +171,7 @@ pub(super) fn read(
     let questions_per_hour = table.integer("questions_per_hour", 1);
     let release = roles(file, table.strings("release"));
     let tables = table.tables("rule");
+    let webhooks = webhooks::read(file, table.tables("webhook"));
     let requirement = requirement(file, &mut table, &Requirement::default());
     if let Some(first) = tables.get(APPROVAL_RULES_MAX) {
         let message = format!("there are more than {APPROVAL_RULES_MAX} rules of approvals");
@@ -173,7 +180,7 @@ pub(super) fn read(
     let rules = tables.into_iter().take(APPROVAL_RULES_MAX).map(|table| read_rule(file, table, &requirement));
     let rules = rules.collect();
     table.finish();
-    ApprovalSettings { grant_max_s, questions_per_hour, release, rules, requirement, ..settings }
+    ApprovalSettings { grant_max_s, questions_per_hour, release, rules, requirement, webhooks, ..settings }
 }
 
 fn read_rule(file: &File<'_>, mut table: Table<'_, '_>, general: &Requirement) -> ApprovalRule {
@@ -223,7 +230,7 @@ fn roles(file: &File<'_>, given: Option<Vec<Field<String>>>) -> BTreeSet<String>
 }
 
 /// Names, of which the last character may be `*`.
-fn patterns(file: &File<'_>, given: Option<Vec<Field<String>>>) -> BTreeSet<String> {
+pub(super) fn patterns(file: &File<'_>, given: Option<Vec<Field<String>>>) -> BTreeSet<String> {
     let star = |name: &str| {
         let rest = name.strip_suffix('*').unwrap_or(name);
         rest.contains('*').then_some("`*` may stand at the end only")

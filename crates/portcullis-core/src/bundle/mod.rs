@@ -41,6 +41,7 @@ mod snapshot;
 mod toml_table;
 mod tools;
 mod verification;
+mod webhooks;
 
 use std::collections::BTreeMap;
 
@@ -61,6 +62,7 @@ pub use scores::Scores;
 pub use settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, TableColumns};
 pub use snapshot::{Bundle, Credential, Plan, PlanStep, PolicyRef};
 pub use verification::{Citations, VerificationSettings};
+pub use webhooks::{WEBHOOKS_MAX, Webhook};
 
 use crate::id::Digest;
 

@@ -42,7 +42,7 @@ use crate::api::{
     Granted, Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
     ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportEvidence, ReportInput, ReportOutcome,
     ReportOutput, ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, Stats, TextAnswer, ToolsAnswer,
-    TurnAnswer, WAIT_MS_MAX,
+    TurnAnswer, WAIT_MS_MAX, WebhookList,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -151,6 +151,11 @@ impl Client {
     /// Reports something that bears on the run.
     pub async fn evidence(&self, run: RunId, evidence: &ReportEvidence) -> Result<TextAnswer, ClientError> {
         self.post(&format!("/v1/runs/{run}/evidence"), evidence).await
+    }
+
+    /// How the webhooks of the daemon's bundle stand.
+    pub async fn webhooks(&self) -> Result<WebhookList, ClientError> {
+        self.get("/v1/webhooks").await
     }
 
     /// Gives up this caller's share of a run in good order.

@@ -21,6 +21,7 @@ mod server;
 mod shares;
 mod streamed;
 mod tools;
+mod webhooks;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -82,6 +83,8 @@ struct Shared {
     exports: Arc<shares::Shares>,
     /// What is evidence for which controls, in packs.
     controls: Arc<Controls>,
+    /// What the webhooks of the bundle are told.
+    webhooks: Arc<webhooks::Webhooks>,
     /// Why the log does not go on, or `None` if it does, or where it waits.
     log_failure: tokio::sync::watch::Receiver<Option<String>>,
 }

@@ -32,6 +32,7 @@ use super::hooks;
 use super::log;
 use super::queries;
 use super::tools as tool_changes;
+use super::webhooks;
 use crate::api;
 
 /// JSON bodies whose mistakes are answered like every other failure.
@@ -126,6 +127,8 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/approvals/{approval}/refuse", post(approvals::refuse))
         .route("/v1/approvals/{approval}/answer", post(approvals::answer))
         .route("/v1/approvals/{approval}/revoke", post(approvals::revoke))
+        .route("/v1/webhooks", get(webhooks::list))
+        .route("/v1/webhooks/{webhook}/answers", post(webhooks::answer))
         .route("/v1/freezes", get(freezes::list).post(freezes::freeze))
         .route("/v1/freezes/release", post(freezes::release))
         .route("/v1/contracts/check", post(contracts::check))

@@ -25,7 +25,7 @@ use super::connections;
 use super::error::DaemonError;
 use super::listen::Hold;
 use super::shares::Shares;
-use super::{DaemonOptions, Shared, mark, routes};
+use super::{DaemonOptions, Shared, mark, routes, webhooks};
 use crate::api;
 use crate::contract_source::ContractSource;
 use crate::cosign;
@@ -92,9 +92,10 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         bodies: Arc::new(Semaphore::new(api::BODIES_BYTES_MAX >> 10)),
         exports: Shares::new(api::EXPORTS_OF_AGENT, api::EXPORTS_AT_ONCE),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
+        webhooks: Arc::default(),
         log_failure,
     };
-    let router = routes::router(shared);
+    let router = routes::router(shared.clone());
     // Before anyone can open a run that a signal would leave unclosed.
     let signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let socket = hold.listen()?;
@@ -110,8 +111,10 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
     let unix = tokio::spawn(connections::serve(socket, router, connections::UNIX, stopped));
 
     let summaries = tokio::spawn(tell_summaries(Arc::clone(&gate)));
+    let telling = tokio::spawn(webhooks::keep_telling(shared));
     keep_house(&gate, signals).await;
     summaries.abort();
+    telling.abort();
     info!("stopping");
     gate.close_all().await;
     // Those who wait for an approver are not waited for.

@@ -19,4 +19,5 @@ mod resources;
 mod resumed;
 mod surfaces;
 mod taints;
+mod webhooks;
 mod witness;

@@ -157,6 +157,10 @@ fn listing(columns: &str, filter: &ApprovalFilter) -> (String, Vec<SqlValue>) {
             conditions.push_str(&format!(" AND {column} = ?{}", params.len()));
         }
     }
+    if let Some(since) = filter.decided_since {
+        params.push(SqlValue::from(since.as_micros()));
+        conditions.push_str(&format!(" AND a.decided >= ?{}", params.len()));
+    }
     if filter.live {
         conditions
             .push_str(" AND EXISTS (SELECT 1 FROM segments s WHERE s.run = a.run AND s.state = 'open')");

@@ -16,9 +16,6 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::out::Out;
 
-/// Fewest digits of what `--shown` names.
-const SHOWN_DIGITS_MIN: usize = 12;
-
 const EXAMPLES: &str = "\
 Examples:
   portcullis approvals list
@@ -94,6 +91,11 @@ enum Command {
     /// Show who decided how much and how fast, and which rules ask most
     #[command(after_help = "Examples:\n  portcullis approvals stats\n  portcullis approvals stats --json")]
     Stats,
+    /// Show the webhooks of the bundle, and what they still have to be told
+    #[command(
+        after_help = "Examples:\n  portcullis approvals webhooks\n  portcullis approvals webhooks --json"
+    )]
+    Webhooks,
     /// Wait for what comes next, show it and, at a terminal, decide it
     #[command(
         after_help = "Examples:\n  portcullis approvals watch\n  portcullis approvals watch --notify\n  portcullis approvals watch --once --json"
@@ -114,7 +116,7 @@ impl Command {
             Self::Grant(args) => args.note.as_deref(),
             Self::Refuse { note, .. } | Self::Revoke { note, .. } => note.as_deref(),
             Self::Answer { note, .. } => Some(note),
-            Self::List { .. } | Self::Show { .. } | Self::Stats | Self::Watch { .. } => None,
+            Self::List { .. } | Self::Show { .. } | Self::Stats | Self::Webhooks | Self::Watch { .. } => None,
         }
     }
 }
@@ -156,6 +158,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         Command::Stats => {
             let stats = daemon.ask(|client| client.approval_stats())?;
             show::stats(&mut out, &stats, global)?;
+        }
+        Command::Webhooks => {
+            let list = daemon.ask(|client| client.webhooks())?;
+            show::webhooks(&mut out, &list.webhooks, global)?;
         }
         Command::Watch { once, notify } => {
             let watching = Watching { once: *once, notify: *notify };

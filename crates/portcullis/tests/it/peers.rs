@@ -3,6 +3,7 @@
 //! `cargo xtask peers` installs them into `.peers`. Without them these tests say so and are skipped, unless
 //! `PORTCULLIS_TEST_PEERS` demands them, as `cargo xtask test` does.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -367,6 +368,56 @@ async fn the_official_client_has_its_held_calls_granted_refused_and_frozen() {
             "executed once"
         );
     }
+}
+
+/// A service that knows the reference library of Standard Webhooks believes the gate, and the gate believes it alone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_with_the_reference_library_grants_a_held_call() {
+    let Some(stage) = Stage::set("counting") else { return };
+    stage.add("policies/appending.toml", APPENDING);
+    stage.set_main("approval_wait_s = 30");
+    let secret = format!("whsec_{}", "c2VjcmV0".repeat(6));
+    std::fs::write(stage.path("secret"), &secret).unwrap();
+    std::fs::set_permissions(stage.path("secret"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    let port = stage.path("port");
+    let mut arguments = vec!["--secret".to_owned(), secret];
+    let token = stage.path("home/credentials/approver.token");
+    for (name, path) in
+        [("--token-file", &token), ("--socket", &stage.path("home/gate.sock")), ("--port-file", &port)]
+    {
+        arguments.extend([name.to_owned(), path.display().to_string()]);
+    }
+    let receiver = stage.client("webhook.py", &arguments);
+    let start = Instant::now();
+    while !port.exists() {
+        assert!(start.elapsed() < PATIENCE, "the receiver did not start");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let webhook = format!(
+        "[[approvals.webhook]]\nname = 'pager'\nurl = 'http://127.0.0.1:{}/'\nsecret_file = '{}'\n",
+        std::fs::read_to_string(&port).unwrap(),
+        stage.path("secret").display()
+    );
+    let main = stage.bundle().join("portcullis.toml");
+    let text = std::fs::read_to_string(&main).unwrap() + &webhook;
+    std::fs::write(main, text).unwrap();
+    let steps = json!([{"tool": "append", "arguments": {"text": "granted"}}]);
+    let servers = serde_json::to_string(&[stage.gated("counting", "appending")]).unwrap();
+    let arguments = ["--servers".into(), servers, "--steps".into(), steps.to_string()];
+    let told = report(stage.client("filesystem.py", &arguments));
+    assert_eq!(step(&told, 0)["text"], "appended granted");
+    let heard = report(receiver);
+    let expected = json!([
+        [401, "webhook_signature"],
+        [401, "webhook_signature"],
+        [200, "granted"],
+        [409, "webhook_nonce"]
+    ]);
+    assert_eq!(heard["answered"], expected);
+    let (asked, decided) = (&heard["told"][0]["data"], &heard["told"][1]["data"]);
+    assert_eq!((&asked["tool"], &decided["note"]), (&json!("append"), &json!("from the pager")));
+    assert_eq!(asked["approval"], decided["approval"]);
+    assert_eq!(std::fs::read_to_string(stage.path("files/counted")).unwrap(), "granted\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Found;
-use crate::bundle::ApprovalSettings;
 use crate::bundle::approvals::{ApprovalRule, Requirement};
+use crate::bundle::{ApprovalSettings, Webhook};
 
 impl Found {
     pub(super) fn approvals(&mut self, old: &ApprovalSettings, new: &ApprovalSettings) {
@@ -17,6 +17,7 @@ impl Found {
             requirement,
             release,
             rules,
+            webhooks,
         } = old;
         let longest = |seconds: u32| Some(u64::from(seconds));
         self.neutral("approval_wait_s", wait_s, &new.wait_s);
@@ -27,6 +28,12 @@ impl Found {
         self.requirement("[approvals]", requirement, &new.requirement);
         self.may("[approvals] release", release, &new.release);
         self.approval_rules(rules, &new.rules);
+        self.webhooks(webhooks, &new.webhooks);
+    }
+
+    /// A webhook decides nothing by itself, but is told what is held.
+    fn webhooks(&mut self, old: &[Webhook], new: &[Webhook]) {
+        self.value("[[approvals.webhook]]", &old, &new);
     }
 
     /// Rules are compared one by one where nothing but their requirements changed: the first that fits counts, so that

@@ -80,7 +80,7 @@ pub(in super::super) async fn revoke(
 }
 
 /// Records what is no yes: it needs no look.
-async fn say(
+pub(in super::super) async fn say(
     shared: &Shared,
     identity: Identity,
     approval: &str,
@@ -93,7 +93,7 @@ async fn say(
     answered(shared, row.approval).await
 }
 
-async fn granted(
+pub(in super::super) async fn granted(
     shared: &Shared,
     identity: &Identity,
     approval: &str,
@@ -191,7 +191,10 @@ fn lasts(request: &api::GrantApproval) -> Result<Lasts, Failure> {
     }
 }
 
-async fn answered(shared: &Shared, approval: ApprovalId) -> Result<Json<api::ApprovalInfo>, Failure> {
+pub(in super::super) async fn answered(
+    shared: &Shared,
+    approval: ApprovalId,
+) -> Result<Json<api::ApprovalInfo>, Failure> {
     let row = read(shared, move |reader| reader.approval(approval)).await?;
     let row = row.ok_or_else(|| Failure::not_found(format!("there is no approval {approval}")))?;
     Ok(Json(info(shared, row, Detail::Whole).await?))

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-pub(super) use self::decide::{answer, grant, grant_together, refuse, revoke};
+pub(super) use self::decide::{answer, answered, grant, grant_together, granted, refuse, revoke, say};
 use self::shown::{Detail, info};
 pub(super) use self::stats::stats;
 
@@ -68,7 +68,7 @@ pub(super) async fn list(
 }
 
 /// Waits for a commit after which another list may be due. A watcher that lags lists again.
-async fn bears_on_approvals(commits: &mut CommitWatch) {
+pub(super) async fn bears_on_approvals(commits: &mut CommitWatch) {
     loop {
         match commits.next().await {
             Ok(commit) if commit.approvals => return,
@@ -124,8 +124,22 @@ pub(super) async fn show(
     Ok(Json(info(&shared, row, Detail::Whole).await?))
 }
 
+/// A request as it is shown to a person.
+pub(super) async fn shown_whole(shared: &Shared, row: ApprovalRow) -> Result<api::ApprovalInfo, Failure> {
+    info(shared, row, Detail::Whole).await
+}
+
+/// Those of pending requests that are put before people now.
+pub(super) async fn put_before_people(
+    shared: &Shared,
+    rows: Vec<ApprovalRow>,
+) -> Result<Vec<ApprovalRow>, Failure> {
+    let queue = queue::now(shared).await?;
+    Ok(rows.into_iter().filter(|row| !queue.holds(row.approval)).collect())
+}
+
 /// The approval that an id or a prefix names, of those that the caller may see.
-async fn find(shared: &Shared, caller: &Caller, text: &str) -> Result<ApprovalRow, Failure> {
+pub(super) async fn find(shared: &Shared, caller: &Caller, text: &str) -> Result<ApprovalRow, Failure> {
     let prefix = queries::prefix(text)?;
     let unknown = || {
         Failure::not_found(format!(

@@ -10,7 +10,6 @@ use portcullis_gateway::api::{
 };
 use serde_json::Value;
 
-use super::SHOWN_DIGITS_MIN;
 use super::show::{decided, granted, show};
 use crate::cli::Global;
 use crate::commands::completions::approval_ids;
@@ -18,6 +17,7 @@ use crate::daemon::Daemon;
 use crate::exit;
 use crate::failure::Failure;
 use crate::out::{Out, short};
+use portcullis_gateway::request_text::SHOWN_DIGITS_MIN;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:

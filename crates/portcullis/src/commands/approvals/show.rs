@@ -1,9 +1,9 @@
 //! How requests are shown at a terminal.
 
 use portcullis_core::display::{block, line, start_of};
-use portcullis_gateway::api::{ApprovalInfo, ApprovalPhase, Before, Granted, QueuedInfo, Stats, Wanted};
+use portcullis_gateway::api::{ApprovalInfo, ApprovalPhase, Granted, QueuedInfo, Stats, Wanted, WebhookInfo};
+use portcullis_gateway::request_text::fields;
 
-use super::SHOWN_DIGITS_MIN;
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::out::{self, Out, short};
@@ -80,102 +80,11 @@ pub(super) fn show(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> R
     }
     let (word, style) = word(approval.state);
     out.line(format_args!("{style}{word}{style:#}  {}", approval.approval))?;
-    let labels: Vec<String> = approval.labels.iter().map(ToString::to_string).collect();
-    let json = |value: &serde_json::Value| format!("{value:#}");
-    let given = |text: &Option<String>| text.clone().unwrap_or_default();
-    let gone = || "not available".to_owned();
-    let (arguments, reply) = match approval.action {
-        Some(_) => (approval.arguments.as_ref().map_or_else(gone, json), String::new()),
-        None => (String::new(), approval.reply.clone().unwrap_or_else(gone)),
-    };
     let width = out::terminal_width();
-    for (name, value) in [
-        ("run", approval.run.to_string()),
-        ("principal", approval.principal.clone()),
-        ("policy", approval.policy.clone()),
-        ("tool", approval.tool.clone()),
-        ("server", given(&approval.server)),
-        ("arguments", arguments),
-        ("reply", reply),
-        ("answers", approval.continuation.as_ref().map(json).unwrap_or_default()),
-        ("directory", given(&approval.directory)),
-        ("planned", given(&approval.planned)),
-        ("rule", given(&approval.rule)),
-        ("reason", given(&approval.reason)),
-        ("instead", approval.instead.join("\n")),
-        ("touches", touches(approval)),
-        ("holds", effects(approval)),
-        ("before", before(&approval.before)),
-        ("has seen", labels.join(", ")),
-        ("requested", out::seconds(approval.requested_at)),
-        ("expires", approval.expires_at.map(out::seconds).unwrap_or_default()),
-        ("requires", approval.wanted.as_ref().map(required).unwrap_or_default()),
-        ("decided", approval.decided_at.map(out::seconds).unwrap_or_default()),
-        ("by", given(&approval.decided_by)),
-        ("note", given(&approval.note)),
-        (
-            "shown",
-            approval.shown.as_ref().map(|shown| format!("{shown:.SHOWN_DIGITS_MIN$}")).unwrap_or_default(),
-        ),
-    ] {
-        if !value.is_empty() {
-            out.line(format_args!("  {name:<10}  {}", block(&value, INDENT, width)))?;
-        }
+    for (name, value) in fields(approval) {
+        out.line(format_args!("  {name:<10}  {}", block(&value, INDENT, width)))?;
     }
     Ok(())
-}
-
-/// What the call would touch, an effect a line.
-fn touches(approval: &ApprovalInfo) -> String {
-    let Some(touches) = &approval.touches else { return String::new() };
-    if touches.is_empty() {
-        return "nothing that could be read from the call".to_owned();
-    }
-    touches.iter().map(|effect| line(effect).into_owned()).collect::<Vec<_>>().join("\n")
-}
-
-/// What happened before, an event a line.
-fn before(before: &[Before]) -> String {
-    let entry = |entry: &Before| {
-        let more = if entry.cut { " (the text goes on)" } else { "" };
-        format!("{}  {}: {}{more}", entry.seq, line(&entry.who), line(&entry.text))
-    };
-    before.iter().map(entry).collect::<Vec<_>>().join("\n")
-}
-
-/// What a decision requires, or nothing if any approver may make it alone.
-fn required(wanted: &Wanted) -> String {
-    let mut lines = Vec::new();
-    if !wanted.roles.is_empty() {
-        lines.push(format!("granted by role {}", line(&wanted.roles.join(" or "))));
-    }
-    if let Some(at) = wanted.escalates_at {
-        let to = wanted.escalates_to.join(" or ");
-        lines.push(format!("from {} on, role {} may grant as well", out::seconds(at), line(&to)));
-    }
-    if wanted.quorum > 1 {
-        let agreed = match wanted.agreed.as_slice() {
-            [] => "none so far".to_owned(),
-            agreed => line(&agreed.join(", ")).into_owned(),
-        };
-        lines.push(format!("{} approvers must agree; {agreed}", wanted.quorum));
-    }
-    if wanted.four_eyes {
-        lines.push("someone other than the person it is for must grant it".to_owned());
-    }
-    if wanted.note {
-        lines.push("a note is required".to_owned());
-    }
-    lines.join("\n")
-}
-
-/// What a grant for effects would cover, a rule a line.
-fn effects(approval: &ApprovalInfo) -> String {
-    let granted = approval.effects.iter().flatten();
-    let lines: Vec<String> = granted
-        .map(|granted| line(&format!("{}: {}", granted.rule, granted.resources.join(", "))).into_owned())
-        .collect();
-    lines.join("\n")
 }
 
 pub(super) fn decided(out: &mut Out, approval: &ApprovalInfo, global: &Global) -> Result<(), Failure> {
@@ -218,6 +127,35 @@ pub(super) fn granted(out: &mut Out, granted: &Granted, global: &Global) -> Resu
             line(&skipped.approval),
             line(&skipped.message)
         ))?;
+    }
+    Ok(())
+}
+
+pub(super) fn webhooks(out: &mut Out, webhooks: &[WebhookInfo], global: &Global) -> Result<(), Failure> {
+    if global.json {
+        return webhooks.iter().try_for_each(|webhook| out.json(webhook));
+    }
+    if webhooks.is_empty() {
+        return out.line(format_args!("the bundle has no webhooks; see docs/approvals.md"));
+    }
+    let strong = out::STRONG;
+    let (name, host, waiting, delivered) = ("webhook", "host", "waiting", "delivered");
+    out.line(format_args!(
+        "{strong}{name:<20}  {host:<32}  {waiting:>7}  {delivered:>9}  last success{strong:#}"
+    ))?;
+    for webhook in webhooks {
+        out.line(format_args!(
+            "{:<20}  {:<32}  {:>7}  {:>9}  {}",
+            line(&webhook.name),
+            start_of(&webhook.host, 32),
+            webhook.waiting,
+            webhook.delivered,
+            webhook.last_success.map_or_else(|| "never".to_owned(), out::seconds),
+        ))?;
+        if let Some(error) = &webhook.last_error {
+            let bad = out::BAD;
+            out.line(format_args!("{bad}  failed{bad:#}  {}", line(error)))?;
+        }
     }
     Ok(())
 }

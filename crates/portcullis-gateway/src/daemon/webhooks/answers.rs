@@ -1,0 +1,79 @@
+//! Answers from a webhook's side. They are signed like the messages that they answer, name the nonce of the request, and
+//! carry the credential of the approver who decides: a secret that a service holds is nobody's decision.
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode};
+use portcullis_core::bundle::Webhook;
+use portcullis_ledger::{ApprovalState, clock};
+use portcullis_session::engine::Says;
+
+use super::message::is_shown;
+use super::own;
+use super::signing::{NotSigned, Secret};
+use super::telling::agreed;
+use crate::api::{self, WebhookDecision};
+use crate::daemon::Shared;
+use crate::daemon::approvals::{answered, find, granted, say, shown_whole};
+use crate::daemon::auth::{Approver, Caller};
+use crate::daemon::error::Failure;
+
+pub(in super::super) async fn answer(
+    State(shared): State<Shared>,
+    Approver(identity): Approver,
+    Path(name): Path<String>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<Json<api::ApprovalInfo>, Failure> {
+    let webhook = named(&shared, &name)?;
+    let secret = Secret::read(&webhook.secret_file).map_err(|why| {
+        let message = format!("the secret of the webhook `{name}` cannot be used: {why}");
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "webhook_secret", message)
+    })?;
+    let now_s = u64::try_from(clock::now().as_micros() / 1_000_000).unwrap_or(0);
+    secret.verify(&headers, now_s, &body).map_err(not_signed)?;
+    let answer: api::WebhookAnswer = serde_json::from_slice(&body)
+        .map_err(|error| Failure::bad_request(format!("the answer cannot be read: {error}")))?;
+    let row = find(&shared, &Caller(identity.clone()), &answer.approval.to_string()).await?;
+    let agreed = agreed(&shared, &row).await.filter(|_| row.state == ApprovalState::Pending);
+    let expected = agreed.map(|agreed| secret.nonce(&name, row.approval, answer.shown, agreed));
+    if !expected.is_some_and(|expected| secret.is_nonce(&answer.nonce, &expected)) {
+        let message = "this nonce was not given for this request as it stands, or was used; \
+                       wait for the next message, or review the request with `GET /v1/approvals/{id}`";
+        return Err(Failure::new(StatusCode::CONFLICT, api::code::WEBHOOK_NONCE, message));
+    }
+    match answer.decision {
+        WebhookDecision::Grant => {
+            let grant =
+                api::GrantApproval { shown: Some(answer.shown), note: answer.note, ..Default::default() };
+            let done = granted(&shared, &identity, &row.approval.to_string(), grant).await;
+            if done.is_err() && !is_shown(&shown_whole(&shared, row.clone()).await?, answer.shown) {
+                // The run went on: it is told again as it stands now.
+                if let Some(standing) = shared.webhooks.lock().get_mut(&name) {
+                    standing.told.remove(&row.approval);
+                }
+            }
+            answered(&shared, done?).await
+        }
+        WebhookDecision::Refuse => {
+            say(&shared, identity, &row.approval.to_string(), Says::Refuse, answer.note).await
+        }
+        WebhookDecision::Answer => {
+            say(&shared, identity, &row.approval.to_string(), Says::Answer, answer.note).await
+        }
+    }
+}
+
+fn named(shared: &Shared, name: &str) -> Result<Webhook, Failure> {
+    let webhook = own(shared).into_iter().find(|webhook| webhook.name == name);
+    webhook.ok_or_else(|| Failure::not_found(format!("the bundle has no webhook `{name}`")))
+}
+
+fn not_signed(why: NotSigned) -> Failure {
+    let code = match why {
+        NotSigned::Headers | NotSigned::Signature => api::code::WEBHOOK_SIGNATURE,
+        NotSigned::Time => api::code::WEBHOOK_TIME,
+    };
+    Failure::new(StatusCode::UNAUTHORIZED, code, why.to_string())
+}
