@@ -71,7 +71,7 @@ fn escaped(text: &str, hidden: impl Fn(char) -> bool + Copy) -> Cow<'_, str> {
             true => rest.find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len()),
             false => first.len_utf8(),
         };
-        let before = &text[..text.len() - rest.len()];
+        let (before, _) = text.split_at(text.len() - rest.len());
         let (word, after) = rest.split_at(end);
         let posing = poses_as_latin(word, before, after);
         for c in word.chars() {

@@ -134,6 +134,11 @@ impl Requests {
         (status, headers, answer[end + 4..].to_vec())
     }
 
+    /// Status and body.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        self.post_with(path, &[], &body.to_string()).await
+    }
+
     /// The same of a request with more headers.
     pub(crate) async fn post_with(
         &self,
@@ -146,20 +151,6 @@ impl Requests {
         let request = format!(
             "POST {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
              {more}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-        );
-        let answer = raw_unix(&self.socket, request).await;
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-        (status, serde_json::from_str(body).unwrap())
-    }
-
-    /// Status and body.
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        let (body, token) = (body.to_string(), &self.token);
-        let request = format!(
-            "POST {path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
-             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
         );
         let answer = raw_unix(&self.socket, request).await;
         let status = answer.split(' ').nth(1).unwrap().parse().unwrap();

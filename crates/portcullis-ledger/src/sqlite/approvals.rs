@@ -32,17 +32,18 @@ pub(crate) fn check(transaction: &Connection, rows: &[ApprovalRow], run: RunId) 
                 limit,
             }));
         }
-        let stored: Option<(Vec<u8>, Option<Vec<u8>>, Vec<u8>)> = transaction
+        let action = row.action.as_ref().map(|action| &action.as_bytes()[..]);
+        let same: Option<bool> = transaction
             .prepare_cached(
                 "SELECT r.run, a.action, a.digest FROM approvals a JOIN runs r ON r.number = a.run WHERE a.approval = ?1",
             )?
-            .query_row([row.approval.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .query_row([row.approval.as_bytes()], |stored| {
+                Ok(stored.get::<_, Vec<u8>>(0)? == row.run.as_bytes()
+                    && stored.get::<_, Option<Vec<u8>>>(1)?.as_deref() == action
+                    && stored.get::<_, Vec<u8>>(2)? == row.digest.as_bytes())
+            })
             .optional()?;
-        let action = row.action.as_ref().map(|action| &action.as_bytes()[..]);
-        let same = |(run, about, digest): &(Vec<u8>, Option<Vec<u8>>, Vec<u8>)| {
-            run == row.run.as_bytes() && about.as_deref() == action && digest == row.digest.as_bytes()
-        };
-        if !stored.as_ref().is_none_or(same) {
+        if same == Some(false) {
             return Err(CheckError::Refused(Refusal::ApprovalMismatch(row.approval)));
         }
     }
