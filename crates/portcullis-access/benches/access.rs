@@ -96,6 +96,7 @@ fn run(role: &str) -> RunState {
         configuration: None,
         mode: Mode::Enforce,
         place: None,
+        parent: None,
     };
     let event = Event {
         v: EVENT_VERSION,

@@ -137,7 +137,7 @@ fn decimal(value: Decimal) -> Option<Value> {
 pub(crate) fn run(run: &RunState) -> Value {
     let mut tainted = false;
     let labels = run.labels().iter().map(|label| {
-        tainted |= matches!(label, Label::Tool(_) | Label::Server(_) | Label::Unknown);
+        tainted |= matches!(label, Label::Tool(_) | Label::Server(_) | Label::Run(_) | Label::Unknown);
         Literal::from(label.to_string())
     });
     let labels = Value::set_of_lits(labels.collect::<Vec<_>>(), None);

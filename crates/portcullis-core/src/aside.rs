@@ -234,6 +234,8 @@ impl Event {
                     place.workspace.iter_mut().chain(&mut place.home).for_each(&mut *show);
                 }
                 show(&mut opened.surface);
+                let labels = opened.parent.iter_mut().map(|parent| &mut parent.labels);
+                labels.for_each(|labels| labels.each_mut(&mut |label| label_text(label, show)));
             }
             EventBody::Config(change) => config_texts(change, show),
             EventBody::Input { label } => label_text(label, show),
@@ -289,7 +291,7 @@ impl Event {
 fn label_text(label: &mut Label, show: &mut dyn FnMut(&mut String)) {
     match label {
         Label::Tool(name) | Label::Server(name) => show(name),
-        Label::User | Label::Operator | Label::Unknown => {}
+        Label::User | Label::Operator | Label::Run(_) | Label::Unknown => {}
     }
 }
 
@@ -304,7 +306,11 @@ fn config_texts(change: &mut ConfigChange, show: &mut dyn FnMut(&mut String)) {
             show(server);
             show(tool);
         }
-        ConfigChange::BundleLoaded { .. } | ConfigChange::Resumed { .. } => {}
+        ConfigChange::ParentSaw { labels } => labels.each_mut(&mut |label| label_text(label, show)),
+        ConfigChange::BundleLoaded { .. }
+        | ConfigChange::Resumed { .. }
+        | ConfigChange::ChildOpened { .. }
+        | ConfigChange::ChildClosed { .. } => {}
     }
 }
 

@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::surroundings::{ConfigChange, ListedTool, Place, RunOpened};
+pub use self::surroundings::{ConfigChange, ListedTool, Parent, Place, RunOpened};
 use crate::finding::Finding;
 pub use crate::grant::{About, GrantScope, GrantedEffects, Lasting};
 use crate::id::{ActionId, ApprovalId, Commitment, Digest};

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::id::RunId;
 use crate::limits::{LABELS_MAX, NAME_BYTES_MAX};
 
 /// The source of a value.
@@ -21,6 +22,9 @@ pub enum Label {
     /// Said by the named server outside of the results of its tools: contents of resources, prompts, notifications,
     /// questions of its own. Not trusted either.
     Server(String),
+    /// Said by the agent of the run with this id: of the run that opened this one, or of one that this one opened. Not
+    /// trusted: what that agent says may be what others told it.
+    Run(RunId),
     /// The source is not known, or was forgotten by a bounded index. Treated as tainted.
     Unknown,
 }
@@ -32,6 +36,7 @@ impl fmt::Display for Label {
             Self::Operator => f.write_str("operator"),
             Self::Tool(name) => write!(f, "tool:{name}"),
             Self::Server(name) => write!(f, "server:{name}"),
+            Self::Run(run) => write!(f, "run:{run}"),
             Self::Unknown => f.write_str("unknown"),
         }
     }
@@ -45,9 +50,10 @@ impl FromStr for Label {
         Ok(match text {
             "user" => Self::User,
             "operator" => Self::Operator,
-            _ => match (text.strip_prefix("tool:"), text.strip_prefix("server:")) {
-                (Some(name), _) if name.len() <= NAME_BYTES_MAX => Self::Tool(name.to_owned()),
-                (None, Some(name)) if name.len() <= NAME_BYTES_MAX => Self::Server(name.to_owned()),
+            _ => match text.split_once(':') {
+                Some(("tool", name)) if name.len() <= NAME_BYTES_MAX => Self::Tool(name.to_owned()),
+                Some(("server", name)) if name.len() <= NAME_BYTES_MAX => Self::Server(name.to_owned()),
+                Some(("run", id)) => id.parse().map_or(Self::Unknown, Self::Run),
                 _ => Self::Unknown,
             },
         })
@@ -132,6 +138,10 @@ mod tests {
         assert_eq!("tool:read_file".parse(), Ok(Label::Tool("read_file".into())));
         assert_eq!("server:npx mail".parse(), Ok(Label::Server("npx mail".into())));
         assert_eq!(Label::Server("npx mail".into()).to_string(), "server:npx mail");
-        assert_eq!("operato".parse(), Ok(Label::Unknown));
+        let run = Label::Run(RunId::from_bytes([7; 16]));
+        assert_eq!(run.to_string().parse(), Ok(run));
+        for text in ["operato", "run:", "run:07", "run:tool:x"] {
+            assert_eq!(text.parse(), Ok(Label::Unknown), "{text}");
+        }
     }
 }

@@ -20,6 +20,12 @@ pub const FINDING_RESOURCES_MAX: usize = 256;
 pub const FINDING_POLICIES_MAX: usize = 64;
 /// Labels a run may carry before further ones collapse into `unknown`.
 pub const LABELS_MAX: usize = 256;
+/// Runs above a run that was opened by another.
+pub const DEPTH_MAX: u32 = 8;
+/// Runs that one run has open at the same time.
+pub const CHILDREN_OPEN_MAX: usize = 64;
+/// Runs that one run opens in all.
+pub const CHILDREN_MAX: usize = 1_024;
 /// Actions of one run that may be executing at the same time.
 pub const OPEN_ACTIONS_MAX: usize = 1_024;
 /// Approvals of one run that are remembered, decided ones included.

@@ -5,8 +5,8 @@
 
 use crate::action::{Action, Grant};
 use crate::event::{
-    About, Actor, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, Mode, OutcomeStatus, Place,
-    Proposed, VerdictRecord,
+    About, Actor, ClosedState, ConfigChange, Control, Enforced, Event, EventBody, Mode, OutcomeStatus,
+    Parent, Place, Proposed, VerdictRecord,
 };
 use crate::finding::Finding;
 use crate::id::{ActionId, ApprovalId, Digest};
@@ -22,12 +22,14 @@ use crate::usage::{Usage, Used};
 use crate::verdict::Verdict;
 
 mod approvals;
+mod children;
 mod counts;
 mod frozen;
 pub mod progress;
 
 use self::approvals::Approvals;
 pub use self::approvals::{Approval, ApprovalState, EDITED_ARGUMENTS, EDITED_TEXT, Endorsement, Given};
+pub use self::children::Children;
 use self::counts::VerdictCounts;
 use self::frozen::RunClock;
 pub use self::frozen::RunFreeze;
@@ -85,6 +87,8 @@ pub struct RunState {
     seq: u64,
     principal: Option<Principal>,
     place: Option<Place>,
+    parent: Option<Parent>,
+    children: Children,
     surface: String,
     policy: String,
     mode: Mode,
@@ -145,6 +149,16 @@ impl RunState {
     /// Where the agent works, if its surface said so.
     pub fn place(&self) -> Option<&Place> {
         self.place.as_ref()
+    }
+
+    /// The run that opened this one, if another run did.
+    pub fn parent(&self) -> Option<&Parent> {
+        self.parent.as_ref()
+    }
+
+    /// The runs that this one opened.
+    pub fn children(&self) -> &Children {
+        &self.children
     }
 
     /// Name of the runtime policy.
@@ -317,6 +331,10 @@ impl RunState {
             EventBody::RunOpened(opened) => {
                 self.principal = Some(opened.principal.clone());
                 self.place.clone_from(&opened.place);
+                if let Some(parent) = &opened.parent {
+                    self.labels.extend(parent.labels.iter().cloned());
+                    self.parent = Some(parent.clone());
+                }
                 self.surface.clone_from(&opened.surface);
                 self.policy.clone_from(&opened.policy);
                 self.mode = opened.mode;
@@ -377,6 +395,9 @@ impl RunState {
             ConfigChange::ToolAccepted { server, tool, digest } => {
                 self.listed.accepted(server, tool, *digest);
             }
+            ConfigChange::ParentSaw { labels } => self.labels.extend(labels.iter().cloned()),
+            ConfigChange::ChildOpened { run } => self.children.opened(*run),
+            ConfigChange::ChildClosed { run, count, .. } => self.children.closed(*run, *count),
         }
     }
 

@@ -205,6 +205,12 @@ pub struct RunInfo {
     /// Payloads that were erased, oldest first; only where one run is asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub erasures: Vec<ErasureInfo>,
+    /// The run that opened it, if another one did; only where one run is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
+    /// The runs that it opened, in order; only where one run is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<RunId>,
 }
 
 /// Payloads of a run that were erased together.

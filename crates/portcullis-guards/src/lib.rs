@@ -26,6 +26,8 @@ pub fn catalogue() -> Vec<Box<dyn Guard<RunMemory>>> {
         Box::new(run::phase::RunPhase),
         Box::new(run::loop_breaker::LoopBreaker),
         Box::new(run::budget::Budget),
+        Box::new(run::parent::Parent),
+        Box::new(run::children::Children),
         Box::new(approval::refused::ApprovalRefused),
         Box::new(registry::disabled_tool::DisabledTool),
         Box::new(registry::unknown_tool::UnknownTool),

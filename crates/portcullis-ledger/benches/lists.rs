@@ -79,6 +79,7 @@ fn one_run(folder: &Path) {
         configuration: None,
         mode: Mode::Enforce,
         place: None,
+        parent: None,
     })];
     bodies.extend((1..=3).flat_map(action));
     let count = bodies.len() as u64 + 1;

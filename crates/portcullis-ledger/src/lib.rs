@@ -14,6 +14,7 @@ pub mod clock;
 mod erasure;
 mod error;
 pub mod hammer;
+mod kin;
 mod ledger;
 pub mod log;
 mod rows;
@@ -23,6 +24,7 @@ mod taints;
 pub use chain::{Append, ChainedLine, EVENTS_PER_APPEND_MAX, Head, Lease, Owner, StoredPayload};
 pub use erasure::{CONTAINS_BYTES_MIN, Erased, ErasureRow, Selection, TOMBSTONE_TEXT_BYTES_MAX, Tombstone};
 pub use error::{LedgerError, Refusal};
+pub use kin::Kin;
 pub use ledger::{
     Eraser, Later, Ledger, Location, NewSegment, OpenedSegment, Reader, RecoveredSegment, RecoveryReport,
     SegmentStand, read_aside,

@@ -4,10 +4,13 @@
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{Control, Event, ListedTool, OutcomeStatus, Place, RunOpened};
+use portcullis_core::delegation::ParentAnswer;
+use portcullis_core::event::{
+    ConfigChange, Control, Event, ListedTool, OutcomeStatus, Parent, Place, RunOpened,
+};
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
-use portcullis_core::label::Label;
+use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::principal::Principal;
 use portcullis_core::state::RunState;
 use portcullis_core::taint::Tainted;
@@ -16,7 +19,7 @@ use portcullis_guards::contracts::answer::ContractAnswer;
 
 use crate::batch::Batch;
 use crate::engine::{
-    Answer, AnswerError, Engine, Judgement, Proposal, Reach, Reported, Teller, TextJudgement,
+    Answer, AnswerError, ChildEnd, Engine, Judgement, Proposal, Reach, Reported, Teller, TextJudgement,
 };
 use crate::env::{CountingEnv, Env};
 use crate::facts::Recorded;
@@ -39,6 +42,25 @@ pub struct DryRun {
     tainted: Option<Tainted>,
     /// What other runs of the principal have used up.
     elsewhere: Used,
+    /// What the run above says.
+    parent: Option<ParentAnswer>,
+    /// What the runs below have used up.
+    below: Used,
+}
+
+/// How a run is opened that is judged in memory.
+#[derive(Debug, Clone)]
+pub struct DryOpening<'a> {
+    /// Name of the runtime policy.
+    pub policy: &'a str,
+    /// On whose behalf the agent acts.
+    pub principal: Principal,
+    /// Where the agent works.
+    pub place: Option<Place>,
+    /// The surface, on which it may depend what is asked of a reply.
+    pub surface: &'a str,
+    /// The run that opened it, if another run did.
+    pub parent: Option<Parent>,
 }
 
 /// The bundle has no runtime policy of that name.
@@ -77,18 +99,20 @@ impl DryRun {
         principal: Principal,
         place: Option<Place>,
     ) -> Result<Self, UnknownPolicy> {
-        Self::open_on(bundle, pipeline, policy, principal, place, TRACE)
+        let surface = TRACE;
+        Self::open_on(bundle, pipeline, DryOpening { policy, principal, place, surface, parent: None })
     }
 
-    /// The same for a run that is connected by a surface, on which it may depend what is asked of a reply.
+    /// Opens a run in all detail.
+    ///
+    /// # Errors
+    /// The bundle has no such policy.
     pub fn open_on(
         bundle: Arc<Bundle>,
         pipeline: Arc<Pipeline>,
-        policy: &str,
-        principal: Principal,
-        place: Option<Place>,
-        surface: &str,
+        opening: DryOpening<'_>,
     ) -> Result<Self, UnknownPolicy> {
+        let DryOpening { policy, principal, place, surface, parent } = opening;
         UnknownPolicy::check(&bundle, policy)?;
         let mut env = CountingEnv::default();
         let run = RunId::from_bytes(env.id());
@@ -101,6 +125,7 @@ impl DryRun {
             configuration: None,
             mode: bundle.mode,
             place,
+            parent,
         };
         let engine = Engine::new(run, bundle, pipeline);
         let mut dry = Self {
@@ -111,6 +136,8 @@ impl DryRun {
             contracts: None,
             tainted: None,
             elsewhere: Used::default(),
+            parent: None,
+            below: Used::default(),
         };
         let batch = dry.engine.open(&mut dry.env, opened);
         dry.commit(batch);
@@ -162,12 +189,47 @@ impl DryRun {
         self.elsewhere = used;
     }
 
+    /// The run above says this of what is proposed from here on.
+    pub fn parent_says(&mut self, answer: ParentAnswer) {
+        self.parent = Some(answer);
+    }
+
+    /// The runs below have used up so much.
+    pub fn used_below(&mut self, used: Used) {
+        self.below = used;
+    }
+
+    /// Notes that the run opens another one.
+    pub fn open_child(&mut self, run: RunId) {
+        let batch = self.engine.open_child(&mut self.env, run);
+        self.commit(batch);
+    }
+
+    /// A record says what the agent of the run above had seen when it spoke.
+    pub fn parent_saw(&mut self, labels: LabelSet) {
+        let batch = self.engine.parent_saw(&mut self.env, labels);
+        self.commit(batch);
+    }
+
+    /// A record says that a run ended that this one had opened, and what was seen of it if it had begun.
+    pub fn child_closed(
+        &mut self,
+        change: &ConfigChange,
+        seen: Option<(LabelSet, String)>,
+    ) -> Option<TextJudgement> {
+        let ConfigChange::ChildClosed { run, state, count, link } = change else { return None };
+        let (labels, reply) = seen.map_or_else(Default::default, |(labels, text)| (labels, Some(text)));
+        let end = ChildEnd { run: *run, state: *state, count: *count, link: *link, labels, reply };
+        self.judge(|engine, env, sources| engine.child_closed(env, &end, sources))
+    }
+
     /// Judges what is next from the recorded answers, and goes on with what is written of it.
     fn judge<T>(&mut self, judge: impl FnOnce(&Engine, &mut CountingEnv, &Recorded<'_>) -> (Batch, T)) -> T {
         let used = self.elsewhere.plus(self.engine.state().used());
         let (facts, contracts) = (std::mem::take(&mut self.facts), self.contracts.take());
         let (contracts, tainted) = (contracts.as_ref(), self.tainted.take());
-        let recorded = Recorded { facts: &facts, contracts, used, tainted };
+        let (parent, below) = (self.parent.clone(), self.below);
+        let recorded = Recorded { facts: &facts, contracts, used, tainted, parent: parent.as_ref(), below };
         let (batch, judged) = judge(&self.engine, &mut self.env, &recorded);
         self.commit(batch);
         judged

@@ -7,7 +7,9 @@
 mod answers;
 mod approvals;
 mod frozen;
+mod heard;
 mod key;
+mod kin;
 mod record;
 mod replies;
 mod server;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 
 use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
 use portcullis_core::bundle::{Bundle, PolicyRef};
+use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
 use portcullis_core::event::{
@@ -42,7 +45,10 @@ use portcullis_trajectory::things::Touched;
 
 pub use self::answers::{Answer, AnswerError, Decider, Edit, Lasts, Says, ShownRequest};
 pub use self::approvals::{ANSWERED, EDITED};
+use self::heard::Heard;
 pub use self::key::UNNAMED_CALL;
+pub use self::kin::Asking;
+pub(crate) use self::kin::ChildEnd;
 use self::server::server_name;
 pub use self::texts::{Reach, Reported, TextJudgement, VERIFICATION};
 use self::words::Words;
@@ -157,6 +163,10 @@ pub struct Engine {
     waiting_max: Option<usize>,
     /// What was said with calls that wait.
     words: Words,
+    /// What user and operator said.
+    heard: Heard,
+    /// The latest reply of a run that another one opened.
+    reply: Option<String>,
     /// What actions touch whose outcome is awaited.
     touches: taints::Open,
 }
@@ -165,8 +175,19 @@ impl Engine {
     /// The engine of a new run. A resumed run gets its events from [`Self::recall`].
     pub fn new(run: RunId, bundle: Arc<Bundle>, pipeline: Arc<Pipeline>) -> Self {
         let memory = pipeline.begin_memory();
-        let (state, words, touches) = (RunState::new(), Words::default(), taints::Open::default());
-        Self { run, bundle, pipeline, state, memory, key: None, waiting_max: None, words, touches }
+        Self {
+            run,
+            bundle,
+            pipeline,
+            state: RunState::new(),
+            memory,
+            key: None,
+            waiting_max: None,
+            words: Words::default(),
+            heard: Heard::default(),
+            reply: None,
+            touches: taints::Open::default(),
+        }
     }
 
     /// Lets at most so many calls wait for a person at once.
@@ -179,13 +200,19 @@ impl Engine {
     /// Takes a stored event of the run into account, with those of its texts that are still there.
     pub fn recall(&mut self, event: &Event, texts: &Texts) {
         self.state.apply(event);
-        self.words.learn(event, texts, &self.state);
-        self.learn_key(event, texts);
+        self.learn(event, texts);
         let touched = self.recall_touched(event, texts);
         self.touches.learn(event, touched, &self.state);
         if let Some(memory) = &mut self.memory {
             memory.record(&self.bundle, event, texts, None);
         }
+    }
+
+    fn learn(&mut self, event: &Event, texts: &Texts) {
+        self.words.learn(event, texts, &self.state);
+        self.learn_key(event, texts);
+        self.heard.learn(event, texts);
+        self.learn_reply(event, texts);
     }
 
     /// The run.
@@ -213,8 +240,7 @@ impl Engine {
         for event in events {
             self.state.apply(event);
             let Said { texts, reading, touched } = said.remove(&event.seq).unwrap_or_default();
-            self.words.learn(event, &texts, &self.state);
-            self.learn_key(event, &texts);
+            self.learn(event, &texts);
             self.touches.learn(event, touched, &self.state);
             if let Some(memory) = &mut self.memory {
                 memory.record(&self.bundle, event, &texts, reading);
@@ -375,6 +401,8 @@ impl Engine {
         let actor = Actor::agent(self.principal());
         let payloads = [arguments, planned, continuation];
         let cause = batch.push_with(actor, None, EventBody::Proposed(proposed), payloads);
+        // Whoever delegated the work has the say, not the client of the agent that it was delegated to.
+        let ask = ask && self.state.parent().is_none();
         let grant = self.state.grant_for(&action, bound_to, batch.at(), self.grant_ttl());
         let grant = grant.filter(|grant| self.covers_words(grant, &action));
         let standing = Standing { step, cause, bound_to, call: None, ask, edited: false };
@@ -396,7 +424,7 @@ impl Engine {
     ) -> Judgement {
         let Standing { step, cause, bound_to, call, ask, edited } = standing;
         let read = self.read(pending(batch, &action), &action);
-        let (facts, decision, grant) = self.decide_with_grants(batch, &action, grant, &read, sources);
+        let (facts, decision, grant) = self.decide_with_grants(batch.at(), &action, grant, &read, sources);
         let decision = match edited {
             true => self.replacing(&action, decision),
             false => self.unless_refused(&action, decision),
@@ -461,20 +489,20 @@ impl Engine {
     /// effects that covers all that it would be held for.
     fn decide_with_grants(
         &self,
-        batch: &BatchBuilder<'_>,
+        at: Timestamp,
         action: &Action,
         grant: Option<Grant>,
         read: &Read<'_>,
         sources: &dyn Sources,
     ) -> (Facts, Decision, Option<Grant>) {
-        let (facts, decision) = self.decide(batch, action, grant.as_ref(), read, sources);
+        let (facts, decision) = self.decide(at, action, grant.as_ref(), read, sources);
         if decision.verdict == Verdict::Review && grant.is_none() {
-            for grant in self.state.effect_grants(action.server.as_deref(), batch.at(), self.grant_ttl()) {
+            for grant in self.state.effect_grants(action.server.as_deref(), at, self.grant_ttl()) {
                 let by_pattern = matches!(grant.scope, GrantScope::Pattern(_));
                 if by_pattern && !self.may_be_granted_by_pattern(action, read) {
                     continue;
                 }
-                let (facts, decision) = self.decide(batch, action, Some(&grant), read, sources);
+                let (facts, decision) = self.decide(at, action, Some(&grant), read, sources);
                 if decision.verdict.permits() {
                     return (facts, decision, Some(grant));
                 }
@@ -485,7 +513,7 @@ impl Engine {
 
     fn decide(
         &self,
-        batch: &BatchBuilder<'_>,
+        at: Timestamp,
         action: &Action,
         grant: Option<&Grant>,
         read: &Read<'_>,
@@ -501,7 +529,7 @@ impl Engine {
         if let Some(limit) = self.exceeded(action) {
             return (Facts::none(), denied(reserved::LIMIT, limit));
         }
-        let pending = Pending { at: batch.at(), subject: Subject::Action(action), grant };
+        let pending = Pending { at, subject: Subject::Action(action), grant };
         let facts = self.gather(&context, &pending, sources);
         let decision = self.pipeline.decide(&context, &pending, &facts);
         (facts, decision)
@@ -511,7 +539,14 @@ impl Engine {
     fn gather(&self, context: &Context<'_>, pending: &Pending<'_>, sources: &dyn Sources) -> Facts {
         let mut facts = Facts::none();
         for request in self.pipeline.needs(context, pending) {
-            let answer = sources.answer(&request, pending.at);
+            let answer = match pending.subject {
+                Subject::Action(action) if request.source == delegation::PARENT => {
+                    let again = self.state.open_action(action.id).is_some();
+                    let asking = Asking { action, grant: pending.grant, bundle: self.bundle.digest(), again };
+                    sources.of_parent(&request, &asking, pending.at)
+                }
+                _ => sources.answer(&request, pending.at),
+            };
             facts.insert(request, answer);
         }
         facts
@@ -523,20 +558,11 @@ impl Engine {
             Verdict::Modify if decision.modified.is_some() => Enforced::Replaced,
             Verdict::Modify => Enforced::Executed,
             // Observe mode relaxes verdicts of policy, never the gate's own limits or what a person decided.
-            _ if self.state.mode() == Mode::Observe && !binds_always(decision) => Enforced::LetPass,
+            _ if self.state.mode() == Mode::Observe && !self.binds_always(decision) => Enforced::LetPass,
             Verdict::Review => Enforced::Held,
             Verdict::Clarify | Verdict::Pause | Verdict::Deny | Verdict::Halt => Enforced::Withheld,
         }
     }
-}
-
-/// Whether a decision rests on a limit or failure of the gate itself, or on a person's hold on the run.
-fn binds_always(decision: &Decision) -> bool {
-    decision.findings.iter().any(|finding| {
-        finding.effective() == decision.verdict
-            && ([reserved::LIMIT, reserved::FROZEN].contains(&&*finding.rule)
-                || finding.rule.starts_with("run/phase/"))
-    })
 }
 
 /// An action as what waits for a verdict, no matter who approved it.

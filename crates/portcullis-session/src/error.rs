@@ -2,11 +2,34 @@
 
 use portcullis_core::freeze::FreezeScope;
 use portcullis_core::id::{ActionId, RunId};
+use portcullis_core::limits::{CHILDREN_MAX, CHILDREN_OPEN_MAX, DEPTH_MAX};
 use portcullis_ledger::LedgerError;
 
 use crate::dry::UnknownPolicy;
 use crate::engine::AnswerError;
 use crate::env::NoRandomness;
+
+/// Why a run cannot open another one for a delegated agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoChild {
+    /// It is not among the live runs of this gate, or is another principal's.
+    #[error("it is not a live run of your principal; open or resume it first")]
+    NotLive,
+    /// A person froze it.
+    #[error("it is frozen; a person has to release it")]
+    Frozen,
+    /// It is clarifying, paused or halted.
+    #[error("it is stopped; answer its question, or have a person resume it")]
+    Stopped,
+    /// It has too many runs above it.
+    #[error("{DEPTH_MAX} runs are above each other already, which is the limit")]
+    TooDeep,
+    /// It opened too many.
+    #[error(
+        "it has {CHILDREN_OPEN_MAX} open ones or opened {CHILDREN_MAX} in all, which is the limit; close some, or use a new run"
+    )]
+    TooMany,
+}
 
 /// Why a run could not continue. No action is executed after such an error.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +106,25 @@ pub enum SessionError {
         "the ledger and this writer disagree about run {0}; restart the daemon, which closes the run as abandoned and lets it continue in a new segment"
     )]
     OutOfStep(RunId),
+    /// The run cannot open another one.
+    #[error("run {run} cannot open another one: {why}")]
+    NoChild {
+        /// The run that was named as parent.
+        run: RunId,
+        /// Why not.
+        why: NoChild,
+    },
+    /// A run keeps its parent for life.
+    #[error(
+        "run {run} exists and {}; omit `parent`, or open a run of another session",
+        opened_by.map_or_else(|| "was not opened by another run".to_owned(), |by| format!("was opened by run {by}"))
+    )]
+    OtherParent {
+        /// The run that was to be joined or taken up.
+        run: RunId,
+        /// The run that opened it, if another one did.
+        opened_by: Option<RunId>,
+    },
     /// A limit on live runs.
     #[error("{limit} runs are live, which is the limit; close some, or wait until idle ones are closed")]
     TooManyRuns {

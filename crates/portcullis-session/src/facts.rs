@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use portcullis_contracts::verify::Document;
 use portcullis_core::bundle::Bundle;
+use portcullis_core::delegation::{self, Objection, ParentAnswer};
 use portcullis_core::fact::{FactAnswer, FactRecord, FactRequest};
 use portcullis_core::id::RunId;
 use portcullis_core::label::LabelSet;
@@ -22,6 +23,9 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
 use portcullis_guards::contracts::{self, answer::ContractAnswer};
 
+use crate::delegated::Delegated;
+use crate::engine::Asking;
+use crate::run::Above;
 use crate::taints::Taints;
 
 /// How long sources may take to answer the questions of one decision, where nothing else is said.
@@ -175,6 +179,7 @@ impl FactSources {
 }
 
 /// What was gathered for one decision, and what the gate counts itself.
+#[derive(Clone, Copy)]
 pub(crate) struct Gathered<'a> {
     /// The answers of the sources.
     pub facts: &'a [FactRecord],
@@ -184,13 +189,33 @@ pub(crate) struct Gathered<'a> {
     pub taints: &'a Taints,
     /// Who asks.
     pub principal: &'a str,
+    /// What the runs below have used up.
+    pub below: &'a Delegated,
+    /// The runs above, the nearest first, as far as they are live.
+    pub above: &'a [Above],
+    /// What is judged was counted below before.
+    pub again: bool,
 }
 
 impl Sources for Gathered<'_> {
     fn answer(&self, request: &FactRequest, at: Timestamp) -> FactAnswer {
+        if *request == delegation::used_below() {
+            return self.below.answer(self.again);
+        }
         match self.facts.iter().find(|record| record.request == *request) {
             Some(record) => record.answer.clone(),
             None => self.usage.answer(request, at),
+        }
+    }
+
+    fn of_parent(&self, _: &FactRequest, asking: &Asking<'_>, at: Timestamp) -> FactAnswer {
+        let answer = match self.above.split_first() {
+            Some((parent, above)) => parent.may(asking, at, Gathered { above, ..*self }),
+            None => ParentAnswer { seq: 0, objection: Some(gone()) },
+        };
+        match serde_json::to_value(answer) {
+            Ok(value) => FactAnswer::Known(value),
+            Err(error) => FactAnswer::Failed(error.to_string()),
         }
     }
 
@@ -207,11 +232,25 @@ impl Sources for Gathered<'_> {
     }
 }
 
+/// The run above is closed, or nobody writes it.
+fn gone() -> Objection {
+    Objection {
+        holds: false,
+        rule: "run/phase/closed".to_owned(),
+        why: "it is closed or not live; take it up again, or open a run of its own for this".to_owned(),
+    }
+}
+
 /// Answers the questions of one decision from what is at hand. A failure is an answer, too: the guard that asked
 /// denies.
 pub trait Sources {
     /// The answer, as things stood at that time.
     fn answer(&self, request: &FactRequest, at: Timestamp) -> FactAnswer;
+
+    /// What the run above says of an action.
+    fn of_parent(&self, request: &FactRequest, _asking: &Asking<'_>, at: Timestamp) -> FactAnswer {
+        self.answer(request, at)
+    }
 
     /// What of a text others had written into one of the things that it was read from.
     fn tainted(&self, _things: &[String], _text: &str) -> Option<Tainted> {
@@ -268,6 +307,10 @@ pub(crate) struct Recorded<'a> {
     pub used: Used,
     /// What the record says of the result that is told next.
     pub tainted: Option<Tainted>,
+    /// What the run above says.
+    pub parent: Option<&'a ParentAnswer>,
+    /// What the runs below have used up.
+    pub below: Used,
 }
 
 impl Sources for Recorded<'_> {
@@ -275,6 +318,11 @@ impl Sources for Recorded<'_> {
         match self.facts.iter().find(|record| record.request == *request) {
             Some(record) => record.answer.clone(),
             None if window_of(request).is_some() => usage(self.used),
+            None if *request == delegation::used_below() => usage(self.below),
+            None if *request == delegation::may() => match self.parent.map(serde_json::to_value) {
+                Some(Ok(answer)) => FactAnswer::Known(answer),
+                _ => unknown(request),
+            },
             None if request.source == contracts::SOURCE => match self.contracts.map(serde_json::to_value) {
                 Some(Ok(answer)) => FactAnswer::Known(answer),
                 _ => unknown(request),

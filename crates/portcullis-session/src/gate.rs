@@ -9,6 +9,7 @@ mod arrivals;
 mod attachment;
 mod freezes;
 mod keys;
+mod kin;
 mod opening;
 mod requests;
 mod stored;
@@ -32,7 +33,7 @@ use crate::observers::{Observer, Observers};
 use crate::permit::Permit;
 use crate::policy::{self, Pipeline};
 use crate::principals::Principals;
-use crate::run::Run;
+use crate::run::{Family, Run};
 use crate::taints::Taints;
 
 pub use self::all_runs::NotReloaded;
@@ -83,6 +84,7 @@ pub struct Gate {
     principals: Arc<Principals>,
     commits: Commits,
     sources: Arc<FactSources>,
+    family: Arc<Family>,
     /// Read when the first run is opened.
     taints: tokio::sync::OnceCell<Arc<Taints>>,
     runs: Mutex<Runs>,
@@ -181,6 +183,7 @@ impl Gate {
             principals: Arc::default(),
             commits: Commits::new(observers),
             sources,
+            family: Arc::default(),
             taints: tokio::sync::OnceCell::new(),
             runs: Mutex::default(),
             keys: Keys::default(),
@@ -237,6 +240,7 @@ impl Gate {
         wait: Duration,
     ) -> Result<(Judgement, Option<Permit>), SessionError> {
         let deadline = tokio::time::Instant::now() + wait;
+        self.used_by_runs_below(run);
         loop {
             let (judgement, permit) = propose_to_the_end(run, proposal.clone()).await?;
             let waits_for = judgement.approval.filter(|_| judgement.enforced == Enforced::Held);
@@ -311,8 +315,10 @@ impl Gate {
     /// Closes a live run.
     pub async fn close(&self, id: RunId, state: ClosedState) -> Result<(), SessionError> {
         let run = self.run(id)?;
-        settle(async move { run.close(state).await }).await?;
+        let closing = Arc::clone(&run);
+        settle(async move { closing.close(state).await }).await?;
         self.lock().remove(id);
+        self.tell_parent(&run).await;
         Ok(())
     }
 
@@ -333,7 +339,10 @@ impl Gate {
         };
         if let Some(run) = run {
             // What cannot be closed now is closed as abandoned by the next process that opens the store.
-            let _ = settle(async move { run.close(state).await }).await;
+            let closing = Arc::clone(&run);
+            if settle(async move { closing.close(state).await }).await.is_ok() {
+                self.tell_parent(&run).await;
+            }
         }
     }
 }

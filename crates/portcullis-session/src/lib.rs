@@ -10,6 +10,7 @@ pub mod cases;
 pub mod commits;
 pub mod configuration;
 pub mod credentials;
+mod delegated;
 mod denial;
 pub mod dry;
 pub mod engine;

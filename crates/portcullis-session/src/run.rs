@@ -6,16 +6,16 @@
 mod append;
 mod approval_rows;
 mod frozen;
+mod judging;
+mod kin;
 mod taint_rows;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use portcullis_contracts::verify::Document;
 use portcullis_core::action::Subject;
-use portcullis_core::bundle::{AnchorTime, Bundle};
+use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{ClosedState, Control, ListedTool, OutcomeStatus};
-use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
 use portcullis_core::label::Label;
 use portcullis_core::limits::NOTE_BYTES_MAX;
@@ -23,23 +23,22 @@ use portcullis_core::principal::Principal;
 use portcullis_core::state::{Phase, RunState};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
-use portcullis_ledger::clock::now;
 use portcullis_ledger::{Head, Ledger};
 use tokio::sync::{Mutex, MutexGuard, Notify};
 
+use self::judging::Needs;
+pub(crate) use self::kin::{Above, Family, digest_of};
+
 use crate::batch::Batch;
 use crate::commits::Commits;
-use crate::engine::{Answer, Engine, Judgement, Proposal, Reach, Reported, Teller, TextJudgement};
+use crate::delegated::Delegated;
+use crate::engine::{Answer, Engine, Reach, Reported, Teller, TextJudgement};
 use crate::env::{Env, SystemEnv};
 use crate::error::SessionError;
 use crate::facts::{Asked, FactSources, Gathered, NoSources, Sources};
 use crate::freezes::Freezes;
-use crate::permit::Permit;
-use crate::principals::{Account, Principals, Uncounted, at_most};
+use crate::principals::Principals;
 use crate::taints::Taints;
-
-/// How long an action waits for its run to be in the transparency log, where the bundle asks for that.
-const LOG_WAIT: Duration = Duration::from_secs(10);
 
 /// A run that this process writes.
 #[derive(Debug)]
@@ -50,7 +49,12 @@ pub struct Run {
     ledger: Arc<dyn Ledger>,
     principals: Arc<Principals>,
     sources: Arc<FactSources>,
-    live: Mutex<Live>,
+    family: Arc<Family>,
+    /// The runs above, the nearest first.
+    lineage: Vec<RunId>,
+    /// What the runs below have used up.
+    below: Arc<Delegated>,
+    live: Arc<Mutex<Live>>,
     /// Notified whenever something happens that a caller may wait for.
     changed: Notify,
 }
@@ -64,6 +68,11 @@ struct Live {
     freezes: Arc<Freezes>,
     taints: Arc<Taints>,
     commits: Commits,
+    family: Arc<Family>,
+    /// The runs above, the nearest first.
+    lineage: Vec<RunId>,
+    /// What the runs below have used up.
+    below: Arc<Delegated>,
     head: Head,
     /// A failed append leaves open whether it was stored; the head is compared before the next one.
     in_doubt: bool,
@@ -81,26 +90,7 @@ pub(crate) struct Around {
     pub(crate) commits: Commits,
     pub(crate) sources: Arc<FactSources>,
     pub(crate) taints: Arc<Taints>,
-}
-
-/// What has to be known or to have happened before something is judged, and takes time.
-#[derive(Debug, Default)]
-struct Needs {
-    /// The transparency log must have the segment.
-    log: bool,
-    /// The usage of the principal has to be read from the store.
-    usage: bool,
-    /// Questions to the sources.
-    facts: Asked,
-}
-
-/// What became of [`Needs`].
-#[derive(Debug, Default)]
-struct Known {
-    logged: bool,
-    /// Why the usage of the principal is not known.
-    uncounted: Option<String>,
-    facts: Vec<FactRecord>,
+    pub(crate) family: Arc<Family>,
 }
 
 impl Run {
@@ -110,10 +100,16 @@ impl Run {
         env: SystemEnv,
         head: Head,
         principal: Principal,
+        lineage: Vec<RunId>,
         around: Around,
     ) -> Self {
         let id = engine.run();
-        let Around { ledger, principals, freezes, commits, sources, taints } = around;
+        let Around { ledger, principals, freezes, commits, sources, taints, family } = around;
+        // A run that is taken up may have opened others before.
+        let below = match engine.state().children().is_empty() {
+            true => Arc::new(Delegated::default()),
+            false => Arc::new(Delegated::incomplete()),
+        };
         let live = Live {
             engine,
             env,
@@ -122,13 +118,16 @@ impl Run {
             freezes,
             taints,
             commits,
+            family: Arc::clone(&family),
+            lineage: lineage.clone(),
+            below: Arc::clone(&below),
             head,
             in_doubt: false,
             closed: false,
             logged: false,
         };
-        let (live, changed) = (Mutex::new(live), Notify::new());
-        Self { id, segment: head.segment, principal, ledger, principals, sources, live, changed }
+        let (live, changed, segment) = (Arc::new(Mutex::new(live)), Notify::new(), head.segment);
+        Self { id, segment, principal, ledger, principals, sources, family, lineage, below, live, changed }
     }
 
     /// The run's id.
@@ -179,38 +178,6 @@ impl Run {
         live.commit(batch).await
     }
 
-    /// Judges an action once and makes the judgement durable. The permit exists only after that.
-    ///
-    /// The future must run to its end: spawn it rather than dropping it half-way.
-    pub async fn propose(&self, proposal: Proposal) -> Result<(Judgement, Option<Permit>), SessionError> {
-        let (mut live, known) = self.lock_with(|live| live.needs(&proposal, &self.sources)).await?;
-        let (batch, judgement, charged) = live.judge_action(proposal, &known);
-        let seq = match batch.events.is_empty() {
-            true => live.head.count,
-            false => live.commit_charged(batch, charged).await?,
-        };
-        let permit = Permit::issue(&judgement, seq);
-        Ok((judgement, permit))
-    }
-
-    /// Locks the run once all is known that is needed to judge what is next. Nothing is waited for under the lock. If
-    /// the run went on meanwhile and more is needed now, it is left out: guards deny what they cannot know.
-    async fn lock_with(
-        &self,
-        needs: impl FnOnce(&mut Live) -> Needs + Send,
-    ) -> Result<(MutexGuard<'_, Live>, Known), SessionError> {
-        let mut live = self.lock_open().await?;
-        let needs = needs(&mut live);
-        if !needs.log && !needs.usage && needs.facts.is_empty() {
-            return Ok((live, Known::default()));
-        }
-        drop(live);
-        let known = self.gather(needs).await?;
-        let mut live = self.lock_open().await?;
-        live.logged |= known.logged;
-        Ok((live, known))
-    }
-
     /// Locks the run, unless it is closed, once it stands as the freezes say.
     async fn lock_open(&self) -> Result<MutexGuard<'_, Live>, SessionError> {
         let mut live = self.live.lock().await;
@@ -219,25 +186,6 @@ impl Run {
             self.changed.notify_waiters();
         }
         Ok(live)
-    }
-
-    async fn gather(&self, needs: Needs) -> Result<Known, SessionError> {
-        let Needs { log, usage, facts } = needs;
-        if log {
-            let logged = tokio::time::timeout(LOG_WAIT, self.ledger.logged(self.segment)).await;
-            if !matches!(logged, Ok(Ok(()))) {
-                return Err(SessionError::NotLogged(self.id));
-            }
-        }
-        let count = async {
-            match usage {
-                true => self.principals.count(&self.principal.id, now(), &self.ledger).await.err(),
-                false => None,
-            }
-        };
-        let facts = self.sources.gather(self.id, &self.principal.id, facts);
-        let (uncounted, facts) = tokio::join!(count, facts);
-        Ok(Known { logged: log, uncounted, facts })
     }
 
     /// Waits until `changed` is told, from the moment of the call.
@@ -306,6 +254,7 @@ impl Run {
         label: Label,
         reach: Reach,
     ) -> Result<TextJudgement, SessionError> {
+        let label = self.spoken_by(&text, label).await?;
         let subject = Subject::Input { text: &text, label: &label };
         let judged = self.judge_text(
             |engine, at, sources| engine.needs_of_text(at, subject, sources),
@@ -439,8 +388,10 @@ impl Run {
         };
         let (mut live, known) = self.lock_with(of_text).await?;
         let Live { engine, env, taints, .. } = &mut *live;
-        let (facts, principal) = (&known.facts, self.principal.id.as_str());
-        let (batch, judged) = judge(engine, env, &Gathered { facts, usage: &NoSources, taints, principal })?;
+        let (facts, principal, below) = (&known.facts, self.principal.id.as_str(), &self.below);
+        let (usage, above, again) = (&NoSources, &[][..], false);
+        let (batch, judged) =
+            judge(engine, env, &Gathered { facts, usage, taints, principal, below, above, again })?;
         let seq = match batch.events.is_empty() {
             true => live.head.count,
             false => live.commit(batch).await?,
@@ -457,54 +408,6 @@ impl Live {
             return Err(SessionError::Closed(self.engine.run()));
         }
         Ok(())
-    }
-
-    /// What has to be known or to have happened before a proposal is judged.
-    fn needs(&mut self, proposal: &Proposal, sources: &FactSources) -> Needs {
-        if self.engine.is_stopped(proposal.tool.as_deref()) {
-            return Needs::default();
-        }
-        let asked = self.engine.bundle().ledger.anchor == AnchorTime::BeforeEffects;
-        let log = !self.logged && asked && self.engine.may_have_effect(proposal);
-        let usage = self.engine.counts_principal() && self.account().is_none();
-        let facts = self.engine.needs(self.env.now(), proposal, sources);
-        Needs { log, usage, facts }
-    }
-
-    /// The counts of the principal, if they were read from the store.
-    fn account(&self) -> Option<Arc<Account>> {
-        let principal = self.engine.state().principal()?;
-        self.principals.counted(&principal.id)
-    }
-
-    /// Judges an action. Where its principal has a budget, takes what the action would use up, so that no other run of
-    /// the principal can take it meanwhile.
-    fn judge_action(&mut self, proposal: Proposal, known: &Known) -> (Batch, Judgement, Used) {
-        let counted = self.engine.counts_principal().then(|| self.account());
-        let Self { engine, env, taints, .. } = self;
-        let principal = engine.state().principal().map_or("", |principal| &principal.id);
-        let judge = |usage: &dyn Sources| {
-            let sources = Gathered { facts: &known.facts, usage, taints, principal };
-            engine.propose(env, proposal, &sources)
-        };
-        let Some(account) = counted else {
-            let (batch, judgement) = judge(&NoSources);
-            return (batch, judgement, Used::default());
-        };
-        let Some(account) = account else {
-            let why =
-                known.uncounted.clone().unwrap_or_else(|| "it was not counted yet; try again".to_owned());
-            let (batch, judgement) = judge(&Uncounted(why));
-            return (batch, judgement, Used::default());
-        };
-        let mut counts = account.lock();
-        let (batch, judgement) = judge(&*counts);
-        let charged = at_most(self.engine.state(), &batch);
-        if let Some(event) = batch.events.first() {
-            counts.charge(event.t, charged);
-        }
-        drop(counts);
-        (batch, judgement, charged)
     }
 }
 

@@ -140,6 +140,7 @@ pub async fn simulate(
             resume: None,
             rejoin: false,
             place: None,
+            parent: None,
         })
         .await?;
     let run = opened.run;

@@ -251,7 +251,7 @@ impl Flow {
         match label {
             Label::User => self.trajectory.record_input(said),
             Label::Operator => self.trajectory.record_operator(said),
-            Label::Tool(_) | Label::Server(_) | Label::Unknown => {}
+            Label::Tool(_) | Label::Server(_) | Label::Run(_) | Label::Unknown => {}
         }
     }
 

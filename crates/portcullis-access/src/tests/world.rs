@@ -63,6 +63,7 @@ pub(crate) fn run(principal: Principal) -> RunState {
         configuration: None,
         mode: Mode::Enforce,
         place: None,
+        parent: None,
     };
     let event = Event {
         v: EVENT_VERSION,

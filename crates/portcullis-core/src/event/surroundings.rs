@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{ClosedState, Mode};
-use crate::id::Digest;
+use crate::id::{Digest, RunId};
+use crate::label::LabelSet;
 use crate::principal::Principal;
 
 /// Body of `run-opened`.
@@ -28,6 +29,25 @@ pub struct RunOpened {
     /// Where the agent works, where the surface knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// The run that opened this one, if another run did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent>,
+}
+
+/// The run that opened another one, as it stood then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parent {
+    /// The run.
+    pub run: RunId,
+    /// Number of its event `child-opened`, which names the run that it opened.
+    pub seq: u64,
+    /// The link of that event, by which the one record is bound to the other.
+    pub link: Digest,
+    /// Runs above the one that was opened, this one included.
+    pub depth: u32,
+    /// Its labels, with which the run that was opened begins.
+    #[serde(default)]
+    pub labels: LabelSet,
 }
 
 /// Where an agent works: what relative paths and `~` in its arguments mean.
@@ -85,6 +105,28 @@ pub enum ConfigChange {
         tool: String,
         /// Digest of description and schema.
         digest: Digest,
+    },
+    /// The run opened another one, for a delegated agent.
+    ChildOpened {
+        /// The run that was opened.
+        run: RunId,
+    },
+    /// The agent of the run above speaks to that of this one, and has seen more than this one knew of.
+    ParentSaw {
+        /// The labels of the run above.
+        labels: LabelSet,
+    },
+    /// A run that this one opened has ended. If it is taken up again, it ends again.
+    ChildClosed {
+        /// The run.
+        run: RunId,
+        /// How it ended.
+        state: ClosedState,
+        /// Number of its last event; 0 if it never began.
+        count: u64,
+        /// The link of that event, or `None` if it never began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        link: Option<Digest>,
     },
 }
 

@@ -235,6 +235,7 @@ mod tests {
                 configuration: None,
                 mode: Mode::Enforce,
                 place: None,
+                parent: None,
             }),
         }
     }

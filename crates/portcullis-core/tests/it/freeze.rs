@@ -42,6 +42,7 @@ impl Story {
                 configuration: None,
                 mode: Mode::Enforce,
                 place: None,
+                parent: None,
             }),
         );
         story

@@ -31,6 +31,7 @@ impl Story {
             configuration: None,
             mode,
             place: None,
+            parent: None,
         }));
         story
     }

@@ -134,6 +134,7 @@ fn opened(bundle: &portcullis_core::bundle::Bundle) -> Event {
         configuration: None,
         mode: bundle.mode,
         place: None,
+        parent: None,
     };
     Event {
         v: EVENT_VERSION,

@@ -155,6 +155,8 @@ impl From<SessionError> for Failure {
             SessionError::Closed(_) | SessionError::UnknownRun(_) => {
                 (StatusCode::CONFLICT, code::RUN_NOT_LIVE)
             }
+            SessionError::NoChild { .. } => (StatusCode::CONFLICT, "no_child"),
+            SessionError::OtherParent { .. } => (StatusCode::CONFLICT, "other_parent"),
             SessionError::NotExecuting(_) | SessionError::NoSuchCall(_) => {
                 (StatusCode::CONFLICT, code::NOT_EXECUTING)
             }

@@ -11,7 +11,9 @@ use portcullis_core::event::Event;
 use portcullis_core::id::RunId;
 use portcullis_core::principal::CredentialKind;
 use portcullis_ledger::log::{LogError, LogPlaces, LogReader};
-use portcullis_ledger::{ErasureRow, ExportOptions, LedgerError, Reader, RunFilter, RunSummary, read_aside};
+use portcullis_ledger::{
+    ErasureRow, ExportOptions, Kin, LedgerError, Reader, RunFilter, RunSummary, read_aside,
+};
 use serde::Deserialize;
 
 use super::Shared;
@@ -181,10 +183,10 @@ pub(super) async fn run(
     Path(run): Path<String>,
 ) -> Result<Json<api::RunInfo>, Failure> {
     let mut summary = visible(&shared, &caller, &run).await?;
-    let (summary, erasures) = read(&shared, move |reader| {
+    let (summary, erasures, kin) = read(&shared, move |reader| {
         complete(reader, &mut summary)?;
-        let erasures = reader.erasures(summary.run)?;
-        Ok((summary, erasures))
+        let (erasures, kin) = (reader.erasures(summary.run)?, Kin::of(reader, summary.run)?);
+        Ok((summary, erasures, kin))
     })
     .await?;
     let mut info = run_info(summary)?;
@@ -192,6 +194,7 @@ pub(super) async fn run(
         .into_iter()
         .map(|ErasureRow { at, by, reason, payloads }| api::ErasureInfo { at, by, reason, payloads })
         .collect();
+    (info.parent, info.children) = (kin.parent, kin.children);
     Ok(Json(info))
 }
 
@@ -221,6 +224,8 @@ fn run_info(summary: RunSummary) -> Result<api::RunInfo, Failure> {
         last_event_at: summary.last_event,
         segments: summary.segments,
         erasures: Vec::new(),
+        parent: None,
+        children: Vec::new(),
     })
 }
 

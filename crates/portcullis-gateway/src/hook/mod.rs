@@ -225,6 +225,7 @@ fn open_request(input: &HookInput, rules: &Rules) -> OpenRun {
         resume: None,
         rejoin: true,
         place: Some(rules.place.clone()),
+        parent: None,
     }
 }
 

@@ -203,7 +203,7 @@ fn after_reading(input: &PackInput<'_>, facts: &Facts, bundle: Option<&Bundle>) 
         .iter()
         .filter(|event| match &event.body {
             EventBody::Observation { label: Label::Tool(tool), .. } => !trusted(tool),
-            EventBody::Observation { label: Label::Server(_) | Label::Unknown, .. } => true,
+            EventBody::Observation { label: Label::Server(_) | Label::Run(_) | Label::Unknown, .. } => true,
             _ => false,
         })
         .map(|event| event.seq)

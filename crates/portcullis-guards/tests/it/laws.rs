@@ -116,6 +116,7 @@ fn state(steps: u32, side_effects: u32) -> RunState {
             configuration: None,
             mode: portcullis_core::event::Mode::Enforce,
             place: None,
+            parent: None,
         }),
     );
     for step in 1..=steps {

@@ -108,6 +108,7 @@ impl Run {
             configuration: None,
             mode: Mode::Enforce,
             place: None,
+            parent: None,
         }))
     }
 

@@ -72,6 +72,7 @@ impl Run {
             configuration: None,
             mode: Mode::Enforce,
             place: None,
+            parent: None,
         }));
         Ok(run)
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use portcullis_core::bundle::Diagnostic;
+use portcullis_core::delegation::{Objection, ParentAnswer};
 use portcullis_core::event::{Control, OutcomeStatus, Place};
 use portcullis_core::principal::Principal;
 use portcullis_core::usage::Used;
@@ -91,6 +92,10 @@ pub enum StepKind {
     Sees(String),
     /// What other runs of the principal have used up.
     Used(Used),
+    /// What the run that opened this one says of the calls from here on.
+    Parent(ParentAnswer),
+    /// The run opens another one; what the runs below have used up from here on.
+    Children(Used),
 }
 
 impl StepKind {
@@ -189,7 +194,7 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 26] = [
+const STEP_WORDS: [&str; 28] = [
     "policy",
     "directory",
     "input",
@@ -213,6 +218,8 @@ const STEP_WORDS: [&str; 26] = [
     "accepted",
     "sees",
     "used",
+    "parent",
+    "children",
     "surface",
     "judged",
     "rewritten",
@@ -295,6 +302,8 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "accepted" => StepKind::Accepted(rest.string()?),
         "sees" => StepKind::Sees(rest.string()?),
         "used" => StepKind::Used(used(rest.json()?)?),
+        "parent" => StepKind::Parent(parent(rest.word(), rest.word())?),
+        "children" => StepKind::Children(used(rest.json()?)?),
         "pause" => StepKind::Control(Control::Pause),
         "halt" => StepKind::Control(Control::Halt),
         "resume" => StepKind::Control(Control::Resume),
@@ -334,6 +343,21 @@ fn known_fields(what: &str, given: Value, known: &[&str]) -> Result<Value, Strin
             Err(format!("`{wrong}` is not a field of `{what}` ({help})"))
         }
     }
+}
+
+/// What the run above says, and by which of its rules.
+fn parent(word: &str, rule: &str) -> Result<ParentAnswer, String> {
+    let holds = match word {
+        "allows" => return Ok(ParentAnswer { seq: 1, objection: None }),
+        "holds" => true,
+        "denies" => false,
+        other => return Err(format!("`{other}` is not what a parent says: allows, holds RULE, denies RULE")),
+    };
+    if rule.is_empty() {
+        return Err(format!("`parent {word}` needs a rule"));
+    }
+    let objection = Objection { holds, rule: rule.to_owned(), why: "as the test says".to_owned() };
+    Ok(ParentAnswer { seq: 1, objection: Some(objection) })
 }
 
 /// Some of what may be used up, the rest 0.

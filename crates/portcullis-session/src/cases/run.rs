@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{GrantScope, ListedTool, OutcomeStatus};
-use portcullis_core::id::{ApprovalId, Digest};
-use portcullis_core::label::Label;
+use portcullis_core::event::{GrantScope, ListedTool, OutcomeStatus, Parent};
+use portcullis_core::id::{ApprovalId, Digest, RunId};
+use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
 use portcullis_guards::contracts::answer::{ContractAnswer, Rewritten, Said};
 
 use super::parse::{Case, CaseFile, Expectation, Step, StepKind};
-use crate::dry::{DryRun, TRACE};
+use crate::dry::{DryOpening, DryRun, TRACE};
 use crate::engine::{Answer, Judgement, Proposal, Says, TextJudgement};
 use crate::policy::{self, Pipeline};
 
@@ -115,7 +115,16 @@ fn run_case(case: &Case, bundle: &Arc<Bundle>, pipeline: &Arc<Pipeline>, report:
     });
     let directory = place.as_ref().and_then(|place| place.workspace.clone());
     let surface = surface.unwrap_or(TRACE);
-    match DryRun::open_on(Arc::clone(bundle), Arc::clone(pipeline), policy, principal, place, surface) {
+    let below = case.steps.iter().any(|step| matches!(step.kind, StepKind::Parent(_)));
+    let parent = below.then(|| Parent {
+        run: RunId::from_bytes([1; 16]),
+        seq: 1,
+        link: Digest::from_bytes([0; 32]),
+        depth: 1,
+        labels: LabelSet::default(),
+    });
+    let opening = DryOpening { policy, principal, place, surface, parent };
+    match DryRun::open_on(Arc::clone(bundle), Arc::clone(pipeline), opening) {
         Ok(dry) => {
             let mut runner = Runner {
                 case,
@@ -207,6 +216,11 @@ impl Runner<'_> {
             StepKind::Refuse => self.answer(step.line, None),
             StepKind::Control(control) => self.dry.control(*control, None),
             StepKind::Used(used) => self.dry.used_elsewhere(*used),
+            StepKind::Parent(answer) => self.dry.parent_says(answer.clone()),
+            StepKind::Children(used) => {
+                self.dry.open_child(RunId::from_bytes([2; 16]));
+                self.dry.used_below(*used);
+            }
         }
     }
 

@@ -65,7 +65,7 @@ impl Engine {
                     return None;
                 }
                 let read = self.read(pending(batch, &held), &held);
-                let decision = self.decide(batch, &held, None, &read, sources).1;
+                let decision = self.decide(batch.at(), &held, None, &read, sources).1;
                 drop(read);
                 Some(self.held(held, open.step, decision, id))
             }

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use super::replies::Reply;
 use super::server::server_name;
-use super::{Engine, JSON, TEXT, Teller, binds_always, denied};
+use super::{Engine, JSON, TEXT, Teller, denied};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain_text;
 use crate::env::Env;
@@ -222,7 +222,7 @@ impl Engine {
     }
 
     /// Judges a text that was recorded as event `said`.
-    fn judge_text(
+    pub(super) fn judge_text(
         &self,
         batch: &mut BatchBuilder<'_>,
         subject: Subject<'_>,
@@ -265,7 +265,7 @@ impl Engine {
     /// Whether a text is held for a person: a reply under review that its surface can keep back. Unless too many wait.
     fn held_text(&self, subject: Subject<'_>, reach: Reach, decision: Decision) -> (Decision, bool) {
         let reply = matches!(subject, Subject::Output { .. }) && reach != Reach::Tell;
-        let observed = self.state.mode() == Mode::Observe && !binds_always(&decision);
+        let observed = self.state.mode() == Mode::Observe && !self.binds_always(&decision);
         if !reply || observed {
             return (decision, false);
         }
@@ -313,7 +313,7 @@ impl Engine {
     pub(super) fn enforced_text(&self, decision: &Decision) -> Enforced {
         match decision.verdict {
             Verdict::Allow | Verdict::Warn => Enforced::Executed,
-            _ if self.state.mode() == Mode::Observe && !binds_always(decision) => Enforced::LetPass,
+            _ if self.state.mode() == Mode::Observe && !self.binds_always(decision) => Enforced::LetPass,
             Verdict::Modify if decision.modified.is_some() => Enforced::Replaced,
             Verdict::Modify => Enforced::Executed,
             Verdict::Review | Verdict::Clarify | Verdict::Pause | Verdict::Deny | Verdict::Halt => {

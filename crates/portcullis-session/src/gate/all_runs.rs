@@ -27,9 +27,15 @@ impl Gate {
     /// Closes all live runs, since the process is about to end: in good order, except those whose last surface
     /// has just left otherwise.
     pub async fn close_all(&self) {
-        let runs: Vec<(RunId, Option<ClosedState>)> =
-            self.lock().by_id.iter().map(|(id, entry)| (*id, entry.left)).collect();
-        for (id, left) in runs {
+        let mut runs: Vec<(usize, RunId, Option<ClosedState>)> = self
+            .lock()
+            .by_id
+            .iter()
+            .map(|(id, entry)| (entry.run.lineage().len(), *id, entry.left))
+            .collect();
+        // Those that others opened go first, so that their ends are recorded there.
+        runs.sort_unstable_by_key(|(depth, ..)| std::cmp::Reverse(*depth));
+        for (_, id, left) in runs {
             // What cannot be closed now is closed as abandoned by the next process that opens the store.
             let _ = self.close(id, left.unwrap_or(ClosedState::Closed)).await;
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{ClosedState, Place, RunOpened};
+use portcullis_core::event::{ClosedState, Parent, Place, RunOpened};
 use portcullis_core::id::{RunId, SegmentId};
 use portcullis_core::limits::APPROVALS_PENDING_MAX;
 use portcullis_core::principal::Principal;
@@ -49,6 +49,8 @@ pub struct RunRequest {
     pub rejoin: bool,
     /// Where the agent works; a run keeps the place that it was opened with.
     pub place: Option<Place>,
+    /// The run that delegates work to this one. A run keeps its parent for life.
+    pub parent: Option<RunId>,
 }
 
 impl RunRequest {
@@ -63,6 +65,7 @@ impl RunRequest {
             resume: None,
             rejoin: false,
             place: None,
+            parent: None,
         }
     }
 }
@@ -115,11 +118,12 @@ impl Gate {
             return Ok(Opened { run, policy, bundle, shared: true });
         }
         arrival.take_room()?;
-        let run = match request.resume {
-            Some(id) => self.take_up(id, &request, &bundle).await?,
-            None => self.open_new(&request, &policy, &bundle).await?,
+        let run = match (request.resume, request.parent) {
+            (Some(id), _) => self.take_up(id, &request, &bundle).await?,
+            (None, Some(parent)) => self.open_below(parent, &request, &policy, &bundle).await?,
+            (None, None) => self.open_new(&request, &policy, &bundle).await?,
         };
-        let bundle = self.register(arrival, Arc::new(run), request.session, &policy, bundle).await?;
+        let bundle = self.register(arrival, run, request.session, &policy, bundle).await?;
         Ok(bundle)
     }
 
@@ -196,7 +200,7 @@ impl Gate {
     }
 
     /// Asks the store, off the async threads.
-    async fn read<T: Send + 'static>(
+    pub(super) async fn read<T: Send + 'static>(
         &self,
         queries: impl FnOnce(&dyn Reader) -> Result<T, SessionError> + Send + 'static,
     ) -> Result<T, SessionError> {
@@ -229,6 +233,7 @@ impl Gate {
             let (wanted, governed) = (name(source, policy), name(&entry.source, &entry.policy));
             return Err(SessionError::Mismatch { run: id, wanted, governed });
         }
+        check_parent(id, request, entry.run.lineage().first().copied())?;
         entry.last_used = Instant::now();
         Ok(Some(Arc::clone(&entry.run)))
     }
@@ -238,12 +243,27 @@ impl Gate {
         request: &RunRequest,
         policy: &str,
         bundle: &Arc<Bundle>,
-    ) -> Result<Run, SessionError> {
+    ) -> Result<Arc<Run>, SessionError> {
         let mut env = SystemEnv::new()?;
         let id = RunId::from_bytes(env.id());
+        self.begin(id, request, policy, bundle, None).await
+    }
+
+    /// Begins a new run.
+    pub(super) async fn begin(
+        &self,
+        id: RunId,
+        request: &RunRequest,
+        policy: &str,
+        bundle: &Arc<Bundle>,
+        below: Option<(Parent, Vec<RunId>)>,
+    ) -> Result<Arc<Run>, SessionError> {
+        let mut env = SystemEnv::new()?;
+        let (parent, lineage) = below.map_or((None, Vec::new()), |(parent, above)| (Some(parent), above));
         let principal = request.identity.principal.clone();
         let opened = self.open_segment(id, &principal, request, &mut env).await?;
-        let run = self.run_of(self.engine_of(id, bundle), env, opened.head, principal.clone()).await?;
+        let engine = self.engine_of(id, bundle);
+        let run = self.run_of(engine, env, opened.head, principal.clone(), lineage).await?;
         let first = RunOpened {
             principal,
             surface: request.surface.clone(),
@@ -253,9 +273,10 @@ impl Gate {
             configuration: Some(configuration::digest(bundle.digest())),
             mode: bundle.mode,
             place: request.place.clone(),
+            parent,
         };
         run.begin(|engine, env| engine.open(env, first)).await?;
-        Ok(run)
+        Ok(Arc::new(run))
     }
 
     /// Continues a run in a new segment, with the state that its events add up to.
@@ -264,9 +285,10 @@ impl Gate {
         id: RunId,
         request: &RunRequest,
         bundle: &Arc<Bundle>,
-    ) -> Result<Run, SessionError> {
-        let RunOpened { principal, policy, .. } =
+    ) -> Result<Arc<Run>, SessionError> {
+        let RunOpened { principal, policy, parent, .. } =
             self.opening_for(id, &request.identity.principal.id).await?;
+        check_parent(id, request, parent.as_ref().map(|parent| parent.run))?;
         if bundle.policy(&policy).is_none() {
             return Err(SessionError::PolicyGone { policy });
         }
@@ -275,13 +297,15 @@ impl Gate {
         // Read only now: opening may have closed what a dead writer left behind.
         let (engine, count) = (self.engine_of(id, bundle), opened.head.count);
         let engine = self.read(move |reader| stored::recalled(reader, engine, count)).await?;
-        let parent = match opened.parent {
+        let before = match opened.parent {
             Some(SegmentState::Closed) => ClosedState::Closed,
             _ => ClosedState::Abandoned,
         };
-        let run = self.run_of(engine, env, opened.head, principal).await?;
+        let lineage = self.read(move |reader| stored::lineage(reader, parent)).await?;
+        let run = Arc::new(self.run_of(engine, env, opened.head, principal, lineage).await?);
         let mode = bundle.mode;
-        run.begin(|engine, env| engine.resume(env, parent, mode)).await?;
+        run.begin(|engine, env| engine.resume(env, before, mode)).await?;
+        self.meet_children(&run).await?;
         Ok(run)
     }
 
@@ -312,6 +336,7 @@ impl Gate {
         env: SystemEnv,
         head: Head,
         principal: Principal,
+        lineage: Vec<RunId>,
     ) -> Result<Run, SessionError> {
         let around = Around {
             ledger: Arc::clone(&self.ledger),
@@ -320,8 +345,9 @@ impl Gate {
             commits: self.commits.clone(),
             sources: Arc::clone(&self.sources),
             taints: self.taints().await?,
+            family: Arc::clone(&self.family),
         };
-        Ok(Run::new(engine, env, head, principal, around))
+        Ok(Run::new(engine, env, head, principal, lineage, around))
     }
 
     /// What is known of things that outlive runs.
@@ -364,5 +390,13 @@ impl Gate {
         let (changed, reloaded) = (Arc::clone(&run), Arc::clone(&current));
         settle(async move { changed.reload(reloaded).await }).await?;
         Ok(Opened { run, policy: policy.to_owned(), bundle: current, shared: false })
+    }
+}
+
+/// Refuses a request for a run that has another parent than it names. One that names none takes the run as it is.
+fn check_parent(run: RunId, request: &RunRequest, opened_by: Option<RunId>) -> Result<(), SessionError> {
+    match request.parent {
+        Some(parent) if opened_by != Some(parent) => Err(SessionError::OtherParent { run, opened_by }),
+        _ => Ok(()),
     }
 }

@@ -62,6 +62,7 @@ impl Live {
         self.engine.commit(&batch.events, batch.said);
         self.taints.add(&taints);
         self.count(&batch.events, charged, before);
+        self.count_seen(&batch.events);
         self.commits.tell(head.run, &batch.events, progress);
         Ok(head.count)
     }

@@ -112,6 +112,7 @@ impl Local {
             bundle: request.bundle.map(Into::into),
             resume: request.resume,
             rejoin: request.rejoin,
+            parent: request.parent,
             // Where the gate's own state lies is its own word, never a client's.
             place: Some(Place { gate: self.state.clone(), ..request.place.unwrap_or_default() }),
         };

@@ -57,6 +57,9 @@ pub struct OpenRun {
     /// Where the agent works; a run keeps the place that it was opened with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// The live run that delegates work to the agent of this one: this run may do no more than that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<RunId>,
 }
 
 /// A run is open.

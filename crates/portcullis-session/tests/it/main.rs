@@ -7,6 +7,7 @@ mod commits;
 mod erased;
 mod facts;
 mod freezes;
+mod kin;
 mod named_bundles;
 mod principals;
 mod reach;
@@ -164,6 +165,7 @@ async fn mapped_credentials_are_bound() {
         resume: None,
         rejoin: false,
         place: None,
+        parent: None,
     };
     assert_eq!(gate.open(request(None, None)).await.unwrap().policy, "p");
     assert!(gate.open(request(Some("p"), None)).await.is_ok());

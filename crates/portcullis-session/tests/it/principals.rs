@@ -174,6 +174,7 @@ fn a_budget_that_nobody_counts_denies() {
         configuration: None,
         mode: Mode::Enforce,
         place: None,
+        parent: None,
     };
     let batch = engine.open(&mut env, opened);
     engine.commit(&batch.events, batch.said);

@@ -23,7 +23,7 @@ use portcullis_proof::export::{
     record_kind,
 };
 use portcullis_proof::{ReadError, Status};
-use portcullis_session::dry::DryRun;
+use portcullis_session::dry::{DryOpening, DryRun};
 use portcullis_session::engine::{Answer, Edit, Lasts, Proposal, Says};
 use portcullis_wire::strict;
 use serde_json::{Map, Value};
@@ -53,7 +53,9 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
     let policy = judge.options.policy.as_deref().or(recorded).unwrap_or(bundle.default_policy()).to_owned();
     let (principal, place) = (opened.principal.clone(), opened.place.clone());
     let pipeline = Arc::clone(judge.pipeline);
-    let dry = DryRun::open_on(Arc::clone(&bundle), pipeline, &policy, principal, place, &opened.surface)?;
+    let (policy_name, surface, parent) = (policy.as_str(), opened.surface.as_str(), opened.parent.clone());
+    let opening = DryOpening { policy: policy_name, principal, place, surface, parent };
+    let dry = DryRun::open_on(Arc::clone(&bundle), pipeline, opening)?;
     let texts = export.texts();
     let mut rerun = Rerun {
         comparer: Comparer::new(&texts, bundle.digest()),
@@ -322,6 +324,9 @@ impl Rerun<'_> {
             EventBody::Config(ConfigChange::ToolAccepted { server, tool, digest }) => {
                 self.dry.tool_accepted(server, tool, *digest);
             }
+            EventBody::Config(ConfigChange::ChildOpened { run }) => self.dry.open_child(*run),
+            EventBody::Config(ConfigChange::ParentSaw { labels }) => self.dry.parent_saw(labels.clone()),
+            EventBody::Config(closed @ ConfigChange::ChildClosed { .. }) => self.child_closed(event, closed),
             EventBody::Proposed(proposed) => self.proposed(line, event, proposed),
             EventBody::Verdict(record) => {
                 if let Some(action) = record.action {
@@ -396,6 +401,21 @@ impl Rerun<'_> {
             confidence: proposed.confidence,
         };
         self.actions.insert(proposed.action, (event.seq, Some(proposal)));
+    }
+
+    /// A run ended that this one had opened: what was seen of it is judged.
+    fn child_closed(&mut self, event: &Event, closed: &ConfigChange) {
+        let Some(seen) = self.export.observation(event) else {
+            self.dry.child_closed(closed, None);
+            return;
+        };
+        let EventBody::Observation { tainted, .. } = &seen.body else { return };
+        let labels = tainted.as_ref().map(|tainted| tainted.labels.clone()).unwrap_or_default();
+        self.told(seen.seq, 1);
+        self.dry.recall_facts(self.export.facts(seen.seq));
+        let text = self.export.text(seen, "content").unwrap_or_default();
+        let judged = self.dry.child_closed(closed, Some((labels, text)));
+        self.comparer.text("observation", seen.seq, judged.as_ref().map(|judged| &judged.decision));
     }
 
     /// An action went ahead: what was seen of it is judged, if it went ahead here too.

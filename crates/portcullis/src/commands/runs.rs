@@ -178,6 +178,10 @@ fn show(out: &mut Out, run: &RunInfo, global: &Global) -> Result<(), Failure> {
         let frozen = frozen.as_str().replace('_', " ");
         out.line(format_args!("  {:<9}  {frozen}; its phase is {}", "frozen", run.phase))?;
     }
+    let kin = run.parent.iter().map(|parent| ("parent", parent));
+    for (name, run) in kin.chain(run.children.iter().map(|child| ("child", child))) {
+        out.line(format_args!("  {name:<9}  {run}"))?;
+    }
     for erasure in &run.erasures {
         let reason = erasure.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
         out.line(format_args!(

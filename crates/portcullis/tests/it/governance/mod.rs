@@ -398,6 +398,7 @@ fn by_hand() -> RunRequest {
         resume: None,
         rejoin: false,
         place: None,
+        parent: None,
     }
 }
 

@@ -1,0 +1,164 @@
+//! How a live run judges an action: what has to be known before, the judgement, and what it is charged for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use portcullis_core::bundle::AnchorTime;
+use portcullis_core::fact::FactRecord;
+use portcullis_core::usage::Used;
+use portcullis_ledger::clock::now;
+use tokio::sync::MutexGuard;
+
+use super::kin::{Above, AskedAbove};
+use super::{Live, Run};
+use crate::batch::Batch;
+use crate::engine::{Judgement, Proposal};
+use crate::env::Env as _;
+use crate::error::SessionError;
+use crate::facts::{Asked, FactSources, Gathered, NoSources, Sources};
+use crate::permit::Permit;
+use crate::principals::{Account, Uncounted, at_most};
+
+/// How long an action waits for its run to be in the transparency log, where the bundle asks for that.
+const LOG_WAIT: Duration = Duration::from_secs(10);
+
+/// What has to be known or to have happened before something is judged, and takes time.
+#[derive(Debug, Default)]
+pub(super) struct Needs {
+    /// The transparency log must have the segment.
+    pub(super) log: bool,
+    /// The usage of the principal has to be read from the store.
+    pub(super) usage: bool,
+    /// Questions to the sources.
+    pub(super) facts: Asked,
+}
+
+/// What became of [`Needs`].
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) logged: bool,
+    /// Why the usage of the principal is not known.
+    pub(super) uncounted: Option<String>,
+    pub(super) facts: Vec<FactRecord>,
+}
+
+impl Run {
+    /// Judges an action once and makes the judgement durable. The permit exists only after that.
+    ///
+    /// The future must run to its end: spawn it rather than dropping it half-way.
+    pub async fn propose(&self, proposal: Proposal) -> Result<(Judgement, Option<Permit>), SessionError> {
+        let asked = self.ask_above(&proposal).await?;
+        let (mut live, known) = self.lock_with(|live| live.needs(&proposal, &self.sources, &asked)).await?;
+        // Upwards only: a run never waits for one below it while it is locked.
+        let above = self.lock_above(asked).await?;
+        let (batch, judgement, charged) = live.judge_action(proposal, &known, &above);
+        for run in &above {
+            run.charge(live.engine.state(), &batch.events);
+        }
+        drop(above);
+        let seq = match batch.events.is_empty() {
+            true => live.head.count,
+            false => live.commit_charged(batch, charged).await?,
+        };
+        let permit = Permit::issue(&judgement, seq);
+        Ok((judgement, permit))
+    }
+
+    /// Locks the run once all is known that is needed to judge what is next. Nothing is waited for under the lock. If
+    /// the run went on meanwhile and more is needed now, it is left out: guards deny what they cannot know.
+    pub(super) async fn lock_with(
+        &self,
+        needs: impl FnOnce(&mut Live) -> Needs + Send,
+    ) -> Result<(MutexGuard<'_, Live>, Known), SessionError> {
+        let mut live = self.lock_open().await?;
+        let needs = needs(&mut live);
+        if !needs.log && !needs.usage && needs.facts.is_empty() {
+            return Ok((live, Known::default()));
+        }
+        drop(live);
+        let known = self.gather(needs).await?;
+        let mut live = self.lock_open().await?;
+        live.logged |= known.logged;
+        Ok((live, known))
+    }
+
+    async fn gather(&self, needs: Needs) -> Result<Known, SessionError> {
+        let Needs { log, usage, facts } = needs;
+        if log {
+            let logged = tokio::time::timeout(LOG_WAIT, self.ledger.logged(self.segment)).await;
+            if !matches!(logged, Ok(Ok(()))) {
+                return Err(SessionError::NotLogged(self.id));
+            }
+        }
+        let count = async {
+            match usage {
+                true => self.principals.count(&self.principal.id, now(), &self.ledger).await.err(),
+                false => None,
+            }
+        };
+        let facts = self.sources.gather(self.id, &self.principal.id, facts);
+        let (uncounted, facts) = tokio::join!(count, facts);
+        Ok(Known { logged: log, uncounted, facts })
+    }
+}
+
+impl Live {
+    /// Whether the bundle wants the transparency log to have the run before a proposal has an effect.
+    pub(super) fn wants_log(&self, proposal: &Proposal) -> bool {
+        let asked = self.engine.bundle().ledger.anchor == AnchorTime::BeforeEffects;
+        asked && self.engine.may_have_effect(proposal)
+    }
+
+    /// What has to be known or to have happened before a proposal is judged, here and in the runs above.
+    fn needs(&mut self, proposal: &Proposal, sources: &FactSources, above: &AskedAbove) -> Needs {
+        if self.engine.is_stopped(proposal.tool.as_deref()) {
+            return Needs::default();
+        }
+        let log = !self.logged && (self.wants_log(proposal) || above.log);
+        let usage = (self.engine.counts_principal() || above.usage) && self.account().is_none();
+        let facts = self.engine.needs(self.env.now(), proposal, sources);
+        Needs { log, usage, facts }
+    }
+
+    /// The counts of the principal, if they were read from the store.
+    fn account(&self) -> Option<Arc<Account>> {
+        let principal = self.engine.state().principal()?;
+        self.principals.counted(&principal.id)
+    }
+
+    /// Judges an action. Where its principal has a budget, takes what the action would use up, so that no other run of
+    /// the principal can take it meanwhile.
+    fn judge_action(
+        &mut self,
+        proposal: Proposal,
+        known: &Known,
+        above: &[Above],
+    ) -> (Batch, Judgement, Used) {
+        let counts = self.engine.counts_principal() || above.iter().any(Above::counts_principal);
+        let counted = counts.then(|| self.account());
+        let Self { engine, env, taints, below, .. } = self;
+        let principal = engine.state().principal().map_or("", |principal| &principal.id);
+        let judge = |usage: &dyn Sources| {
+            let (facts, again) = (&known.facts, false);
+            engine.propose(env, proposal, &Gathered { facts, usage, taints, principal, below, above, again })
+        };
+        let Some(account) = counted else {
+            let (batch, judgement) = judge(&NoSources);
+            return (batch, judgement, Used::default());
+        };
+        let Some(account) = account else {
+            let why =
+                known.uncounted.clone().unwrap_or_else(|| "it was not counted yet; try again".to_owned());
+            let (batch, judgement) = judge(&Uncounted(why));
+            return (batch, judgement, Used::default());
+        };
+        let mut counts = account.lock();
+        let (batch, judgement) = judge(&*counts);
+        let charged = at_most(self.engine.state(), &batch);
+        if let Some(event) = batch.events.first() {
+            counts.charge(event.t, charged);
+        }
+        drop(counts);
+        (batch, judgement, charged)
+    }
+}
