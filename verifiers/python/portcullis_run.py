@@ -168,6 +168,7 @@ class Run:
         self.stream, self.wanted, self.states = stream, wanted, dict(action={}, approval={})
         self.line = self.byte = self.size = self.seq = self.events = self.anchored = 0
         self.segments, self.payloads, self.given, last = [], {}, dict(payload=0, erased=0), ""
+        self.kin = dict(parent=None, opened=[], closed=[], ends={}, malformed=None)
         self.version, self.bad = "v1", "not-a-portcullis-export"
         r = self.next("export")
         self.need(r["format"] in FORMATS, self.bad)
@@ -245,6 +246,7 @@ class Run:
             self.need(head == (seq, link), "chain-rewritten", head[0])
             self.anchored = seq
         self.need(attempt(self.follow, e, s, lost), "state-machine", seq)
+        self.relate(e["kind"], e["body"], seq, link)
         self.seq, self.events, s["end"], s["link"] = seq, self.events + 1, seq, link
         if seq in (self.wanted or ()): s["links"][seq] = link
 
@@ -284,6 +286,23 @@ class Run:
             need(self.payloads.setdefault(p["commitment"], (e["seq"], said))[1] == said)
         limit(len(self.payloads), TABLE, "payloads")
         return True
+
+    def relate(self, kind, body, seq, link):
+        """transparency-log.md §7.1: what the run says of others."""
+        kin, change = self.kin, body.get("change") if kind == "config" else None
+        if kind == "run-closed": kin["ends"][seq] = link
+        if kind == "run-opened" and "parent" in body:
+            p = body["parent"]
+            good = isinstance(p, dict) and is_id(p.get("run")) and is_u64(p.get("seq"))
+            if good and is_hash(p.get("link")): kin["parent"] = (p["run"], p["seq"], p["link"])
+            else: kin["malformed"] = kin["malformed"] or seq
+        if change in ("child-opened", "child-closed"):
+            count, end = body.get("count"), body.get("link")
+            good = change == "child-opened" or is_u64(count) and (end is None or is_hash(end))
+            if not is_id(body.get("run")) or not good: kin["malformed"] = kin["malformed"] or seq
+            elif change == "child-opened": kin["opened"].append((body["run"], seq, link))
+            else: kin["closed"].append((seq, body["run"], count, end))
+        limit(max(map(len, (kin["opened"], kin["closed"], kin["ends"]))), SEGMENTS, "runs that it opened")
 
     def payload(self, r, last):
         seq, *said = self.payloads.get(r["commitment"], (None,))

@@ -187,13 +187,14 @@ def answer(report, missing):
     report.update(not_checked=list(missing), status=status, exit_code=code)
 
 def one(found, trust, policy):
-    """The report on a run, and its leaves."""
-    report, opens = empty(), dict(found).get("run.export")
+    """The report on a run, its leaves, and what it says of others."""
+    report, opens, kin = empty(), dict(found).get("run.export"), None
     if not opens: raise Unreadable("there is no `run.export`")
     pairs, steps, wrong = sort(found)
     wanted = {getattr(attempt(Leaf, *leaf), "count", 0) for leaf, _ in pairs} if policy else None
     try:
         with opens("rb") as stream: run = Run(stream, trust, wanted)
+        kin = run.kin
         left = len(run.payloads) - sum(run.given.values())
         counts = dict(verified=run.given["payload"], withheld=left, erased=run.given["erased"])
         report.update(origin=run.origin, run=run.id, events=run.events, payloads=counts)
@@ -202,7 +203,7 @@ def one(found, trust, policy):
     except Invalid as error:
         report["failure"] = error.found
         if isinstance(opens, Packed): whole(opens, 0)
-    return report, [leaf for leaf, _ in pairs]
+    return report, [leaf for leaf, _ in pairs], kin
 
 # transparency-log.md §7.1: many runs
 def many(found, trust, policy):
@@ -212,10 +213,13 @@ def many(found, trust, policy):
         if part: runs.setdefault(part[1], []).append((part[2], opens))
         else: beside.append((name, opens))
     if not runs: raise Unreadable("there is no run")
+    tree = [opens for name, opens in beside if name == "tree"]
+    beside = [(name, opens) for name, opens in beside if name != "tree"]
     pairs, steps, wrong = sort(beside, False)
-    reports, known = [], set()
+    if tree: wrong = sorted([*wrong, *[name for name, _ in beside if name[:4] == "log/"]])[:1]
+    reports, known, members = [], set(), {}
     for folder in sorted(runs):
-        of_run, more = one(runs[folder], trust, policy)
+        of_run, more, members[folder] = one(runs[folder], trust, policy)
         reports.append((folder, of_run))
         leaves += [(folder + name, data) for name, data in more]
     try:
@@ -230,11 +234,44 @@ def many(found, trust, policy):
             need(of_run["origin"] == origin, "wrong-origin", (name, 1, 0))
             need(of_run["run"] not in known, "files-mismatched", (name, None, 0))
             known.add(of_run["run"])
+        related(reports, members, whole(tree[0], TRUST) if tree else None)
         missing = [folder for folder, of_run in reports if of_run["exit_code"]]
-        missing += numbers(policy, origin, pairs, steps, leaves) if policy else ["numbers"]
+        if not tree: missing += numbers(policy, origin, pairs, steps, leaves) if policy else ["numbers"]
         answer(report, missing)
     except Invalid as error: report["failure"] = error.found
     return report
+
+def related(reports, members, tree):
+    """Whether the runs agree on which opened which and, of a tree, are one that is whole."""
+    known, root = {of_run["run"]: members[folder] for folder, of_run in reports}, None
+    place = {of_run["run"]: (folder + "run.export", None, 0) for folder, of_run in reports}
+    if tree is not None:
+        root = re.fullmatch(rb"portcullis-tree/v1\nrun ([0-9a-f]{32})\n", tree)
+        root = need(root, "tree-malformed", ("tree", None, 0)) and root[1].decode()
+    for run, kin in known.items():
+        def same(holds, seq, attack="kin-mismatched"): need(holds, attack, place[run], seq)
+        same(not kin["malformed"], kin["malformed"])
+        parent, *event = kin["parent"] or [None]
+        if parent in known: same((run, *event) in known[parent]["opened"], 1)
+        never = {child for _, child, count, _ in kin["closed"] if count == 0}
+        before = {}
+        for child, seq, link in kin["opened"]:
+            same(child not in before, seq)
+            before[child] = seq
+            if child in known: same(known[child]["parent"] == (run, seq, link), seq)
+            else: same(not root or child in never, seq, "kin-missing")
+        for seq, child, count, link in kin["closed"]:
+            ended = child not in known or count and known[child]["ends"].get(count) == link
+            same(before.get(child, seq) < seq and ended and (count > 0) == (link is not None), seq)
+    if not root: return
+    need(root in known, "kin-missing", ("tree", None, 0))
+    reached, open_ = set(), [root]
+    while open_:
+        run = open_.pop()
+        if run in known and run not in reached:
+            reached.add(run)
+            open_ += [child for child, *_ in known[run]["opened"]]
+    for run in known: need(run in reached, "kin-foreign", place[run])
 
 def numbers(policy, origin, pairs, steps, leaves):
     """What cannot be checked of the numbers of the segments."""
@@ -267,7 +304,7 @@ def verify(path, trusts):
     found = files(Path(path))
     trust, policy = believed.get(read_trust), believed.get(Policy)
     if any(name.startswith("runs/") for name, _ in found): return many(found, trust, policy)
-    report, _ = one(found, trust, policy)
+    report, *_ = one(found, trust, policy)
     report["not_read"] = [name for name, _ in found if name.endswith((".policy", ".trust"))]
     return report
 

@@ -15,6 +15,7 @@ mod diagnose;
 pub mod event;
 pub mod export;
 mod hash;
+pub mod kin;
 pub mod log;
 pub mod logged;
 pub mod report;
@@ -25,6 +26,7 @@ pub mod verify;
 pub use chain::{
     Digest, Hex, HexError, Id, Parent, SegmentStart, event_hash, event_link, payload_commitment, segment_link,
 };
+pub use kin::Kin;
 pub use logged::{LoggedError, LoggedReport, verify_files, verify_logged, verify_sorted, verify_unlogged};
 pub use report::{Attack, Check, CheckResult, EXIT_COULD_NOT_READ, Failure, Head, Report, Status};
 pub use trust::{Trust, TrustError};

@@ -11,12 +11,13 @@ use serde::Serialize;
 
 use crate::chain::{Digest, Id, SegmentStart};
 use crate::export::SegmentState;
+use crate::kin::Kin;
 use crate::log::files::{EXPORT_FILE, ExportFiles};
 use crate::log::policy::TrustPolicy;
 use crate::log::verdict::{Evidence, File, LogReport, RunFacts, SegmentFacts, TooMuchEvidence, judge};
 use crate::report::{CheckResult, Head, Report, Status};
 use crate::trust::Trust;
-use crate::verify::{ReadError, verify, verify_with};
+use crate::verify::{ReadError, verify_with};
 
 /// The most segments of one run that are held against a log.
 pub const SEGMENTS_KEPT_MAX: usize = 1 << 16;
@@ -32,6 +33,9 @@ pub struct LoggedReport {
     pub log: Option<LogReport>,
     /// Files that the export brings to be believed, and that were not read.
     pub ignored: Vec<String>,
+    /// What the run says of others, as far as it was read.
+    #[serde(skip)]
+    pub kin: Kin,
 }
 
 /// Why an export could not be judged at all.
@@ -91,12 +95,13 @@ pub fn verify_unlogged(
     sorted: &ExportFiles<'_>,
     trust: Option<&Trust>,
 ) -> Result<LoggedReport, ReadError> {
-    let export = verify(export, trust)?;
+    let mut kin = Kin::default();
+    let export = verify_with(export, trust, None, &mut kin)?;
     let problem = sorted.problem.as_ref().filter(|_| export.failure.is_none());
     let log = problem.map(|problem| LogReport::conclude(Vec::new(), Some(problem.clone())));
     let status = if sorted.problem.is_some() { Status::Invalid } else { export.status };
     let ignored = sorted.ignored.iter().map(|&name| name.to_owned()).collect();
-    Ok(LoggedReport { status, export, log, ignored })
+    Ok(LoggedReport { status, export, log, ignored, kin })
 }
 
 /// Verifies an export against a transparency log, and against a trust file where there is one.
@@ -110,12 +115,15 @@ pub fn verify_logged(
     policy: &TrustPolicy,
 ) -> Result<LoggedReport, LoggedError> {
     let mut segments = Segments { wanted: evidence.wanted().into_iter().collect(), facts: Vec::new() };
-    let mut export = verify_with(reader, trust, Some(&mut segments))?;
+    let mut kin = Kin::default();
+    let mut export = verify_with(reader, trust, Some(&mut segments), &mut kin)?;
     let (Some(origin), Some(run)) = (export.origin.clone(), export.run) else {
-        return Ok(LoggedReport { status: export.status, export, log: None, ignored: Vec::new() });
+        let status = export.status;
+        return Ok(LoggedReport { status, export, log: None, ignored: Vec::new(), kin });
     };
     if export.status == Status::Invalid {
-        return Ok(LoggedReport { status: Status::Invalid, export, log: None, ignored: Vec::new() });
+        let status = Status::Invalid;
+        return Ok(LoggedReport { status, export, log: None, ignored: Vec::new(), kin });
     }
     let facts = RunFacts { origin: &origin, run, segments: segments.facts };
     let log = judge(evidence, policy, &facts)?;
@@ -123,7 +131,7 @@ pub fn verify_logged(
         anchor(&mut export, &log);
     }
     let status = if log.status == Status::Valid { export.status } else { log.status };
-    Ok(LoggedReport { status, export, log: Some(log), ignored: Vec::new() })
+    Ok(LoggedReport { status, export, log: Some(log), ignored: Vec::new(), kin })
 }
 
 /// Makes the log the anchor of a run whose end it has.

@@ -26,6 +26,7 @@ use crate::export::{
     EXPORT_FORMAT, EXPORT_FORMAT_ERASED, EndRecord, ExportRecord, HeadRecord, LINE_BYTES_MAX, LineError,
     Lines, PAYLOAD_RECORD_BYTES_MAX, SegmentRecord, SegmentState, event_parts, read_record, record_kind,
 };
+use crate::kin::{KIN_MAX, Kin};
 use crate::logged::{SEGMENTS_KEPT_MAX, Segments};
 use crate::report::{Attack, Failure, Head, PayloadCounts, Report, Status};
 use crate::state::{StateError, Trajectory};
@@ -61,17 +62,18 @@ pub enum ReadError {
 /// When the export could not be read to the point where an answer is possible. Everything that is wrong *with*
 /// the export is an answer, not an error.
 pub fn verify(reader: impl BufRead, trust: Option<&Trust>) -> Result<Report, ReadError> {
-    verify_with(reader, trust, None)
+    verify_with(reader, trust, None, &mut Kin::default())
 }
 
-/// Verifies an export and, where asked to, keeps its segments.
+/// Verifies an export, notes what it says of other runs and, where asked to, keeps its segments.
 pub(crate) fn verify_with(
     reader: impl BufRead,
     trust: Option<&Trust>,
     segments: Option<&mut Segments>,
+    kin: &mut Kin,
 ) -> Result<Report, ReadError> {
     let mut lines = Lines::new(reader);
-    let mut verifier = Verifier::new(trust, segments);
+    let mut verifier = Verifier::new(trust, segments, kin);
     match verifier.read(&mut lines) {
         Ok(()) => Ok(verifier.report(None)),
         Err(Stop::Failed(failure)) => Ok(verifier.report(Some(failure))),
@@ -123,6 +125,7 @@ impl Expect {
 struct Verifier<'t> {
     trust: Option<&'t Trust>,
     kept: Option<&'t mut Segments>,
+    kin: &'t mut Kin,
     /// The trusted heads of this run that are still ahead.
     heads: &'t [Head],
     anchored: Option<u64>,
@@ -147,10 +150,11 @@ struct Verifier<'t> {
 }
 
 impl<'t> Verifier<'t> {
-    fn new(trust: Option<&'t Trust>, kept: Option<&'t mut Segments>) -> Verifier<'t> {
+    fn new(trust: Option<&'t Trust>, kept: Option<&'t mut Segments>, kin: &'t mut Kin) -> Verifier<'t> {
         Verifier {
             trust,
             kept,
+            kin,
             heads: &[],
             anchored: None,
             expect: Expect::Export,
@@ -342,6 +346,8 @@ impl<'t> Verifier<'t> {
         }
         self.trusted(place, Head { count: seq, link })?;
         self.follow(place, &event)?;
+        let kin = self.kin.event(line.text, &event, link);
+        kin.map_err(|()| too_large(place, "runs that it opened", KIN_MAX))?;
         self.seq = seq;
         self.link = link;
         self.last_event = Some(Head { count: seq, link });

@@ -8,12 +8,14 @@
 //! README.txt                   for people; nothing vouches for it
 //! ```
 //!
-//! Of many runs each has a folder `runs/NAME/` of such files, and `log/` beside them accounts for their numbers.
+//! Of many runs each has a folder `runs/NAME/` of such files, and `log/` beside them accounts for their numbers. If
+//! they are a run and all that it opened, `tree` stands there instead, and names that run.
 //!
 //! Names are this strict so that they mean the same everywhere: no archive and no file system is asked what a path is.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::kin::TREE_FILE;
 use crate::log::verdict::{Evidence, File, LogAttack, LogFailure, LoggedLeaf};
 
 /// The name of the run's file.
@@ -124,6 +126,8 @@ pub struct Collection<'a> {
     pub folders: BTreeSet<&'a str>,
     /// The files beside them. [`ExportFiles::export`] is `None`: a run belongs in a folder.
     pub beside: ExportFiles<'a>,
+    /// The file that names the root of a tree, if they are one. There is no log beside it.
+    pub tree: Option<File<'a>>,
 }
 
 impl<'a> Collection<'a> {
@@ -136,10 +140,18 @@ impl<'a> Collection<'a> {
     #[must_use]
     pub fn sort(files: &[File<'a>]) -> Collection<'a> {
         let folders = files.iter().filter_map(|file| run_folder(file.name)).collect();
-        let beside: Vec<File<'a>> =
+        let mut beside: Vec<File<'a>> =
             files.iter().filter(|file| run_folder(file.name).is_none()).copied().collect();
-        let beside = ExportFiles::sort_with(&beside, false);
-        Collection { folders, beside }
+        let tree = beside.iter().position(|file| file.name == TREE_FILE).map(|at| beside.swap_remove(at));
+        let log = beside.iter().map(|file| file.name).filter(|name| name.starts_with("log/")).min();
+        let log = log.filter(|_| tree.is_some());
+        let mut beside = ExportFiles::sort_with(&beside, false);
+        if let Some(name) = log {
+            let before = beside.problem.take().filter(|problem| *problem.file < *name);
+            beside.problem = before;
+            beside.fail(name, "a tree has no log beside its runs");
+        }
+        Collection { folders, beside, tree }
     }
 }
 

@@ -5,6 +5,7 @@
 //! that are not written here came from a store of their own and stay as they are. `UPDATE_VECTORS=1` writes them anew.
 
 mod containers;
+mod kin;
 mod many;
 mod zip;
 
@@ -65,7 +66,11 @@ struct Logged {
 
 /// Run `byte` as number `run_no` of the writer.
 fn logged(byte: u8, run_no: u64) -> Logged {
-    let export = closed(byte, &format!("what is due on day {byte}?"));
+    logged_export(closed(byte, &format!("what is due on day {byte}?")), run_no)
+}
+
+/// An export that was logged as number `run_no` of the writer.
+fn logged_export(export: Export, run_no: u64) -> Logged {
     let start: Value = serde_json::from_slice(&export.lines()[1]).unwrap();
     let start: Digest = start["link"].as_str().unwrap().parse().unwrap();
     let end = *export.heads.last().unwrap();
@@ -155,7 +160,7 @@ fn vectors_folder() -> PathBuf {
 
 #[test]
 fn every_archive_is_as_it_was() {
-    let cases: Vec<Case> = containers::cases().into_iter().chain(many::cases()).collect();
+    let cases: Vec<Case> = containers::cases().into_iter().chain(many::cases()).chain(kin::cases()).collect();
     let path = vectors_folder().join("vectors.json");
     let ours = |vector: &&Value| vector["policy"] == POLICY;
     if std::env::var_os("UPDATE_VECTORS").is_some() {

@@ -51,7 +51,7 @@ impl Home {
 }
 
 /// The files of an archive.
-fn unpack(path: &str) -> Vec<(String, Vec<u8>)> {
+pub(crate) fn unpack(path: &str) -> Vec<(String, Vec<u8>)> {
     let mut archive = zip::ZipArchive::new(std::fs::File::open(path).unwrap()).unwrap();
     (0..archive.len())
         .map(|index| {
@@ -63,7 +63,7 @@ fn unpack(path: &str) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-fn pack(path: &Path, files: &[(String, Vec<u8>)]) {
+pub(crate) fn pack(path: &Path, files: &[(String, Vec<u8>)]) {
     let mut archive = zip::ZipWriter::new(std::fs::File::create(path).unwrap());
     for (name, bytes) in files {
         archive.start_file(name.as_str(), zip::write::SimpleFileOptions::default()).unwrap();

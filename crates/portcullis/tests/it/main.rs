@@ -19,6 +19,8 @@ mod crash;
 #[cfg(test)]
 mod daemon;
 #[cfg(test)]
+mod delegation;
+#[cfg(test)]
 mod display;
 #[cfg(test)]
 mod erase;

@@ -8,7 +8,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use portcullis_core::id::RunId;
 use portcullis_core::time::Timestamp;
 use portcullis_ledger::log::LogReader;
-use portcullis_ledger::{ExportOptions, Location, Reader, RunFilter};
+use portcullis_ledger::{ExportOptions, Kin, Location, Reader, RunFilter};
+use portcullis_proof::Hex;
+use portcullis_proof::kin::{TREE_FILE, tree_file};
 use portcullis_proof::log::files::{EXPORT_FILE, README_FILE, RUNS_FOLDER};
 use portcullis_proof::log::{Checkpoint, TrustPolicy};
 use serde_json::json;
@@ -29,6 +31,19 @@ This archive holds the recorded runs of a span of time, or of one principal, and
 runs/RUN/run.export   a run: events, and the payloads that were handed over
 runs/RUN/log/         leaves of the log on this run, each with the proof that the log has it
 log/                  one leaf for every number between the first and the last run's, so that a dropped run shows
+
+Verify it with a trust policy that you already have, never with one that came along:
+
+    portcullis verify THIS.zip --trust trust.policy
+";
+
+const README_TREE: &str = "\
+This archive holds a recorded run, all runs that it opened for delegated agents, and what a transparency log says of \
+them.
+
+tree                  which run all others are below
+runs/RUN/run.export   a run: events, and the payloads that were handed over
+runs/RUN/log/         leaves of the log on this run, each with the proof that the log has it
 
 Verify it with a trust policy that you already have, never with one that came along:
 
@@ -59,9 +74,60 @@ pub(super) fn run(
         return Err(Failure::no("no run was opened in that time, or for that principal")
             .help("`portcullis runs list` lists the runs"));
     };
-    let places = store.log();
-    // Waits for the latest run; those before it are in the log by then.
+    // Those before the latest run are in the log by the time that it is.
     anchored::evidence(reader, store, *latest, policy)?;
+    write(reader, store, &runs, None, options, policy, path, global)
+}
+
+/// A run and all that it opened, and that those opened.
+pub(super) fn tree(
+    reader: &dyn Reader,
+    store: &Location,
+    root: RunId,
+    options: ExportOptions,
+    policy: Option<&TrustPolicy>,
+    path: &Path,
+    global: &Global,
+) -> Result<u8, Failure> {
+    let runs = below(reader, root)?;
+    for run in &runs {
+        anchored::evidence(reader, store, *run, policy)?;
+    }
+    let code = write(reader, store, &runs, Some(root), options, policy, path, global)?;
+    if below(reader, root)? != runs {
+        return Err(Failure::no("a run of the tree opened another one while the tree was written")
+            .help("export it again, or close its runs first"));
+    }
+    Ok(code)
+}
+
+/// A run and all runs below it, each after the one that opened it.
+fn below(reader: &dyn Reader, root: RunId) -> Result<Vec<RunId>, Failure> {
+    let mut runs = vec![root];
+    let mut next = 0;
+    while let Some(run) = runs.get(next) {
+        runs.extend(Kin::of(reader, *run).map_err(|error| refused(&error))?.children);
+        next += 1;
+        if runs.len() > RUNS_MAX {
+            return Err(Failure::no(format!("more than {RUNS_MAX} runs, which is the limit of an export"))
+                .help("export the runs below it one by one"));
+        }
+    }
+    Ok(runs)
+}
+
+#[expect(clippy::too_many_arguments, reason = "what an export is made of")]
+fn write(
+    reader: &dyn Reader,
+    store: &Location,
+    runs: &[RunId],
+    root: Option<RunId>,
+    options: ExportOptions,
+    policy: Option<&TrustPolicy>,
+    path: &Path,
+    global: &Global,
+) -> Result<u8, Failure> {
+    let places = store.log();
     let failed = |error| anchored::failed(error);
     let log = LogReader::open(&places).map_err(failed)?;
     let remembered: Vec<u64> =
@@ -70,8 +136,11 @@ pub(super) fn run(
     let mut events = 0;
     let numbers = write_to(path, |file: &mut File| {
         let mut archive = ArchiveWriter::new(file);
-        archive.put(README_FILE, README.as_bytes())?;
-        for run in &runs {
+        archive.put(README_FILE, if root.is_some() { README_TREE } else { README }.as_bytes())?;
+        if let Some(root) = root {
+            archive.put(TREE_FILE, tree_file(Hex(*root.as_bytes())).as_bytes())?;
+        }
+        for run in runs {
             let folder = format!("{RUNS_FOLDER}{run}/");
             let evidence = log.evidence(*run, &remembered).map_err(failed)?;
             let export = archive.begin(&format!("{folder}{EXPORT_FILE}"))?;
@@ -81,7 +150,11 @@ pub(super) fn run(
             }
             bar.inc(1);
         }
-        let numbers = log.numbers(&runs, &remembered).map_err(failed)?;
+        // What is below a run is known from the records of the runs.
+        let numbers = match root {
+            Some(_) => Vec::new(),
+            None => log.numbers(runs, &remembered).map_err(failed)?,
+        };
         for file in &numbers {
             archive.put(&file.name, &file.bytes)?;
         }
@@ -99,7 +172,7 @@ pub(super) fn run(
             count(runs.len(), "run", "runs"),
             count(events, "event", "events"),
         ))?;
-        if numbers == 0 {
+        if numbers == 0 && root.is_none() {
             out.line(format_args!("the log does not have these runs yet"))?;
         }
     }

@@ -28,6 +28,7 @@ Examples:
   portcullis export 0199ab3c -o run.zip
   portcullis export --since 2026-11-01 --until 2026-12-01 -o november.zip
   portcullis export --principal alice -o alice.zip
+  portcullis export --tree 0199ab3c -o tree.zip
   portcullis export 0199ab3c -o run.export --trust-out run.trust
   portcullis export 0199ab3c --no-payloads > run.export
   portcullis verify run.zip --trust trust.policy
@@ -59,6 +60,9 @@ pub(crate) struct Args {
     /// The run, or the start of its id
     #[arg(required_unless_present_any = ["since", "until", "principal"], conflicts_with_all = ["since", "until", "principal"], add = run_ids())]
     run: Option<String>,
+    /// With all runs that it opened for delegated agents, and that those opened, into one archive
+    #[arg(long, requires_all = ["run", "output"], conflicts_with = "trust_out")]
+    tree: bool,
     /// All runs that were opened at this day or time or later (UTC), into one archive
     #[arg(long, value_name = "TIME", value_parser = many::parse_time, requires = "output")]
     since: Option<Timestamp>,
@@ -93,6 +97,13 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         return many(args, reader.as_ref(), &store, options, policy.as_ref(), global);
     };
     let run = reader.find_run(run).map_err(|error| refused(&error))?;
+    if args.tree {
+        let Some(path) = args.output.as_deref().filter(|path| is_archive(path)) else {
+            return Err(Failure::usage("an export of several runs is an archive")
+                .help("use -o with a name that ends in `.zip`"));
+        };
+        return many::tree(reader.as_ref(), &store, run, options, policy.as_ref(), path, global);
+    }
     let export = |out: &mut dyn Write| reader.export_run(run, out, options).map_err(|error| refused(&error));
     let mut proved = None;
     let summary = match &args.output {

@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use portcullis_proof::kin::{self, Kin, KinFailure, Member, TREE_FILE};
 use portcullis_proof::log::completeness::{Completeness, Exported, complete};
 use portcullis_proof::log::files::{Collection, EXPORT_FILE, RUNS_FOLDER};
 use portcullis_proof::log::{ExportFiles, File as NamedFile, LogAttack, LogFailure};
-use portcullis_proof::{LoggedReport, Report, Status};
+use portcullis_proof::{Id, LoggedReport, Report, Status};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -44,6 +45,14 @@ impl Wrong {
         let LogFailure { attack, file, line, byte, message } = failure;
         let (attack, file, message) = (json!(attack), format!("{folder}{file}"), message.clone());
         Wrong { attack, file, line: *line, byte: *byte, seq: None, message }
+    }
+
+    /// Runs that do not agree on which opened which.
+    fn of_kin(runs: &[Verified], failure: &KinFailure) -> Wrong {
+        let KinFailure { attack, member, seq, message } = failure;
+        let of = member.and_then(|place| runs.get(place));
+        let file = of.map_or_else(|| TREE_FILE.to_owned(), |run| format!("{}{EXPORT_FILE}", run.folder));
+        Wrong { attack: json!(attack), file, line: None, byte: 0, seq: *seq, message: message.clone() }
     }
 
     /// What is wrong with one run.
@@ -84,17 +93,44 @@ pub(super) fn run(
         |name| !sorted.folders.iter().any(|folder| name.starts_with(folder)),
         &mut files,
     )?;
-    let numbers = match &sorted.beside.problem {
-        None => numbers(path, &runs, &files, believed)?,
-        Some(_) => None,
+    let root = match &sorted.tree {
+        Some(_) => Some(kin::root_of(&archive.read(TREE_FILE)?)),
+        None => None,
+    };
+    // Of a tree, the records of its runs say whether one was left out.
+    let numbers = match (&sorted.beside.problem, &root) {
+        (None, None) => numbers(path, &runs, &files, believed)?,
+        _ => None,
     };
     let wrong = sorted.beside.problem.as_ref().map(|problem| Wrong::logged("", problem));
     let wrong = wrong.or_else(|| runs.iter().find_map(Wrong::of_run)).or_else(|| together(&runs));
+    let in_kin = || related(&runs, root.as_ref()).err().map(|failure| Wrong::of_kin(&runs, &failure));
     let in_numbers = || Some(Wrong::logged("", numbers.as_ref()?.failure.as_ref()?));
-    let wrong = wrong.or_else(in_numbers);
-    let status = status(&runs, wrong.is_some(), numbers.as_ref());
+    let wrong = wrong.or_else(in_kin).or_else(in_numbers);
+    let whole = root.is_some() || numbers.as_ref().is_some_and(Completeness::holds);
+    let status = status(&runs, wrong.is_some(), whole);
     let code = Report { status, ..first.report.export.clone() }.exit_code();
-    answered(code, tell(path, status, wrong.as_ref(), &runs, numbers.as_ref(), global))
+    let root = root.and_then(Result::ok);
+    let answer = Answer { status, wrong, root, numbers };
+    answered(code, tell(path, &answer, &runs, global))
+}
+
+/// What is said of all runs together.
+struct Answer {
+    status: Status,
+    wrong: Option<Wrong>,
+    /// Of a tree: the run that all others are below.
+    root: Option<Id>,
+    numbers: Option<Completeness>,
+}
+
+/// Whether the runs agree on which opened which, and are a whole tree where they are said to be one.
+fn related(runs: &[Verified], root: Option<&Result<Id, KinFailure>>) -> Result<(), KinFailure> {
+    let root = root.cloned().transpose()?;
+    let member = |run: &Verified| Some((run.report.export.run?, run.report.kin.clone()));
+    let known: Vec<(Id, Kin)> = runs.iter().filter_map(member).collect();
+    let members: Vec<Member<'_>> = known.iter().map(|(run, kin)| Member { run: *run, kin }).collect();
+    kin::check(&members, root)
 }
 
 /// What is wrong with runs that are good each for itself: one that stands twice, or is of another store.
@@ -141,36 +177,30 @@ fn numbers(
     Ok(Some(found))
 }
 
-fn status(runs: &[Verified], is_wrong: bool, numbers: Option<&Completeness>) -> Status {
+fn status(runs: &[Verified], is_wrong: bool, whole: bool) -> Status {
     let all = |status| runs.iter().all(|run| run.report.status == status);
     if is_wrong {
         Status::Invalid
-    } else if all(Status::Valid) && numbers.is_some_and(Completeness::holds) {
+    } else if all(Status::Valid) && whole {
         Status::Valid
     } else {
         Status::Incomplete
     }
 }
 
-fn tell(
-    path: &Path,
-    status: Status,
-    wrong: Option<&Wrong>,
-    runs: &[Verified],
-    numbers: Option<&Completeness>,
-    global: &Global,
-) -> Result<(), Failure> {
+fn tell(path: &Path, answer: &Answer, runs: &[Verified], global: &Global) -> Result<(), Failure> {
+    let Answer { status, wrong, root, numbers } = answer;
     let mut out = Out::new();
     if global.json {
         let of_runs: Vec<_> =
             runs.iter().map(|run| json!({"folder": run.folder, "report": run.report})).collect();
         out.json(&json!({
             "record": "verification-of-many", "file": path, "status": status, "failure": wrong,
-            "runs": of_runs, "numbers": numbers,
+            "runs": of_runs, "tree": root, "numbers": numbers,
         }))?;
         return out.finish();
     }
-    let (word, style) = word(status);
+    let (word, style) = word(*status);
     match wrong {
         None => out.line(format_args!("{style}{word}{style:#}"))?,
         Some(Wrong { attack, file, line, byte, message, .. }) => {
@@ -194,8 +224,13 @@ fn tell(
         let name = run.folder.trim_start_matches(RUNS_FOLDER).trim_end_matches('/');
         out.line(format_args!("  {} {style}{word:<10}{style:#}  {why}", clean_line(name)))?;
     }
+    if let Some(root) = root {
+        let runs = count(runs.len() as u64, "run", "runs");
+        let (word, style) = if wrong.is_none() { ("whole", GOOD) } else { ("not whole", BAD) };
+        out.line(format_args!("  tree        {style}{word}{style:#}: {runs}, run {root} and all below it"))?;
+    }
     match numbers {
-        None if wrong.is_some() => {}
+        None if wrong.is_some() || root.is_some() => {}
         None => {
             let faint = out::FAINT;
             out.line(format_args!(
