@@ -72,7 +72,11 @@ impl Guard<RunMemory> for Children {
         let below = used_below(facts)?;
         let (run, policy) = (context.run, context.policy);
         let mut findings = Vec::new();
+        // What the run uses up by itself is for the guards of its own limits to say.
         let mut exceed = |rule: &'static str, what: &str, own: u64, below: u64, limit: u64| {
+            if below == 0 {
+                return;
+            }
             let message = format!(
                 "this run has used {own} and the runs that it opened {below} of the {limit} {what} that `{}` permits",
                 policy.name
