@@ -34,6 +34,9 @@ pub fn capital_words(text: &str) -> Vec<Span> {
 }
 
 fn is_separator(c: char) -> bool {
+    if c.is_ascii_alphanumeric() {
+        return false;
+    }
     c.is_whitespace()
         || matches!(
             c,
@@ -60,6 +63,9 @@ fn is_separator(c: char) -> bool {
 /// Adds a token, or the two that a contraction is.
 fn push(text: &str, token: Span, out: &mut Vec<Span>) {
     let word = cut(text, token.clone());
+    if !word.contains(char::is_uppercase) {
+        return;
+    }
     let split = contraction(word).unwrap_or(word.len());
     for part in [token.start..token.start + split, token.start + split..token.end] {
         if is_upper(cut(text, part.clone())) {

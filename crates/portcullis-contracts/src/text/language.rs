@@ -3,6 +3,8 @@
 //! A checker that accuses has to be sure. A text is held to be in another language than the wanted one only where its
 //! script excludes the wanted one, or where it is long enough to tell. Short texts and lists of names pass.
 
+use std::sync::LazyLock;
+
 use whatlang::{Lang, Script};
 
 use super::words;
@@ -107,7 +109,7 @@ pub fn evidence_against(text: &str, code: &str) -> Option<&'static str> {
     if code == "en" && is_plainly_english(text) {
         return None;
     }
-    let sample: String = text.chars().take(MAX_CHARS).flat_map(char::to_lowercase).collect();
+    let sample = sample(text);
     let info = whatlang::detect(&sample)?;
     if Some(info.lang()) == wanted {
         return None;
@@ -134,9 +136,22 @@ pub fn evidence_against(text: &str, code: &str) -> Option<&'static str> {
     }
 }
 
+/// The beginning of a text in lower case.
+fn sample(text: &str) -> String {
+    let mut sample = String::with_capacity(text.len().min(MAX_CHARS));
+    for c in text.chars().take(MAX_CHARS) {
+        if c.is_ascii() {
+            sample.push(c.to_ascii_lowercase());
+        } else {
+            sample.extend(c.to_lowercase());
+        }
+    }
+    sample
+}
+
 /// Whether the first words of a text have the function words of English.
 fn is_plainly_english(text: &str) -> bool {
-    let sample: String = text.chars().take(MAX_CHARS).flat_map(char::to_lowercase).collect();
+    let sample = sample(text);
     let (function, all) = function_words(&sample);
     all >= FEW_WORDS && function * 100 >= all * MANY_FUNCTION_WORDS
 }
@@ -150,9 +165,24 @@ pub fn is_long_and_not_english(text: &str) -> bool {
 
 fn function_words(lower: &str) -> (usize, usize) {
     words::words(lower).fold((0, 0), |(function, all), span| {
-        let is_function = FUNCTION_WORDS.binary_search(&super::cut(lower, span)).is_ok();
+        let is_function = is_function_word(super::cut(lower, span));
         (function + usize::from(is_function), all + 1)
     })
+}
+
+/// Words are compared as numbers: [`FUNCTION_WORDS`] has none that does not fit into one.
+fn is_function_word(word: &str) -> bool {
+    /// The words, in the same order.
+    static KEYS: LazyLock<Vec<u64>> =
+        LazyLock::new(|| FUNCTION_WORDS.iter().filter_map(|word| key(word)).collect());
+    key(word).is_some_and(|key| KEYS.binary_search(&key).is_ok())
+}
+
+/// The bytes of a short word as a number that orders as they do, or `None` if it has more than eight.
+fn key(word: &str) -> Option<u64> {
+    let shift = 8_usize.checked_sub(word.len())? * 8;
+    let bytes = word.bytes().fold(0, |key, byte| key << 8 | u64::from(byte));
+    Some(bytes.checked_shl(u32::try_from(shift).ok()?).unwrap_or_default())
 }
 
 fn name(lang: Lang) -> &'static str {
@@ -184,6 +214,15 @@ fn script_of(code: &str) -> Script {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn function_words_are_known_as_numbers() {
+        assert!(FUNCTION_WORDS.is_sorted());
+        assert!(FUNCTION_WORDS.iter().all(|word| word.len() <= 8 && is_function_word(word)));
+        for other in ["b", "ab", "abouts", "thee", "toto", "functional", "wéré"] {
+            assert!(!is_function_word(other), "{other}");
+        }
+    }
 
     #[test]
     fn another_language_needs_evidence() {

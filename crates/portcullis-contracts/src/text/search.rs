@@ -26,17 +26,21 @@ pub fn find_from(text: &str, needle: &str, start: usize) -> Option<Span> {
     })
 }
 
+/// Looks for the letter of the needle that texts have least, and compares the rest only where that stands.
 fn find_ascii(text: &[u8], needle: &[u8], start: usize) -> Option<Span> {
-    let (&first, rest) = needle.split_first()?;
-    let (low, high) = (first.to_ascii_lowercase(), first.to_ascii_uppercase());
-    let mut at = start;
-    loop {
-        at += text.get(at..)?.iter().position(|&byte| byte == low || byte == high)?;
-        if text.get(at + 1..at + needle.len())?.eq_ignore_ascii_case(rest) {
-            return Some(at..at + needle.len());
-        }
-        at += 1;
-    }
+    let (offset, rarest) = needle.iter().copied().enumerate().min_by_key(|&(_, byte)| commonness(byte))?;
+    let (low, high) = (rarest.to_ascii_lowercase(), rarest.to_ascii_uppercase());
+    let from = start.checked_add(offset)?;
+    memchr::memchr2_iter(low, high, text.get(from..)?).find_map(|at| {
+        let found = start + at..start + at + needle.len();
+        text.get(found.clone())?.eq_ignore_ascii_case(needle).then_some(found)
+    })
+}
+
+/// How common a byte is in prose: letters and the blank by their rank in English. What is not ranked counts as rare.
+fn commonness(byte: u8) -> usize {
+    const RANKED: &[u8] = b"zqxjkvbpygfwmucldrhsnioate ";
+    memchr::memchr(byte.to_ascii_lowercase(), RANKED).unwrap_or_default()
 }
 
 /// How many bytes of `text` spell `prefix`, letters of either case alike.
@@ -73,7 +77,31 @@ pub fn find_words<'a>(text: &'a str, needle: &'a str) -> impl Iterator<Item = Sp
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Every place of an ASCII needle, tried one after the other.
+    fn one_by_one(text: &str, needle: &str) -> Vec<Span> {
+        let (mut found, mut at) = (Vec::new(), 0);
+        while at + needle.len() <= text.len() {
+            let here = text.as_bytes().get(at..at + needle.len()).unwrap();
+            if here.eq_ignore_ascii_case(needle.as_bytes()) {
+                found.push(at..at + needle.len());
+                at += needle.len();
+            } else {
+                at += 1;
+            }
+        }
+        found
+    }
+
+    proptest! {
+        #[test]
+        fn the_rarest_letter_leads_to_every_place(text in "[abAB *zé]{0,40}", needle in "[abzBZ *]{1,4}") {
+            prop_assert_eq!(find_all(&text, &needle).collect::<Vec<_>>(), one_by_one(&text, &needle));
+        }
+    }
 
     #[test]
     fn literals_are_found_in_either_case() {
