@@ -7,6 +7,8 @@ pub mod batch;
 pub mod bundle_dir;
 pub mod bundles;
 pub mod cases;
+#[cfg(test)]
+mod claims;
 pub mod commits;
 pub mod configuration;
 pub mod credentials;

@@ -1,12 +1,12 @@
-//! What a yes covers: one request, its scope and its time; random agents, approvers and clocks.
+//! What a yes covers: one request, its scope and its time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::bundle::Bundle;
-use portcullis_core::event::{About, Enforced, Event, EventBody, GrantScope, GrantedEffects, OutcomeStatus};
-use portcullis_core::id::{ActionId, ApprovalId, Digest};
-use portcullis_core::label::{Label, LabelSet};
+use portcullis_core::event::{Enforced, GrantScope, GrantedEffects, OutcomeStatus};
+use portcullis_core::id::{ApprovalId, Digest};
+use portcullis_core::label::Label;
 use portcullis_core::principal::Principal;
 use portcullis_core::state::ApprovalState;
 use portcullis_core::verdict::Verdict;
@@ -14,7 +14,6 @@ use portcullis_session::dry::DryRun;
 use portcullis_session::engine::{
     ANSWERED, Answer, AnswerError, Decider, Edit, Judgement, Lasts, Proposal, Says, ShownRequest,
 };
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 const FILE_POLICY: &str = "@rule(\"outside\")\n@decision(\"review\")\nforbid (principal, action, resource is Path)\n\
@@ -333,191 +332,4 @@ fn several_people_agree_to_the_same_thing() {
     let third = yes(looking(&run, "cleo", &[]));
     run.answer(id, third).unwrap();
     assert_eq!(run.propose(send(1)).enforced, Enforced::Executed);
-}
-
-/// What happens next to a run.
-#[derive(Debug, Clone)]
-enum Step {
-    /// The agent proposes one of a few calls.
-    Propose(u8),
-    /// A person grants the latest request but `0`, having looked now or, with `true`, before the latest change.
-    Grant { back: u8, scope: u8, lasts: u8, stale: bool, who: u8 },
-    /// A person says something else about it.
-    Say(u8, u8),
-    /// The run reads something from one of a few sources.
-    Read(u8),
-    /// The user speaks.
-    Speak,
-    /// Time passes, in seconds.
-    Wait(u32),
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        6 => (0..4_u8).prop_map(Step::Propose),
-        4 => (0..3_u8, 0..3_u8, 0..3_u8, proptest::bool::weighted(0.2), 0..3_u8)
-            .prop_map(|(back, scope, lasts, stale, who)| Step::Grant { back, scope, lasts, stale, who }),
-        2 => (0..3_u8, 0..3_u8).prop_map(|(back, what)| Step::Say(back, what)),
-        1 => (0..3_u8).prop_map(Step::Read),
-        1 => Just(Step::Speak),
-        1 => prop_oneof![1..100_u32, 800..1_000_u32, 80_000..90_000_u32].prop_map(Step::Wait),
-    ]
-}
-
-/// A yes as somebody who only reads the events would keep it.
-#[derive(Debug, Clone)]
-struct Yes {
-    scope: GrantScope,
-    labels: LabelSet,
-    until: i64,
-    task: Option<u32>,
-    tool: String,
-    digest: Digest,
-    used: bool,
-}
-
-/// Holds every claim against the events before it, by rules of its own.
-#[derive(Default)]
-struct Auditor {
-    requested: BTreeMap<ApprovalId, (ActionId, Digest, String)>,
-    agreed: BTreeMap<ApprovalId, BTreeMap<String, LabelSet>>,
-    yes: BTreeMap<ApprovalId, Yes>,
-    refused: BTreeSet<Digest>,
-    labels: LabelSet,
-    spoken: u32,
-    calls: BTreeMap<ActionId, (Digest, String)>,
-}
-
-impl Auditor {
-    fn see(&mut self, event: &Event, quorum: usize) {
-        match &event.body {
-            EventBody::Input { label } => {
-                self.labels.insert(label.clone());
-                self.spoken += u32::from(*label == Label::User);
-            }
-            EventBody::Observation { label, .. } => self.labels.insert(label.clone()),
-            EventBody::Proposed(proposed) => {
-                let tool = proposed.tool.clone().unwrap_or_default();
-                self.calls.insert(proposed.action, (proposed.digest, tool));
-            }
-            EventBody::ApprovalRequested { approval, about: About::Action(action), digest, tool, .. } => {
-                assert!(!self.refused.contains(digest), "asked again about what was refused");
-                self.requested.insert(*approval, (*action, *digest, tool.clone()));
-            }
-            EventBody::ApprovalDecided { approval, decision, scope, lasting, labels, shown, .. } => {
-                use portcullis_core::event::ApprovalDecision as D;
-                let (_, digest, tool) = self.requested[approval].clone();
-                match decision {
-                    D::Endorsed | D::Granted => {
-                        assert!(shown.is_some(), "a yes to nothing that was shown");
-                        let agreed = self.agreed.entry(*approval).or_default();
-                        agreed.insert(event.actor.to_string(), self.labels.clone());
-                        agreed.retain(|_, labels| *labels == self.labels);
-                        let enough = agreed.len() >= quorum;
-                        assert_eq!(*decision == D::Granted, enough, "{agreed:?}");
-                        if enough {
-                            let scope = scope.clone().unwrap();
-                            let until = lasting.until.unwrap().as_micros();
-                            let task = lasting.task.then_some(self.spoken);
-                            let labels = labels.clone();
-                            let yes = Yes { scope, labels, until, task, tool, digest, used: false };
-                            assert!(self.yes.insert(*approval, yes).is_none(), "granted twice");
-                        }
-                    }
-                    D::Refused => drop(self.refused.insert(digest)),
-                    D::Answered | D::Revoked | D::Expired => drop(self.yes.remove(approval)),
-                }
-            }
-            EventBody::GrantClaimed { approval, about: About::Action(action) } => {
-                self.claim(event, *approval, *action)
-            }
-            _ => {}
-        }
-    }
-
-    fn claim(&mut self, event: &Event, approval: ApprovalId, action: ActionId) {
-        let (call, tool) = self.calls[&action].clone();
-        let (asked_for, ..) = self.requested[&approval];
-        let asked = self.calls[&asked_for].0;
-        let yes = self.yes.get_mut(&approval).expect("a claim without a grant");
-        assert!(event.t.as_micros() <= yes.until, "claimed after its time");
-        assert!(yes.task.is_none_or(|task| task == self.spoken), "claimed after its task");
-        assert!(self.labels.is_subset(&yes.labels), "claimed after the run had seen more");
-        assert!(!self.refused.contains(&yes.digest), "claimed after a refusal");
-        match yes.scope {
-            GrantScope::Once => {
-                assert!(!yes.used, "claimed twice");
-                assert_eq!(asked, call, "claimed by another call");
-            }
-            GrantScope::Arguments => assert_eq!(asked, call, "claimed by another call"),
-            GrantScope::Tool(_) => assert_eq!(yes.tool, tool, "claimed by another tool"),
-            GrantScope::Effects(_) | GrantScope::Pattern(_) => {}
-        }
-        yes.used = true;
-    }
-}
-
-fn play(steps: &[Step], quorum: usize) {
-    let bundle = bundle(&format!("[approvals]\nquorum = {quorum}\n"));
-    let mut run = run(&bundle, "p");
-    let mut requests: Vec<ApprovalId> = Vec::new();
-    let mut before = run.state().labels().clone();
-    for step in steps {
-        match step {
-            Step::Propose(number) => {
-                let judged = run.propose(send(*number));
-                requests.extend(judged.approval.filter(|approval| !requests.contains(approval)));
-                if judged.enforced.proceeds() {
-                    run.outcome(judged.action.id, OutcomeStatus::Ok, None);
-                }
-            }
-            Step::Grant { back, scope, lasts, stale, who } => {
-                let Some(id) = requests.iter().rev().nth(usize::from(*back)) else { continue };
-                let scope = match scope {
-                    0 => GrantScope::Once,
-                    1 => GrantScope::Arguments,
-                    _ => GrantScope::Tool("send".into()),
-                };
-                let lasts = [Lasts::Usual, Lasts::Task, Lasts::Session][usize::from(*lasts)];
-                let labels = if *stale { before.clone() } else { run.state().labels().clone() };
-                let shown = Some(ShownRequest { digest: Digest::from_bytes([7; 32]), labels });
-                let by = Decider::Approver { id: format!("p{who}"), roles: BTreeSet::new(), shown };
-                let says = Says::Grant { scope, lasts, edit: None };
-                let _may_be_late = run.answer(*id, Answer { says, note: None, by });
-            }
-            Step::Say(back, what) => {
-                let Some(id) = requests.iter().rev().nth(usize::from(*back)) else { continue };
-                let says = [Says::Refuse, Says::Answer, Says::Revoke][usize::from(*what)].clone();
-                let by = Decider::Approver { id: "p0".into(), roles: BTreeSet::new(), shown: None };
-                let _may_be_late = run.answer(*id, Answer { says, note: Some("n".into()), by });
-            }
-            Step::Read(source) => {
-                before = run.state().labels().clone();
-                run.told(&format!("server {source}"), "some words");
-            }
-            Step::Speak => {
-                before = run.state().labels().clone();
-                run.input("go on", Label::User);
-            }
-            Step::Wait(seconds) => run.wait(*seconds),
-        }
-    }
-    let mut auditor = Auditor::default();
-    run.events().iter().for_each(|event| auditor.see(event, quorum));
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if std::env::var_os("PORTCULLIS_TEST_LONG").is_some() { 25_000 } else { 250 },
-        ..ProptestConfig::default()
-    })]
-
-    /// Forty operations a case: 10,000 in all, 1,000,000 with `PORTCULLIS_TEST_LONG`.
-    #[test]
-    fn nothing_is_claimed_that_was_not_granted(
-        steps in proptest::collection::vec(step(), 40),
-        quorum in 1..3_usize,
-    ) {
-        play(&steps, quorum);
-    }
 }
