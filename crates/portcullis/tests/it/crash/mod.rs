@@ -6,6 +6,7 @@
 //! must have been permitted before.
 
 mod audit;
+mod grants;
 mod store;
 mod world;
 mod writer;

@@ -15,7 +15,7 @@ const GO_ON_MAX: Duration = Duration::from_secs(60);
 const END_MAX: Duration = Duration::from_secs(60);
 /// The programs, kept for as long as the test runs.
 const WRITER: &str = "writer";
-const DAEMON: &str = "portcullis";
+pub(super) const DAEMON: &str = "portcullis";
 const POLL: Duration = Duration::from_millis(5);
 
 /// SplitMix64: all that is needed is that a seed says everything.
@@ -29,7 +29,10 @@ impl Rng {
     pub(super) fn seeded() -> Self {
         let given = std::env::var("PORTCULLIS_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
         let clock = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros() as u64;
-        let seed = given.unwrap_or_else(clock);
+        Self::of(given.unwrap_or_else(clock))
+    }
+
+    pub(super) fn of(seed: u64) -> Self {
         Self { seed, state: seed }
     }
 
@@ -210,7 +213,7 @@ pub(super) fn last_lines(text: &str, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
-fn keep(program: &Path, at: &Path) {
+pub(super) fn keep(program: &Path, at: &Path) {
     if fs::hard_link(program, at).is_err() {
         fs::copy(program, at).unwrap();
     }
@@ -221,10 +224,20 @@ fn length(path: &Path) -> u64 {
 }
 
 pub(super) fn write_bundle(folder: &Path) {
+    write_bundle_with(folder, false);
+}
+
+/// The same, with a policy that has a person asked about every call.
+pub(super) fn write_bundle_that_asks(folder: &Path) {
+    write_bundle_with(folder, true);
+}
+
+fn write_bundle_with(folder: &Path, asks: bool) {
     fs::create_dir_all(folder.join("tools")).unwrap();
     fs::create_dir_all(folder.join("policies")).unwrap();
-    fs::write(folder.join("portcullis.toml"), "version = 1\nmode = \"enforce\"\npolicy = \"crash\"\n")
-        .unwrap();
+    let loops = if asks { "[loops]\nalike = 0\ndenials = 0\n" } else { "" };
+    let settings = format!("version = 1\nmode = \"enforce\"\npolicy = \"crash\"\n{loops}");
+    fs::write(folder.join("portcullis.toml"), settings).unwrap();
     fs::write(
         folder.join("tools/note.toml"),
         "[[tool]]\nid = \"note\"\nname = \"Note\"\ntype = \"WRITE_FILE\"\ndescription = \"Keeps a note.\"\n\
@@ -234,9 +247,11 @@ pub(super) fn write_bundle(folder: &Path) {
     .unwrap();
     fs::write(
         folder.join("policies/crash.toml"),
-        "[[policy]]\nname = \"crash\"\nallowed_types = [\"WRITE_FILE\"]\nmax_steps = 4000000000\n\
-         max_side_effects = 4000000000\napproval_for_side_effects = false\n\
-         restricted_keywords = [\"forbidden\"]\nescalate_on_verification_fail = false\n",
+        format!(
+            "[[policy]]\nname = \"crash\"\nallowed_types = [\"WRITE_FILE\"]\nmax_steps = 4000000000\n\
+             max_side_effects = 4000000000\napproval_for_side_effects = {asks}\n\
+             restricted_keywords = [\"forbidden\"]\nescalate_on_verification_fail = false\n"
+        ),
     )
     .unwrap();
 }
