@@ -5,9 +5,8 @@
 //! answered. In the same folder, before and after, the bare disk is measured: most of the time of a durable
 //! decision is spent waiting for it.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use portcullis_core::event::OutcomeStatus;
@@ -17,11 +16,11 @@ use portcullis_session::workload;
 use serde::Serialize;
 use tokio::task::JoinSet;
 
+use super::daemon::Daemon;
 use super::distribution::{Distribution, Recorder};
 use super::{BenchError, disk};
 use crate::api::{OpenRun, ProposeAction, ReportOutcome};
 use crate::client::Client;
-use crate::home::Home;
 
 /// Clients at a time, by default.
 pub const CLIENTS: usize = 64;
@@ -32,11 +31,6 @@ const ARGUMENT_BYTES: usize = 256;
 /// Where outcomes are not reported, a client opens another run before the limit on actions that are executing
 /// is reached.
 const CALLS_PER_RUN: u64 = 1_000;
-/// How long the daemon may take to come up.
-const UP_MAX: Duration = Duration::from_secs(20);
-const POLL: Duration = Duration::from_millis(20);
-/// Part of the log that is quoted when it does not, in bytes.
-const LOG_BYTES_MAX: usize = 2_048;
 /// Clock ticks of `/proc` in a second, on every Linux that Rust supports.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -88,7 +82,7 @@ pub struct DurablePhase {
 /// # Errors
 /// [`BenchError`].
 pub fn durable(options: &DurableOptions) -> Result<DurableReport, BenchError> {
-    let daemon = Daemon::start(options)?;
+    let daemon = Daemon::start(&options.program, &options.folder, &workload::bundle_files())?;
     let mut bare = Recorder::new()?;
     let store = daemon.home.ledger();
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -127,7 +121,7 @@ enum Way {
 async fn load(daemon: &Daemon, options: &DurableOptions, way: Way) -> Result<DurablePhase, BenchError> {
     let clients = options.clients.min(CLIENTS_MAX);
     let until = Instant::now() + options.time;
-    let cpu = || (cpu_seconds(daemon.child.id()), cpu_seconds(std::process::id()));
+    let cpu = || (cpu_seconds(daemon.id()), cpu_seconds(std::process::id()));
     let before = cpu();
     let begin = Instant::now();
     let mut tasks = JoinSet::new();
@@ -195,67 +189,6 @@ async fn report(
     let outcome = ReportOutcome::of(action, OutcomeStatus::Ok, content);
     client.outcome(run, &outcome).await?;
     Ok(())
-}
-
-/// The daemon under test; ended with this value.
-struct Daemon {
-    home: Home,
-    child: Child,
-}
-
-impl Daemon {
-    fn start(options: &DurableOptions) -> Result<Self, BenchError> {
-        let home = Home::at(&options.folder.join("home")).map_err(crate::client::ClientError::from)?;
-        let bundle = options.folder.join("bundle");
-        for (path, bytes) in workload::bundle_files() {
-            write_file(&bundle.join(path), &bytes)?;
-        }
-        write_file(&home.log(), b"")?;
-        let log = || File::options().append(true).open(home.log()).map_err(BenchError::io("open the log"));
-        let child = Command::new(&options.program)
-            .arg("serve")
-            .arg("--home")
-            .arg(home.path())
-            .arg("--bundle")
-            .arg(&bundle)
-            .stdin(Stdio::null())
-            .stdout(log()?)
-            .stderr(log()?)
-            .spawn()
-            .map_err(BenchError::io(format!("start `{} serve`", options.program.display())))?;
-        Ok(Self { home, child })
-    }
-
-    async fn wait(&self) -> Result<(), BenchError> {
-        let client = Client::new(self.home.clone(), CredentialKind::Agent);
-        let begin = Instant::now();
-        while client.health().await.is_err() {
-            if begin.elapsed() > UP_MAX {
-                let log = fs::read(self.home.log()).unwrap_or_default();
-                let tail = log.get(log.len().saturating_sub(LOG_BYTES_MAX)..).unwrap_or_default();
-                let log = String::from_utf8_lossy(tail).into_owned();
-                return Err(BenchError::NotUp { seconds: UP_MAX.as_secs(), log });
-            }
-            tokio::time::sleep(POLL).await;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        // Its store is thrown away, so there is nothing to be put in order.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), BenchError> {
-    let failed = || BenchError::io(format!("write `{}`", path.display()));
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(failed())?;
-    }
-    fs::write(path, bytes).map_err(failed())
 }
 
 /// User and system time of a process so far (proc(5), fields 14 and 15 of `stat`).

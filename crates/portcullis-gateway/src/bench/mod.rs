@@ -7,8 +7,11 @@
 //! * [`decide()`]: the pure decision, without any I/O;
 //! * [`step()`]: a whole step of a run in memory, early and late in the run;
 //! * [`durable()`]: decisions over the socket of a real daemon, each answered when it is on the disk;
-//! * [`hook()`]: a coding agent's hook, process start included.
+//! * [`hook()`]: a coding agent's hook, process start included;
+//! * [`approvals()`]: what people are asked and say over the socket, with few approvals stored and with many.
 
+mod approvals;
+mod daemon;
 mod decide;
 mod disk;
 mod distribution;
@@ -24,6 +27,7 @@ use portcullis_session::workload;
 
 use crate::client::ClientError;
 
+pub use approvals::{ApprovalTimes, ApprovalsOptions, ApprovalsReport, STORED, STORED_MAX, approvals};
 pub use decide::{DecideReport, DecideSize, decide};
 pub use distribution::{Bar, Distribution};
 pub use durable::{CLIENTS, CLIENTS_MAX, DurableOptions, DurablePhase, DurableReport, durable};
@@ -39,6 +43,9 @@ pub enum BenchError {
     /// A call that the workload expects to be allowed was not: the figure would be of something else.
     #[error("a call that should be allowed was answered with {0}, so there is nothing to measure")]
     NotAllowed(String),
+    /// A call about which a person should be asked was not held.
+    #[error("a call that should be held was answered with {0}, so there is nothing to measure")]
+    NotHeld(String),
     /// The bundle of the workload does not load.
     #[error("cannot load the benchmark's own bundle: {0}")]
     Bundle(String),

@@ -1,13 +1,14 @@
 //! `portcullis bench`: measures the gate on this machine.
 
 mod all;
+mod approvals;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use portcullis_gateway::bench::{
     self, BenchError, CALLS, CALLS_MAX, CLIENTS, CLIENTS_MAX, DecideReport, Distribution, DurableOptions,
-    DurablePhase, DurableReport, HookBenchOptions, HookReport, SECONDS_MAX, StepReport,
+    DurablePhase, DurableReport, HookBenchOptions, HookReport, SECONDS_MAX, STORED, STORED_MAX, StepReport,
 };
 use serde::Serialize;
 
@@ -21,6 +22,7 @@ Examples:
   portcullis bench decide
   portcullis bench step --seconds 10
   portcullis bench durable --clients 16 --dir /var/lib/portcullis-bench
+  portcullis bench approvals --seconds 5
   portcullis bench all
 
 Figures mean something in an optimised build on a quiet machine only: cargo run --release -- bench decide. \
@@ -53,7 +55,10 @@ enum What {
     /// A coding agent's hook: a process for each call, answered when its verdict is on the disk
     #[command(after_help = "Example:\n  portcullis bench hook --calls 1000")]
     Hook(Hook),
-    /// All of these in one run, each figure beside what the project aims at
+    /// Asking a person, granting, using a grant, freezing, with an empty store and with many approvals in it
+    #[command(after_help = "Example:\n  portcullis bench approvals --stored 10000")]
+    Approvals(Approvals),
+    /// All of these but approvals in one run, each figure beside what the project aims at
     #[command(after_help = "Example:\n  portcullis bench all --seconds 5 --json")]
     All(All),
 }
@@ -72,6 +77,18 @@ struct Hook {
     /// How many calls
     #[arg(long, value_name = "N", default_value_t = CALLS, value_parser = clap::value_parser!(u64).range(1..=CALLS_MAX))]
     calls: u64,
+    /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+struct Approvals {
+    #[command(flatten)]
+    time: Time,
+    /// Approvals in the store that is not empty
+    #[arg(long, value_name = "N", default_value_t = STORED as u64, value_parser = clap::value_parser!(u64).range(1..=STORED_MAX as u64))]
+    stored: u64,
     /// Where to put the store: a folder on the file system to measure; otherwise the folder for temporary files
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -130,6 +147,10 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             let report = hook(args)?;
             print(&mut out, global, "bench-hook", &report, show_hook)?;
         }
+        What::Approvals(args) => {
+            let report = approvals::measure(args)?;
+            print(&mut out, global, "bench-approvals", &report, approvals::show)?;
+        }
     }
     out.finish()?;
     Ok(exit::YES)
@@ -137,7 +158,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
 
 fn failed(error: BenchError) -> Failure {
     match error {
-        error @ BenchError::NotAllowed(_) => Failure::no(error).help("this is a defect; please report it"),
+        error @ (BenchError::NotAllowed(_) | BenchError::NotHeld(_)) => {
+            Failure::no(error).help("this is a defect; please report it")
+        }
         error => Failure::unreadable(error),
     }
 }
