@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use portcullis_core::bundle::{Bundle, Plan};
@@ -160,10 +161,18 @@ impl Agent {
             let id = bundle.registry.get(tool).map_or(tool.as_str(), |tool| &tool.id);
             let call = self.call(id, &step.args);
             let mut call = std::pin::pin!(call);
+            let held = OnceLock::new();
             let answer = tokio::select! {
-                answer = &mut call => answer?,
+                answer = &mut call => {
+                    let answer = answer?;
+                    // The call may be answered before the approver hears that the grant was recorded.
+                    if let (Some(approval), None) = (held.get(), &answer.denial) {
+                        tell(Scene::Granted { approval: *approval, tool: id });
+                    }
+                    answer
+                }
                 // While the call is held, a person decides.
-                granted = grant_next(approver) => {
+                granted = grant_next(approver, &held) => {
                     tell(Scene::Granted { approval: granted?, tool: id });
                     call.await?
                 }
@@ -202,13 +211,14 @@ struct Answer {
     text: String,
 }
 
-/// Waits for a held call and grants it, as an approver with the approver's credential.
-async fn grant_next(approver: &Client) -> Result<ApprovalId, DemoError> {
+/// Waits for a held call, says which in `held`, and grants it, as an approver with the approver's credential.
+async fn grant_next(approver: &Client, held: &OnceLock<ApprovalId>) -> Result<ApprovalId, DemoError> {
     loop {
         if let Some(waiting) = approver.approvals(ApprovalFilter::Pending).await?.first() {
             let id = waiting.approval.to_string();
             let shown = approver.approval(&id).await?;
             let note = Some("granted in the demo".into());
+            held.get_or_init(|| waiting.approval);
             approver.grant(&id, &GrantApproval { note, ..GrantApproval::of(&shown) }).await?;
             return Ok(waiting.approval);
         }
