@@ -17,10 +17,10 @@ use portcullis_trajectory::memory::{Context, RunMemory};
 /// A limit on a run would be no limit if the run could open another one and go on there.
 ///
 /// ## Fires on
-/// An action of a run that has opened others, if its own usage and theirs together would exceed `max_steps`
-/// (`run/children/steps`), `max_side_effects` (`run/children/side-effects`) or `max_cost` (`run/children/cost`), or have
-/// reached `max_bytes` (`run/children/bytes`). An action of such another run, since [`run/parent`](run-parent.md) asks
-/// the run above, which answers with its limits.
+/// An action of a run that has opened others, if they have used something of a limit, and its own usage and theirs
+/// together would exceed `max_steps` (`run/children/steps`), `max_side_effects` (`run/children/side-effects`) or
+/// `max_cost` (`run/children/cost`), or have reached `max_bytes` (`run/children/bytes`). An action of such another run,
+/// since [`run/parent`](run-parent.md) asks the run above, which answers with its limits.
 ///
 /// What the runs below have used is a fact: the gate counts it and records it with the verdict. If it cannot be counted,
 /// the action is denied (`gate/fact-missing`).
