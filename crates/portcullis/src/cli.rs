@@ -13,8 +13,8 @@ use portcullis_gateway::hook::BLOCKED;
 
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase,
-    eval, export, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, runs,
-    serve, simulate, tools, train, verify, verify_output, witness,
+    eval, export, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, run,
+    runs, serve, simulate, tools, train, verify, verify_output, witness,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -119,6 +119,7 @@ enum Command {
     Init(init::Args),
     Mcp(mcp::Args),
     Hook(hook::Args),
+    Run(run::Args),
     Approvals(approvals::Args),
     Runs(runs::Args),
     Freeze(freeze::Args),
@@ -181,6 +182,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Init(args) => init::run(&args, &global),
         Command::Mcp(args) => mcp::run(&args, &global),
         Command::Hook(args) => hook::run(&args, &global),
+        Command::Run(args) => run::run(&args),
         Command::Approvals(args) => approvals::run(&args, &global),
         Command::Runs(args) => runs::run(&args, &global),
         Command::Freeze(args) => freeze::run(&args, &global),

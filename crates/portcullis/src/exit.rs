@@ -10,3 +10,7 @@ pub(crate) const INCOMPLETE: u8 = 2;
 pub(crate) const UNREADABLE: u8 = 3;
 /// The command line is wrong.
 pub(crate) const USAGE: u8 = 64;
+/// The command that was to be run may not be executed, as shells have it.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// There is no such command, as shells have it.
+pub(crate) const NOT_FOUND: u8 = 127;

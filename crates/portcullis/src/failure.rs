@@ -60,6 +60,12 @@ impl Failure {
         Self::new("incomplete", exit::INCOMPLETE, message)
     }
 
+    /// Somebody else's command cannot be started: it is missing, or may not be executed.
+    pub(crate) fn not_started(message: impl fmt::Display, missing: bool) -> Self {
+        let exit = if missing { exit::NOT_FOUND } else { exit::NOT_EXECUTABLE };
+        Self::new("not_started", exit, message)
+    }
+
     /// A command line that cannot be meant.
     pub(crate) fn usage(message: impl fmt::Display) -> Self {
         Self::new("usage", exit::USAGE, message)

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Files;
 
 /// What only tests use, and has to be public since they are in another crate or file.
-const FOR_TESTS: [(&str, &str); 10] = [
+const FOR_TESTS: [(&str, &str); 11] = [
     ("check_root", "holds a whole log to its root, tile by tile"),
     ("degraded", "says which contracts a repair has broken"),
     ("forked_leaves", "a way to show a fork that the commands do not need"),
@@ -17,6 +17,7 @@ const FOR_TESTS: [(&str, &str); 10] = [
     ("is_permitted", "looks at an answer without using up its permit"),
     ("keeping_events", "the manual shows how guards of one's own are tested with it"),
     ("recover_blocking", "recovers at a moment of the test's choice"),
+    ("with_helper", "the helper that Cargo built is not beside a program of tests"),
     ("writer_id", "finds the lock of a writer"),
     ("ARGUMENTS_BYTES_MIN", "the smallest call of the benchmarks"),
 ];

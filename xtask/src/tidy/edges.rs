@@ -16,6 +16,7 @@ const BELOW_SESSION: &[&str] = &[
     PROOF,
     "portcullis-access",
     "portcullis-assist",
+    "portcullis-contain",
     "portcullis-contracts",
     "portcullis-detect",
     "portcullis-effects",
@@ -67,7 +68,12 @@ const RULES: &[Rule] = &[
         ours: Ours::Only(&[CORE, "portcullis-contracts", "portcullis-effects", "portcullis-trajectory"]),
         pure: true,
     },
-    Rule { name: "portcullis-program", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: false },
+    Rule { name: "portcullis-contain", ours: Ours::Only(&[CORE, "portcullis-effects"]), pure: true },
+    Rule {
+        name: "portcullis-program",
+        ours: Ours::Only(&[CORE, "portcullis-effects", "portcullis-contain"]),
+        pure: false,
+    },
     Rule {
         name: "portcullis-assist",
         ours: Ours::Only(&[CORE, "portcullis-contracts", "portcullis-program", "portcullis-access"]),

@@ -1,5 +1,6 @@
 //! `portcullis doctor`: is everything as it should be, and what to do where it is not.
 
+mod containment;
 mod folders;
 
 use std::collections::BTreeMap;
@@ -120,6 +121,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
             tell(freezes(&home))?;
             tell(log(&home))?;
             tell(clock(now(), last))?;
+            tell(containment::check())?;
         }
     }
     out.finish()?;

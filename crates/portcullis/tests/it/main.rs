@@ -13,6 +13,8 @@ mod command;
 #[cfg(test)]
 mod completions;
 #[cfg(test)]
+mod contain;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod crash;

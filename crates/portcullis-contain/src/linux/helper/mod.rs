@@ -1,0 +1,106 @@
+//! The helper: a process that gives up its powers in stages, and then starts the command.
+//!
+//! `portcullis-contain STAGE ORDER -- PROGRAM ARGUMENTS`. At the process level `supervise` waits for `confine`, which
+//! gives up everything and becomes the command. At the namespace level `enter` makes the namespaces and their mounts,
+//! and waits for `first`, which is process 1 in them, gives up the rest, starts the command and collects what it
+//! leaves. Each stage is a new execution of this program, since a process cannot fork here without `unsafe` code.
+
+mod confine;
+mod enter;
+mod filter;
+mod mounts;
+pub(super) mod reap;
+mod report;
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode};
+
+use nix::sys::signal::Signal;
+
+use super::order::{Order, PROTOCOL, Report};
+use report::Reporter;
+
+/// The command line is not one of ours.
+const USAGE: u8 = 64;
+/// A step failed: the report says which.
+const FAILED: u8 = 125;
+
+/// Why a stage gives up: the step, and what it answered.
+#[derive(Debug)]
+struct Failed {
+    step: &'static str,
+    why: String,
+}
+
+/// Names the step that an error belongs to.
+fn at<E: std::fmt::Display>(step: &'static str) -> impl Fn(E) -> Failed {
+    move |error| Failed { step, why: error.to_string() }
+}
+
+/// Runs one stage.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().skip(1).collect();
+    let [stage, order, dashes, command @ ..] = arguments.as_slice() else { return ExitCode::from(USAGE) };
+    let order: Option<Order> = order.to_str().and_then(|text| serde_json::from_str(text).ok());
+    let (Some(stage), Some(order)) = (stage.to_str(), order) else { return ExitCode::from(USAGE) };
+    if dashes != "--" || command.is_empty() || order.protocol != PROTOCOL {
+        return ExitCode::from(USAGE);
+    }
+    let opened = match stage.strip_prefix("first:") {
+        Some(number) => Reporter::at_descriptor(number),
+        None => Reporter::at_path(&order.report),
+    };
+    let Ok(mut reporter) = opened else { return ExitCode::from(USAGE) };
+    let done = match stage {
+        "supervise" => reap::supervise(&order, command, &mut reporter),
+        "confine" => become_command(&order, command, &mut reporter),
+        "enter" => enter::enter(&order, command, &reporter),
+        _ => reap::first(&order, command, &mut reporter),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(Failed { step, why }) => {
+            reporter.tell(&Report::Failed(step.to_owned(), why));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Gives up everything, and becomes the command.
+fn become_command(order: &Order, command: &[OsString], reporter: &mut Reporter) -> Result<u8, Failed> {
+    reporter.close_others().map_err(at("descriptors"))?;
+    die_with_parent(None)?;
+    confine::confine(order, reporter)?;
+    reporter.tell(&Report::Started);
+    reap::unblock_signals()?;
+    let error = prepared(order, command).exec();
+    reporter.tell(&Report::NotStarted(error.raw_os_error().unwrap_or(0)));
+    Ok(FAILED)
+}
+
+/// The command, with the variables that only it may see.
+fn prepared(order: &Order, command: &[OsString]) -> Command {
+    let mut words = command.iter();
+    let mut prepared = Command::new(words.next().cloned().unwrap_or_default());
+    prepared.args(words).envs(order.late.iter().map(|(name, value)| (name, value)));
+    prepared
+}
+
+/// The next stage of this program, with the same order.
+fn next(stage: &str, command: &[OsString]) -> Result<Command, Failed> {
+    let order = std::env::args_os().nth(2).unwrap_or_default();
+    let mut next = Command::new("/proc/self/exe");
+    next.arg0("portcullis-contain").arg(stage).arg(order).arg("--").args(command);
+    Ok(next)
+}
+
+/// Has this process killed when its parent dies. `parent` is the process that should be it.
+fn die_with_parent(parent: Option<u32>) -> Result<(), Failed> {
+    nix::sys::prctl::set_pdeathsig(Signal::SIGKILL).map_err(at("parent"))?;
+    let now = std::os::unix::process::parent_id();
+    match parent {
+        Some(parent) if parent != now => Err(at("parent")("the supervisor is gone")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,63 @@
+//! What the helper tells its supervisor.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+
+use super::super::order::Report;
+
+/// Descriptors that belong to the command: input, output, errors.
+const STANDARD: i32 = 2;
+
+/// The file for reports, open. The command does not inherit it.
+#[derive(Debug)]
+pub(super) struct Reporter {
+    file: File,
+}
+
+impl Reporter {
+    /// Opens it by its path.
+    pub(super) fn at_path(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: OpenOptions::new().append(true).open(path)? })
+    }
+
+    /// Opens it by the descriptor that the stage before left open: its path may be hidden by now.
+    pub(super) fn at_descriptor(number: &str) -> io::Result<Self> {
+        let number: u32 = number.parse().map_err(io::Error::other)?;
+        Self::at_path(format!("/proc/self/fd/{number}").as_ref())
+    }
+
+    /// Lets the next stage inherit it; the number.
+    pub(super) fn hand_on(&self) -> io::Result<i32> {
+        rustix::io::fcntl_setfd(&self.file, rustix::io::FdFlags::empty())?;
+        Ok(self.file.as_raw_fd())
+    }
+
+    /// Writes one line. Where that fails the supervisor misses it, and takes the run for one that was not started.
+    pub(super) fn tell(&mut self, report: &Report) {
+        let Ok(mut line) = serde_json::to_vec(report) else { return };
+        line.push(b'\n');
+        let _missed = self.file.write_all(&line);
+    }
+
+    /// Tells that a step worked.
+    pub(super) fn done(&mut self, step: &str) {
+        self.tell(&Report::Done(step.to_owned()));
+    }
+
+    /// Closes every descriptor but the standard ones and this one: what the caller left open is no power of the command.
+    pub(super) fn close_others(&self) -> io::Result<()> {
+        let own = self.file.as_raw_fd();
+        let mut open = Vec::new();
+        for entry in std::fs::read_dir("/proc/self/fd")? {
+            let number = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+            open.extend(number.filter(|number| *number > STANDARD && *number != own));
+        }
+        for number in open {
+            // The one that listed the folder is closed by now.
+            let _closed = nix::unistd::close(number);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+//! Containment on Linux: the supervisor's side, and `helper/`, which runs in a process of its own.
+
+mod helper;
+mod keep;
+mod locate;
+mod order;
+mod probe;
+mod relay;
+mod run;
+mod wait;
+
+pub use helper::main as helper;
+pub use probe::probe;
+pub use run::Contained;

@@ -1,0 +1,57 @@
+//! What this machine can do: every step is run.
+
+use std::ffi::OsString;
+
+use super::run::Contained;
+use crate::error::ContainError;
+use crate::profile::{Invocation, Output};
+use crate::step::{Probe, Step};
+use portcullis_core::profile::{Background, Level, Limits, Network, Profile, VERSION};
+
+/// Runs a command that does nothing at each level, from the highest.
+///
+/// # Errors
+/// The helper is missing, or a file that it needs cannot be made. A step that fails is an answer, not an error.
+pub fn probe(contained: &Contained) -> Result<Probe, ContainError> {
+    let mut first = None;
+    for level in [Level::Namespace, Level::Process] {
+        match attempt(contained, level) {
+            Ok(landlock) => return Ok(Probe { reached: level, landlock, failed: first }),
+            Err(ContainError::Level { failed, .. }) => first = Some(first.unwrap_or(failed)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(Probe { reached: Level::None, landlock: 0, failed: first })
+}
+
+/// Landlock's ABI, where everything worked.
+fn attempt(contained: &Contained, level: Level) -> Result<u32, ContainError> {
+    let profile = Profile {
+        name: "probe".to_owned(),
+        version: VERSION,
+        level,
+        read: Vec::new(),
+        execute: ["/usr", "/bin", "/lib", "/lib64", "/nix/store"].map(Into::into).to_vec(),
+        write: Vec::new(),
+        network: Network::Loopback(Vec::new()),
+        unix_sockets: false,
+        background: Background::End,
+        environment: vec!["PATH".to_owned()],
+        limits: Limits { output_bytes: Some(1 << 10), wall_seconds: Some(10), ..Limits::default() },
+    };
+    let nothing = Invocation {
+        program: OsString::from("true"),
+        folder: Some("/".into()),
+        level: Some(level),
+        output: Output::Kept,
+        ..Invocation::default()
+    };
+    let (observed, landlock) = contained.run_and_tell(&profile, &nothing, level)?;
+    match observed.ended.code() {
+        0 => Ok(landlock),
+        code => {
+            let failed = Step { name: "command".to_owned(), error: Some(format!("`true` left with {code}")) };
+            Err(ContainError::Level { required: level, failed })
+        }
+    }
+}

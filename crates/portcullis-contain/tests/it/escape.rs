@@ -1,0 +1,142 @@
+//! Programs that try to get out, each run for real without containment and at each level.
+//!
+//! A program in `escapes/` leaves with 0 when it got what it wanted and with 7 when it was refused; its first
+//! lines say what is expected. `open`: it gets out. `held`: it is refused. `undone`: it is let, and nothing is left of
+//! it. `any`: it depends on the machine. Whatever it says, nothing outside may have changed unless `open` is expected.
+//! Root would be let past much of this, so under root the programs run as user 65534.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use portcullis_contain::{Ended, Level, Probe, probe};
+
+use super::world::{self, World, contained, invocation, programs};
+
+pub(super) const PYTHON: &str = "/usr/bin/python3";
+/// What a program leaves with when it was refused.
+const REFUSED: u8 = 7;
+/// What one is ended with that makes calls of another architecture.
+const KILLED_BY_FILTER: Ended = Ended::Signal(31);
+
+/// A program, with what its first lines say.
+struct Escape {
+    name: String,
+    says: Vec<(String, String)>,
+}
+
+impl Escape {
+    fn says(&self, key: &str) -> Option<&str> {
+        self.says.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+}
+
+fn escapes() -> Vec<Escape> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(programs()).unwrap().map(Result::unwrap) {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        let lines = text.lines().map_while(|line| line.strip_prefix("# ")?.split_once(": "));
+        let says: Vec<_> = lines.map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        if !says.is_empty() {
+            let name = entry.path().file_stem().unwrap().to_string_lossy().into_owned();
+            all.push(Escape { name, says });
+        }
+    }
+    all.sort_by(|one, two| one.name.cmp(&two.name));
+    assert!(all.len() >= 25, "{} programs", all.len());
+    all
+}
+
+/// Whether this machine can run the programs at a level.
+pub(super) fn reaches(level: Level) -> bool {
+    let Probe { reached, failed, .. } = probe(&contained()).unwrap();
+    let python = fs::exists(PYTHON).unwrap_or(false);
+    if reached < level || !python {
+        println!("SKIPPED at `{level}`: reached {reached}, {failed:?}; {PYTHON} there: {python}");
+    }
+    reached >= level && python
+}
+
+fn every_program_at(level: Level) {
+    if !reaches(level) {
+        return;
+    }
+    let mut problems = Vec::new();
+    for escape in escapes() {
+        let world = World::make();
+        let before = world.state();
+        let ports = escape.says("ports").map(|port| port.parse().unwrap()).into_iter().collect();
+        let command = invocation(&world, PYTHON, &world.arguments(&escape.name), level);
+        let observed = contained().run(&world.profile(ports), &command).unwrap();
+        let expected = escape.says(level.as_str()).unwrap();
+        let is_expected = match (expected, observed.ended) {
+            ("open" | "undone", Ended::Status(0)) => true,
+            ("held", ended) => ended == Ended::Status(REFUSED) || ended == KILLED_BY_FILTER,
+            _ => false,
+        };
+        let mut complain = |what: &str| {
+            let said = String::from_utf8_lossy(&observed.stdout).into_owned();
+            let errors = String::from_utf8_lossy(&observed.stderr);
+            problems.push(format!("{}: {what}: {:?} {said} {errors}", escape.name, observed.ended));
+        };
+        if !is_expected {
+            complain(&format!("expected {expected}"));
+        }
+        if expected != "open" && world.state() != before {
+            complain("something outside changed");
+        }
+        if !world.traces().is_empty() {
+            complain(&format!("left {:?}, {:?}", world.traces(), observed.put_back));
+        }
+        assert_eq!(observed.level, level);
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn every_escape_has_its_result_at_the_process_level() {
+    every_program_at(Level::Process);
+}
+
+#[test]
+fn every_escape_has_its_result_at_the_namespace_level() {
+    every_program_at(Level::Namespace);
+}
+
+/// A program that nothing stops shows nothing by failing.
+#[test]
+fn every_escape_works_where_nothing_is_contained() {
+    if !fs::exists(PYTHON).unwrap_or(false) {
+        return println!("SKIPPED: no {PYTHON}");
+    }
+    for escape in escapes() {
+        let world = World::make();
+        let mut program = Command::new(PYTHON);
+        program.args(world.arguments(&escape.name)).current_dir(world.project());
+        program.env("SECRET_TOKEN", "of the caller").env("LD_PRELOAD", "/none.so");
+        world::as_nobody(&mut program);
+        let output = program.output().unwrap();
+        let expected = escape.says("plain").unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        match expected {
+            "open" => assert!(output.status.success(), "{}: {said} {errors}", escape.name),
+            _ => assert_eq!(expected, "any", "{}", escape.name),
+        }
+        world.traces();
+    }
+}
+
+/// What a level does not hold is said where users read.
+#[test]
+fn the_manual_has_every_program_with_its_results() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let manual = fs::read_to_string(root.join("docs/contain.md")).unwrap();
+    let rows = escapes().into_iter().map(|escape| {
+        let result = |level| escape.says(level).unwrap_or("not said").to_owned();
+        let (process, namespace) = (result("process"), result("namespace"));
+        format!("| {} | {process} | {namespace} |", escape.name.replace('_', " "))
+    });
+    let missing: Vec<String> = rows.filter(|row| !manual.lines().any(|line| line == row)).collect();
+    assert!(missing.is_empty(), "docs/contain.md lacks:\n{}", missing.join("\n"));
+}

@@ -1,0 +1,10 @@
+# plain: any
+# process: held
+# namespace: held
+# ports: 1
+from escape import *
+import socket
+def connect():
+    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+    connection.connect(("127.0.0.1", TCP))
+attempt(connect)

@@ -1,0 +1,8 @@
+# plain: open
+# process: held
+# namespace: held
+from escape import *
+def find():
+    if "LD_PRELOAD" not in os.environ:
+        raise OSError(errno.ENOENT, "not seen")
+attempt(find)

@@ -1,0 +1,10 @@
+//! Containment, tried with real programs: what gets out, what is left, and what limits do.
+
+#![cfg(target_os = "linux")]
+
+#[cfg(test)]
+mod escape;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod world;

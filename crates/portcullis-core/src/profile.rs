@@ -1,0 +1,190 @@
+//! What a command may do and everything that it starts: the words of profiles. `portcullis-contain` makes them true.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The version of the format of profiles.
+pub const VERSION: u32 = 1;
+
+/// Most paths of one kind in a profile.
+const PATHS_MAX: usize = 256;
+/// Most TCP ports of a profile.
+const PORTS_MAX: usize = 256;
+/// Most hosts of a profile.
+const HOSTS_MAX: usize = 256;
+/// Most names of variables in a profile.
+const VARIABLES_MAX: usize = 512;
+
+/// A level of confinement. Each holds what the one before it holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Nothing is confined.
+    None,
+    /// `no_new_privs`, no capabilities, limits, Landlock, seccomp.
+    Process,
+    /// The same within user, mount, pid, net, ipc and uts namespaces of the command's own.
+    Namespace,
+}
+
+impl Level {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Process => "process",
+            Self::Namespace => "namespace",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Level {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "process" => Ok(Self::Process),
+            "namespace" => Ok(Self::Namespace),
+            _ => Err(format!("`{text}` is no level; give `process` or `namespace`")),
+        }
+    }
+}
+
+/// What a command and everything that it starts may do. What is not named here it may not do.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Its name, for messages and records.
+    pub name: String,
+    /// The format: 1.
+    pub version: u32,
+    /// The least level at which it may run; below it the command is not run.
+    #[serde(default = "process")]
+    pub level: Level,
+    /// Files and folders to read, with all that is below.
+    #[serde(default)]
+    pub read: Vec<PathBuf>,
+    /// Files and folders to read and to execute programs from.
+    #[serde(default)]
+    pub execute: Vec<PathBuf>,
+    /// Folders to read and to write, protected files aside.
+    #[serde(default)]
+    pub write: Vec<PathBuf>,
+    /// The network.
+    #[serde(default)]
+    pub network: Network,
+    /// Whether it may make Unix sockets: agents' keys, D-Bus and docker listen on such.
+    #[serde(default)]
+    pub unix_sockets: bool,
+    /// What becomes of processes that it leaves running.
+    #[serde(default)]
+    pub background: Background,
+    /// Names of variables that it sees. One that ends with `*` stands for all that begin so.
+    #[serde(default)]
+    pub environment: Vec<String>,
+    /// How much it may use.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+fn process() -> Level {
+    Level::Process
+}
+
+/// The network that a command has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Network {
+    /// It cannot even make a socket of the internet's families.
+    #[default]
+    None,
+    /// At the namespace level a loopback of its own, which nothing outside reaches. At the process level TCP with
+    /// these ports only, whatever the address.
+    Loopback(Vec<u16>),
+    /// These hosts through the gate's proxy, besides a loopback of its own: `name`, `name:port`, or `*.name` for all
+    /// below it. Without a port 80 and 443 are meant.
+    Hosts(Vec<String>),
+}
+
+/// What becomes of processes that a command leaves running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Background {
+    /// They are killed when it has ended.
+    #[default]
+    End,
+    /// They go on, as contained as it was: for servers.
+    Keep,
+}
+
+/// How much a command may use. What is absent is not limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// Time that passes, in seconds; then everything is killed.
+    pub wall_seconds: Option<u64>,
+    /// Processor time of each process, in seconds.
+    pub cpu_seconds: Option<u64>,
+    /// Processes and threads at once. At the process level they come on top of those that the machine has when the
+    /// command starts. It does not bind root.
+    pub processes: Option<u64>,
+    /// Bytes of each file that is written.
+    pub file_bytes: Option<u64>,
+    /// Bytes of standard output and standard error together; then everything is killed.
+    pub output_bytes: Option<u64>,
+}
+
+impl Profile {
+    /// Holds the profile to its limits.
+    ///
+    /// # Errors
+    /// It is beyond one, or names a path that is not absolute: what is wrong with it.
+    pub fn check(&self) -> Result<(), String> {
+        for (field, paths) in [("read", &self.read), ("execute", &self.execute), ("write", &self.write)] {
+            if paths.len() > PATHS_MAX {
+                return Err(format!("`{field}` has more than {PATHS_MAX} paths"));
+            }
+            if let Some(path) = paths.iter().find(|path| !path.is_absolute()) {
+                return Err(format!("`{field}`: `{}` is not absolute", path.display()));
+            }
+        }
+        if let Some(root) = self.write.iter().find(|path| path.parent().is_none()) {
+            return Err(format!("`write`: `{}` is everything; name the folders", root.display()));
+        }
+        match &self.network {
+            Network::Loopback(ports) if ports.len() > PORTS_MAX => {
+                return Err(format!("`network` has more than {PORTS_MAX} ports"));
+            }
+            Network::Hosts(hosts) if hosts.len() > HOSTS_MAX => {
+                return Err(format!("`network` has more than {HOSTS_MAX} hosts"));
+            }
+            _ => {}
+        }
+        if self.environment.len() > VARIABLES_MAX {
+            return Err(format!("`environment` has more than {VARIABLES_MAX} names"));
+        }
+        if self.level == Level::None {
+            return Err("`level` is `process` or `namespace`".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether a variable of this name is seen.
+    #[must_use]
+    pub fn shows(&self, name: &str) -> bool {
+        self.environment.iter().any(|shown| match shown.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => shown == name,
+        })
+    }
+}

@@ -1,0 +1,208 @@
+//! `portcullis run`: a command that can do what its profile says, and nothing else.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use portcullis_contain::{
+    ContainError, Contained, Invocation, Level, Network, Observed, Profile, PutBack, PutBackHow, parse,
+    project as project_profile,
+};
+
+use crate::cli::Json;
+use crate::exit;
+use crate::failure::Failure;
+use crate::out::clean_line;
+
+/// Most bytes of a profile's file that are read; the parser takes fewer.
+const PROFILE_BYTES_MAX: u64 = 1 << 20;
+/// The profile without a file.
+const PROJECT: &str = "project";
+
+const EXAMPLES: &str = "\
+Examples:
+  portcullis run -- cargo test
+  portcullis run --net none --write out -- python3 build.py
+  portcullis run --level namespace --json seen.json -- make
+
+Without --profile the project is written (the folder with `.git`, or this one), but never hooks, git's settings, \
+start-up files, and agents' settings and instructions in it. System and toolchains are read. There is no network but \
+a loopback. docs/contain.md says what each level holds, and what it does not.
+Exit codes: the command's, 128 and the signal's number where one ended it; 127 and 126 where it cannot be found or \
+executed; 3 where the level is not reached, and 64 for a mistake here: it was not run then.";
+
+/// Run a command that can do what its profile says, and nothing else
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// A file with a profile, or `project`
+    #[arg(long, value_name = "P", default_value = PROJECT)]
+    profile: PathBuf,
+    /// A folder to read and to execute programs from, besides the profile's
+    #[arg(long, value_name = "DIR")]
+    read: Vec<PathBuf>,
+    /// A folder to write and to read, besides the profile's
+    #[arg(long, value_name = "DIR")]
+    write: Vec<PathBuf>,
+    /// The network, instead of the profile's
+    #[arg(long, value_enum, value_name = "NET")]
+    net: Option<Net>,
+    /// Run at this level or not at all; otherwise at the highest that is reached, and not below the profile's
+    #[arg(long, value_enum, value_name = "L")]
+    level: Option<LevelArg>,
+    /// Write what was observed to F; - is standard error
+    #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
+    json: Json,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Net {
+    /// No sockets of the internet's families at all
+    None,
+    /// A loopback of its own at the level `namespace`; nothing at the level `process`
+    Loopback,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LevelArg {
+    /// Landlock, seccomp, limits, no capabilities
+    Process,
+    /// The same in namespaces of its own
+    Namespace,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
+    let here =
+        std::env::current_dir().map_err(|error| Failure::unreadable(format!("this folder: {error}")))?;
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    let mut profile = profile(args, &here, home.as_deref())?;
+    profile.execute.extend(args.read.iter().map(|path| here.join(path)));
+    profile.write.extend(args.write.iter().map(|path| here.join(path)));
+    match args.net {
+        Some(Net::None) => profile.network = Network::None,
+        Some(Net::Loopback) => profile.network = Network::Loopback(Vec::new()),
+        None => {}
+    }
+    let mut words = args.command.iter().cloned();
+    let command = Invocation {
+        program: words.next().unwrap_or_default(),
+        arguments: words.collect(),
+        level: args.level.map(|level| match level {
+            LevelArg::Process => Level::Process,
+            LevelArg::Namespace => Level::Namespace,
+        }),
+        forward_signals: true,
+        ..Invocation::default()
+    };
+    let observed =
+        Contained::new().and_then(|contained| contained.run(&profile, &command)).map_err(refused)?;
+    tell(&args.json, &observed)?;
+    explain(&observed, args.level.is_some());
+    Ok(observed.ended.code())
+}
+
+fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Failure> {
+    if args.profile == Path::new(PROJECT) {
+        let folder = project(here, home);
+        if Some(folder) == home || folder.parent().is_none() {
+            let shown = folder.display();
+            return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
+                .help("go into a project, or give --profile with a file that names folders"));
+        }
+        return Ok(project_profile(folder, home));
+    }
+    let shown = args.profile.display();
+    let unread = |error| Failure::unreadable(format!("the profile `{shown}`: {error}"));
+    let mut text = String::new();
+    let file = fs::File::open(&args.profile).map_err(unread)?;
+    file.take(PROFILE_BYTES_MAX).read_to_string(&mut text).map_err(unread)?;
+    parse(&text, home, here).map_err(refused)
+}
+
+/// The folder with `.git` that this one is in, unless that is the home folder or above; otherwise this one.
+fn project<'a>(here: &'a Path, home: Option<&Path>) -> &'a Path {
+    let is_above_home = |folder: &Path| home.is_some_and(|home| home.starts_with(folder));
+    let mut above = here.ancestors().take_while(|folder| !is_above_home(folder));
+    above.find(|folder| folder.join(".git").exists()).unwrap_or(here)
+}
+
+/// Why it was not run.
+fn refused(error: ContainError) -> Failure {
+    match &error {
+        ContainError::Profile(_) => Failure::usage(&error).help("docs/contain.md says what a profile has"),
+        ContainError::Start { missing, .. } => Failure::not_started(&error, *missing),
+        ContainError::Level { .. } => Failure::unreadable(&error)
+            .help("it was not run; `portcullis doctor` says which level this machine reaches"),
+        ContainError::Helper { .. } => Failure::unreadable(&error).help("it was not run"),
+        _ => Failure::unreadable(&error),
+    }
+}
+
+fn tell(json: &Json, observed: &Observed) -> Result<(), Failure> {
+    let Json::File(path) = json else { return Ok(()) };
+    let text = serde_json::to_string(observed).map_err(std::io::Error::from)? + "\n";
+    if path == Path::new("-") {
+        // Standard error may be a terminal that is gone; the command has run.
+        let _unwritten = std::io::stderr().write_all(text.as_bytes());
+        return Ok(());
+    }
+    fs::write(path, text)
+        .map_err(|error| Failure::unreadable(format!("`{}`: {error}; the command has run", path.display())))
+}
+
+/// One line for each thing that somebody has to know, on standard error.
+fn explain(observed: &Observed, level_was_asked: bool) {
+    let mut lines = Vec::new();
+    if observed.level < Level::Namespace && !level_was_asked {
+        let level = observed.level;
+        lines.push(format!(
+            "ran at the level `{level}`; `portcullis doctor` says why, docs/contain.md what it leaves open"
+        ));
+    }
+    for limit in &observed.limits {
+        let field = limit.field();
+        lines.push(format!(
+            "it reached a limit: `{field}` under `[limits]` of the profile `{}`",
+            observed.profile
+        ));
+    }
+    for PutBack { path, how } in &observed.put_back {
+        let path = path.display();
+        lines.push(match how {
+            PutBackHow::Restored => {
+                format!("`{path}` is protected: it was changed, and has its old content again")
+            }
+            PutBackHow::SetAside(new) => {
+                format!("`{path}` is protected: the new one is `{}` now", new.display())
+            }
+            PutBackHow::Failed(why) => format!("`{path}` is protected and was changed: look at it ({why})"),
+        });
+    }
+    if observed.ended.code() == exit::NOT_EXECUTABLE {
+        lines.push("something could not be executed: `--read DIR` lets programs below DIR be".to_owned());
+    }
+    for line in lines {
+        let _unwritten = writeln!(std::io::stderr(), "portcullis: {}", clean_line(&line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_project_is_the_repository_but_never_the_home_folder() {
+        let home = tempfile::tempdir().unwrap();
+        let inner = home.path().join("code/project/src");
+        fs::create_dir_all(&inner).unwrap();
+        fs::create_dir(home.path().join(".git")).unwrap();
+        assert_eq!(project(&inner, Some(home.path())), inner);
+        fs::create_dir(home.path().join("code/project/.git")).unwrap();
+        assert_eq!(project(&inner, Some(home.path())), home.path().join("code/project"));
+    }
+}
