@@ -393,3 +393,6 @@ fn of_put_back(prediction: &Prediction, put_back: &PutBack) -> Option<More> {
 fn of_limit(limit: Limit) -> More {
     More { kind: MoreKind::Limit, how: "reached", what: format!("`{}`", limit.field()) }
 }
+
+#[cfg(test)]
+mod tests;

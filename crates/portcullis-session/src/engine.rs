@@ -36,7 +36,6 @@ use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::memory::{LazyReading, Memory as _, Texts};
 use portcullis_core::pipeline::{Decision, reserved};
-use portcullis_core::profile::Profile;
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
@@ -91,8 +90,6 @@ pub struct Proposal {
     pub ask: bool,
     /// How sure the agent or its planner is of this step, 0 to 1, where the surface reports it.
     pub confidence: Option<f64>,
-    /// The profile that it is to run under if it goes ahead, where its surface can contain it.
-    pub contain: Option<Profile>,
 }
 
 /// What the gate answers to a [`Proposal`].
@@ -144,17 +141,6 @@ struct Standing {
     ask: bool,
     /// The arguments are those that a person gave.
     edited: bool,
-    /// The profile that it is to run under.
-    contain: Option<Profile>,
-}
-
-/// What a surface says of a call beside what it does.
-#[derive(Debug)]
-struct Around {
-    /// The surface's id of the call.
-    call: Option<String>,
-    ask: bool,
-    contain: Option<Profile>,
 }
 
 /// What is read in an action: each part once for all decisions on it, on first use.
@@ -359,13 +345,12 @@ impl Engine {
     ) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
-        let (ask, contain) = (proposal.ask, proposal.contain.clone());
+        let ask = proposal.ask;
         let (action, call) = self.action_of(proposal, new_id);
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
-        let around = Around { call, ask, contain };
-        let judgement = match self.meet_approval(&mut batch, &action, bound_to, &around, sources) {
+        let judgement = match self.meet_approval(&mut batch, &action, bound_to, call.as_ref(), sources) {
             Some(judgement) => judgement,
-            None => self.judge_new(&mut batch, action, bound_to, around, sources),
+            None => self.judge_new(&mut batch, action, bound_to, call, ask, sources),
         };
         let judgement = Judgement { seq: batch.seq(), ..judgement };
         (batch.finish(), judgement)
@@ -388,10 +373,10 @@ impl Engine {
         batch: &mut BatchBuilder<'_>,
         action: Action,
         bound_to: Digest,
-        around: Around,
+        call: Option<String>,
+        ask: bool,
         sources: &dyn Sources,
     ) -> Judgement {
-        let Around { call, ask, contain } = around;
         let step = self.state.steps().saturating_add(1);
         let side_effecting = self.is_side_effecting(action.tool());
         let proposed = Proposed {
@@ -419,7 +404,7 @@ impl Engine {
         let ask = ask && self.state.parent().is_none();
         let grant = self.state.grant_for(&action, bound_to, batch.at(), self.grant_ttl());
         let grant = grant.filter(|grant| self.covers_words(grant, &action));
-        let standing = Standing { step, cause, bound_to, call: None, ask, edited: false, contain };
+        let standing = Standing { step, cause, bound_to, call: None, ask, edited: false };
         self.judge(batch, action, standing, grant, sources)
     }
 
@@ -436,7 +421,7 @@ impl Engine {
         grant: Option<Grant>,
         sources: &dyn Sources,
     ) -> Judgement {
-        let Standing { step, cause, bound_to, call, ask, edited, contain } = standing;
+        let Standing { step, cause, bound_to, call, ask, edited } = standing;
         let read = self.read(pending(batch, &action), &action);
         let (facts, decision, grant) = self.decide_with_grants(batch.at(), &action, grant, &read, sources);
         let decision = match edited {
@@ -466,8 +451,7 @@ impl Engine {
             let body = EventBody::GrantClaimed { approval: grant.approval, about: About::Action(action.id) };
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
-        let profile = contain.filter(|_| enforced.proceeds());
-        let profile = self.profile_of(profile, &action, &read);
+        let profile = enforced.proceeds().then(|| self.profile_of(&action, &read, &facts)).flatten();
         let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
         let prediction = contained.is_some().then(|| Prediction::of(read.effects.get()));
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };

@@ -83,6 +83,7 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
         denial: (!permit).then(|| serde_json::from_value(denial).unwrap()),
         approval: None,
         seen: true,
+        contain: None,
         findings: vec![finding],
         seq: 1,
     }

@@ -9,11 +9,13 @@ use std::fmt;
 
 use portcullis_core::action::{Action, Subject};
 use portcullis_core::aside::OBSERVED;
+use portcullis_core::bundle::level_of;
 use portcullis_core::contrast::{Grounds, More, Prediction, more, more_of_connection};
 use portcullis_core::event::{
     Actor, ConfigChange, ConnectionRecord, Contained, EndedRecord, Event, EventBody, ObservedRecord,
     ObservedWhat,
 };
+use portcullis_core::fact::Facts;
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
 use portcullis_core::label::Label;
 use portcullis_core::limits::{CONTAINED_ACTIONS_MAX, CONTAINED_CONNECTIONS_MAX, CONTAINED_SERVERS_MAX};
@@ -171,14 +173,10 @@ impl Predictions {
 }
 
 impl Engine {
-    /// The profile that an action runs under which goes ahead, if it runs under one.
-    pub(super) fn profile_of(
-        &self,
-        given: Option<Profile>,
-        action: &Action,
-        _read: &Read<'_>,
-    ) -> Option<Profile> {
-        given.filter(|_| action.is_call())
+    /// The profile that an action runs under which goes ahead: the bundle's for it, if its surface reaches the level.
+    pub(super) fn profile_of(&self, action: &Action, read: &Read<'_>, facts: &Facts) -> Option<Profile> {
+        let profile = self.bundle.contained(self.state.place(), action, read.effects.get())?.ok()?;
+        (profile.level <= level_of(facts)).then_some(profile)
     }
 
     /// Gives a ticket for something that is to run under a profile.

@@ -450,7 +450,6 @@ fn proposal(action: ProposeAction) -> Result<Proposal, SurfaceError> {
         directory: action.directory,
         ask: action.ask,
         confidence: action.confidence,
-        contain: None,
     })
 }
 
