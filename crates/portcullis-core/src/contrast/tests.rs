@@ -123,6 +123,12 @@ fn what_was_predicted_is_no_more_with_what_is_below_and_not_the_other_way_round(
     ] {
         assert_eq!(of_change(&predicted, how, name).is_some(), more, "{name}");
     }
+    // A folder of the project does not stand for what something obeys in it.
+    let whole = [write("/home/u/p")];
+    assert_eq!(of_change(&whole, Made, "/home/u/p/.git/hooks/x"), Some(MoreKind::Control));
+    assert_eq!(of_change(&whole, Changed, "/home/u/p/.env"), Some(MoreKind::Secret));
+    let hooks = [Effect::new(Verb::Write, path("/home/u/p/.git/hooks"))];
+    assert_eq!(of_change(&hooks, Made, "/home/u/p/.git/hooks/x"), None);
     // A pattern covers the folder that it is in, and what could not be resolved covers nothing.
     let pattern = Resource::new(ResourceKind::Path, "/srv/logs/*.log").with("glob", true);
     let pattern = [Effect::new(Verb::Write, pattern)];
@@ -134,7 +140,8 @@ fn what_was_predicted_is_no_more_with_what_is_below_and_not_the_other_way_round(
 
 #[test]
 fn hosts_are_more_where_nothing_named_them() {
-    let host = |name: &str| Effect::new(Verb::Send, Resource::new(ResourceKind::Host, name).with("resolved", true));
+    let host =
+        |name: &str| Effect::new(Verb::Send, Resource::new(ResourceKind::Host, name).with("resolved", true));
     let whole = Prediction::of(&[host("docs.rs")]);
     let open = Prediction::of(&[host("docs.rs"), make()]);
     assert!(whole.is_whole() && !open.is_whole() && !Prediction::unread().is_whole());

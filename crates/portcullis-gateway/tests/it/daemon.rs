@@ -583,8 +583,7 @@ async fn bad_requests_get_clear_answers() {
     // A report of what nobody permitted is refused, and that somebody made it is in the record.
     let digest = "0".repeat(64);
     let named = format!(r#""action": "{}", "profile_digest": "{digest}""#, "0".repeat(32));
-    let connection =
-        r#""connection": {"host": "a.example", "port": 443, "sent": 0, "received": 0, "verdict": "permitted"}"#;
+    let connection = r#""connection": {"host": "a.example", "port": 443, "sent": 0, "received": 0, "verdict": "permitted"}"#;
     for (body, status, told) in [
         (format!("{{{named}, {connection}}}"), "409", "not_contained"),
         (format!("{{{named}}}"), "400", "one of `observed` and `connection`"),

@@ -38,7 +38,8 @@ use crate::{call, events};
 
 const SHELL: &str = "[[tool]]\nname = 'shell'\ntype = 'QUERY_DB'\nside_effecting = false\n\
                      effects = { line = 'shell' }\n";
-const POLICY: &str = "[[policy]]\nname = 'p'\nallowed_types = ['QUERY_DB']\nmax_steps = 100\nmax_side_effects = 2\n";
+const POLICY: &str =
+    "[[policy]]\nname = 'p'\nallowed_types = ['QUERY_DB']\nmax_steps = 100\nmax_side_effects = 2\n";
 const SERVER: &str = "npx -y files /srv";
 
 /// A machine that reaches a level.
@@ -57,7 +58,8 @@ impl FactSource for Reaches {
 
 fn gate(folder: &Path, contain: &str) -> Arc<Gate> {
     let ledger = SqliteLedger::open(&folder.join("ledger"), OpenOptions::default()).unwrap();
-    let main = format!("version = 1\n[effects]\nunknown = 'contain'\n[contain]\ndefault = 'project'\n{contain}");
+    let main =
+        format!("version = 1\n[effects]\nunknown = 'contain'\n[contain]\ndefault = 'project'\n{contain}");
     let files = [("portcullis.toml", main.as_str()), ("tools/t.toml", SHELL), ("policies/p.toml", POLICY)];
     let files = files.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec())).into();
     let sources = FactSources::default().with(Arc::new(Reaches(Level::Process)));
@@ -157,7 +159,10 @@ async fn a_report_needs_the_ticket_of_its_permit_and_is_taken_once() {
         (Report { ticket: Some(stranger), ..whole.clone() }, "not that of"),
         (Report { ticket: Some(other_contain.ticket), ..whole.clone() }, "not that of"),
         (Report { of: ReportedOf::Action(unknown), ..whole.clone() }, "not permitted to run contained"),
-        (Report { of: ReportedOf::Server("files".into()), ..whole.clone() }, "not permitted to run contained"),
+        (
+            Report { of: ReportedOf::Server("files".into()), ..whole.clone() },
+            "not permitted to run contained",
+        ),
         (Report { profile: Digest::from_bytes([0; 32]), ..whole.clone() }, "ran under another"),
     ] {
         let error = refused(opened.run.observed(report).await).to_string();
@@ -176,9 +181,9 @@ async fn a_report_needs_the_ticket_of_its_permit_and_is_taken_once() {
     resumed.run.close(ClosedState::Closed).await.unwrap();
 
     let events = events(&gate, &opened);
-    let refusals = events.iter().filter(
-        |event| matches!(&event.body, EventBody::Evidence { name, .. } if name == REPORT_REFUSED),
-    );
+    let refusals = events
+        .iter()
+        .filter(|event| matches!(&event.body, EventBody::Evidence { name, .. } if name == REPORT_REFUSED));
     assert_eq!(refusals.count(), 8, "each attempt is in the record");
     let permitted = events.iter().find(|event| {
         matches!(&event.body, EventBody::Enforcement { action: Some(this), contained: Some(contained), .. }
@@ -187,7 +192,8 @@ async fn a_report_needs_the_ticket_of_its_permit_and_is_taken_once() {
     let observed = events.iter().find(|event| matches!(event.body, EventBody::Observed(_))).unwrap();
     assert_eq!(observed.cause, Some(permitted.unwrap().seq));
     assert!(observed.payloads.contains_key(OBSERVED));
-    let lines: String = events.iter().map(|event| String::from_utf8(event.to_line().unwrap()).unwrap()).collect();
+    let lines: String =
+        events.iter().map(|event| String::from_utf8(event.to_line().unwrap()).unwrap()).collect();
     assert!(!lines.contains(&contain.ticket.to_text()), "a ticket in the record is anybody's");
     assert!(!format!("{contain:?}").contains(&contain.ticket.to_text()), "nor in a log");
     is_valid(&gate, opened.run.id());
@@ -226,7 +232,8 @@ async fn more_than_was_predicted_is_a_verdict_and_keeps_the_result_back() {
     let result = result.unwrap();
     assert_eq!((result.decision.verdict, result.enforced), (Verdict::Deny, Enforced::Withheld));
     let message = &result.decision.headline().unwrap().message;
-    let observed = events(&gate, &opened).into_iter().find(|event| matches!(event.body, EventBody::Observed(_)));
+    let observed =
+        events(&gate, &opened).into_iter().find(|event| matches!(event.body, EventBody::Observed(_)));
     assert!(message.ends_with(&format!("see event {}", observed.unwrap().seq)), "{message}");
     assert!(opened.run.with_state(|state, _| state.contained().more_by("shell")).await == 2);
     assert!(seq > 0);
@@ -242,10 +249,9 @@ async fn predictions_outlive_the_process() {
     let (lost, of_lost) = run(&gate, &opened, "cp a /srv/site/c").await;
     opened.run.close(ClosedState::Closed).await.unwrap();
     let resumed = open(&gate, Some(opened.run.id())).await;
-    for (action, contain, made, verdict) in [
-        (action, contain, "/srv/site/b", Verdict::Allow),
-        (lost, of_lost, "/srv/site/b", Verdict::Warn),
-    ] {
+    for (action, contain, made, verdict) in
+        [(action, contain, "/srv/site/b", Verdict::Allow), (lost, of_lost, "/srv/site/b", Verdict::Warn)]
+    {
         let (_, judged) = resumed.run.observed(ended(action, &contain, &[made])).await.unwrap();
         assert_eq!(judged.decision.verdict, verdict);
     }
@@ -323,7 +329,9 @@ async fn what_was_seen_of_an_action_is_erased_with_its_arguments() {
     let run = opened.run.id();
     let commitments: Vec<_> = events(&gate, &opened)
         .iter()
-        .flat_map(|event| [OBSERVED, FINDINGS].map(|name| event.payloads.get(name).map(|named| named.commitment)))
+        .flat_map(|event| {
+            [OBSERVED, FINDINGS].map(|name| event.payloads.get(name).map(|named| named.commitment))
+        })
         .flatten()
         .collect();
     assert_eq!(commitments.len(), 2, "the report, and what was found in it");
