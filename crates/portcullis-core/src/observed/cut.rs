@@ -52,14 +52,16 @@ impl Observed {
     #[must_use]
     pub fn cut(mut self, matters: &dyn Fn(&str) -> bool) -> (Self, Counts) {
         let mut room = OBSERVED_BYTES_MAX;
-        let mut cut = Counts::default();
         // What says most in the fewest bytes comes first.
-        cut.put_back = keep(&mut self.put_back, &mut room, &|_| true);
-        cut.refused = keep(&mut self.refused.attempts, &mut room, &|attempt| matters(&attempt.target));
-        cut.connections = keep(&mut self.connections, &mut room, &|connection| matters(&connection.host));
-        cut.files =
-            keep(&mut self.files.changes, &mut room, &|change| matters(&change.path.to_string_lossy()));
-        cut.programs = keep(&mut self.programs.started, &mut room, &|_| false);
+        let cut = Counts {
+            put_back: keep(&mut self.put_back, &mut room, &|_| true),
+            refused: keep(&mut self.refused.attempts, &mut room, &|attempt| matters(&attempt.target)),
+            connections: keep(&mut self.connections, &mut room, &|connection| matters(&connection.host)),
+            files: keep(&mut self.files.changes, &mut room, &|change| {
+                matters(&change.path.to_string_lossy())
+            }),
+            programs: keep(&mut self.programs.started, &mut room, &|_| false),
+        };
         (self, cut)
     }
 }
