@@ -11,6 +11,7 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
+use super::files;
 use super::keep::Keep;
 use super::locate::Helper;
 use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
@@ -20,9 +21,9 @@ use crate::error::ContainError;
 use crate::profile::{Invocation, Output};
 use crate::protected::guarded;
 use crate::step::Step;
-use portcullis_core::observed::{Attempt, Ended, Files, Limit, Observed, Program, Programs, Refused};
+use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused};
 use portcullis_core::profile::Level;
-use portcullis_core::profile::{Background, Network, Profile};
+use portcullis_core::profile::{Background, Network, Profile, Watch};
 
 /// Lines of a report that are read: more than the helper's counts have entries.
 const LINES_MAX: usize = 32 << 10;
@@ -111,7 +112,11 @@ impl Contained {
         }
         let place = Place::make(command.user)?;
         let environment = environment(profile, command, &place, level)?;
-        let (order, keep) = order(profile, command, &place, level, &environment)?;
+        let (order, write, keep) = order(profile, command, &place, level, &environment)?;
+        let before = match profile.watch {
+            Watch::Nothing => None,
+            _ => Some(files::Before::begin(&write, place.gate()?)?),
+        };
         let begun = Instant::now();
         let waiting = wait::Waiting::begin(command.forward_signals)?;
         let mut child = self.spawn(profile, command, level, &order, &environment)?;
@@ -119,6 +124,7 @@ impl Contained {
         let status = waiting.wait(&mut child)?;
         let (stdout, stderr, too_much) = relay.finish();
         let put_back = keep.put_back();
+        let files = before.map(files::Before::finish).unwrap_or_default();
         let mut told = told(&place.report())?;
         told.check(command, level)?;
         if too_much {
@@ -138,7 +144,7 @@ impl Contained {
             limits,
             put_back,
             programs: told.programs,
-            files: Files::default(),
+            files,
             connections: Vec::new(),
             refused: told.refused,
             stdout,
@@ -199,6 +205,11 @@ impl Place {
         self.folder.path().join("report")
     }
 
+    /// The same, to be locked: the helper starts the command when it is not locked any more.
+    fn gate(&self) -> Result<File, ContainError> {
+        File::open(self.report()).map_err(ContainError::io("open the report"))
+    }
+
     /// The command's own folder for temporary files.
     fn temporary(&self) -> PathBuf {
         self.folder.path().join("tmp")
@@ -245,7 +256,7 @@ fn order(
     place: &Place,
     level: Level,
     environment: &Environment,
-) -> Result<(String, Keep), ContainError> {
+) -> Result<(String, Vec<PathBuf>, Keep), ContainError> {
     let folder = match &command.folder {
         Some(folder) => folder.clone(),
         None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
@@ -288,7 +299,7 @@ fn order(
             BYTES_MAX >> 10
         )));
     }
-    Ok((text, keep))
+    Ok((text, order.write, keep))
 }
 
 fn told(report: &Path) -> Result<Told, ContainError> {
