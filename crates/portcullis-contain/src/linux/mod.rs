@@ -5,6 +5,7 @@ mod keep;
 mod locate;
 mod order;
 mod probe;
+mod proxy;
 mod relay;
 mod run;
 mod wait;

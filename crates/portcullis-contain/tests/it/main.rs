@@ -7,4 +7,6 @@ mod escape;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod network;
+#[cfg(test)]
 mod world;
