@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use portcullis_contain::{
-    Connection, ConnectionVerdict, ContainError, Contained, Ended, Invocation, Level, Limits, Names, Network,
-    Observed, OnConnection, Output, Profile,
+    Connection, ConnectionVerdict, ContainError, Ended, Invocation, Level, Limits, Names, Network, Observed,
+    OnConnection, Output, Profile,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use super::escape::{PYTHON, reaches};
-use super::world::{World, contained, invocation};
+use super::world::contained;
 
 /// Names that lead to this machine, as a name server of a private network would have it.
 #[derive(Debug)]
@@ -239,4 +239,205 @@ fn curl_reaches_what_is_named() {
     let told_what = site.run("curl -sS http://other.test/");
     let expected = "portcullis: `other.test:80`: the profile `fetching` does not name it: `other.test` among its hosts, or `--net other.test`\n";
     assert_eq!(String::from_utf8(told_what.stdout).unwrap(), expected);
+}
+
+#[test]
+fn git_clones_over_http_and_https() {
+    if !reaches(Level::Namespace) || !has("git", &["--version"]) {
+        return;
+    }
+    let site = Site::make();
+    let clone = "git clone -q https://packages.test:$HTTPS/git/project.git secure
+        git clone -q http://packages.test:$HTTP/git/project.git plain
+        cat secure/file plain/file";
+    let observed = site.works(clone);
+    assert_eq!(observed.stdout, b"from git\nfrom git\n", "{}", told(&observed));
+    site.fails("git clone -q https://packages.test:$HTTPS/git/project.git other");
+}
+
+/// A Python with pip: that of the peers, or one of the system.
+fn pip() -> Option<String> {
+    let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.peers/python/bin/python");
+    let candidates = [peers.display().to_string(), PYTHON.to_owned(), "python3".to_owned()];
+    candidates.into_iter().find(|python| has(python, &["-m", "pip", "--version"]))
+}
+
+#[test]
+fn pip_and_python_fetch() {
+    let Some(python) = pip().filter(|_| reaches(Level::Namespace)) else { return };
+    let site = Site::make();
+    let download = format!(
+        "{python} -m pip download -q --disable-pip-version-check --no-cache-dir --no-deps --retries 0 -d out \
+         --index-url https://packages.test:$HTTPS/simple/ tiny"
+    );
+    let observed = site.works(&format!("{download}; ls out"));
+    assert_eq!(observed.stdout, b"tiny-1.0.0-py3-none-any.whl\n", "{}", told(&observed));
+    site.fails(&download);
+    let get = format!("{python} get.py https://packages.test:$HTTPS/hello http://packages.test:$HTTP/hello");
+    let observed = site.works(&get);
+    assert_eq!((observed.stdout.as_slice(), observed.connections.len()), (&b"got\n"[..], 4));
+    site.fails(&get);
+}
+
+#[test]
+fn npm_installs() {
+    if !reaches(Level::Namespace) || !has("npm", &["--version"]) {
+        return;
+    }
+    let site = Site::make();
+    site.write("package.json", r#"{"name": "own", "version": "1.0.0"}"#);
+    let install =
+        "npm install --silent --no-audit --no-fund --registry https://packages.test:$HTTPS/npm/ tiny";
+    let observed = site.works(&format!("{install}; grep '\"version\"' node_modules/tiny/package.json"));
+    assert!(observed.stdout.ends_with(b"\"version\": \"1.0.0\"}\n"), "{}", told(&observed));
+    site.fails(&format!("rm -rf node_modules package-lock.json _cacache; {install}"));
+}
+
+#[test]
+fn cargo_fetches() {
+    if !reaches(Level::Namespace) || !has("cargo", &["--version"]) {
+        return;
+    }
+    let site = Site::make();
+    let manifest = "[package]\nname = \"own\"\nversion = \"1.0.0\"\nedition = \"2021\"\n[workspace]\n";
+    site.write("Cargo.toml", &format!("{manifest}[dependencies]\ntiny = \"1\"\n"));
+    site.write("src/lib.rs", "");
+    let fetch = "printf '%s\\n' '[source.crates-io]' 'replace-with = \"own\"' '[source.own]' \
+         \"registry = \\\"sparse+https://packages.test:$HTTPS/index/\\\"\" > config.toml
+        cargo fetch -q";
+    let observed = site.works(&format!("{fetch}; ls registry/src/*"));
+    assert_eq!(observed.stdout, b"tiny-1.0.0\n", "{}", told(&observed));
+    site.fails(&format!("rm -r registry Cargo.lock; {fetch}"));
+}
+
+#[test]
+fn nothing_else_is_reached() {
+    if !reaches(Level::Namespace) {
+        return;
+    }
+    let site = Site::make();
+    let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = datagrams.local_addr().unwrap().port();
+    let observed = site.run(&format!("{PYTHON} elsewhere.py $HTTP {port}"));
+    assert_eq!(observed.stdout, b"done\n", "{}", told(&observed));
+    datagrams.set_nonblocking(true).unwrap();
+    assert!(datagrams.recv(&mut [0; 8]).is_err(), "a datagram arrived");
+    assert!(observed.connections.len() >= 8, "{}", told(&observed));
+    let refused = |made: &Connection| matches!(made.verdict, ConnectionVerdict::Refused(_)) && made.sent == 0;
+    assert!(observed.connections.iter().all(refused), "{}", told(&observed));
+    let inside = observed.connections.iter().find(|made| made.host == "inside.test").unwrap();
+    let ConnectionVerdict::Refused(why) = &inside.verdict else { panic!() };
+    assert!(why.contains("leads to 127.0.0.1, this machine's loopback"), "{why}");
+}
+
+/// What the tests above cannot show by failing: the same attempts work where nothing is contained.
+#[test]
+fn without_containment_the_machine_is_reached() {
+    let site = Site::make();
+    let stream = std::net::TcpStream::connect(("127.0.0.1", site.http));
+    assert!(stream.is_ok());
+    let python = Command::new(PYTHON)
+        .arg(own("elsewhere.py"))
+        .args([site.http.to_string(), "9".to_owned()])
+        .output()
+        .unwrap();
+    assert!(String::from_utf8_lossy(&python.stdout).contains("reached: the machine's loopback\n"));
+}
+
+#[test]
+fn the_commands_own_loopback_is_its_own() {
+    if !reaches(Level::Namespace) || !has("curl", &["--version"]) {
+        return;
+    }
+    let site = Site::make();
+    // A server of its own answers without the proxy, on a port on which another one listens outside.
+    let own = format!(
+        "mkdir pages; echo mine > pages/hello
+        {PYTHON} -m http.server -d pages $HTTP >/dev/null 2>&1 &
+        until curl -sf http://localhost:$HTTP/hello; do sleep 0.05; done"
+    );
+    let observed = site.run(&own);
+    assert_eq!(
+        (observed.stdout.as_slice(), observed.connections.len()),
+        (&b"mine\n"[..], 0),
+        "{}",
+        told(&observed)
+    );
+}
+
+#[test]
+fn the_machines_loopback_is_reached_where_it_is_named() {
+    if !reaches(Level::Namespace) || !has("curl", &["--version"]) {
+        return;
+    }
+    let site = Site::make();
+    let mut profile = site.profile();
+    profile.network = Network::Hosts(vec![format!("localhost:{}", site.http)]);
+    let told_of = Arc::new(Mutex::new(Vec::new()));
+    let teller = Arc::clone(&told_of);
+    let script = format!(
+        "curl -sSf http://localhost:{0}/hello; curl -s http://127.0.0.1:{0}/hello || echo own; sleep 0.3",
+        site.http
+    );
+    let command = Invocation {
+        program: "/bin/sh".into(),
+        arguments: vec!["-c".into(), script.into()],
+        folder: Some(site.project()),
+        environment: Some([("PATH".into(), path())].into()),
+        output: Output::Kept,
+        on_connection: OnConnection::call(move |made| teller.lock().unwrap().push(made.clone())),
+        ..Invocation::default()
+    };
+    let observed = contained().run(&profile, &command).unwrap();
+    assert_eq!(observed.stdout, b"hello\nown\n", "{}", told(&observed));
+    assert_eq!(*told_of.lock().unwrap(), observed.connections);
+    assert_eq!(observed.connections.len(), 1);
+}
+
+/// Below the namespace level nothing would hold a command to the proxy, so it is not run.
+#[test]
+fn named_hosts_need_a_network_of_ones_own() {
+    let site = Site::make();
+    let run = |level| {
+        let command = Invocation {
+            program: "/bin/true".into(),
+            folder: Some(site.project()),
+            level,
+            ..Invocation::default()
+        };
+        contained().run(&site.profile(), &command)
+    };
+    let refused = run(Some(Level::Process)).unwrap_err();
+    assert!(matches!(refused, ContainError::Profile(_)), "{refused}");
+    let refused = refused.to_string();
+    assert!(
+        refused.contains("requires the level `namespace`") && refused.contains("names hosts"),
+        "{refused}"
+    );
+    if reaches(Level::Namespace) {
+        assert_eq!(run(None).unwrap().level, Level::Namespace);
+    }
+}
+
+/// A driver whose helper cannot be heard, or whose command leaves connections open, gets an answer all the same.
+#[test]
+fn a_command_that_leaves_connections_open_ends() {
+    if !reaches(Level::Namespace) {
+        return;
+    }
+    let site = Site::make();
+    let begun = std::time::Instant::now();
+    let script = "import os, socket
+port = int(os.environ['HTTP'])
+for _ in range(40):
+    stream = socket.create_connection(('127.0.0.1', 3128))
+    stream.sendall(f'CONNECT packages.test:{port} HTTP/1.1\\r\\n\\r\\n'.encode())
+    os.dup(stream.fileno())
+os.fork()
+print(stream.recv(12))";
+    site.write("open.py", script);
+    let observed = site.run(&format!("{PYTHON} open.py"));
+    assert!(observed.stdout.starts_with(b"b'HTTP/1.1 200'\n"), "{}", told(&observed));
+    assert!(observed.connections.len() + usize::try_from(observed.connections_left_out).unwrap() >= 30);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
 }
