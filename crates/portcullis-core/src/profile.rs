@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::HostRule;
+
 /// The version of the format of profiles.
 pub const VERSION: u32 = 1;
 
@@ -114,8 +116,9 @@ pub enum Network {
     /// At the namespace level a loopback of its own, which nothing outside reaches. At the process level TCP with
     /// these ports only, whatever the address.
     Loopback(Vec<u16>),
-    /// These hosts through the gate's proxy, besides a loopback of its own: `name`, `name:port`, or `*.name` for all
-    /// below it. Without a port 80 and 443 are meant.
+    /// These hosts through the gate's proxy, besides a loopback of its own: `name`, or `*.name` for all below it, or an
+    /// address; with `:port`, or else with 80 and 443. `private:name` may have addresses of private networks. Needs
+    /// the namespace level.
     Hosts(Vec<String>),
 }
 
@@ -184,6 +187,10 @@ impl Profile {
             Network::Hosts(hosts) if hosts.len() > HOSTS_MAX => {
                 return Err(format!("`network` has more than {HOSTS_MAX} hosts"));
             }
+            Network::Hosts(hosts) => {
+                let wrong = hosts.iter().find_map(|host| HostRule::parse(host).err());
+                wrong.map_or(Ok(()), |why| Err(format!("`network`: {why}")))?;
+            }
             _ => {}
         }
         if self.environment.len() > VARIABLES_MAX {
@@ -193,6 +200,16 @@ impl Profile {
             return Err("`level` is `process` or `namespace`".to_owned());
         }
         Ok(())
+    }
+
+    /// The least level at which it may run: its own, and with named hosts that of namespaces. Below it nothing holds a
+    /// command to the proxy: rules for ports know no addresses.
+    #[must_use]
+    pub fn least_level(&self) -> Level {
+        match self.network {
+            Network::Hosts(_) => Level::Namespace,
+            _ => self.level,
+        }
     }
 
     /// Whether a variable of this name is seen.

@@ -6,6 +6,7 @@ mod keep;
 mod locate;
 mod order;
 mod probe;
+mod proxy;
 mod relay;
 mod run;
 mod wait;

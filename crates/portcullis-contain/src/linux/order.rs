@@ -36,6 +36,8 @@ pub(super) struct Order {
     pub(super) temporary: PathBuf,
     pub(super) folder: PathBuf,
     pub(super) network: Network,
+    /// Where the socket of the proxy is handed out, if there is one.
+    pub(super) handover: Option<PathBuf>,
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
     /// How much is looked at.

@@ -10,6 +10,7 @@ use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProto
 use nix::unistd::Pid;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use super::proxy::WayOut;
 use super::reap::{self, Waited};
 use super::report::Reporter;
 use super::{Failed, at, die_with_parent, mounts, next};
@@ -19,6 +20,7 @@ use portcullis_core::profile::Network;
 /// Makes the namespaces and everything in them, and waits for the next stage.
 pub(super) fn enter(order: &Order, command: &[OsString], reporter: &mut Reporter) -> Result<u8, Failed> {
     reporter.close_others(None).map_err(at("descriptors"))?;
+    let way_out = WayOut::open(order).map_err(at("proxy"))?;
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let all = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNS
@@ -33,9 +35,10 @@ pub(super) fn enter(order: &Order, command: &[OsString], reporter: &mut Reporter
     fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(at("uid_map"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(at("gid_map"))?;
     mounts::make(order)?;
-    if matches!(order.network, Network::Loopback(_)) {
+    if order.network != Network::None {
         loopback_up().map_err(at("loopback"))?;
     }
+    way_out.hand_out().map_err(at("proxy"))?;
     hand_on_capabilities().map_err(at("ambient capabilities"))?;
     let signals = reap::block_signals()?;
     let report = reporter.hand_on().map_err(at("report"))?;

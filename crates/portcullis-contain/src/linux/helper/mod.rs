@@ -9,6 +9,7 @@ mod confine;
 mod enter;
 mod filter;
 mod mounts;
+mod proxy;
 pub(super) mod reap;
 mod report;
 mod watch;
