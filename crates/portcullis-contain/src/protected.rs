@@ -117,6 +117,14 @@ pub(crate) fn guarded(write: &[PathBuf], folder: &Path) -> Vec<Guarded> {
     all
 }
 
+/// The same without what a profile names itself.
+pub(crate) fn unless_named(mut all: Vec<Guarded>, named: &[PathBuf]) -> Vec<Guarded> {
+    for Guarded { root, names } in &mut all {
+        names.retain(|name| !named.contains(&root.join(name)));
+    }
+    all
+}
+
 fn is_git(folder: &Path) -> bool {
     folder.join("HEAD").is_file() && folder.join("objects").is_dir()
 }
@@ -143,6 +151,16 @@ mod tests {
         let all = guarded(&[PathBuf::from("/w")], Path::new("/w/a/b"));
         let roots: Vec<&Path> = all.iter().map(|guarded| guarded.root.as_path()).collect();
         assert_eq!(roots, ["/w", "/w/a/b", "/w/a"].map(Path::new));
+        assert!(all[0].names.contains(&PathBuf::from(".git/hooks")));
+    }
+
+    #[test]
+    fn what_is_named_itself_is_not_protected() {
+        let all = unless_named(
+            guarded(&[PathBuf::from("/w")], Path::new("/w")),
+            &["/w/.envrc".into(), "/w".into()],
+        );
+        assert!(!all[0].names.contains(&PathBuf::from(".envrc")));
         assert!(all[0].names.contains(&PathBuf::from(".git/hooks")));
     }
 

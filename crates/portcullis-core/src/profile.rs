@@ -1,5 +1,8 @@
 //! What a command may do and everything that it starts: the words of profiles. `portcullis-contain` makes them true.
 
+mod permitted;
+pub(crate) mod places;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -8,17 +11,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::HostRule;
 
+pub use permitted::{allowing, join};
+pub use places::{CACHES, GIT, Places, TEMPORARY};
+
 /// The version of the format of profiles.
 pub const VERSION: u32 = 1;
 
 /// Most paths of one kind in a profile.
-const PATHS_MAX: usize = 256;
+pub(crate) const PATHS_MAX: usize = 256;
 /// Most TCP ports of a profile.
-const PORTS_MAX: usize = 256;
+pub(crate) const PORTS_MAX: usize = 256;
 /// Most hosts of a profile.
-const HOSTS_MAX: usize = 256;
+pub(crate) const HOSTS_MAX: usize = 256;
 /// Most names of variables in a profile.
-const VARIABLES_MAX: usize = 512;
+pub(crate) const VARIABLES_MAX: usize = 512;
 
 /// A level of confinement. Each holds what the one before it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -123,7 +129,7 @@ pub enum Network {
 }
 
 /// What becomes of processes that a command leaves running.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Background {
     /// They are killed when it has ended.
@@ -134,7 +140,7 @@ pub enum Background {
 }
 
 /// How much of what a command does is looked at while it runs. What it may do is the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Watch {
     /// Nothing: for debuggers and other programs that trace.
@@ -169,15 +175,26 @@ impl Profile {
     /// # Errors
     /// It is beyond one, or names a path that is not absolute: what is wrong with it.
     pub fn check(&self) -> Result<(), String> {
-        for (field, paths) in [("read", &self.read), ("execute", &self.execute), ("write", &self.write)] {
-            if paths.len() > PATHS_MAX {
-                return Err(format!("`{field}` has more than {PATHS_MAX} paths"));
-            }
+        for (field, paths) in self.paths() {
             if let Some(path) = paths.iter().find(|path| !path.is_absolute()) {
                 return Err(format!("`{field}`: `{}` is not absolute", path.display()));
             }
         }
-        if let Some(root) = self.write.iter().find(|path| path.parent().is_none()) {
+        self.within_limits()
+    }
+
+    fn paths(&self) -> [(&'static str, &Vec<PathBuf>); 3] {
+        [("read", &self.read), ("execute", &self.execute), ("write", &self.write)]
+    }
+
+    /// The same, wherever its paths are taken from.
+    pub(crate) fn within_limits(&self) -> Result<(), String> {
+        for (field, paths) in self.paths() {
+            if paths.len() > PATHS_MAX {
+                return Err(format!("`{field}` has more than {PATHS_MAX} paths"));
+            }
+        }
+        if let Some(root) = self.write.iter().find(|path| path.has_root() && path.parent().is_none()) {
             return Err(format!("`write`: `{}` is everything; name the folders", root.display()));
         }
         match &self.network {

@@ -22,7 +22,7 @@ use super::wait;
 use crate::error::ContainError;
 use crate::network::{Names, SystemNames};
 use crate::profile::{Invocation, Output};
-use crate::protected::guarded;
+use crate::protected::{guarded, unless_named};
 use crate::step::Step;
 use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused};
 use portcullis_core::profile::Level;
@@ -308,11 +308,9 @@ fn order(
     let folder = real(&folder)?;
     // What is not there cannot be read; but a folder to write in that is missing is a mistake.
     let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let write = profile.write.iter().map(real).collect::<Result<Vec<_>, _>>()?;
-    if let Some(file) = write.iter().find(|path| !path.is_dir()) {
-        return Err(ContainError::Profile(format!("`write`: `{}` is no folder", file.display())));
-    }
-    let keep = Keep::new(guarded(&write, &folder))?;
+    let write = writable(&profile.write)?;
+    let folders: Vec<PathBuf> = write.iter().filter(|path| path.is_dir()).cloned().collect();
+    let keep = Keep::new(unless_named(guarded(&folders, &folder), &named(&profile.write)))?;
     let (shut, pinned) = keep.existing();
     let order = Order {
         protocol: PROTOCOL,
@@ -354,6 +352,39 @@ fn below(profile: &Profile, level: Level) -> ContainError {
         _ => "",
     };
     ContainError::Profile(format!("`{name}` requires the level `{least}`, and `{level}` is below it{why}"))
+}
+
+/// The folders and files to write. A file in one of the folders is left out: it is written there, and can be replaced.
+fn writable(stated: &[PathBuf]) -> Result<Vec<PathBuf>, ContainError> {
+    let (mut real, mut missing) = (Vec::new(), Vec::new());
+    for path in stated {
+        match path.canonicalize() {
+            Ok(path) => real.push(path),
+            Err(error) => missing.push((path, error)),
+        }
+    }
+    let folders: Vec<PathBuf> = real.iter().filter(|path| path.is_dir()).cloned().collect();
+    let is_below = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+    for (path, error) in missing {
+        // What is to be made, or no longer to be protected, lies in a folder that is written.
+        let above = path.ancestors().skip(1).find_map(|above| above.canonicalize().ok());
+        if !above.is_some_and(|above| is_below(&above)) {
+            return Err(ContainError::io(format!("the profile's folder `{}`", path.display()))(error));
+        }
+    }
+    real.retain(|path| path.is_dir() || !is_below(path));
+    Ok(real)
+}
+
+/// What a profile names to be written, under each name that it has.
+fn named(stated: &[PathBuf]) -> Vec<PathBuf> {
+    let real =
+        stated.iter().filter_map(|path| match (path.canonicalize(), path.parent(), path.file_name()) {
+            (Ok(path), ..) => Some(path),
+            (Err(_), Some(above), Some(name)) => above.canonicalize().ok().map(|above| above.join(name)),
+            _ => None,
+        });
+    stated.iter().cloned().chain(real).collect()
 }
 
 fn told(report: &Path) -> Result<Told, ContainError> {

@@ -87,7 +87,7 @@ impl Site {
             write: vec![self.project()],
             environment: vec!["*".to_owned()],
             limits: Limits { wall_seconds: Some(60), output_bytes: Some(1 << 20), ..Limits::default() },
-            ..portcullis_contain::project(&self.project(), None)
+            ..portcullis_contain::project(&self.project(), None).unwrap()
         }
     }
 

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use portcullis_contain::{
-    ContainError, Contained, Invocation, Level, Network, Observed, Profile, PutBack, PutBackHow, parse,
-    project as project_profile,
+    ContainError, Contained, Invocation, Level, Network, Observed, Places, Profile, PutBack, PutBackHow,
+    parse, project as project_profile,
 };
 
 use crate::cli::Json;
@@ -114,14 +114,15 @@ fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Fai
             return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
                 .help("go into a project, or give --profile with a file that names folders"));
         }
-        return Ok(project_profile(folder, home));
+        return project_profile(folder, home).map_err(refused);
     }
     let shown = args.profile.display();
     let unread = |error| Failure::unreadable(format!("the profile `{shown}`: {error}"));
     let mut text = String::new();
     let file = fs::File::open(&args.profile).map_err(unread)?;
     file.take(PROFILE_BYTES_MAX).read_to_string(&mut text).map_err(unread)?;
-    parse(&text, home, here).map_err(refused)
+    let places = Places { workspace: Some(project(here, home)), home, here: Some(here) };
+    parse(&text, &places).map_err(refused)
 }
 
 /// The folder with `.git` that this one is in, unless that is the home folder or above; otherwise this one.

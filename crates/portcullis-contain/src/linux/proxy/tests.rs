@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, sleep};
@@ -12,7 +13,8 @@ use portcullis_core::observed::{Connection, ConnectionVerdict};
 
 use super::{CONNECTIONS_MAX, Proxy, RECORDED_MAX, TIMES, Times, accept};
 use crate::network::{Names, OnConnection};
-use crate::{Network, project};
+use crate::{Network, Places};
+use portcullis_core::bundle::built_in_profile;
 
 /// Names and what they lead to. `slow.test` is never found.
 #[derive(Debug, Clone)]
@@ -35,7 +37,10 @@ struct Rig {
 }
 
 fn rig_with(hosts: &[String], times: Times) -> Rig {
-    let mut profile = project("/nonexistent".as_ref(), None);
+    let nowhere = Path::new("/nonexistent");
+    let places = Places { workspace: Some(nowhere), home: None, here: None };
+    let mut profile = built_in_profile("project").unwrap().at(&places).unwrap();
+    profile.write.clear();
     profile.name = "tried".to_owned();
     profile.network = Network::Hosts(hosts.to_vec());
     profile.check().unwrap();
