@@ -8,7 +8,10 @@
 //! Linux only: elsewhere everything answers [`ContainError::NotSupported`].
 
 mod error;
+#[cfg(target_os = "linux")]
+mod git;
 mod profile;
+#[cfg(target_os = "linux")]
 mod protected;
 mod step;
 
