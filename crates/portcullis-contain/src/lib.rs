@@ -30,6 +30,6 @@ pub use portcullis_core::observed::{
     Attempt, AttemptWhat, Connection, ConnectionVerdict, Ended, FileChange, FileChangeHow, Files, Limit,
     Observed, Program, Programs, PutBack, PutBackHow, Refused, Seen,
 };
-pub use portcullis_core::profile::{Background, Level, Limits, Network, Profile, VERSION};
+pub use portcullis_core::profile::{Background, Level, Limits, Network, Profile, VERSION, Watch};
 pub use profile::{Invocation, Output, parse, project};
 pub use step::{Probe, Step};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use portcullis_core::profile::{Background, Level, Limits, Network, Profile, VERSION};
+use portcullis_core::profile::{Background, Level, Limits, Network, Profile, VERSION, Watch};
 
 use crate::error::ContainError;
 
@@ -90,6 +90,7 @@ pub fn project(folder: &Path, home: Option<&Path>) -> Profile {
         network: Network::Loopback(Vec::new()),
         unix_sockets: false,
         background: Background::End,
+        watch: Watch::default(),
         environment: VARIABLES.iter().map(|&name| name.to_owned()).collect(),
         limits: Limits { processes: Some(4096), ..Limits::default() },
     }

@@ -172,7 +172,7 @@ pub struct Attempt {
 }
 
 /// What was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptWhat {
     /// To read a file or list a folder.

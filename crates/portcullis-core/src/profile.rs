@@ -89,6 +89,9 @@ pub struct Profile {
     /// What becomes of processes that it leaves running.
     #[serde(default)]
     pub background: Background,
+    /// How much of what it does is looked at.
+    #[serde(default)]
+    pub watch: Watch,
     /// Names of variables that it sees. One that ends with `*` stands for all that begin so.
     #[serde(default)]
     pub environment: Vec<String>,
@@ -125,6 +128,19 @@ pub enum Background {
     End,
     /// They go on, as contained as it was: for servers.
     Keep,
+}
+
+/// How much of what a command does is looked at while it runs. What it may do is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Watch {
+    /// Nothing: for debuggers and other programs that trace.
+    Nothing,
+    /// Programs that are started, and what is refused of starting, writing and connecting.
+    #[default]
+    Changes,
+    /// What is read as well, and what was not refused. Each file that is opened costs some microseconds.
+    All,
 }
 
 /// How much a command may use. What is absent is not limited.

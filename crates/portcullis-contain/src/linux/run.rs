@@ -20,12 +20,12 @@ use crate::error::ContainError;
 use crate::profile::{Invocation, Output};
 use crate::protected::guarded;
 use crate::step::Step;
-use portcullis_core::observed::{Ended, Files, Limit, Observed, Programs, Refused};
+use portcullis_core::observed::{Attempt, Ended, Files, Limit, Observed, Program, Programs, Refused};
 use portcullis_core::profile::Level;
 use portcullis_core::profile::{Background, Network, Profile};
 
-/// Lines of a report that are read.
-const LINES_MAX: usize = 256;
+/// Lines of a report that are read: more than the helper's counts have entries.
+const LINES_MAX: usize = 32 << 10;
 /// Variables that the loader obeys; it would do so in the helper, before anything is confined.
 const LOADER: [&str; 2] = ["LD_", "GLIBC_"];
 
@@ -44,6 +44,9 @@ struct Told {
     landlock: u32,
     ended: Option<(Ended, u64, u64)>,
     limits: Vec<Limit>,
+    programs: Programs,
+    refused: Refused,
+    done: Vec<Attempt>,
 }
 
 /// The folder of one run. It is removed with all that is in it.
@@ -134,10 +137,10 @@ impl Contained {
             survivors,
             limits,
             put_back,
-            programs: Programs::default(),
+            programs: told.programs,
             files: Files::default(),
             connections: Vec::new(),
-            refused: Refused::default(),
+            refused: told.refused,
             stdout,
             stderr,
         };
@@ -273,6 +276,7 @@ fn order(
         network: profile.network.clone(),
         unix_sockets: profile.unix_sockets,
         limits: profile.limits,
+        watch: profile.watch,
         late: environment.late.clone(),
         report: place.report(),
     };
@@ -300,6 +304,16 @@ fn told(report: &Path) -> Result<Told, ContainError> {
             Ok(Report::NotStarted(error)) => told.not_started = Some(error),
             Ok(Report::Started) => told.started = true,
             Ok(Report::Reached(limit)) => told.limits.push(limit),
+            Ok(Report::Program { path, times }) => {
+                told.programs.started.push(Program { path: path.into(), times });
+            }
+            Ok(Report::Refused { what, target, times }) => {
+                told.refused.attempts.push(Attempt { what, target, times });
+            }
+            Ok(Report::Did { what, target, times }) => told.done.push(Attempt { what, target, times }),
+            Ok(Report::Watched { programs, refused }) => {
+                (told.programs.seen, told.refused.seen) = (programs, refused);
+            }
             Ok(Report::Ended { ended, cpu_ms, survivors }) => told.ended = Some((ended, cpu_ms, survivors)),
             Err(error) => return Err(failed()(error.into())),
         }

@@ -7,4 +7,6 @@ mod escape;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod watch;
+#[cfg(test)]
 mod world;
