@@ -149,7 +149,15 @@ const HOME_SETTINGS: &[&str] = &[
 ];
 /// Variables that say where things are and how output looks.
 const VARIABLES: &[&str] = &[
-    "CARGO_*",
+    // Not all of Cargo's: registries' tokens are among them.
+    "CARGO_BUILD_*",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_HOME",
+    "CARGO_INCREMENTAL",
+    "CARGO_NET_*",
+    "CARGO_PROFILE_*",
+    "CARGO_TARGET_*",
+    "CARGO_TERM_*",
     "CI",
     "CLICOLOR*",
     "COLORTERM",

@@ -4,6 +4,7 @@ mod helper;
 mod keep;
 mod locate;
 mod order;
+mod place;
 mod probe;
 mod relay;
 mod run;

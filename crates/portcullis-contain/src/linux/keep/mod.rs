@@ -207,7 +207,8 @@ impl Kept {
         for path in now.keys().filter(|path| is_new(path)) {
             // A new folder is set aside with all that is in it.
             let is_within_new = path.ancestors().skip(1).any(is_new);
-            if !is_within_new && !(path == name && repository::is_harmless(&self.handle, path)) {
+            let is_harmless = || path == name && repository::is_harmless(&self.handle, path);
+            if !is_within_new && !is_harmless() {
                 tell(path, mend::set_aside(&self.handle, path, name, &self.root));
             }
         }
