@@ -1,5 +1,6 @@
 //! Containment on Linux: the supervisor's side, and `helper/`, which runs in a process of its own.
 
+mod files;
 mod helper;
 mod keep;
 mod locate;

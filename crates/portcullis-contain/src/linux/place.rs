@@ -48,6 +48,11 @@ impl Place {
         self.folder.path().join("report")
     }
 
+    /// The same, to be locked: the helper starts the command when it is not locked any more.
+    pub(super) fn gate(&self) -> Result<File, ContainError> {
+        File::open(self.report()).map_err(ContainError::io("open the report"))
+    }
+
     /// The command's own folder for temporary files.
     pub(super) fn temporary(&self) -> PathBuf {
         self.folder.path().join("tmp")

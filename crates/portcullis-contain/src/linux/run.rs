@@ -9,6 +9,7 @@ use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
+use super::files;
 use super::keep::Keep;
 use super::locate::Helper;
 use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
@@ -20,9 +21,9 @@ use crate::git;
 use crate::profile::{Invocation, Output};
 use crate::protected::guarded;
 use crate::step::Step;
-use portcullis_core::observed::{Attempt, Ended, Files, Limit, Observed, Program, Programs, Refused};
+use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused};
 use portcullis_core::profile::Level;
-use portcullis_core::profile::{Background, Network, Profile};
+use portcullis_core::profile::{Background, Network, Profile, Watch};
 
 /// Lines of a report that are read: more than the helper's counts have entries.
 const LINES_MAX: usize = 32 << 10;
@@ -115,7 +116,11 @@ impl Contained {
         }
         let place = Place::make(command.user, &profile.write)?;
         let environment = environment(profile, command, &place, level)?;
-        let (order, keep) = self.order(profile, command, &place, level, &environment)?;
+        let (order, write, keep) = self.order(profile, command, &place, level, &environment)?;
+        let before = match profile.watch {
+            Watch::Nothing => None,
+            _ => Some(files::Before::begin(&write, place.gate()?)?),
+        };
         let begun = Instant::now();
         let waiting = wait::Waiting::begin(command.forward_signals)?;
         let mut child = self.spawn(profile, command, level, &order, &environment)?;
@@ -123,6 +128,7 @@ impl Contained {
         let status = waiting.wait(&mut child)?;
         let (stdout, stderr, too_much) = relay.finish();
         let put_back = keep.put_back();
+        let files = before.map(files::Before::finish).unwrap_or_default();
         let mut told = told(&place.report())?;
         told.check(command, level)?;
         if too_much {
@@ -142,7 +148,7 @@ impl Contained {
             limits,
             put_back,
             programs: told.programs,
-            files: Files::default(),
+            files,
             connections: Vec::new(),
             refused: told.refused,
             stdout,
@@ -159,7 +165,7 @@ impl Contained {
         place: &Place,
         level: Level,
         environment: &Environment,
-    ) -> Result<(String, Keep), ContainError> {
+    ) -> Result<(String, Vec<PathBuf>, Keep), ContainError> {
         let folder = match &command.folder {
             Some(folder) => folder.clone(),
             None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
@@ -208,7 +214,7 @@ impl Contained {
                 BYTES_MAX >> 10
             )));
         }
-        Ok((text, keep))
+        Ok((text, order.write, keep))
     }
 
     fn spawn(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use portcullis_contain::{
-    Attempt, AttemptWhat, Ended, Invocation, Level, Limits, Observed, Profile, Seen, Watch,
+    Attempt, AttemptWhat, Ended, FileChangeHow, Invocation, Level, Limits, Observed, Profile, Seen, Watch,
 };
 
 use super::escape::{PYTHON, reaches};
@@ -200,8 +200,7 @@ fn signals_reach_their_handlers_and_interrupt_what_they_interrupt() {
              signal.signal(signal.SIGRTMIN + 1, lambda *_: got.append('late'))\n\
              read, write = os.pipe()\n\
              threading.Timer(0.5, lambda: os.write(write, b'done')).start()\n\
-             assert os.read(read, 4) == b'done' and got[-1] == 'late', got\n\
-             open('still', 'w').write('is watched')\n",
+             assert os.read(read, 4) == b'done' and got[-1] == 'late', got\n",
         );
     }
 }
@@ -247,5 +246,39 @@ fn a_crash_and_a_trap_are_what_they_are() {
         {
             assert_eq!(run(&world, level, "/bin/sh", script).ended, Ended::Signal(signal), "{level}");
         }
+    }
+}
+
+#[test]
+fn files_that_are_not_as_they_were_are_told_with_digests() {
+    for level in levels() {
+        let world = World::make();
+        std::fs::write(world.project().join("old"), "as it was").unwrap();
+        std::os::unix::fs::chown(world.project().join("old"), Some(65534), Some(65534)).unwrap_or_default();
+        let script = "mkdir sub; printf abc > sub/new; printf abc > $TMPDIR/not-told; rm old; echo x > .envrc; \
+                      echo more >> escapes/escape.py; ln -s /etc/passwd link; cat .git/config";
+        let observed = run(&world, level, "/bin/sh", script);
+        assert_eq!(observed.files.seen, Seen::All);
+        let told: Vec<_> = observed
+            .files
+            .changes
+            .iter()
+            .map(|one| {
+                let name = one.path.strip_prefix(world.project()).unwrap().display().to_string();
+                (name, one.how, one.digest.is_some())
+            })
+            .collect();
+        use FileChangeHow::{Changed, Deleted, Made};
+        let expected = [
+            (".envrc.contained-1", Made, true),
+            ("escapes/escape.py", Changed, true),
+            ("link", Made, false),
+            ("old", Deleted, false),
+            ("sub/new", Made, true),
+        ];
+        assert_eq!(told, expected.map(|(name, how, digest)| (name.to_owned(), how, digest)), "{level}");
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let digest = observed.files.changes.last().unwrap().digest.unwrap().to_string();
+        assert!(digest.ends_with(abc), "{digest}");
     }
 }

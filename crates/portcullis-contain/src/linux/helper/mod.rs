@@ -88,6 +88,7 @@ fn become_command(
     die_with_parent(None)?;
     let has_tracer = word.wait().map_err(at("parent"))?;
     confine::confine(order, has_tracer, reporter)?;
+    reporter.wait_for_gate().map_err(at("files"))?;
     reporter.tell(&Report::Started);
     reap::unblock_signals()?;
     let error = prepared(order, command).exec();

@@ -124,6 +124,7 @@ pub(super) fn first(
     nix::sys::prctl::set_dumpable(false).map_err(at("dumpable"))?;
     let has_tracer = word.wait().map_err(at("parent"))?;
     confine::confine(order, has_tracer, reporter)?;
+    reporter.wait_for_gate().map_err(at("files"))?;
     // What arrives just now is lost on process 1, which has no handlers.
     unblock_signals()?;
     let started = prepared(order, command).spawn();

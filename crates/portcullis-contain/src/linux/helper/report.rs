@@ -5,6 +5,8 @@ use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 
+use rustix::fs::FlockOperation;
+
 use super::super::order::Report;
 
 /// Descriptors that belong to the command: input, output, errors.
@@ -43,6 +45,12 @@ impl Reporter {
     /// Tells that a step worked.
     pub(super) fn done(&mut self, step: &str) {
         self.tell(&Report::Done(step.to_owned()));
+    }
+
+    /// Waits until the supervisor has looked at what the command could change.
+    pub(super) fn wait_for_gate(&self) -> io::Result<()> {
+        rustix::fs::flock(&self.file, FlockOperation::LockShared)?;
+        Ok(rustix::fs::flock(&self.file, FlockOperation::Unlock)?)
     }
 
     /// Closes every descriptor but the standard ones, this one and that of the word: what the caller left open is no
