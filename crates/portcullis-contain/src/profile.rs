@@ -77,9 +77,9 @@ pub fn project(folder: &Path, home: Option<&Path>) -> Profile {
     };
     let there = |path: &PathBuf| path.exists();
     let mut execute: Vec<PathBuf> = system.chain(below_home(TOOLCHAINS)).filter(there).collect();
-    execute.push(folder.to_owned());
-    let mut write = vec![folder.to_owned()];
-    write.extend(git_folders(folder));
+    // Git runs a worktree's hooks from the folder that it shares.
+    let write: Vec<PathBuf> = std::iter::once(folder.to_owned()).chain(git_folders(folder)).collect();
+    execute.extend(write.iter().cloned());
     Profile {
         name: "project".to_owned(),
         version: VERSION,
