@@ -267,7 +267,7 @@ fn terminal() -> Option<(OwnedFd, PathBuf)> {
 }
 
 /// Everything below a folder belongs to the user of the programs, and to nobody else.
-fn give_away(path: &Path) {
+pub(super) fn give_away(path: &Path) {
     if !rustix::process::geteuid().is_root() {
         return;
     }
