@@ -8,6 +8,7 @@
 //! Linux only: elsewhere everything answers [`ContainError::NotSupported`].
 
 mod error;
+mod explain;
 mod profile;
 mod protected;
 mod step;
@@ -23,6 +24,7 @@ pub use elsewhere::{Contained, helper, probe};
 pub use linux::{Contained, helper, probe};
 
 pub use error::ContainError;
+pub use explain::explain;
 pub use portcullis_core::observed::{
     Attempt, AttemptWhat, Connection, ConnectionVerdict, Ended, FileChange, FileChangeHow, Files, Limit,
     Observed, Program, Programs, PutBack, PutBackHow, Refused, Seen,

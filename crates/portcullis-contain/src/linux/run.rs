@@ -21,7 +21,7 @@ use crate::error::ContainError;
 use crate::profile::{Invocation, Output};
 use crate::protected::guarded;
 use crate::step::Step;
-use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused};
+use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused, Seen};
 use portcullis_core::profile::Level;
 use portcullis_core::profile::{Background, Network, Profile, Watch};
 
@@ -78,12 +78,13 @@ impl Contained {
     /// The command was not run: the profile is wrong, the level is not reached, or it cannot be started.
     pub fn run(&self, profile: &Profile, command: &Invocation) -> Result<Observed, ContainError> {
         profile.check().map_err(ContainError::Profile)?;
-        if matches!(profile.network, Network::Hosts(_)) || profile.background == Background::Keep {
-            let why = format!(
-                "`{}` names hosts or keeps what runs in the background, which cannot be done yet",
-                profile.name
-            );
+        if matches!(profile.network, Network::Hosts(_)) {
+            let why = format!("`{}` names hosts, which cannot be reached yet", profile.name);
             return Err(ContainError::Profile(why));
+        }
+        if profile.background == Background::Keep && profile.limits.output_bytes.is_some() {
+            let why = "`output_bytes` counts what passes through the caller, and what `background = \"keep\"` leaves running outlasts it: give one of them";
+            return Err(ContainError::Profile(why.to_owned()));
         }
         match command.level {
             Some(level) if level < profile.level => Err(ContainError::Profile(format!(
@@ -124,14 +125,21 @@ impl Contained {
         let status = waiting.wait(&mut child)?;
         let (stdout, stderr, too_much) = relay.finish();
         let put_back = keep.put_back();
-        let files = before.map(files::Before::finish).unwrap_or_default();
+        let mut files = before.map(files::Before::finish).unwrap_or_default();
         let mut told = told(&place.report())?;
+        if profile.background == Background::Keep {
+            place.leave();
+        }
         told.check(command, level)?;
         if too_much {
             told.limits.push(Limit::Output);
         }
         let wall_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (ended, cpu_ms, survivors) = told.ended.unwrap_or((status, 0, 0));
+        if profile.background == Background::Keep && survivors > 0 && files.seen == Seen::All {
+            // They go on changing them.
+            files.seen = Seen::Some;
+        }
         let limits = told.limits;
         let profile = profile.name.clone();
         let observed = Observed {
@@ -198,6 +206,14 @@ impl Place {
             }
         }
         Ok(place)
+    }
+
+    /// Leaves it to what was left running, and to the helper, which removes it when that has ended.
+    fn leave(self) {
+        let _gone = std::fs::remove_file(self.report());
+        let folder = self.folder.keep();
+        // That has ended already where this works.
+        let _used = std::fs::remove_dir(folder);
     }
 
     /// Where the helper reports. The command has no way to it.
@@ -287,6 +303,7 @@ fn order(
         network: profile.network.clone(),
         unix_sockets: profile.unix_sockets,
         limits: profile.limits,
+        background: profile.background,
         watch: profile.watch,
         late: environment.late.clone(),
         report: place.report(),

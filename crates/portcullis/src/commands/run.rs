@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use portcullis_contain::{
-    ContainError, Contained, Invocation, Level, Network, Observed, Profile, PutBack, PutBackHow, parse,
-    project as project_profile,
+    ContainError, Contained, Invocation, Level, Network, Observed, Profile, PutBack, PutBackHow, Watch,
+    explain, parse, project as project_profile,
 };
 
 use crate::cli::Json;
@@ -52,6 +52,9 @@ pub(crate) struct Args {
     /// Run at this level or not at all; otherwise at the highest that is reached, and not below the profile's
     #[arg(long, value_enum, value_name = "L")]
     level: Option<LevelArg>,
+    /// Look at what it reads as well, so that the first refusal that is explained can be one of reading
+    #[arg(long)]
+    explain: bool,
     /// Write what was observed to F; - is standard error
     #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
     json: Json,
@@ -88,6 +91,9 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         Some(Net::Loopback) => profile.network = Network::Loopback(Vec::new()),
         None => {}
     }
+    if args.explain {
+        profile.watch = Watch::All;
+    }
     let mut words = args.command.iter().cloned();
     let command = Invocation {
         program: words.next().unwrap_or_default(),
@@ -102,7 +108,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let observed =
         Contained::new().and_then(|contained| contained.run(&profile, &command)).map_err(refused)?;
     tell(&args.json, &observed)?;
-    explain(&observed, args.level.is_some());
+    say(&observed, &profile, args.level.is_some());
     Ok(observed.ended.code())
 }
 
@@ -156,7 +162,7 @@ fn tell(json: &Json, observed: &Observed) -> Result<(), Failure> {
 }
 
 /// One line for each thing that somebody has to know, on standard error.
-fn explain(observed: &Observed, level_was_asked: bool) {
+fn say(observed: &Observed, profile: &Profile, level_was_asked: bool) {
     let mut lines = Vec::new();
     if observed.level < Level::Namespace && !level_was_asked {
         let level = observed.level;
@@ -183,8 +189,9 @@ fn explain(observed: &Observed, level_was_asked: bool) {
             PutBackHow::Failed(why) => format!("`{path}` is protected and was changed: look at it ({why})"),
         });
     }
-    if observed.ended.code() == exit::NOT_EXECUTABLE {
-        lines.push("something could not be executed: `--read DIR` lets programs below DIR be".to_owned());
+    // Where it ended well, it could do without.
+    if observed.ended.code() != exit::YES {
+        lines.extend(explain(observed, profile));
     }
     for line in lines {
         let _unwritten = writeln!(std::io::stderr(), "portcullis: {}", clean_line(&line));

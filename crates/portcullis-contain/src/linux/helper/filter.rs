@@ -168,7 +168,7 @@ pub(super) fn program(order: &Order, has_tracer: bool) -> Vec<sock_filter> {
         }
     }
     if has_tracer {
-        program.extend(calls::filter(order.watch));
+        program.extend(calls::filter(order.watch, &order.limits));
     }
     program.push(answer(ALLOW));
     program
