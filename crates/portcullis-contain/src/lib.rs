@@ -9,6 +9,7 @@
 
 mod error;
 mod explain;
+mod learn;
 mod profile;
 mod protected;
 mod step;
@@ -25,6 +26,7 @@ pub use linux::{Contained, helper, probe};
 
 pub use error::ContainError;
 pub use explain::explain;
+pub use learn::{Did, draft};
 pub use portcullis_core::observed::{
     Attempt, AttemptWhat, Connection, ConnectionVerdict, Ended, FileChange, FileChangeHow, Files, Limit,
     Observed, Program, Programs, PutBack, PutBackHow, Refused, Seen,

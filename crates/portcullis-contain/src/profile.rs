@@ -40,6 +40,8 @@ pub enum Output {
     Inherited,
     /// It is kept, standard input is empty. Needs the limit of output.
     Kept,
+    /// Standard output goes where the caller's standard error goes.
+    ToErrors,
 }
 
 /// Reads a profile from TOML. `~/` stands for `home`, and other paths that are not absolute are taken from `here`.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,6 +19,7 @@ use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
 use super::relay::Relay;
 use super::wait;
 use crate::error::ContainError;
+use crate::learn::Did;
 use crate::profile::{Invocation, Output};
 use crate::protected::guarded;
 use crate::step::Step;
@@ -50,6 +52,15 @@ struct Told {
     done: Vec<Attempt>,
 }
 
+/// A command that was run.
+pub(super) struct Ran {
+    pub(super) observed: Observed,
+    /// Landlock's ABI.
+    pub(super) landlock: u32,
+    /// What it did, where all is looked at.
+    done: Vec<Attempt>,
+}
+
 /// The folder of one run. It is removed with all that is in it.
 struct Place {
     folder: TempDir,
@@ -77,6 +88,18 @@ impl Contained {
     /// # Errors
     /// The command was not run: the profile is wrong, the level is not reached, or it cannot be started.
     pub fn run(&self, profile: &Profile, command: &Invocation) -> Result<Observed, ContainError> {
+        self.run_at_a_level(profile, command).map(|ran| ran.observed)
+    }
+
+    /// The same, with what the command did besides what was refused; the profile has to say that all is looked at.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn learn(&self, profile: &Profile, command: &Invocation) -> Result<(Observed, Did), ContainError> {
+        self.run_at_a_level(profile, command).map(|ran| (ran.observed, Did(ran.done)))
+    }
+
+    fn run_at_a_level(&self, profile: &Profile, command: &Invocation) -> Result<Ran, ContainError> {
         profile.check().map_err(ContainError::Profile)?;
         if matches!(profile.network, Network::Hosts(_)) {
             let why = format!("`{}` names hosts, which cannot be reached yet", profile.name);
@@ -91,23 +114,23 @@ impl Contained {
                 "`{}` requires the level `{}`, and `{level}` is below it",
                 profile.name, profile.level
             ))),
-            Some(level) => self.run_and_tell(profile, command, level).map(|(observed, _)| observed),
+            Some(level) => self.run_and_tell(profile, command, level),
             None => match self.run_and_tell(profile, command, Level::Namespace) {
                 Err(ContainError::Level { .. }) if profile.level < Level::Namespace => {
-                    self.run_and_tell(profile, command, Level::Process).map(|(observed, _)| observed)
+                    self.run_and_tell(profile, command, Level::Process)
                 }
-                other => other.map(|(observed, _)| observed),
+                other => other,
             },
         }
     }
 
-    /// The same at one level; with Landlock's ABI.
+    /// The same at one level.
     pub(super) fn run_and_tell(
         &self,
         profile: &Profile,
         command: &Invocation,
         level: Level,
-    ) -> Result<(Observed, u32), ContainError> {
+    ) -> Result<Ran, ContainError> {
         if command.output == Output::Kept && profile.limits.output_bytes.is_none() {
             return Err(ContainError::Profile("output that is kept needs `output_bytes`".to_owned()));
         }
@@ -158,7 +181,7 @@ impl Contained {
             stdout,
             stderr,
         };
-        Ok((observed, told.landlock))
+        Ok(Ran { observed, landlock: told.landlock, done: told.done })
     }
 
     fn spawn(
@@ -182,6 +205,10 @@ impl Contained {
         }
         if command.output == Output::Kept {
             helper.stdin(Stdio::null());
+        }
+        if command.output == Output::ToErrors {
+            let errors = std::io::stderr().as_fd().try_clone_to_owned();
+            helper.stdout(errors.map_err(ContainError::io("standard error"))?);
         }
         if profile.limits.output_bytes.is_some() {
             helper.stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -114,13 +114,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
 
 fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Failure> {
     if args.profile == Path::new(PROJECT) {
-        let folder = project(here, home);
-        if Some(folder) == home || folder.parent().is_none() {
-            let shown = folder.display();
-            return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
-                .help("go into a project, or give --profile with a file that names folders"));
-        }
-        return Ok(project_profile(folder, home));
+        return project_of(here, home).map(|(profile, _)| profile);
     }
     let shown = args.profile.display();
     let unread = |error| Failure::unreadable(format!("the profile `{shown}`: {error}"));
@@ -128,6 +122,24 @@ fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Fai
     let file = fs::File::open(&args.profile).map_err(unread)?;
     file.take(PROFILE_BYTES_MAX).read_to_string(&mut text).map_err(unread)?;
     parse(&text, home, here).map_err(refused)
+}
+
+/// The profile of the project that this folder is in, with the project's folder.
+pub(super) fn project_here() -> Result<(Profile, PathBuf), Failure> {
+    let here =
+        std::env::current_dir().map_err(|error| Failure::unreadable(format!("this folder: {error}")))?;
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    project_of(&here, home.as_deref())
+}
+
+fn project_of(here: &Path, home: Option<&Path>) -> Result<(Profile, PathBuf), Failure> {
+    let folder = project(here, home);
+    if Some(folder) == home || folder.parent().is_none() {
+        let shown = folder.display();
+        return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
+            .help("go into a project, or give --profile with a file that names folders"));
+    }
+    Ok((project_profile(folder, home), folder.to_owned()))
 }
 
 /// The folder with `.git` that this one is in, unless that is the home folder or above; otherwise this one.
@@ -138,7 +150,7 @@ fn project<'a>(here: &'a Path, home: Option<&Path>) -> &'a Path {
 }
 
 /// Why it was not run.
-fn refused(error: ContainError) -> Failure {
+pub(super) fn refused(error: ContainError) -> Failure {
     match &error {
         ContainError::Profile(_) => Failure::usage(&error).help("docs/contain.md says what a profile has"),
         ContainError::Start { missing, .. } => Failure::not_started(&error, *missing),

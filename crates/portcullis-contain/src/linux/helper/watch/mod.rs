@@ -299,7 +299,7 @@ impl Watching {
         for target in targets {
             if is_refused && !self.roots.permit(what, Path::new(&target)) {
                 self.see(|sights| sights.refused(what, target));
-            } else if !is_refused && registers.result() >= 0 && self.watch == Watch::All {
+            } else if is_done(registers.result()) && self.watch == Watch::All {
                 self.see(|sights| sights.done(what, target));
             }
         }
@@ -372,6 +372,11 @@ fn refuses(what: AttemptWhat, result: i64) -> bool {
         _ => &[libc::EACCES, libc::EPERM],
     };
     refused.iter().any(|error| i64::from(*error).saturating_neg() == result)
+}
+
+/// Whether a result says that it was done; a connection may still be on its way.
+fn is_done(result: i64) -> bool {
+    result >= 0 || result == i64::from(libc::EINPROGRESS).saturating_neg()
 }
 
 fn shown(path: &Path) -> String {
