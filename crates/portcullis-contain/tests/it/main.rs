@@ -11,4 +11,6 @@ mod limits;
 #[cfg(test)]
 mod watch;
 #[cfg(test)]
+mod without;
+#[cfg(test)]
 mod world;
