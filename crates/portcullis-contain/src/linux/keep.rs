@@ -211,22 +211,27 @@ fn look_at(root: &OwnedFd, path: &Path, depth: usize, room: &mut Room, into: &mu
 fn entry(root: &OwnedFd, path: &Path, room: &mut Room) -> Result<Option<Entry>, Errno> {
     let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(None) };
     let absent = |error| matches!(error, Errno::NOENT | Errno::NOTDIR);
-    let above = match above_of(root, above) {
-        Err(error) if absent(error) => return Ok(None),
-        other => other?,
+    // Most names are at the top, which is open already.
+    let opened = match above {
+        top if top.as_os_str().is_empty() => None,
+        above => match above_of(root, above) {
+            Err(error) if absent(error) => return Ok(None),
+            other => Some(other?),
+        },
     };
-    let stat = match rustix::fs::statat(&above, name, AtFlags::SYMLINK_NOFOLLOW) {
+    let above = opened.as_ref().unwrap_or(root);
+    let stat = match rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(error) if absent(error) => return Ok(None),
         other => other?,
     };
     Ok(Some(match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => Entry::Folder,
         FileType::Symlink => {
-            let target = rustix::fs::readlinkat(&above, name, Vec::new())?;
+            let target = rustix::fs::readlinkat(above, name, Vec::new())?;
             Entry::Link(OsStr::from_bytes(target.to_bytes()).to_owned())
         }
         FileType::RegularFile => {
-            let file = below(&above, Path::new(name), OFlags::RDONLY | OFlags::NONBLOCK)?;
+            let file = below(above, Path::new(name), OFlags::RDONLY | OFlags::NONBLOCK)?;
             let mut content = Vec::new();
             let limit = u64::try_from(room.bytes).unwrap_or(u64::MAX).saturating_add(1);
             let file = std::fs::File::from(file);
