@@ -200,7 +200,6 @@ impl Watching {
             0 if signal >= REALTIME => {
                 if !realtime::hand_back(&self.processes, pid, signal) {
                     self.see(Sights::missed);
-                    go_on(pid);
                 }
                 return;
             }
