@@ -51,8 +51,11 @@ fn settle(reader: &dyn Reader, places: &LogPlaces, run: RunId) -> Result<(), Log
 fn wait(reader: &dyn Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
     let until = Instant::now() + WAIT_MAX;
     while Instant::now() < until {
-        if is_settled(reader, places, run)? {
-            break;
+        match is_settled(reader, places, run) {
+            Ok(true) => break,
+            // The daemon has only just started, and is about to begin the log.
+            Ok(false) | Err(LogError::NoLog { .. }) => {}
+            Err(error) => return Err(error),
         }
         thread::sleep(LOOK_EVERY);
     }
