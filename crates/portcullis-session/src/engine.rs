@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
-use portcullis_core::bundle::{Bundle, PolicyRef};
+use portcullis_core::bundle::{Bundle, CONTAIN_SOURCE, PolicyRef};
 use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
@@ -84,6 +84,8 @@ pub struct Proposal {
     pub directory: Option<String>,
     /// Where a person has to decide, the client's own prompt may: see [`Enforced::Asked`].
     pub ask: bool,
+    /// The surface runs command lines contained, where it is given a profile.
+    pub contains: bool,
     /// How sure the agent or its planner is of this step, 0 to 1, where the surface reports it.
     pub confidence: Option<f64>,
 }
@@ -288,14 +290,19 @@ impl Engine {
 
     /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
     pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Asked {
-        if !sources.any_of(self.pipeline.sources(Hook::Action)) || self.is_stopped(proposal.tool.as_deref()) {
+        // Which level is reached matters only to a surface that contains.
+        let is_asked = |name: &&str| proposal.contains || *name != CONTAIN_SOURCE;
+        let names = self.pipeline.sources(Hook::Action).filter(is_asked);
+        if !sources.any_of(names) || self.is_stopped(proposal.tool.as_deref()) {
             return Asked::default();
         }
         let Some(context) = self.context() else { return Asked::default() };
+        let contains = proposal.contains;
         let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
         let pending = Pending { at, subject: Subject::Action(&action), grant: None };
         let read = self.read(pending, &action);
-        let requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        let mut requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
         Asked::of(requests, || self.shown(&pending.subject))
     }
 

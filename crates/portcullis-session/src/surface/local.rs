@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_contracts::verify::documents_given;
+use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Enforced, ListedTool, Place};
 use portcullis_core::finding::SpanEdit;
 use portcullis_core::id::{Digest, RunId};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::CredentialKind;
+use portcullis_core::profile::Profile;
 use portcullis_core::verdict::Verdict;
 use portcullis_proof::export::PAYLOAD_BYTES_MAX;
 use portcullis_wire::mcp::list::INSTRUCTIONS;
@@ -104,6 +106,7 @@ impl Local {
             check_folder("place", folder)?;
         }
         let server = request.server;
+        let contained = (request.server_name, request.server_profile);
         let wanted = RunRequest {
             identity,
             surface: request.surface,
@@ -122,6 +125,7 @@ impl Local {
         if let Some(server) = server {
             self.known_changes(&opened.run, server).await?;
         }
+        let server_profile = server_profile(&opened.bundle, contained)?;
         let disabled = opened.bundle.registry.iter().filter(|tool| !tool.enabled);
         Ok(OpenedRun {
             run: opened.run.id(),
@@ -131,6 +135,8 @@ impl Local {
             mode: opened.bundle.mode,
             shared: opened.shared,
             disabled_tools: disabled.flat_map(|tool| [tool.name.clone(), tool.id.clone()]).collect(),
+            server_profile,
+            contained_servers: opened.bundle.contain.servers.keys().cloned().collect(),
         })
     }
 
@@ -399,6 +405,20 @@ impl LocalRun {
     }
 }
 
+/// The profile for a server: the one that is named, or the one that the bundle has for a server of this name.
+fn server_profile(
+    bundle: &Bundle,
+    (server, profile): (Option<String>, Option<String>),
+) -> Result<Option<Profile>, SurfaceError> {
+    let Some(name) = profile else {
+        return Ok(server.and_then(|server| bundle.contain.servers.get(&server).cloned()));
+    };
+    match bundle.contain.profile(&name) {
+        Some(profile) => Ok(Some(profile)),
+        None => Err(invalid(format!("the bundle has no profile `{name}`"))),
+    }
+}
+
 /// Refuses a proposal that means nothing, before it is judged.
 fn check_action(action: &ProposeAction) -> Result<(), SurfaceError> {
     if !action.arguments.is_object() && !action.arguments.is_null() {
@@ -426,6 +446,7 @@ fn proposal(action: ProposeAction) -> Result<Proposal, SurfaceError> {
         call: action.call,
         directory: action.directory,
         ask: action.ask,
+        contains: action.contains,
         confidence: action.confidence,
     })
 }

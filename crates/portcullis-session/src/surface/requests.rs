@@ -4,6 +4,7 @@ use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, Mode, Place};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
+use portcullis_core::profile::Profile;
 use portcullis_core::verdict::Verdict;
 use portcullis_wire::strict;
 use serde::de::Error as _;
@@ -48,6 +49,12 @@ pub struct OpenRun {
     /// known of changes to them holds from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The server's name in the bundle, where it stands there: `[server."NAME"]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
+    /// A profile of the bundle for the server, instead of the one that the bundle gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_profile: Option<String>,
     /// Continue this run in a new segment.
     #[serde(default)]
     pub resume: Option<RunId>,
@@ -80,6 +87,12 @@ pub struct OpenedRun {
     /// Names and ids of disabled tools.
     #[serde(default)]
     pub disabled_tools: Vec<String>,
+    /// The profile that the server is to run under. Its paths are not placed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_profile: Option<Profile>,
+    /// Names of servers that the bundle has run contained.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contained_servers: Vec<String>,
 }
 
 /// Proposes an action.
@@ -112,6 +125,10 @@ pub struct ProposeAction {
     /// [asked](Enforced::Asked), without a permit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ask: bool,
+    /// The surface runs command lines contained, where it is given a profile: it gets the permit's
+    /// [`contain`](ActionAnswer), and runs the action under it or not at all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contains: bool,
     /// How sure the agent or its planner is of this step, 0 to 1, where it knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,

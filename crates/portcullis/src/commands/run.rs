@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// A file with a profile, or `project`
     #[arg(long, value_name = "P", default_value = PROJECT)]
     profile: PathBuf,
+    /// The profile itself, as JSON, placed and settled: for `portcullis mcp`
+    #[arg(long, value_name = "TEXT", hide = true, conflicts_with = "profile")]
+    profile_json: Option<String>,
     /// A folder to read and to execute programs from, besides the profile's
     #[arg(long, value_name = "DIR")]
     read: Vec<PathBuf>,
@@ -107,6 +110,10 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
 }
 
 fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Failure> {
+    if let Some(text) = &args.profile_json {
+        return serde_json::from_str(text)
+            .map_err(|error| Failure::usage(format!("`--profile-json`: {error}")));
+    }
     if args.profile == Path::new(PROJECT) {
         let folder = project(here, home);
         if Some(folder) == home || folder.parent().is_none() {
