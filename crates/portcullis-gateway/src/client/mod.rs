@@ -40,9 +40,9 @@ use crate::api::{
     AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, AnswerApproval, ApprovalFilter,
     ApprovalInfo, Approvals, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, GrantApprovals,
     Granted, Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
-    ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportEvidence, ReportInput, ReportOutcome,
-    ReportOutput, ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, Stats, TextAnswer, ToolsAnswer,
-    TurnAnswer, WAIT_MS_MAX, WebhookList,
+    ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportEvidence, ReportInput, ReportObserved,
+    ReportOutcome, ReportOutput, ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, Stats, TextAnswer,
+    ToolsAnswer, TurnAnswer, WAIT_MS_MAX, WebhookList,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -151,6 +151,15 @@ impl Client {
     /// Reports something that bears on the run.
     pub async fn evidence(&self, run: RunId, evidence: &ReportEvidence) -> Result<TextAnswer, ClientError> {
         self.post(&format!("/v1/runs/{run}/evidence"), evidence).await
+    }
+
+    /// Reports what was seen of something contained.
+    pub async fn observed(
+        &self,
+        run: RunId,
+        observed: &ReportObserved,
+    ) -> Result<ObservationAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/observed"), observed).await
     }
 
     /// How the webhooks of the daemon's bundle stand.

@@ -112,6 +112,7 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/inputs", post(input))
         .route("/v1/runs/{run}/outputs", post(output))
         .route("/v1/runs/{run}/evidence", post(evidence))
+        .route("/v1/runs/{run}/observed", post(observed))
         .route("/v1/runs/{run}/close", post(close))
         .route("/v1/runs/{run}/control", post(control))
         .route("/v1/runs/{run}/events", get(queries::events))
@@ -261,6 +262,15 @@ async fn evidence(
     JsonBody(request): JsonBody<api::ReportEvidence>,
 ) -> Result<Json<api::TextAnswer>, Failure> {
     Ok(Json(live_run(&shared, &caller, &run).await?.evidence(request).await?))
+}
+
+async fn observed(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportObserved>,
+) -> Result<Json<api::ObservationAnswer>, Failure> {
+    Ok(Json(live_run(&shared, &caller, &run).await?.observed(request).await?))
 }
 
 async fn tools(

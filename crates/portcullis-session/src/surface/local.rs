@@ -7,7 +7,7 @@ use portcullis_contracts::verify::documents_given;
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Enforced, ListedTool, Place};
 use portcullis_core::finding::SpanEdit;
-use portcullis_core::id::{Digest, RunId};
+use portcullis_core::id::{ActionId, Digest, RunId};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::CredentialKind;
@@ -21,11 +21,12 @@ use tokio::task::JoinHandle;
 
 use super::{
     EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
-    ProposeTurn, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTold, ReportTools,
-    ReportedTool, Role, Surface, TURN_ACTIONS_MAX, TextAnswer, TextEdit, ToolWords, ToolsAnswer, WAIT_MS_MAX,
+    ProposeTurn, ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold,
+    ReportTools, ReportedTool, Role, Surface, TURN_ACTIONS_MAX, TextAnswer, TextEdit, ToolWords, ToolsAnswer,
+    WAIT_MS_MAX,
 };
 use crate::credentials::Identity;
-use crate::engine::{EDITED, Judgement, Proposal, TextJudgement};
+use crate::engine::{EDITED, Judgement, Proposal, Report, ReportWhat, ReportedOf, TextJudgement};
 use crate::error::SessionError;
 use crate::gate::{Gate, OpenError, Reply, RunRequest, settle};
 use crate::listings::{self, Listings, ListingsError};
@@ -201,11 +202,7 @@ impl Surface for LocalRun {
         check_text(outcome.content.as_deref().unwrap_or_default())?;
         let action = match (outcome.action, &outcome.call) {
             (Some(action), None) => action,
-            (None, Some(call)) => {
-                let action = self.run.awaits_outcome_of_call(call).await;
-                action
-                    .ok_or_else(|| SessionError::NoSuchCall(call.chars().take(CALL_SHOWN_CHARS).collect()))?
-            }
+            (None, Some(call)) => self.action_of_call(call).await?,
             _ => return Err(invalid("name the action with `action` or `call`")),
         };
         let run = Arc::clone(&self.run);
@@ -271,6 +268,26 @@ impl Surface for LocalRun {
             edits: Vec::new(),
             verification: None,
         })
+    }
+
+    async fn observed(&self, reported: ReportObserved) -> Result<ObservationAnswer, SurfaceError> {
+        let ReportObserved { action, call, server, ticket, profile_digest: profile, observed, connection } =
+            reported;
+        let of = match (action, call, server) {
+            (Some(action), None, None) => ReportedOf::Action(action),
+            (None, Some(call), None) => ReportedOf::Action(self.action_of_call(&call).await?),
+            (None, None, Some(server)) => ReportedOf::Server(server),
+            _ => return Err(invalid("name what ran with one of `action`, `call` and `server`")),
+        };
+        let what = match (observed, connection) {
+            (Some(observed), None) => ReportWhat::Ended(Box::new(observed)),
+            (None, Some(connection)) => ReportWhat::Connection(connection),
+            _ => return Err(invalid("say what was seen with one of `observed` and `connection`")),
+        };
+        let run = Arc::clone(&self.run);
+        let report = Report { of, ticket, profile, what };
+        let (seq, judged) = settle(async move { run.observed(report).await }).await?;
+        Ok(observation_answer(judged, seq))
     }
 
     async fn tools(&self, report: ReportTools) -> Result<ToolsAnswer, SurfaceError> {
@@ -344,6 +361,12 @@ impl Waiting {
 }
 
 impl LocalRun {
+    /// The action whose outcome is awaited and that the surface knows by this id.
+    async fn action_of_call(&self, call: &str) -> Result<ActionId, SessionError> {
+        let action = self.run.awaits_outcome_of_call(call).await;
+        action.ok_or_else(|| SessionError::NoSuchCall(call.chars().take(CALL_SHOWN_CHARS).collect()))
+    }
+
     /// The run itself, for what people do with it.
     #[must_use]
     pub fn run(self) -> Arc<Run> {
@@ -448,6 +471,7 @@ fn proposal(action: ProposeAction) -> Result<Proposal, SurfaceError> {
         ask: action.ask,
         contains: action.contains,
         confidence: action.confidence,
+        contain: None,
     })
 }
 

@@ -4,6 +4,7 @@ use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, Mode, Place};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
+use portcullis_core::observed::{Connection, Observed};
 use portcullis_core::profile::Profile;
 use portcullis_core::verdict::Verdict;
 use portcullis_wire::strict;
@@ -11,6 +12,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::engine::{Contain, Ticket};
 
 /// Largest request body, in bytes: the largest message of a protocol behind the gate, and room around it.
 pub const REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
@@ -173,6 +176,9 @@ pub struct ActionAnswer {
     /// was opened without a place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seen: bool,
+    /// How it is to be contained, where there is a permit and the bundle says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contain: Option<Contain>,
     /// All findings in declared order.
     #[serde(default)]
     pub findings: Vec<Finding>,
@@ -188,6 +194,33 @@ pub struct ReportEvidence {
     pub name: String,
     /// Digest of the thing itself.
     pub digest: Digest,
+}
+
+/// Reports what was seen of something that runs contained: how it ended, or a connection as it happens. One of `action`,
+/// `call` and `server` names it; one of `observed` and `connection` is what was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportObserved {
+    /// The action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionId>,
+    /// The surface's own id of the call, while its outcome is awaited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The command that starts the server, where it is a server that runs contained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The ticket that came with the permit. A report without it is refused, and that it was made is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<Ticket>,
+    /// Digest of the profile that it ran under.
+    pub profile_digest: Digest,
+    /// All that was seen, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+    /// A connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
 }
 
 /// Proposes the actions of one turn of the agent: calls that it makes side by side. They are judged in this order.
