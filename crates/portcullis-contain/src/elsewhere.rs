@@ -27,7 +27,7 @@ impl Contained {
 /// Never here.
 pub fn probe(_contained: &Contained) -> Result<Probe, ContainError> {
     let failed = Step { name: "system".to_owned(), error: Some("this is not Linux".to_owned()) };
-    Ok(Probe { reached: Level::None, landlock: 0, failed: Some(failed) })
+    Ok(Probe { reached: Level::None, landlock: 0, watched: false, failed: Some(failed) })
 }
 
 /// The helper program: there is nothing for it to do here.

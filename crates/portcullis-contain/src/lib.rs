@@ -8,6 +8,7 @@
 //! Linux only: elsewhere everything answers [`ContainError::NotSupported`].
 
 mod error;
+mod network;
 mod profile;
 mod protected;
 mod step;
@@ -23,10 +24,12 @@ pub use elsewhere::{Contained, helper, probe};
 pub use linux::{Contained, helper, probe};
 
 pub use error::ContainError;
+pub use network::{Names, OnConnection, SystemNames};
+pub use portcullis_core::host::HostRule;
 pub use portcullis_core::observed::{
     Attempt, AttemptWhat, Connection, ConnectionVerdict, Ended, FileChange, FileChangeHow, Files, Limit,
     Observed, Program, Programs, PutBack, PutBackHow, Refused, Seen,
 };
-pub use portcullis_core::profile::{Background, Level, Limits, Network, Places, Profile, VERSION};
+pub use portcullis_core::profile::{Background, Level, Limits, Network, Places, Profile, VERSION, Watch};
 pub use profile::{Invocation, Missing, Output, parse, project, settle};
 pub use step::{Probe, Step};

@@ -8,6 +8,7 @@ use portcullis_core::bundle::{built_in_profile, read_profile};
 use portcullis_core::profile::{CACHES, GIT, Level, Places, Profile, TEMPORARY};
 
 use crate::error::ContainError;
+use crate::network::OnConnection;
 
 /// Most bytes of a profile's file.
 const FILE_BYTES_MAX: usize = 64 << 10;
@@ -31,6 +32,8 @@ pub struct Invocation {
     pub user: Option<(u32, u32)>,
     /// Whether signals that reach the calling thread are handed to the command. For programs of one thread.
     pub forward_signals: bool,
+    /// Who is told of each connection through the proxy, as it ends.
+    pub on_connection: OnConnection,
 }
 
 /// What becomes of a command's output.

@@ -41,6 +41,9 @@ pub struct Observed {
     pub files: Files,
     /// Connections through the gate's proxy, those that it refused included.
     pub connections: Vec<Connection>,
+    /// Connections beyond those that are listed.
+    #[serde(default)]
+    pub connections_left_out: u64,
     /// What the profile refused, as far as it was seen.
     pub refused: Refused,
     /// What it wrote to its standard output, where that was asked for. Not part of records.
@@ -126,7 +129,7 @@ pub enum FileChangeHow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
-    /// The host as the command named it.
+    /// The host as the command named it; empty where its request could not be read.
     pub host: String,
     /// The port.
     pub port: u16,
@@ -176,7 +179,7 @@ pub struct Attempt {
 }
 
 /// What was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptWhat {
     /// To read a file or list a folder.

@@ -1,10 +1,12 @@
 //! Containment on Linux: the supervisor's side, and `helper/`, which runs in a process of its own.
 
+mod files;
 mod helper;
 mod keep;
 mod locate;
 mod order;
 mod probe;
+mod proxy;
 mod relay;
 mod run;
 mod wait;

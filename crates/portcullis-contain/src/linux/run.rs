@@ -7,25 +7,29 @@ use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 use tempfile::TempDir;
 
+use super::files;
 use super::keep::Keep;
 use super::locate::Helper;
 use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
+use super::proxy::{self, Handover, Proxy};
 use super::relay::Relay;
 use super::wait;
 use crate::error::ContainError;
+use crate::network::{Names, SystemNames};
 use crate::profile::{Invocation, Output};
 use crate::protected::{guarded, unless_named};
 use crate::step::Step;
-use portcullis_core::observed::{Ended, Files, Limit, Observed, Programs, Refused};
+use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused};
 use portcullis_core::profile::Level;
-use portcullis_core::profile::{Background, Network, Profile};
+use portcullis_core::profile::{Background, Network, Profile, Watch};
 
-/// Lines of a report that are read.
-const LINES_MAX: usize = 256;
+/// Lines of a report that are read: more than the helper's counts have entries.
+const LINES_MAX: usize = 32 << 10;
 /// Variables that the loader obeys; it would do so in the helper, before anything is confined.
 const LOADER: [&str; 2] = ["LD_", "GLIBC_"];
 
@@ -33,6 +37,7 @@ const LOADER: [&str; 2] = ["LD_", "GLIBC_"];
 #[derive(Debug)]
 pub struct Contained {
     helper: Helper,
+    names: Arc<dyn Names>,
 }
 
 /// What the helper told.
@@ -44,6 +49,9 @@ struct Told {
     landlock: u32,
     ended: Option<(Ended, u64, u64)>,
     limits: Vec<Limit>,
+    programs: Programs,
+    refused: Refused,
+    done: Vec<Attempt>,
 }
 
 /// The folder of one run. It is removed with all that is in it.
@@ -57,7 +65,7 @@ impl Contained {
     /// # Errors
     /// It is missing, others can write it, or it is not the one whose digest was recorded.
     pub fn new() -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::beside_program()? })
+        Ok(Self { helper: Helper::beside_program()?, names: Arc::new(SystemNames) })
     }
 
     /// With the helper at this path.
@@ -65,7 +73,13 @@ impl Contained {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_helper(path: &Path) -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::open(path)? })
+        Ok(Self { helper: Helper::open(path)?, names: Arc::new(SystemNames) })
+    }
+
+    /// Has the proxy look names up here rather than with the machine's name servers.
+    #[must_use]
+    pub fn with_names(self, names: impl Names + 'static) -> Self {
+        Self { names: Arc::new(names), ..self }
     }
 
     /// Runs a command under a profile, and waits for it. The calling thread has to live as long.
@@ -74,21 +88,16 @@ impl Contained {
     /// The command was not run: the profile is wrong, the level is not reached, or it cannot be started.
     pub fn run(&self, profile: &Profile, command: &Invocation) -> Result<Observed, ContainError> {
         profile.check().map_err(ContainError::Profile)?;
-        if matches!(profile.network, Network::Hosts(_)) || profile.background == Background::Keep {
-            let why = format!(
-                "`{}` names hosts or keeps what runs in the background, which cannot be done yet",
-                profile.name
-            );
+        if profile.background == Background::Keep {
+            let why =
+                format!("`{}` keeps what runs in the background, which cannot be done yet", profile.name);
             return Err(ContainError::Profile(why));
         }
         match command.level {
-            Some(level) if level < profile.level => Err(ContainError::Profile(format!(
-                "`{}` requires the level `{}`, and `{level}` is below it",
-                profile.name, profile.level
-            ))),
+            Some(level) if level < profile.least_level() => Err(below(profile, level)),
             Some(level) => self.run_and_tell(profile, command, level).map(|(observed, _)| observed),
             None => match self.run_and_tell(profile, command, Level::Namespace) {
-                Err(ContainError::Level { .. }) if profile.level < Level::Namespace => {
+                Err(ContainError::Level { .. }) if profile.least_level() < Level::Namespace => {
                     self.run_and_tell(profile, command, Level::Process).map(|(observed, _)| observed)
                 }
                 other => other.map(|(observed, _)| observed),
@@ -108,14 +117,23 @@ impl Contained {
         }
         let place = Place::make(command.user)?;
         let environment = environment(profile, command, &place, level)?;
-        let (order, keep) = order(profile, command, &place, level, &environment)?;
+        let (order, write, keep) = order(profile, command, &place, level, &environment)?;
+        let before = match profile.watch {
+            Watch::Nothing => None,
+            _ => Some(files::Before::begin(&write, place.gate()?)?),
+        };
         let begun = Instant::now();
+        let handover = place.handover_for(profile, command)?;
         let waiting = wait::Waiting::begin(command.forward_signals)?;
         let mut child = self.spawn(profile, command, level, &order, &environment)?;
+        let proxy =
+            handover.map(|handover| self.proxy(profile, command, handover, child.id())).transpose()?;
         let relay = Relay::begin(&mut child, profile.limits.output_bytes, command.output)?;
         let status = waiting.wait(&mut child)?;
         let (stdout, stderr, too_much) = relay.finish();
+        let (connections, connections_left_out) = proxy.map(Proxy::finish).unwrap_or_default();
         let put_back = keep.put_back();
+        let files = before.map(files::Before::finish).unwrap_or_default();
         let mut told = told(&place.report())?;
         told.check(command, level)?;
         if too_much {
@@ -134,14 +152,27 @@ impl Contained {
             survivors,
             limits,
             put_back,
-            programs: Programs::default(),
-            files: Files::default(),
-            connections: Vec::new(),
-            refused: Refused::default(),
+            programs: told.programs,
+            files,
+            connections,
+            connections_left_out,
+            refused: told.refused,
             stdout,
             stderr,
         };
         Ok((observed, told.landlock))
+    }
+
+    /// Begins to serve the command's connections.
+    fn proxy(
+        &self,
+        profile: &Profile,
+        command: &Invocation,
+        handover: Handover,
+        helper: u32,
+    ) -> Result<Proxy, ContainError> {
+        let (names, told) = (Arc::clone(&self.names), command.on_connection.clone());
+        Proxy::begin(profile, names, told, handover, helper).map_err(ContainError::io("start the proxy"))
     }
 
     fn spawn(
@@ -196,6 +227,29 @@ impl Place {
         self.folder.path().join("report")
     }
 
+    /// The same, to be locked: the helper starts the command when it is not locked any more.
+    fn gate(&self) -> Result<File, ContainError> {
+        File::open(self.report()).map_err(ContainError::io("open the report"))
+    }
+
+    /// Where the helper hands out the proxy's socket.
+    fn handover(&self) -> PathBuf {
+        self.folder.path().join("proxy")
+    }
+
+    /// The place for that, where the profile names hosts.
+    fn handover_for(
+        &self,
+        profile: &Profile,
+        command: &Invocation,
+    ) -> Result<Option<Handover>, ContainError> {
+        if !matches!(profile.network, Network::Hosts(_)) {
+            return Ok(None);
+        }
+        let what = format!("a socket at `{}` (a shorter TMPDIR may help)", self.handover().display());
+        Handover::at(&self.handover(), command.user).map(Some).map_err(ContainError::io(what))
+    }
+
     /// The command's own folder for temporary files.
     fn temporary(&self) -> PathBuf {
         self.folder.path().join("tmp")
@@ -232,6 +286,7 @@ fn environment(
         _ => place.temporary(),
     };
     now.insert("TMPDIR".into(), temporary.into());
+    now.extend(proxy::variables(profile));
     Ok(Environment { now, late })
 }
 
@@ -242,7 +297,7 @@ fn order(
     place: &Place,
     level: Level,
     environment: &Environment,
-) -> Result<(String, Keep), ContainError> {
+) -> Result<(String, Vec<PathBuf>, Keep), ContainError> {
     let folder = match &command.folder {
         Some(folder) => folder.clone(),
         None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
@@ -269,8 +324,10 @@ fn order(
         temporary: place.temporary(),
         folder,
         network: profile.network.clone(),
+        handover: matches!(profile.network, Network::Hosts(_)).then(|| place.handover()),
         unix_sockets: profile.unix_sockets,
         limits: profile.limits,
+        watch: profile.watch,
         late: environment.late.clone(),
         report: place.report(),
     };
@@ -282,7 +339,19 @@ fn order(
             BYTES_MAX >> 10
         )));
     }
-    Ok((text, keep))
+    Ok((text, order.write, keep))
+}
+
+/// Why a level that was asked for is none for this profile.
+fn below(profile: &Profile, level: Level) -> ContainError {
+    let (name, least) = (&profile.name, profile.least_level());
+    let why = match profile.network {
+        Network::Hosts(_) if profile.level < least => {
+            "; its `network` names hosts, and only a network of its own holds a command to them"
+        }
+        _ => "",
+    };
+    ContainError::Profile(format!("`{name}` requires the level `{least}`, and `{level}` is below it{why}"))
 }
 
 /// The folders and files to write. A file in one of the folders is left out: it is written there, and can be replaced.
@@ -331,6 +400,16 @@ fn told(report: &Path) -> Result<Told, ContainError> {
             Ok(Report::NotStarted(error)) => told.not_started = Some(error),
             Ok(Report::Started) => told.started = true,
             Ok(Report::Reached(limit)) => told.limits.push(limit),
+            Ok(Report::Program { path, times }) => {
+                told.programs.started.push(Program { path: path.into(), times });
+            }
+            Ok(Report::Refused { what, target, times }) => {
+                told.refused.attempts.push(Attempt { what, target, times });
+            }
+            Ok(Report::Did { what, target, times }) => told.done.push(Attempt { what, target, times }),
+            Ok(Report::Watched { programs, refused }) => {
+                (told.programs.seen, told.refused.seen) = (programs, refused);
+            }
             Ok(Report::Ended { ended, cpu_ms, survivors }) => told.ended = Some((ended, cpu_ms, survivors)),
             Err(error) => return Err(failed()(error.into())),
         }

@@ -7,4 +7,8 @@ mod escape;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod network;
+#[cfg(test)]
+mod watch;
+#[cfg(test)]
 mod world;

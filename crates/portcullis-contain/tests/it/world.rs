@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use portcullis_contain::{
-    Background, Contained, Invocation, Level, Limits, Network, Output, Profile, VERSION,
+    Background, Contained, Invocation, Level, Limits, Network, Output, Profile, VERSION, Watch,
 };
 
 /// Who the programs run as, where the tests run as root.
@@ -140,6 +140,7 @@ impl World {
             network: Network::Loopback(ports),
             unix_sockets: false,
             background: Background::End,
+            watch: Watch::default(),
             environment: vec!["PATH".to_owned()],
             limits: Limits { wall_seconds: Some(20), output_bytes: Some(64 << 10), ..Limits::default() },
         }
@@ -165,7 +166,7 @@ pub(super) fn invocation(world: &World, program: &str, arguments: &[String], lev
         environment: Some(variables.map(|(name, value)| (name.into(), value.into())).into()),
         output: Output::Kept,
         user: rustix::process::geteuid().is_root().then_some((NOBODY, NOBODY)),
-        forward_signals: false,
+        ..Invocation::default()
     }
 }
 

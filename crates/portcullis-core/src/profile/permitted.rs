@@ -54,6 +54,7 @@ pub fn join(one: Profile, other: Profile) -> Profile {
         network: networks(one.network, other.network),
         unix_sockets: one.unix_sockets || other.unix_sockets,
         background: one.background.max(other.background),
+        watch: one.watch.max(other.watch),
         environment,
         limits: Limits {
             wall_seconds: more(one.limits.wall_seconds, other.limits.wall_seconds),

@@ -16,7 +16,7 @@ use portcullis_core::profile::Level;
 use portcullis_core::profile::Network;
 
 /// Devices that hold nothing: every program may use them.
-const DEVICES: &[&str] = &[
+pub(super) const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
     "/dev/full",
@@ -30,7 +30,7 @@ const DEVICES: &[&str] = &[
 const NEWEST: ABI = ABI::V10;
 
 /// Gives up everything that the order does not leave.
-pub(super) fn confine(order: &Order, reporter: &mut Reporter) -> Result<(), Failed> {
+pub(super) fn confine(order: &Order, has_tracer: bool, reporter: &mut Reporter) -> Result<(), Failed> {
     drop_capabilities().map_err(at("capabilities"))?;
     reporter.done("capabilities");
     nix::sys::prctl::set_no_new_privs().map_err(at("no_new_privs"))?;
@@ -40,7 +40,7 @@ pub(super) fn confine(order: &Order, reporter: &mut Reporter) -> Result<(), Fail
     let abi = landlock(order)?;
     reporter.tell(&Report::Landlock(abi));
     reporter.done("landlock");
-    seccompiler::apply_filter(&filter::program(order)).map_err(at("seccomp"))?;
+    seccompiler::apply_filter(&filter::program(order, has_tracer)).map_err(at("seccomp"))?;
     reporter.done("seccomp");
     Ok(())
 }

@@ -10,6 +10,7 @@ use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProto
 use nix::unistd::Pid;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use super::proxy::WayOut;
 use super::reap::{self, Waited};
 use super::report::Reporter;
 use super::{Failed, at, die_with_parent, mounts, next};
@@ -17,8 +18,9 @@ use crate::linux::order::Order;
 use portcullis_core::profile::Network;
 
 /// Makes the namespaces and everything in them, and waits for the next stage.
-pub(super) fn enter(order: &Order, command: &[OsString], reporter: &Reporter) -> Result<u8, Failed> {
-    reporter.close_others().map_err(at("descriptors"))?;
+pub(super) fn enter(order: &Order, command: &[OsString], reporter: &mut Reporter) -> Result<u8, Failed> {
+    reporter.close_others(None).map_err(at("descriptors"))?;
+    let way_out = WayOut::open(order).map_err(at("proxy"))?;
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let all = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNS
@@ -33,18 +35,22 @@ pub(super) fn enter(order: &Order, command: &[OsString], reporter: &Reporter) ->
     fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(at("uid_map"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(at("gid_map"))?;
     mounts::make(order)?;
-    if matches!(order.network, Network::Loopback(_)) {
+    if order.network != Network::None {
         loopback_up().map_err(at("loopback"))?;
     }
+    way_out.hand_out().map_err(at("proxy"))?;
     hand_on_capabilities().map_err(at("ambient capabilities"))?;
     let signals = reap::block_signals()?;
     let report = reporter.hand_on().map_err(at("report"))?;
-    let child = next(&format!("first:{report}"), command)?.spawn().map_err(at("process 1"))?;
+    let (child, mut watcher) = next(&format!("first:{report}"), order, command).map_err(at("process 1"))?;
     loop {
-        match reap::wait_for(child.id(), &signals, None)? {
-            Waited::Ended(ended) => return Ok(ended.code()),
+        match reap::wait_for(child, &signals, None, &mut watcher)? {
+            Waited::Ended(ended) => {
+                watcher.tell(reporter);
+                return Ok(ended.code());
+            }
             Waited::Told | Waited::TimeUp => {
-                let process = i32::try_from(child.id()).map_err(at("process 1"))?;
+                let process = i32::try_from(child).map_err(at("process 1"))?;
                 // It may have ended meanwhile.
                 let _gone = kill(Pid::from_raw(process), reap::END);
             }

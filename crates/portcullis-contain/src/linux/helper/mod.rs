@@ -9,17 +9,21 @@ mod confine;
 mod enter;
 mod filter;
 mod mounts;
+mod proxy;
 pub(super) mod reap;
 mod report;
+mod watch;
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
 use nix::sys::signal::Signal;
 
 use super::order::{Order, PROTOCOL, Report};
-use report::Reporter;
+use report::{Reporter, Word};
+use watch::Watcher;
 
 /// The command line is not one of ours.
 const USAGE: u8 = 64;
@@ -47,16 +51,23 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if dashes != "--" || command.is_empty() || order.protocol != PROTOCOL {
         return ExitCode::from(USAGE);
     }
-    let opened = match stage.strip_prefix("first:") {
-        Some(number) => Reporter::at_descriptor(number),
-        None => Reporter::at_path(&order.report),
+    let mut words = stage.split(':');
+    let (stage, mut descriptors) =
+        (words.next().unwrap_or_default(), words.filter_map(|word| word.parse().ok()));
+    let opened = match stage {
+        "first" => {
+            descriptors.next().ok_or(io::ErrorKind::InvalidInput.into()).and_then(Reporter::at_descriptor)
+        }
+        _ => Reporter::at_path(&order.report),
     };
     let Ok(mut reporter) = opened else { return ExitCode::from(USAGE) };
-    let done = match stage {
-        "supervise" => reap::supervise(&order, command, &mut reporter),
-        "confine" => become_command(&order, command, &mut reporter),
-        "enter" => enter::enter(&order, command, &reporter),
-        _ => reap::first(&order, command, &mut reporter),
+    let word = descriptors.next().map(Word::at_descriptor).transpose();
+    let done = match (stage, word) {
+        ("supervise", Ok(None)) => reap::supervise(&order, command, &mut reporter),
+        ("enter", Ok(None)) => enter::enter(&order, command, &mut reporter),
+        ("confine", Ok(Some(word))) => become_command(&order, command, word, &mut reporter),
+        ("first", Ok(Some(word))) => reap::first(&order, command, word, &mut reporter),
+        _ => return ExitCode::from(USAGE),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -68,10 +79,17 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 /// Gives up everything, and becomes the command.
-fn become_command(order: &Order, command: &[OsString], reporter: &mut Reporter) -> Result<u8, Failed> {
-    reporter.close_others().map_err(at("descriptors"))?;
+fn become_command(
+    order: &Order,
+    command: &[OsString],
+    word: Word,
+    reporter: &mut Reporter,
+) -> Result<u8, Failed> {
+    reporter.close_others(Some(&word)).map_err(at("descriptors"))?;
     die_with_parent(None)?;
-    confine::confine(order, reporter)?;
+    let has_tracer = word.wait().map_err(at("parent"))?;
+    confine::confine(order, has_tracer, reporter)?;
+    reporter.wait_for_gate().map_err(at("files"))?;
     reporter.tell(&Report::Started);
     reap::unblock_signals()?;
     let error = prepared(order, command).exec();
@@ -87,12 +105,22 @@ fn prepared(order: &Order, command: &[OsString]) -> Command {
     prepared
 }
 
-/// The next stage of this program, with the same order.
-fn next(stage: &str, command: &[OsString]) -> Result<Command, Failed> {
-    let order = std::env::args_os().nth(2).unwrap_or_default();
+/// Starts the next stage of this program with the same order, and watches it where that can be done.
+fn next(stage: &str, order: &Order, command: &[OsString]) -> io::Result<(u32, Watcher)> {
+    let text = std::env::args_os().nth(2).unwrap_or_default();
+    let (word, mut told) = Word::pair()?;
     let mut next = Command::new("/proc/self/exe");
-    next.arg0("portcullis-contain").arg(stage).arg(order).arg("--").args(command);
-    Ok(next)
+    next.arg0("portcullis-contain")
+        .arg(format!("{stage}:{}", Word::hand_on(&word)?))
+        .arg(text)
+        .arg("--")
+        .args(command);
+    let prepared = Watcher::prepare(order);
+    let child = next.spawn()?.id();
+    let watcher = Watcher::begin(order, prepared, child);
+    // Where it is gone already, that is seen when it is waited for.
+    let _gone = told.write_all(Word::of(watcher.is_watching()));
+    Ok((child, watcher))
 }
 
 /// Has this process killed when its parent dies. `parent` is the process that should be it.

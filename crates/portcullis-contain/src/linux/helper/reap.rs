@@ -9,15 +9,18 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::time::TimeValLike as _;
-use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{WaitOptions, WaitStatus};
 
-use super::report::Reporter;
+use super::report::{Reporter, Word};
+use super::watch::{WAIT_ALL, Watcher};
 use super::{FAILED, Failed, at, confine, die_with_parent, next, prepared};
 use crate::linux::order::{Order, Report};
 use portcullis_core::observed::{Ended, Limit};
 
+/// How often stopped processes are looked after, where there are any.
+const LOOK_AFTER: Duration = Duration::from_millis(20);
 /// Rounds of killing what a command left: it may start more meanwhile.
 const ROUNDS_MAX: u32 = 1000;
 
@@ -54,37 +57,59 @@ pub(super) fn unblock_signals() -> Result<(), Failed> {
 
 /// Process level: waits for the confined command, and kills what it leaves.
 pub(super) fn supervise(order: &Order, command: &[OsString], reporter: &mut Reporter) -> Result<u8, Failed> {
-    reporter.close_others().map_err(at("descriptors"))?;
+    reporter.close_others(None).map_err(at("descriptors"))?;
     die_with_parent(Some(order.supervisor))?;
     // The command is of the same user: it must not read or write this process.
     nix::sys::prctl::set_child_subreaper(true).map_err(at("subreaper"))?;
     let signals = block_signals()?;
-    let child = next("confine", command)?.spawn().map_err(at("confine"))?;
+    let (child, mut watcher) = next("confine", order, command).map_err(at("confine"))?;
     nix::sys::prctl::set_dumpable(false).map_err(at("dumpable"))?;
-    let waited = wait_for(child.id(), &signals, deadline(order))?;
-    let (mut survivors, mut last) = (0, None);
-    for _ in 0..ROUNDS_MAX {
-        let left = children();
-        if left.is_empty() {
-            break;
-        }
-        for pid in left {
-            let _gone = kill(pid, Signal::SIGKILL);
-            match waitpid(pid, None) {
-                Ok(status) if pid.as_raw() == raw(child.id()) => last = ended_of(status),
-                Ok(WaitStatus::Signaled(_, Signal::SIGKILL, _)) => survivors += 1,
-                _ => {}
-            }
-        }
-    }
+    let waited = wait_for(child, &signals, deadline(order), &mut watcher)?;
+    let (survivors, last) = end_all(raw(child));
+    watcher.tell(reporter);
     let ended = conclude(waited, last, reporter);
     tell_end(ended, survivors, reporter);
     Ok(ended.code())
 }
 
+/// Kills what is left, and what that starts meanwhile: how many there were, and how this child ended.
+fn end_all(child: i32) -> (u64, Option<Ended>) {
+    let (mut survivors, mut last) = (0, None);
+    for _ in 0..ROUNDS_MAX {
+        let mut left = children();
+        if left.is_empty() {
+            break;
+        }
+        for pid in &left {
+            let _gone = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+        }
+        // Threads that are watched end one by one, and each has to be waited for.
+        while !left.is_empty() {
+            let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::from_bits_retain(WAIT_ALL))
+            else {
+                break;
+            };
+            let pid = pid.as_raw_nonzero().get();
+            let Some(ended) = ended_of(status) else { continue };
+            left.retain(|other| *other != pid);
+            if pid == child {
+                last = Some(ended);
+            } else if ended == KILLED {
+                survivors += 1;
+            }
+        }
+    }
+    (survivors, last)
+}
+
 /// Namespace level: process 1. When it leaves, the kernel kills everything else.
-pub(super) fn first(order: &Order, command: &[OsString], reporter: &mut Reporter) -> Result<u8, Failed> {
-    reporter.close_others().map_err(at("descriptors"))?;
+pub(super) fn first(
+    order: &Order,
+    command: &[OsString],
+    word: Word,
+    reporter: &mut Reporter,
+) -> Result<u8, Failed> {
+    reporter.close_others(Some(&word)).map_err(at("descriptors"))?;
     die_with_parent(None)?;
     let none: Option<&str> = None;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
@@ -92,7 +117,9 @@ pub(super) fn first(order: &Order, command: &[OsString], reporter: &mut Reporter
     reporter.done("namespaces");
     let signals = block_signals()?;
     nix::sys::prctl::set_dumpable(false).map_err(at("dumpable"))?;
-    confine::confine(order, reporter)?;
+    let has_tracer = word.wait().map_err(at("parent"))?;
+    confine::confine(order, has_tracer, reporter)?;
+    reporter.wait_for_gate().map_err(at("files"))?;
     // What arrives just now is lost on process 1, which has no handlers.
     unblock_signals()?;
     let started = prepared(order, command).spawn();
@@ -105,12 +132,13 @@ pub(super) fn first(order: &Order, command: &[OsString], reporter: &mut Reporter
         }
     };
     reporter.tell(&Report::Started);
-    let waited = wait_for(child.id(), &signals, deadline(order))?;
+    let child = raw(child.id());
+    let waited = wait_for(child.unsigned_abs(), &signals, deadline(order), &mut Watcher::none())?;
     let mut last = None;
     if !matches!(waited, Waited::Ended(_)) {
         let _gone = kill(Pid::from_raw(-1), Signal::SIGKILL);
-        while let Ok(status) = waitpid(Pid::from_raw(-1), None) {
-            last = ended_of(status).filter(|_| status.pid() == Some(Pid::from_raw(raw(child.id())))).or(last);
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::empty()) {
+            last = ended_of(status).filter(|_| pid.as_raw_nonzero().get() == child).or(last);
         }
     }
     let ended = conclude(waited, last, reporter);
@@ -153,36 +181,50 @@ fn deadline(order: &Order) -> Option<Instant> {
 }
 
 /// Waits for one child, collecting all, and hands signals on to it.
-pub(super) fn wait_for(child: u32, signals: &SignalFd, until: Option<Instant>) -> Result<Waited, Failed> {
-    let child = Pid::from_raw(raw(child));
+pub(super) fn wait_for(
+    child: u32,
+    signals: &SignalFd,
+    until: Option<Instant>,
+    watcher: &mut Watcher,
+) -> Result<Waited, Failed> {
+    let child = raw(child);
     loop {
-        loop {
-            match waitpid(Pid::from_raw(-1), Some(WaitPidFlag::WNOHANG)) {
-                Ok(status) if status.pid() == Some(child) => {
-                    if let Some(ended) = ended_of(status) {
-                        return Ok(Waited::Ended(ended));
-                    }
-                }
-                Ok(WaitStatus::StillAlive) => break,
-                Ok(_) | Err(nix::Error::EINTR) => {}
-                Err(error) => return Err(at("wait")(error)),
+        while let Some((pid, status)) = changed()? {
+            match ended_of(status).filter(|_| pid == child) {
+                Some(ended) => return Ok(Waited::Ended(ended)),
+                None => watcher.changed(pid, status),
             }
         }
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         if left.is_some_and(|left| left.is_zero()) {
             return Ok(Waited::TimeUp);
         }
+        let soon = watcher.holds().then_some(LOOK_AFTER);
+        let left = left.into_iter().chain(soon).min();
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         let mut on = [PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
         match rustix::event::poll(&mut on, left.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(at("wait")(error)),
         }
+        watcher.look_after();
         while let Ok(Some(signal)) = signals.read_signal() {
             if signal.ssi_signo == END as u32 {
                 return Ok(Waited::Told);
             }
-            hand_on(&signal, child);
+            hand_on(&signal, Pid::from_raw(child));
+        }
+    }
+}
+
+/// A child or something that is watched, whose state changed; nothing where none did.
+fn changed() -> Result<Option<(i32, WaitStatus)>, Failed> {
+    let options = WaitOptions::from_bits_retain(WAIT_ALL) | WaitOptions::NOHANG;
+    loop {
+        match rustix::process::wait(options) {
+            Ok(changed) => return Ok(changed.map(|(pid, status)| (pid.as_raw_nonzero().get(), status))),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(at("wait")(error)),
         }
     }
 }
@@ -200,19 +242,17 @@ fn hand_on(signal: &nix::libc::signalfd_siginfo, child: Pid) {
 }
 
 fn ended_of(status: WaitStatus) -> Option<Ended> {
-    match status {
-        WaitStatus::Exited(_, code) => Some(Ended::Status(u8::try_from(code).unwrap_or(u8::MAX))),
-        WaitStatus::Signaled(_, signal, _) => {
-            Some(Ended::Signal(u8::try_from(signal as i32).unwrap_or(u8::MAX)))
-        }
-        _ => None,
+    let small = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Some(Ended::Status(small(code))),
+        (None, signal) => signal.map(|signal| Ended::Signal(small(signal))),
     }
 }
 
 /// The children of this process, those it was handed by others that ended included.
-fn children() -> Vec<Pid> {
+fn children() -> Vec<i32> {
     let text = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-    text.split_whitespace().filter_map(|pid| pid.parse().ok()).map(Pid::from_raw).collect()
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 fn raw(pid: u32) -> i32 {

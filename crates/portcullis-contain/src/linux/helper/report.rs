@@ -1,9 +1,11 @@
 //! What the helper tells its supervisor.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
+
+use rustix::fs::FlockOperation;
 
 use super::super::order::Report;
 
@@ -23,8 +25,7 @@ impl Reporter {
     }
 
     /// Opens it by the descriptor that the stage before left open: its path may be hidden by now.
-    pub(super) fn at_descriptor(number: &str) -> io::Result<Self> {
-        let number: u32 = number.parse().map_err(io::Error::other)?;
+    pub(super) fn at_descriptor(number: i32) -> io::Result<Self> {
         Self::at_path(format!("/proc/self/fd/{number}").as_ref())
     }
 
@@ -46,18 +47,62 @@ impl Reporter {
         self.tell(&Report::Done(step.to_owned()));
     }
 
-    /// Closes every descriptor but the standard ones and this one: what the caller left open is no power of the command.
-    pub(super) fn close_others(&self) -> io::Result<()> {
-        let own = self.file.as_raw_fd();
+    /// Waits until the supervisor has looked at what the command could change.
+    pub(super) fn wait_for_gate(&self) -> io::Result<()> {
+        rustix::fs::flock(&self.file, FlockOperation::LockShared)?;
+        Ok(rustix::fs::flock(&self.file, FlockOperation::Unlock)?)
+    }
+
+    /// Closes every descriptor but the standard ones, this one and that of the word: what the caller left open is no
+    /// power of the command.
+    pub(super) fn close_others(&self, word: Option<&Word>) -> io::Result<()> {
+        let own = [Some(self.file.as_raw_fd()), word.map(|word| word.0.as_raw_fd())];
         let mut open = Vec::new();
         for entry in std::fs::read_dir("/proc/self/fd")? {
             let number = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
-            open.extend(number.filter(|number| *number > STANDARD && *number != own));
+            open.extend(number.filter(|number| *number > STANDARD && !own.contains(&Some(*number))));
         }
         for number in open {
             // The one that listed the folder is closed by now.
             let _closed = nix::unistd::close(number);
         }
         Ok(())
+    }
+}
+
+/// A stage waits for a word from the one before it: whether it is watched.
+#[derive(Debug)]
+pub(super) struct Word(File);
+
+impl Word {
+    /// What waits, and where the word is written.
+    pub(super) fn pair() -> io::Result<(PipeReader, PipeWriter)> {
+        io::pipe()
+    }
+
+    /// Lets the next stage inherit it; the number.
+    pub(super) fn hand_on(word: &PipeReader) -> io::Result<i32> {
+        rustix::io::fcntl_setfd(word, rustix::io::FdFlags::empty())?;
+        Ok(word.as_raw_fd())
+    }
+
+    /// What a stage inherited.
+    pub(super) fn at_descriptor(number: i32) -> io::Result<Self> {
+        let file = File::open(format!("/proc/self/fd/{number}"))?;
+        // The one that was inherited has done its work.
+        let _closed = nix::unistd::close(number);
+        Ok(Self(file))
+    }
+
+    /// Waits for it.
+    pub(super) fn wait(mut self) -> io::Result<bool> {
+        let mut word = [0];
+        self.0.read_exact(&mut word)?;
+        Ok(word == *Self::of(true))
+    }
+
+    /// The word for it.
+    pub(super) fn of(is_watched: bool) -> &'static [u8; 1] {
+        if is_watched { b"1" } else { b"0" }
     }
 }

@@ -84,6 +84,7 @@ impl Found {
             network,
             unix_sockets,
             background,
+            watch,
             environment,
             limits,
         } = old;
@@ -100,6 +101,7 @@ impl Found {
         self.flag(of("unix_sockets"), *unix_sockets, new.unix_sockets, false);
         let keeps = |background: Background| background == Background::Keep;
         self.flag(of("background keep"), keeps(*background), keeps(new.background), false);
+        self.ranked(of("watch"), *watch as u32, new.watch as u32, watch, &new.watch);
         self.list(&of("environment"), environment, &new.environment, true);
         let Limits { wall_seconds, cpu_seconds, processes, file_bytes, output_bytes } = *limits;
         self.limit(of("wall_seconds"), wall_seconds, new.limits.wall_seconds);
