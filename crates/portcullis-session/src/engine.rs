@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
-use portcullis_core::bundle::{Bundle, CONTAIN_SOURCE, PolicyRef, level_of};
+use portcullis_core::bundle::{Bundle, CONTAIN_SOURCE, PolicyRef};
 use portcullis_core::contrast::Prediction;
 use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
@@ -148,6 +148,8 @@ struct Standing {
     edited: bool,
     /// The profile that it is to run under.
     contain: Option<Profile>,
+    /// The surface contains what the bundle says.
+    contains: bool,
 }
 
 /// What a surface says of a call beside what it does.
@@ -157,6 +159,7 @@ struct Around {
     call: Option<String>,
     ask: bool,
     contain: Option<Profile>,
+    contains: bool,
 }
 
 /// What is read in an action: each part once for all decisions on it, on first use.
@@ -366,10 +369,10 @@ impl Engine {
     ) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
-        let (ask, contain) = (proposal.ask, proposal.contain.clone());
+        let (ask, contain, contains) = (proposal.ask, proposal.contain.clone(), proposal.contains);
         let (action, call) = self.action_of(proposal, new_id);
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
-        let around = Around { call, ask, contain };
+        let around = Around { call, ask, contain, contains };
         let judgement = match self.meet_approval(&mut batch, &action, bound_to, &around, sources) {
             Some(judgement) => judgement,
             None => self.judge_new(&mut batch, action, bound_to, around, sources),
@@ -398,7 +401,7 @@ impl Engine {
         around: Around,
         sources: &dyn Sources,
     ) -> Judgement {
-        let Around { call, ask, contain } = around;
+        let Around { call, ask, contain, contains } = around;
         let step = self.state.steps().saturating_add(1);
         let side_effecting = self.is_side_effecting(action.tool());
         let proposed = Proposed {
@@ -426,7 +429,8 @@ impl Engine {
         let ask = ask && self.state.parent().is_none();
         let grant = self.state.grant_for(&action, bound_to, batch.at(), self.grant_ttl());
         let grant = grant.filter(|grant| self.covers_words(grant, &action));
-        let standing = Standing { step, cause, bound_to, call: None, ask, edited: false, contain };
+        let (call, edited) = (None, false);
+        let standing = Standing { step, cause, bound_to, call, ask, edited, contain, contains };
         self.judge(batch, action, standing, grant, sources)
     }
 
@@ -443,7 +447,7 @@ impl Engine {
         grant: Option<Grant>,
         sources: &dyn Sources,
     ) -> Judgement {
-        let Standing { step, cause, bound_to, call, ask, edited, contain } = standing;
+        let Standing { step, cause, bound_to, call, ask, edited, contain, contains } = standing;
         let read = self.read(pending(batch, &action), &action);
         let (facts, decision, grant) = self.decide_with_grants(batch.at(), &action, grant, &read, sources);
         let decision = match edited {
@@ -473,8 +477,11 @@ impl Engine {
             let body = EventBody::GrantClaimed { approval: grant.approval, about: About::Action(action.id) };
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
-        let profile = contain.filter(|_| enforced.proceeds());
-        let profile = self.profile_of(profile, &action, &read);
+        let profile = match enforced.proceeds() {
+            true if contains => self.profile_by_bundle(&action, &read, &decision, enforced, &facts),
+            true => contain.filter(|_| action.is_call()),
+            false => None,
+        };
         let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
         let prediction = contained.is_some().then(|| Prediction::of(read.effects.get()));
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };

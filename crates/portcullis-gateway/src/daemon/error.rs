@@ -223,6 +223,7 @@ impl From<SurfaceError> for Failure {
             SurfaceError::TooLong { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long", message)
             }
+            SurfaceError::NoSuchTicket => Self::new(StatusCode::CONFLICT, "no_such_ticket", message),
             SurfaceError::NotTheOperator => Self::new(StatusCode::FORBIDDEN, code::FORBIDDEN, message),
             SurfaceError::Session(error) => error.into(),
             SurfaceError::Open(error) => error.into(),

@@ -6,10 +6,16 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use portcullis_contain::{Missing, Observed, Places, Profile, settle};
+use portcullis_contain::{Missing, Observed, settle};
+use portcullis_core::event::Place;
+use portcullis_core::id::Digest;
+use portcullis_session::engine::{Contain, Ticket};
+use portcullis_session::surface::Surface as _;
 use tempfile::TempDir;
 
 use super::{GateError, GateOptions};
+use crate::api::ReportObserved;
+use crate::client::Run;
 
 /// Most bytes of what was observed.
 const OBSERVED_BYTES_MAX: u64 = 16 << 20;
@@ -19,30 +25,54 @@ const OBSERVED_BYTES_MAX: u64 = 16 << 20;
 pub(super) struct Confined {
     program: PathBuf,
     profile: String,
+    /// What the record has of it.
+    digest: Digest,
+    ticket: Ticket,
     /// The folder for what is observed.
     folder: TempDir,
 }
 
 impl Confined {
-    /// Prepares a profile for the folder that the gate was started in, which is also the server's.
+    /// Prepares what the daemon gave the server.
     ///
     /// # Errors
     /// [`GateError::Contain`]: the profile cannot be had here.
-    pub(super) fn new(profile: &Profile, options: &GateOptions) -> Result<Self, GateError> {
-        let wrong = |why: String| GateError::Contain { profile: profile.name.clone(), why };
+    pub(super) fn new(contain: &Contain, options: &GateOptions) -> Result<Self, GateError> {
+        let wrong = |why: String| GateError::Contain { profile: contain.profile.name.clone(), why };
         let io = |error: std::io::Error| wrong(error.to_string());
-        let here = std::env::current_dir().map_err(io)?;
-        let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
-        let places = Places { workspace: Some(&here), home: home.as_deref(), here: Some(&here) };
-        let placed = profile.at(&places).map_err(wrong)?;
-        let settled =
-            settle(placed, home.as_deref(), Missing::Refused).map_err(|error| wrong(error.to_string()))?;
-        let profile = serde_json::to_string(&settled).map_err(|error| wrong(error.to_string()))?;
+        let settled = settle(contain.profile.clone(), home().as_deref(), Missing::Refused);
+        let settled = settled.map_err(|error| wrong(error.to_string()))?;
         let program = match &options.program {
             Some(program) => program.clone(),
             None => std::env::current_exe().map_err(io)?,
         };
-        Ok(Self { program, profile, folder: tempfile::tempdir().map_err(io)? })
+        Ok(Self {
+            program,
+            profile: serde_json::to_string(&settled).map_err(|error| wrong(error.to_string()))?,
+            digest: contain.profile.digest(),
+            ticket: contain.ticket,
+            folder: tempfile::tempdir().map_err(io)?,
+        })
+    }
+
+    /// Reports what was observed, once it has ended. Nothing was, where it was killed or never ran.
+    pub(super) async fn report(&self, run: &Run, command: &str) {
+        let Some(observed) = read(&self.observed_file()) else {
+            tracing::warn!("what the server did while it ran contained is not known");
+            return;
+        };
+        let report = ReportObserved {
+            action: None,
+            call: None,
+            server: Some(command.to_owned()),
+            ticket: Some(self.ticket),
+            profile_digest: self.digest,
+            observed: Some(observed),
+            connection: None,
+        };
+        if let Err(error) = run.observed(report).await {
+            tracing::warn!("what the server did could not be recorded: {error}");
+        }
     }
 
     /// The program to start instead of the server's.
@@ -63,11 +93,16 @@ impl Confined {
     fn observed_file(&self) -> PathBuf {
         self.folder.path().join("observed")
     }
+}
 
-    /// What was observed, once it has ended. `None` if it was killed, or never ran.
-    pub(super) fn observed(&self) -> Option<Observed> {
-        read(&self.observed_file())
-    }
+/// Where the gate is started, which is also the server's folder.
+pub(super) fn place() -> Place {
+    let text = |path: PathBuf| path.to_str().map(str::to_owned);
+    Place { workspace: std::env::current_dir().ok().and_then(text), home: home().and_then(text), gate: None }
+}
+
+fn home() -> Option<PathBuf> {
+    std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
 fn read(path: &Path) -> Option<Observed> {

@@ -161,7 +161,7 @@ pub async fn run(options: GateOptions) -> Result<Ended, GateError> {
     let mut signals = StopSignals::listen().map_err(GateError::Signals)?;
     let run = open_run(&options, &server).await?;
     let opened = run.opened();
-    let confined = match opened.server_profile.as_ref().map(|profile| Confined::new(profile, &options)) {
+    let confined = match opened.server.as_ref().map(|contain| Confined::new(contain, &options)) {
         None => None,
         Some(Ok(confined)) => Some(confined),
         Some(Err(error)) => {
@@ -209,6 +209,9 @@ pub async fn run(options: GateOptions) -> Result<Ended, GateError> {
         if confined.is_some() { Vec::new() } else { opened.contained_servers },
     ));
     let ended = conduct(&gate, stdin::reader(), output, signals.next(), &mut child, &server).await;
+    if let Some(confined) = &confined {
+        confined.report(&gate.run, &command_line(&options.command)).await;
+    }
     let closed = close(&gate.run).await;
     let signal = ended?;
     closed.map(|()| Ended { run: gate.run.id(), signal })
@@ -246,6 +249,7 @@ async fn open_run(options: &GateOptions, server: &str) -> Result<Run, GateError>
         server: Some(command_line(&options.command)),
         server_name: Some(options.server.clone().unwrap_or_else(|| server.to_owned())),
         server_profile: options.contain.clone(),
+        server_place: Some(contained::place()),
         ..OpenRun::default()
     };
     let start = StartOptions { bundle, program: options.program.clone(), ..StartOptions::default() };

@@ -54,7 +54,8 @@ impl Engine {
         held.id = open_id;
         let call = around.call.clone().filter(|call| open.call.as_ref() != Some(call));
         let (step, cause, contain) = (open.step, open.last_event, around.contain.clone());
-        let standing = Standing { step, cause, bound_to, call, ask: false, edited: false, contain };
+        let (contains, ask, edited) = (around.contains, false, false);
+        let standing = Standing { step, cause, bound_to, call, ask, edited, contain, contains };
         if matches!(approval.state, ApprovalState::Pending | ApprovalState::Granted(_))
             && let Some(held_back) = self.held_back(&held, open.step, id)
         {

@@ -9,15 +9,18 @@ use std::fmt;
 
 use portcullis_core::action::{Action, Subject};
 use portcullis_core::aside::OBSERVED;
+use portcullis_core::bundle::level_of;
 use portcullis_core::contrast::{Grounds, More, Prediction, more, more_of_connection};
 use portcullis_core::event::{
-    Actor, ConfigChange, ConnectionRecord, Contained, EndedRecord, Event, EventBody, ObservedRecord,
-    ObservedWhat,
+    Actor, ConfigChange, ConnectionRecord, Contained, EndedRecord, Enforced, Event, EventBody,
+    ObservedRecord, ObservedWhat,
 };
+use portcullis_core::fact::Facts;
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
 use portcullis_core::label::Label;
 use portcullis_core::limits::{CONTAINED_ACTIONS_MAX, CONTAINED_CONNECTIONS_MAX, CONTAINED_SERVERS_MAX};
 use portcullis_core::observed::{Connection, Observed};
+use portcullis_core::pipeline::Decision;
 use portcullis_core::profile::Profile;
 use portcullis_core::state::RunState;
 use portcullis_core::state::contained::Containment;
@@ -171,14 +174,27 @@ impl Predictions {
 }
 
 impl Engine {
-    /// The profile that an action runs under which goes ahead, if it runs under one.
-    pub(super) fn profile_of(
+    /// The profile that the bundle gives an action which goes ahead, where the level is reached. What was let pass is
+    /// what observing leaves as it is.
+    pub(super) fn profile_by_bundle(
         &self,
-        given: Option<Profile>,
         action: &Action,
-        _read: &Read<'_>,
+        read: &Read<'_>,
+        decision: &Decision,
+        enforced: Enforced,
+        facts: &Facts,
     ) -> Option<Profile> {
-        given.filter(|_| action.is_call())
+        let place = self.state.place();
+        let profile = match (enforced, &decision.modified) {
+            (Enforced::Executed, _) => self.bundle.contained(place, action, read.effects.get()),
+            (Enforced::Replaced, Some(arguments)) => {
+                let edited = action.with_arguments(arguments.clone());
+                let effects = self.pipeline.effects(&self.bundle, &self.state, &edited);
+                self.bundle.contained(place, &edited, effects.get())
+            }
+            _ => None,
+        };
+        profile?.ok().filter(|profile| profile.least_level() <= level_of(facts))
     }
 
     /// Gives a ticket for something that is to run under a profile.

@@ -12,10 +12,11 @@ mod tools;
 
 use portcullis_core::id::RunId;
 
-pub use self::local::{Local, LocalRun, SurfaceError};
+pub use self::local::{Local, LocalRun, SurfaceError, UNCONTAINED};
 pub use self::requests::{
     ActionAnswer, EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, OpenRun, OpenedRun, ProposeAction, ProposeTurn,
-    REQUEST_BYTES_MAX, ReportEvidence, ReportObserved, TURN_ACTIONS_MAX, TurnAnswer, WAIT_MS_MAX,
+    REQUEST_BYTES_MAX, ReportEvidence, ReportObserved, TURN_ACTIONS_MAX, TakeTicket, TakenTicket, TurnAnswer,
+    WAIT_MS_MAX,
 };
 pub use self::texts::{
     ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role, TextAnswer, TextEdit,

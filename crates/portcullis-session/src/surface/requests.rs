@@ -58,6 +58,9 @@ pub struct OpenRun {
     /// A profile of the bundle for the server, instead of the one that the bundle gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_profile: Option<String>,
+    /// Where the server is started, and the user's home folder: what paths of its profile are taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_place: Option<Place>,
     /// Continue this run in a new segment.
     #[serde(default)]
     pub resume: Option<RunId>,
@@ -90,9 +93,9 @@ pub struct OpenedRun {
     /// Names and ids of disabled tools.
     #[serde(default)]
     pub disabled_tools: Vec<String>,
-    /// The profile that the server is to run under. Its paths are not placed.
+    /// The profile that the server is to run under, and the ticket for what is seen of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub server_profile: Option<Profile>,
+    pub server: Option<Contain>,
     /// Names of servers that the bundle has run contained.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub contained_servers: Vec<String>,
@@ -221,6 +224,25 @@ pub struct ReportObserved {
     /// A connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<Connection>,
+}
+
+/// Takes the profile of an action that is run contained now. Once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakeTicket {
+    /// The ticket that came with the permit.
+    pub ticket: Ticket,
+}
+
+/// What a ticket stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenTicket {
+    /// The run.
+    pub run: RunId,
+    /// The action.
+    pub action: ActionId,
+    /// What the action runs under.
+    pub profile: Profile,
 }
 
 /// Proposes the actions of one turn of the agent: calls that it makes side by side. They are judged in this order.
