@@ -8,8 +8,11 @@
 //! Linux only: elsewhere everything answers [`ContainError::NotSupported`].
 
 mod error;
+#[cfg(target_os = "linux")]
+mod git;
 mod network;
 mod profile;
+#[cfg(target_os = "linux")]
 mod protected;
 mod step;
 

@@ -99,8 +99,11 @@ pub fn settle(mut profile: Profile, home: Option<&Path>, missing: Missing) -> Re
     for path in &profile.write {
         match path.to_str() {
             Some(GIT) => {
-                let known: Vec<PathBuf> = write.iter().flat_map(|folder| git_folders(folder)).collect();
-                known.into_iter().for_each(|folder| add(&mut write, folder));
+                for folder in write.iter().flat_map(|folder| git_folders(folder)).collect::<Vec<_>>() {
+                    // Git runs a worktree's hooks from the folder that it shares.
+                    add(&mut profile.execute, folder.clone());
+                    add(&mut write, folder);
+                }
             }
             Some(CACHES) => {
                 let caches = PACKAGE_CACHES.iter().filter_map(|name| home.map(|home| home.join(name)));

@@ -5,6 +5,7 @@ mod helper;
 mod keep;
 mod locate;
 mod order;
+mod place;
 mod probe;
 mod proxy;
 mod relay;

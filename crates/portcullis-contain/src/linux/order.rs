@@ -42,6 +42,8 @@ pub(super) struct Order {
     pub(super) limits: Limits,
     /// How much is looked at.
     pub(super) watch: Watch,
+    /// The newest ABI of Landlock that is used, to run as on an older kernel.
+    pub(super) landlock: Option<u32>,
     /// Variables for the command alone: the loader would obey them in the helper.
     pub(super) late: Vec<(String, String)>,
     /// The file for reports.

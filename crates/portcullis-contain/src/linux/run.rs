@@ -5,21 +5,21 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
-
-use tempfile::TempDir;
 
 use super::files;
 use super::keep::Keep;
 use super::locate::Helper;
 use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
+use super::place::Place;
 use super::proxy::{self, Handover, Proxy};
 use super::relay::Relay;
 use super::wait;
 use crate::error::ContainError;
+use crate::git;
 use crate::network::{Names, SystemNames};
 use crate::profile::{Invocation, Output};
 use crate::protected::{guarded, unless_named};
@@ -38,6 +38,7 @@ const LOADER: [&str; 2] = ["LD_", "GLIBC_"];
 pub struct Contained {
     helper: Helper,
     names: Arc<dyn Names>,
+    landlock: Option<u32>,
 }
 
 /// What the helper told.
@@ -54,18 +55,13 @@ struct Told {
     done: Vec<Attempt>,
 }
 
-/// The folder of one run. It is removed with all that is in it.
-struct Place {
-    folder: TempDir,
-}
-
 impl Contained {
     /// With the helper beside the running program.
     ///
     /// # Errors
     /// It is missing, others can write it, or it is not the one whose digest was recorded.
     pub fn new() -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::beside_program()?, names: Arc::new(SystemNames) })
+        Ok(Self { helper: Helper::beside_program()?, names: Arc::new(SystemNames), landlock: None })
     }
 
     /// With the helper at this path.
@@ -73,13 +69,21 @@ impl Contained {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_helper(path: &Path) -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::open(path)?, names: Arc::new(SystemNames) })
+        Ok(Self { helper: Helper::open(path)?, names: Arc::new(SystemNames), landlock: None })
     }
 
     /// Has the proxy look names up here rather than with the machine's name servers.
     #[must_use]
     pub fn with_names(self, names: impl Names + 'static) -> Self {
         Self { names: Arc::new(names), ..self }
+    }
+
+    /// As on a kernel whose Landlock has this ABI and no newer one: for tests of what a level holds there. Nothing that
+    /// a profile, a command line or the environment says leads here.
+    #[must_use]
+    pub fn as_with_landlock(mut self, abi: u32) -> Self {
+        self.landlock = Some(abi);
+        self
     }
 
     /// Runs a command under a profile, and waits for it. The calling thread has to live as long.
@@ -115,9 +119,9 @@ impl Contained {
         if command.output == Output::Kept && profile.limits.output_bytes.is_none() {
             return Err(ContainError::Profile("output that is kept needs `output_bytes`".to_owned()));
         }
-        let place = Place::make(command.user)?;
+        let place = Place::make(command.user, &profile.write)?;
         let environment = environment(profile, command, &place, level)?;
-        let (order, write, keep) = order(profile, command, &place, level, &environment)?;
+        let (order, write, keep) = self.order(profile, command, &place, level, &environment)?;
         let before = match profile.watch {
             Watch::Nothing => None,
             _ => Some(files::Before::begin(&write, place.gate()?)?),
@@ -175,6 +179,61 @@ impl Contained {
         Proxy::begin(profile, names, told, handover, helper).map_err(ContainError::io("start the proxy"))
     }
 
+    /// The order, as the helper's argument, what may be written, and what is protected, as it is.
+    fn order(
+        &self,
+        profile: &Profile,
+        command: &Invocation,
+        place: &Place,
+        level: Level,
+        environment: &Environment,
+    ) -> Result<(String, Vec<PathBuf>, Keep), ContainError> {
+        let start = match &command.folder {
+            Some(folder) => folder.clone(),
+            None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
+        };
+        let what = format!("the folder `{}`", start.display());
+        let folder = start.canonicalize().map_err(ContainError::io(what))?;
+        for path in profile.read.iter().chain(&profile.execute).chain(&profile.write) {
+            stays_within(path, &start, &folder)?;
+        }
+        // What is not there cannot be read; but a folder to write in that is missing is a mistake.
+        let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let write = writable(&profile.write)?;
+        let folders: Vec<PathBuf> = write.iter().filter(|path| path.is_dir()).cloned().collect();
+        let keep = Keep::new(unless_named(guarded(&folders, &folder), &named(&profile.write)))?;
+        let (shut, pinned) = keep.existing();
+        let order = Order {
+            protocol: PROTOCOL,
+            level,
+            supervisor: std::process::id(),
+            read: there(&profile.read),
+            execute: there(&profile.execute),
+            write,
+            shut,
+            pinned,
+            temporary: place.temporary(),
+            folder,
+            network: profile.network.clone(),
+            handover: matches!(profile.network, Network::Hosts(_)).then(|| place.handover()),
+            unix_sockets: profile.unix_sockets,
+            limits: profile.limits,
+            watch: profile.watch,
+            late: environment.late.clone(),
+            landlock: self.landlock,
+            report: place.report(),
+        };
+        let text = serde_json::to_string(&order)
+            .map_err(|error| ContainError::Profile(format!("a path that is not UTF-8: {error}")))?;
+        if text.len() > BYTES_MAX {
+            return Err(ContainError::Profile(format!(
+                "its paths and variables take more than {} KiB; name folders above them",
+                BYTES_MAX >> 10
+            )));
+        }
+        Ok((text, order.write, keep))
+    }
+
     fn spawn(
         &self,
         profile: &Profile,
@@ -202,57 +261,6 @@ impl Contained {
         }
         let failed = ContainError::io(format!("start the helper `{}`", self.helper.path().display()));
         helper.spawn().map_err(failed)
-    }
-}
-
-impl Place {
-    fn make(user: Option<(u32, u32)>) -> Result<Self, ContainError> {
-        let failed = || ContainError::io("make a private folder for temporary files");
-        let within = std::env::temp_dir().canonicalize().map_err(failed())?;
-        let folder =
-            tempfile::Builder::new().prefix("portcullis-run-").tempdir_in(within).map_err(failed())?;
-        let place = Self { folder };
-        File::create_new(place.report()).map_err(failed())?;
-        std::fs::create_dir(place.temporary()).map_err(failed())?;
-        if let Some((user, group)) = user {
-            for path in [place.folder.path(), &place.report(), &place.temporary()] {
-                std::os::unix::fs::chown(path, Some(user), Some(group)).map_err(failed())?;
-            }
-        }
-        Ok(place)
-    }
-
-    /// Where the helper reports. The command has no way to it.
-    fn report(&self) -> PathBuf {
-        self.folder.path().join("report")
-    }
-
-    /// The same, to be locked: the helper starts the command when it is not locked any more.
-    fn gate(&self) -> Result<File, ContainError> {
-        File::open(self.report()).map_err(ContainError::io("open the report"))
-    }
-
-    /// Where the helper hands out the proxy's socket.
-    fn handover(&self) -> PathBuf {
-        self.folder.path().join("proxy")
-    }
-
-    /// The place for that, where the profile names hosts.
-    fn handover_for(
-        &self,
-        profile: &Profile,
-        command: &Invocation,
-    ) -> Result<Option<Handover>, ContainError> {
-        if !matches!(profile.network, Network::Hosts(_)) {
-            return Ok(None);
-        }
-        let what = format!("a socket at `{}` (a shorter TMPDIR may help)", self.handover().display());
-        Handover::at(&self.handover(), command.user).map(Some).map_err(ContainError::io(what))
-    }
-
-    /// The command's own folder for temporary files.
-    fn temporary(&self) -> PathBuf {
-        self.folder.path().join("tmp")
     }
 }
 
@@ -290,56 +298,19 @@ fn environment(
     Ok(Environment { now, late })
 }
 
-/// The order, as the helper's argument, and what is protected, as it is.
-fn order(
-    profile: &Profile,
-    command: &Invocation,
-    place: &Place,
-    level: Level,
-    environment: &Environment,
-) -> Result<(String, Vec<PathBuf>, Keep), ContainError> {
-    let folder = match &command.folder {
-        Some(folder) => folder.clone(),
-        None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
-    };
-    let real = |path: &PathBuf| {
-        path.canonicalize().map_err(ContainError::io(format!("the profile's folder `{}`", path.display())))
-    };
-    let folder = real(&folder)?;
-    // What is not there cannot be read; but a folder to write in that is missing is a mistake.
-    let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let write = writable(&profile.write)?;
-    let folders: Vec<PathBuf> = write.iter().filter(|path| path.is_dir()).cloned().collect();
-    let keep = Keep::new(unless_named(guarded(&folders, &folder), &named(&profile.write)))?;
-    let (shut, pinned) = keep.existing();
-    let order = Order {
-        protocol: PROTOCOL,
-        level,
-        supervisor: std::process::id(),
-        read: there(&profile.read),
-        execute: there(&profile.execute),
-        write,
-        shut,
-        pinned,
-        temporary: place.temporary(),
-        folder,
-        network: profile.network.clone(),
-        handover: matches!(profile.network, Network::Hosts(_)).then(|| place.handover()),
-        unix_sockets: profile.unix_sockets,
-        limits: profile.limits,
-        watch: profile.watch,
-        late: environment.late.clone(),
-        report: place.report(),
-    };
-    let text = serde_json::to_string(&order)
-        .map_err(|error| ContainError::Profile(format!("a path that is not UTF-8: {error}")))?;
-    if text.len() > BYTES_MAX {
-        return Err(ContainError::Profile(format!(
-            "its paths and variables take more than {} KiB; name folders above them",
-            BYTES_MAX >> 10
-        )));
+/// Refuses a path below the folder that a command starts in when a link leads it out: a command before may have made
+/// the link.
+fn stays_within(path: &Path, start: &Path, folder: &Path) -> Result<(), ContainError> {
+    let is_below =
+        git::plain(path).starts_with(start) && !path.components().any(|part| part == Component::ParentDir);
+    match path.canonicalize() {
+        Ok(real) if is_below && !real.starts_with(folder) => Err(ContainError::Profile(format!(
+            "`{}`: a link leads it to `{}`; name that if it is meant",
+            path.display(),
+            real.display()
+        ))),
+        _ => Ok(()),
     }
-    Ok((text, order.write, keep))
 }
 
 /// Why a level that was asked for is none for this profile.

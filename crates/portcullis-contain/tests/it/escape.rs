@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use portcullis_contain::{Ended, Level, Probe, probe};
+use portcullis_contain::{Ended, Level, Probe, Profile, probe};
 
 use super::world::{self, World, contained, invocation, programs};
 
@@ -43,7 +43,7 @@ fn escapes() -> Vec<Escape> {
         }
     }
     all.sort_by(|one, two| one.name.cmp(&two.name));
-    assert!(all.len() >= 25, "{} programs", all.len());
+    assert!(all.len() >= 150, "{} programs", all.len());
     all
 }
 
@@ -66,8 +66,11 @@ fn every_program_at(level: Level) {
         let world = World::make();
         let before = world.state();
         let ports = escape.says("ports").map(|port| port.parse().unwrap()).into_iter().collect();
-        let command = invocation(&world, PYTHON, &world.arguments(&escape.name), level);
-        let observed = contained().run(&world.profile(ports), &command).unwrap();
+        let mut command = invocation(&world, PYTHON, &world.arguments(&escape.name), level);
+        command.folder = Some(world.project().join(escape.says("folder").unwrap_or("")));
+        let unix_sockets = escape.says("unix").is_some();
+        let profile = Profile { unix_sockets, ..world.profile(ports) };
+        let observed = contained().run(&profile, &command).unwrap();
         let expected = escape.says(level.as_str()).unwrap();
         let is_expected = match (expected, observed.ended) {
             ("open" | "undone", Ended::Status(0)) => true,
@@ -112,7 +115,8 @@ fn every_escape_works_where_nothing_is_contained() {
     for escape in escapes() {
         let world = World::make();
         let mut program = Command::new(PYTHON);
-        program.args(world.arguments(&escape.name)).current_dir(world.project());
+        program.args(world.arguments(&escape.name));
+        program.current_dir(world.project().join(escape.says("folder").unwrap_or("")));
         program.env("SECRET_TOKEN", "of the caller").env("LD_PRELOAD", "/none.so");
         world::as_nobody(&mut program);
         let output = program.output().unwrap();

@@ -1,11 +1,13 @@
 //! What a command may use, what it leaves behind, and what becomes of it when somebody else ends.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use portcullis_contain::{ContainError, Ended, Level, Limit, Limits, Observed, Profile};
+use portcullis_contain::{ContainError, Ended, Level, Limit, Limits, Observed, Profile, Watch};
 
 use super::escape::{PYTHON, reaches};
 use super::world::{World, contained, invocation};
@@ -121,6 +123,58 @@ fn nothing_outlives_a_command() {
         let observed = run(&world, level, &script, limits());
         assert_eq!(observed.ended, Ended::Status(0), "{observed:?}");
         assert!(world.project().join("heart").exists() && !is_alive(&world.project()), "{level}");
+    }
+}
+
+/// A process that is gone before it can be killed, since it has become its child; several, for so long.
+const CHAINS: &str = "import os, time
+end = time.time() + 20
+for _ in range(6):
+    if os.fork() == 0:
+        os.setsid()
+        while time.time() < end:
+            if os.fork(): os._exit(0)
+            open('heart', 'a').write('x')
+        os._exit(0)
+while not os.path.exists('heart'): time.sleep(0.01)
+time.sleep(0.2)
+";
+
+#[test]
+fn processes_that_replace_themselves_end_with_the_command() {
+    for level in levels() {
+        let world = World::make();
+        let command = invocation(&world, PYTHON, &["-c".to_owned(), CHAINS.to_owned()], level);
+        let profile = Profile { limits: limits(), watch: Watch::Nothing, ..world.profile(Vec::new()) };
+        let observed = contained().run(&profile, &command).unwrap();
+        assert_eq!(observed.ended, Ended::Status(0), "{observed:?}");
+        assert!(!is_alive(&world.project()), "{level}");
+    }
+}
+
+/// The group of the supervisor is that of the command too, and a signal to *the own group* names no process.
+#[test]
+fn a_signal_to_the_own_group_reaches_nothing_outside() {
+    const INSIDE: &str = "PORTCULLIS_TEST_OWN_GROUP";
+    if std::env::var_os(INSIDE).is_none() {
+        let name = "limits::a_signal_to_the_own_group_reaches_nothing_outside";
+        let mut own = Command::new(std::env::current_exe().unwrap());
+        own.args(["--exact", name, "--nocapture"]).env(INSIDE, "").process_group(0);
+        let output = own.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    for (level, abi) in [(Level::Process, 6), (Level::Namespace, 6), (Level::Namespace, 3)] {
+        if !reaches(level) {
+            continue;
+        }
+        let world = World::make();
+        let script = "trap '' TERM; kill -TERM 0; kill -KILL 0; exit 3";
+        let command = invocation(&world, "/bin/sh", &["-c".to_owned(), script.to_owned()], level);
+        let profile = Profile { limits: limits(), ..world.profile(Vec::new()) };
+        let observed = contained().as_with_landlock(abi).run(&profile, &command).unwrap();
+        assert!(observed.ended.code() != 0, "{observed:?}");
+        assert!(world.victim_runs(), "{level} with ABI {abi}");
     }
 }
 

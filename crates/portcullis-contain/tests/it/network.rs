@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{BufRead as _, BufReader};
 use std::net::{IpAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@ use portcullis_contain::{
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use super::escape::{PYTHON, reaches};
-use super::world::contained;
+use super::world::{NOBODY, contained};
 
 /// Names that lead to this machine, as a name server of a private network would have it.
 #[derive(Debug)]
@@ -43,6 +44,7 @@ impl Site {
     /// Everything belongs to whoever runs the tests: so do toolchains below a home folder.
     fn make() -> Self {
         let folder = tempfile::Builder::new().prefix("portcullis-site-").tempdir_in("/var/tmp").unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let at = |name: &str| folder.path().join(name);
         for name in ["served", "project"] {
             fs::create_dir(at(name)).unwrap();
@@ -91,8 +93,8 @@ impl Site {
         }
     }
 
-    /// Runs a command of the shell.
-    fn run(&self, script: &str) -> Observed {
+    /// A command of the shell.
+    fn command(&self, script: &str) -> Invocation {
         let certificates =
             ["SSL_CERT_FILE", "GIT_SSL_CAINFO", "PIP_CERT", "REQUESTS_CA_BUNDLE", "npm_config_cafile"];
         let ca = self.project().join("ca.pem").into_os_string();
@@ -117,7 +119,7 @@ impl Site {
         ] {
             environment.insert(name.into(), value);
         }
-        let command = Invocation {
+        Invocation {
             program: "/bin/sh".into(),
             arguments: vec!["-euc".into(), script.into()],
             folder: Some(self.project()),
@@ -125,8 +127,12 @@ impl Site {
             environment: Some(environment),
             output: Output::Kept,
             ..Invocation::default()
-        };
-        contained().with_names(Book).run(&self.profile(), &command).unwrap()
+        }
+    }
+
+    /// Runs a command of the shell.
+    fn run(&self, script: &str) -> Observed {
+        contained().with_names(Book).run(&self.profile(), &self.command(script)).unwrap()
     }
 
     /// Runs it, and it works: everything it reached was permitted.
@@ -237,7 +243,7 @@ fn curl_reaches_what_is_named() {
     site.fails("curl -sSf https://packages.test:$HTTPS/hello");
     site.fails("curl -sSf http://packages.test:$HTTP/hello");
     let told_what = site.run("curl -sS http://other.test/");
-    let expected = "portcullis: `other.test:80`: the profile `fetching` does not name it: `other.test` among its hosts, or `--net other.test`\n";
+    let expected = "portcullis: `other.test:80`: the profile `fetching` does not name it; add `other.test` to its hosts, or give `--net other.test`\n";
     assert_eq!(String::from_utf8(told_what.stdout).unwrap(), expected);
 }
 
@@ -259,7 +265,7 @@ fn git_clones_over_http_and_https() {
 fn pip() -> Option<String> {
     let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.peers/python/bin/python");
     let candidates = [peers.display().to_string(), PYTHON.to_owned(), "python3".to_owned()];
-    candidates.into_iter().find(|python| has(python, &["-m", "pip", "--version"]))
+    candidates.into_iter().find(|python| has(python, &["-c", "import pip"]))
 }
 
 #[test]
@@ -318,7 +324,10 @@ fn nothing_else_is_reached() {
     let site = Site::make();
     let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = datagrams.local_addr().unwrap().port();
-    let observed = site.run(&format!("{PYTHON} elsewhere.py $HTTP {port}"));
+    let mut command = site.command(&format!("{PYTHON} elsewhere.py $HTTP {port}"));
+    // The socket of the proxy has to come from a helper of another user, too.
+    command.user = rustix::process::geteuid().is_root().then_some((NOBODY, NOBODY));
+    let observed = contained().with_names(Book).run(&site.profile(), &command).unwrap();
     assert_eq!(observed.stdout, b"done\n", "{}", told(&observed));
     datagrams.set_nonblocking(true).unwrap();
     assert!(datagrams.recv(&mut [0; 8]).is_err(), "a datagram arrived");
@@ -380,13 +389,8 @@ fn the_machines_loopback_is_reached_where_it_is_named() {
         site.http
     );
     let command = Invocation {
-        program: "/bin/sh".into(),
-        arguments: vec!["-c".into(), script.into()],
-        folder: Some(site.project()),
-        environment: Some([("PATH".into(), path())].into()),
-        output: Output::Kept,
         on_connection: OnConnection::call(move |made| teller.lock().unwrap().push(made.clone())),
-        ..Invocation::default()
+        ..site.command(&script)
     };
     let observed = contained().run(&profile, &command).unwrap();
     assert_eq!(observed.stdout, b"hello\nown\n", "{}", told(&observed));

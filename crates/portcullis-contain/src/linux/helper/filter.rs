@@ -118,10 +118,36 @@ const REFUSED_HERE: &[(&str, c_long)] =
 #[cfg(target_arch = "aarch64")]
 const REFUSED_HERE: &[(&str, c_long)] = calls![SYS_kexec_file_load];
 
+/// Memory, semaphores and messages that all processes of the user share where there is no namespace for them.
+const SHARED: &[(&str, c_long)] = calls![
+    SYS_shmget,
+    SYS_shmat,
+    SYS_shmctl,
+    SYS_semget,
+    SYS_semop,
+    SYS_semtimedop,
+    SYS_semctl,
+    SYS_msgget,
+    SYS_msgsnd,
+    SYS_msgrcv,
+    SYS_msgctl,
+    SYS_mq_open,
+    SYS_mq_unlink,
+];
+
 /// The name of a call that is refused.
 pub(super) fn name(call: c_long) -> String {
-    let others =
-        calls![SYS_clone, SYS_ioctl, SYS_socket, SYS_socketpair, SYS_sendto, SYS_sendmsg, SYS_sendmmsg];
+    let others = calls![
+        SYS_clone,
+        SYS_ioctl,
+        SYS_socket,
+        SYS_socketpair,
+        SYS_sendto,
+        SYS_sendmsg,
+        SYS_sendmmsg,
+        SYS_prlimit64,
+        SYS_kill
+    ];
     let mut all = REFUSED.iter().chain(REFUSED_HERE).chain(others);
     let named = all.find(|(_, number)| *number == call);
     named.map_or_else(|| format!("call {call}"), |(name, _)| name.trim_start_matches("SYS_").to_owned())
@@ -135,8 +161,8 @@ enum Refusal {
     Told,
 }
 
-/// The filter for an order; with a tracer it is told what is refused, and of the calls that it looks at.
-pub(super) fn program(order: &Order, has_tracer: bool) -> Vec<sock_filter> {
+/// The filter for an order, where Landlock holds signals or not; with a tracer it is told what is refused, and of the calls that it looks at.
+pub(super) fn program(order: &Order, holds_signals: bool, has_tracer: bool) -> Vec<sock_filter> {
     let told = if has_tracer { Refusal::Told } else { Refusal::Quiet };
     let refuse = |error| refuse(error, told);
     let mut program = vec![load(ARCHITECTURE), jump(EQUAL, NATIVE, 1, 0), answer(KILL_PROCESS), load(NUMBER)];
@@ -151,11 +177,12 @@ pub(super) fn program(order: &Order, has_tracer: bool) -> Vec<sock_filter> {
     let clone = [vec![load(argument(0))], when(ANY_BIT, NAMESPACES, vec![refuse(libc::EPERM)])].concat();
     program.extend(call(libc::SYS_clone, clone));
     let mut control = vec![load(argument(1))];
-    // Typing into the terminal, and its selections.
-    for request in [0x5412, 0x541c] {
+    // Typing into the terminal, its selections, and what the kernel makes of a line.
+    for request in [0x5412, 0x541c, 0x5423] {
         control.extend(when(EQUAL, request, vec![refuse(libc::EPERM)]));
     }
     program.extend(call(libc::SYS_ioctl, control));
+    program.extend(others(order, holds_signals, told));
     program.extend(call(libc::SYS_socket, sockets(order, told)));
     program.extend(call(libc::SYS_socketpair, pairs(order, told)));
     if order.network != Network::None {
@@ -171,6 +198,35 @@ pub(super) fn program(order: &Order, has_tracer: bool) -> Vec<sock_filter> {
         program.extend(calls::filter(order.watch));
     }
     program.push(answer(ALLOW));
+    program
+}
+
+/// Calls by which a process limits others, reads what they share with it, or signals those of its group.
+fn others(order: &Order, holds_signals: bool, told: Refusal) -> Vec<sock_filter> {
+    /// `RLIMIT_CORE`: a limit of 0 has the kernel start the machine's program for dumps.
+    const CORE: u32 = 4;
+    let done = || refuse(0, Refusal::Quiet);
+    let mut program =
+        call(libc::SYS_setrlimit, [vec![load(argument(0))], when(EQUAL, CORE, vec![done()])].concat());
+    let mut limit =
+        vec![load(argument(2)), jump(EQUAL, 0, 0, 3), load(argument(2) + 4), jump(EQUAL, 0, 0, 1)];
+    // Limits are only read.
+    limit.push(answer(ALLOW));
+    limit.push(load(argument(1)));
+    limit.extend(when(EQUAL, CORE, vec![done()]));
+    limit.push(load(argument(0)));
+    limit.extend(when(EQUAL, 0, vec![answer(ALLOW)]));
+    limit.push(refuse(libc::EPERM, told));
+    program.extend(call(libc::SYS_prlimit64, limit));
+    if order.level != Level::Namespace {
+        for (_, name) in SHARED {
+            program.extend(when(EQUAL, number(*name), vec![quietly(libc::ENOSYS)]));
+        }
+    } else if !holds_signals {
+        // The group may have processes outside, which no number reaches from within.
+        let group = [vec![load(argument(0))], when(EQUAL, 0, vec![refuse(libc::EPERM, told)])].concat();
+        program.extend(call(libc::SYS_kill, group));
+    }
     program
 }
 

@@ -61,11 +61,12 @@ pub(super) fn supervise(order: &Order, command: &[OsString], reporter: &mut Repo
     die_with_parent(Some(order.supervisor))?;
     // The command is of the same user: it must not read or write this process.
     nix::sys::prctl::set_child_subreaper(true).map_err(at("subreaper"))?;
+    let can_end_at_once = confine::signal_own_only(order);
     let signals = block_signals()?;
     let (child, mut watcher) = next("confine", order, command).map_err(at("confine"))?;
     nix::sys::prctl::set_dumpable(false).map_err(at("dumpable"))?;
     let waited = wait_for(child, &signals, deadline(order), &mut watcher)?;
-    let (survivors, last) = end_all(raw(child));
+    let (survivors, last) = end_all(raw(child), can_end_at_once);
     watcher.tell(reporter);
     let ended = conclude(waited, last, reporter);
     tell_end(ended, survivors, reporter);
@@ -73,9 +74,13 @@ pub(super) fn supervise(order: &Order, command: &[OsString], reporter: &mut Repo
 }
 
 /// Kills what is left, and what that starts meanwhile: how many there were, and how this child ended.
-fn end_all(child: i32) -> (u64, Option<Ended>) {
+fn end_all(child: i32, at_once: bool) -> (u64, Option<Ended>) {
     let (mut survivors, mut last) = (0, None);
     for _ in 0..ROUNDS_MAX {
+        if at_once {
+            // Nothing that starts meanwhile escapes this, and nothing outside can be signalled.
+            let _none = kill(Pid::from_raw(-1), Signal::SIGKILL);
+        }
         let mut left = children();
         if left.is_empty() {
             break;

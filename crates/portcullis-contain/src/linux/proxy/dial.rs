@@ -19,8 +19,6 @@ use crate::network::Names;
 const LOOKUPS_MAX: usize = 256;
 /// Most addresses of a name that are looked at.
 const ADDRESSES_MAX: usize = 16;
-/// What a lookup needs of a stack: the C library's resolver takes most of it.
-const STACK_BYTES: usize = 512 << 10;
 
 /// Why a host was not reached: whether time ran out, and a line.
 #[derive(Debug)]
@@ -70,7 +68,8 @@ impl Lookups {
             let _late = sender.send(found);
             drop(finished);
         };
-        if let Err(error) = thread::Builder::new().stack_size(STACK_BYTES).spawn(look) {
+        // Modules of the C library's resolver get a stack of the usual size.
+        if let Err(error) = thread::Builder::new().name("lookup".to_owned()).spawn(look) {
             self.running.fetch_sub(1, Ordering::AcqRel);
             return Err(unreached(error));
         }

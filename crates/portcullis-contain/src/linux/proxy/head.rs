@@ -325,3 +325,148 @@ fn bad(what: &str) -> Wrong {
     let what: String = what.chars().filter(|c| !c.is_control()).take(SHOWN_MAX * 2).collect();
     Wrong { status: 400, what }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Pieces that heads are made of, right and wrong.
+    const PIECES: &[&str] = &[
+        "GET",
+        "CONNECT",
+        "POST",
+        " ",
+        "http://",
+        "a.test",
+        "b.test",
+        ":80",
+        ":443",
+        "[::1]",
+        "/",
+        "?q=1",
+        "#",
+        "@",
+        " HTTP/1.1",
+        " HTTP/1.0",
+        "\r\n",
+        "\n",
+        "\r",
+        "\t",
+        "\0",
+        ":",
+        "Host: a.test",
+        "Host: b.test",
+        "Content-Length: 5",
+        "Transfer-Encoding: chunked",
+        "Connection: Host, X, Content-Length",
+        "X: y",
+        ",",
+        "\u{e9}",
+    ];
+
+    /// What an attacker would try: a head that is nearly right.
+    fn nearly_right() -> impl Strategy<Value = Vec<u8>> {
+        let piece = proptest::sample::select(PIECES).prop_map(str::to_owned);
+        let line = proptest::collection::vec(piece.clone(), 0..4).prop_map(|pieces| pieces.concat());
+        let first = prop_oneof![
+            4 => Just("GET http://a.test/p HTTP/1.1\r\nHost: a.test".to_owned()),
+            1 => Just("CONNECT a.test:443 HTTP/1.1".to_owned()),
+            1 => proptest::collection::vec(piece, 0..8).prop_map(|pieces| pieces.concat()),
+        ];
+        let line = prop_oneof![3 => proptest::sample::select(PIECES).prop_map(str::to_owned), 1 => line];
+        (first, proptest::collection::vec(line, 0..5)).prop_map(|(first, lines)| {
+            let mut head = first;
+            for line in lines {
+                head = format!("{head}\r\n{line}");
+            }
+            (head + "\r\n\r\n").into_bytes()
+        })
+    }
+
+    fn lines(head: &[u8]) -> Vec<String> {
+        let text = String::from_utf8_lossy(head).into_owned();
+        text.strip_suffix("\r\n\r\n").unwrap().split("\r\n").map(str::to_owned).collect()
+    }
+
+    /// A head that is passed on has one meaning, whoever reads it.
+    fn has_one_meaning(head: &[u8], wanted: &Request) -> Result<(), TestCaseError> {
+        let Wanted::Answer { head: written, body, .. } = &wanted.what else { return Ok(()) };
+        prop_assert_eq!(end(written, 0).unwrap(), Some(written.len()));
+        let lines = lines(written);
+        let named = |name: &str| {
+            let begins = format!("{name}:");
+            lines.iter().skip(1).filter(|line| line.to_ascii_lowercase().starts_with(&begins)).count()
+        };
+        prop_assert!(lines.iter().all(|line| !line.contains(['\r', '\n', '\0'])));
+        prop_assert!(lines.iter().skip(1).all(|line| !line.starts_with([' ', '\t']) && line.contains(": ")));
+        prop_assert_eq!((named("host"), named("connection")), (1, 1), "{:?}", head);
+        let expected = match body {
+            Framing::None => (named("content-length"), 0),
+            Framing::Length(_) => (1, 0),
+            Framing::Chunked(_) | Framing::UntilClose => (0, 1),
+        };
+        prop_assert_eq!((named("content-length"), named("transfer-encoding")), expected, "{:?}", head);
+        let host = lines.iter().find_map(|line| line.strip_prefix("Host: ")).unwrap();
+        let (_, host, port) = authority(host).unwrap();
+        prop_assert_eq!((host, port.unwrap_or(80)), (wanted.host.clone(), wanted.port));
+        prop_assert!(lines[0].split(' ').nth(1).unwrap().starts_with('/'));
+        Ok(())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn whatever_is_accepted_has_one_meaning(head in nearly_right()) {
+            if let Ok(wanted) = request(&head) {
+                has_one_meaning(&head, &wanted)?;
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), cut in 0usize..200) {
+            let _head = end(&bytes, cut.min(bytes.len()));
+            let _request = request(&bytes);
+            let _response = response(&[b"HTTP/1.1 200 OK\r\n", bytes.as_slice(), b"\r\n\r\n"].concat(), Method::Other);
+            let _request = request(&[b"GET http://", bytes.as_slice(), b"\r\n\r\n"].concat());
+        }
+
+        /// However a head arrives, it ends at the same place or is refused.
+        #[test]
+        fn how_a_head_is_cut_changes_nothing(head in nearly_right(), step in 1usize..7) {
+            let whole = end(&head, 0);
+            let mut known = 0;
+            let mut found = Ok(None);
+            while known < head.len() && matches!(found, Ok(None)) {
+                let now = (known + step).min(head.len());
+                found = end(&head[..now], known);
+                known = now;
+            }
+            prop_assert_eq!(found.is_err(), whole.is_err());
+            if let (Ok(found), Ok(whole)) = (found, whole) {
+                prop_assert_eq!(found, whole);
+            }
+        }
+    }
+
+    #[test]
+    fn accepted_heads_are_reached_by_the_strategy() {
+        let plain = b"GET http://a.test/p HTTP/1.1\r\nHost: a.test\r\nConnection: Host, X, Content-Length\r\nX: y\r\nContent-Length: 5\r\n\r\n";
+        let wanted = request(plain).unwrap();
+        has_one_meaning(plain, &wanted).unwrap();
+        let Wanted::Answer { head, .. } = wanted.what else { panic!() };
+        assert_eq!(
+            lines(&head),
+            ["GET /p HTTP/1.1", "Host: a.test", "Content-Length: 5", "Connection: close"]
+        );
+    }
+
+    #[test]
+    fn a_tunnel_goes_by_its_target_alone() {
+        // Some clients put the proxy's own name there.
+        let wanted = request(b"CONNECT A.test.:8443 HTTP/1.1\r\nHost: 127.0.0.1:3128\r\n\r\n").unwrap();
+        let host = Host::Name("a.test".to_owned());
+        assert_eq!(wanted, Request { host, written: "A.test.".to_owned(), port: 8443, what: Wanted::Tunnel });
+    }
+}

@@ -25,6 +25,8 @@ pub(super) struct Half {
     written: usize,
     /// Nothing more comes: the other end has said so, or the message is complete.
     is_over: bool,
+    /// The reader is gone. What it has said before can still be read.
+    is_cut: bool,
     is_shut: bool,
     read: u64,
     sent: u64,
@@ -55,7 +57,7 @@ pub(super) struct Passed {
 
 impl Half {
     fn new(filter: Filter, pending: Vec<u8>) -> Self {
-        Self { filter, pending, written: 0, is_over: false, is_shut: false, read: 0, sent: 0 }
+        Self { filter, pending, written: 0, is_over: false, is_cut: false, is_shut: false, read: 0, sent: 0 }
     }
 
     /// Everything passes, behind these bytes.
@@ -141,12 +143,20 @@ impl Half {
         }
         while !self.is_empty() {
             let rest = self.pending.get(self.written..).unwrap_or_default();
-            let Some(length) = again((&mut &*to).write(rest))? else { break };
+            let length = match again((&mut &*to).write(rest)) {
+                Ok(Some(length)) => length,
+                Ok(None) => break,
+                Err(_) => {
+                    (self.is_over, self.is_cut) = (true, true);
+                    self.pending.clear();
+                    break;
+                }
+            };
             has_moved = true;
             self.written = self.written.saturating_add(length);
             self.sent = self.sent.saturating_add(u64::try_from(length).unwrap_or(u64::MAX));
         }
-        if self.is_done() && matches!(self.filter, Filter::Raw) && !self.is_shut {
+        if self.is_done() && matches!(self.filter, Filter::Raw) && !self.is_shut && !self.is_cut {
             self.is_shut = true;
             // The other end may be gone, which the next read says.
             let _gone = to.shutdown(Shutdown::Write);
@@ -208,7 +218,11 @@ pub(super) fn relay(
             Err(error) => problem = Some(error),
         }
         // A request that will never be complete has no answer.
-        if !is_tunnel && up.is_over && matches!(&up.filter, Filter::Body(left) if *left != Framing::None) {
+        if !is_tunnel
+            && up.is_over
+            && !up.is_cut
+            && matches!(&up.filter, Filter::Body(left) if *left != Framing::None)
+        {
             problem = Some("the request ended before its body".to_owned());
         }
     }

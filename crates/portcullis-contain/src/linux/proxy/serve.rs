@@ -104,25 +104,24 @@ fn pass_on(
 ) -> Result<(), Answer> {
     record.host.clone_from(&request.written);
     record.port = request.port;
-    let addresses = policy.permitted(&request, stop)?;
+    let is_tunnel = matches!(request.what, Wanted::Tunnel);
+    let (up, down) = match request.what {
+        Wanted::Tunnel => {
+            let established = b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec();
+            (Half::raw(rest), Half::raw(established))
+        }
+        Wanted::Answer { head, body, method } => {
+            let unreadable = |what| Answer::refused(400, format!("no request that can be read: {what}"));
+            (Half::request(head, &rest, body).map_err(unreadable)?, Half::answer(method))
+        }
+    };
+    let addresses = policy.permitted(&request.host, request.port, stop)?;
     let (server, address) =
         connect(&addresses, request.port, stop, policy.times.connect).map_err(Answer::failed)?;
     record.address = Some(address);
     // Only makes it slower where it fails.
     let _slower = server.set_nodelay(true);
-    let is_tunnel = matches!(request.what, Wanted::Tunnel);
-    let passed = match request.what {
-        Wanted::Tunnel => {
-            let established = b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec();
-            let (up, down) = (Half::raw(rest), Half::raw(established));
-            relay(client, &server, up, down, stop, policy.times.idle)
-        }
-        Wanted::Answer { head, body, method } => {
-            let unreadable = |what| Answer::refused(400, format!("no request that can be read: {what}"));
-            let up = Half::request(head, &rest, body).map_err(unreadable)?;
-            relay(client, &server, up, Half::answer(method), stop, policy.times.idle)
-        }
-    };
+    let passed = relay(client, &server, up, down, stop, policy.times.idle);
     let Passed { sent, received, answered, problem } = passed;
     (record.sent, record.received) = (sent, received);
     if is_tunnel {
@@ -140,10 +139,9 @@ fn pass_on(
 
 impl Policy {
     /// The addresses at which a request may be answered, each of them checked.
-    fn permitted(&self, request: &Request, stop: &Stop) -> Result<Vec<IpAddr>, Answer> {
-        let Request { host, port, .. } = request;
-        let reach = self.rules.iter().filter_map(|rule| rule.reach(host, *port)).max();
-        let Some(reach) = reach else { return Err(Answer::refused(403, self.missing(host, *port))) };
+    fn permitted(&self, host: &Host, port: u16, stop: &Stop) -> Result<Vec<IpAddr>, Answer> {
+        let reach = self.rules.iter().filter_map(|rule| rule.reach(host, port)).max();
+        let Some(reach) = reach else { return Err(Answer::refused(403, self.missing(host, port))) };
         let addresses = match host {
             Host::Address(address) => vec![*address],
             Host::Name(_) if reach == Reach::Loopback => {
@@ -162,7 +160,7 @@ impl Policy {
         }
         match refused {
             Some((address, what)) if permitted.is_empty() => {
-                Err(Answer::refused(403, self.inside(host, *port, address, what)))
+                Err(Answer::refused(403, self.inside(host, port, address, what)))
             }
             _ => Ok(permitted),
         }
@@ -170,9 +168,9 @@ impl Policy {
 
     fn missing(&self, host: &Host, port: u16) -> String {
         let named = named(host, port);
+        let profile = &self.profile;
         format!(
-            "the profile `{}` does not name it: `{named}` among its hosts, or `--net {named}`",
-            self.profile
+            "the profile `{profile}` does not name it; add `{named}` to its hosts, or give `--net {named}`"
         )
     }
 
@@ -184,7 +182,7 @@ impl Policy {
         };
         let profile = &self.profile;
         format!(
-            "its name leads to {address}, {what}: the profile `{profile}` would have to name `{named}` among its hosts"
+            "its name leads to {address}, {what}; where that is meant, add `{named}` to the hosts of the profile `{profile}`, or give `--net {named}`"
         )
     }
 }

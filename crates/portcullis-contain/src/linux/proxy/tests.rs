@@ -130,6 +130,29 @@ fn server(expects: usize, answer: &'static [u8]) -> (u16, Receiver<Vec<u8>>) {
     (port, receiver)
 }
 
+#[test]
+fn an_early_answer_is_read_though_the_body_cannot_be_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nno\n").unwrap();
+        stream.shutdown(std::net::Shutdown::Both).unwrap();
+    });
+    let rig = rig(&private(port));
+    let mut stream = rig.connect();
+    let head = format!(
+        "PUT http://a.test:{port}/ HTTP/1.1\r\nHost: a.test:{port}\r\nContent-Length: 50000000\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut writer = stream.try_clone().unwrap();
+    thread::spawn(move || while writer.write_all(&[b'x'; 65536]).is_ok() {});
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"HTTP/1.1 413");
+    assert_eq!(reason(&rig.finish()[0]), "permitted");
+}
+
 /// A server that sends back what it gets.
 fn echo() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -267,7 +290,7 @@ fn what_the_profile_does_not_name_is_refused_with_what_to_add() {
         assert!(told.starts_with("HTTP/1.1 403 Refused by the profile\r\n"), "{target}: {told}");
     }
     let told = rig.ask(b"GET http://evil.test:81/ HTTP/1.1\r\nHost: evil.test:81\r\n\r\n");
-    let line = "portcullis: `evil.test:81`: the profile `tried` does not name it: `evil.test:81` among its hosts, or `--net evil.test:81`\n";
+    let line = "portcullis: `evil.test:81`: the profile `tried` does not name it; add `evil.test:81` to its hosts, or give `--net evil.test:81`\n";
     assert!(told.ends_with(line), "{told}");
     let made = rig.finish();
     assert_eq!(made.len(), 7);
@@ -378,7 +401,8 @@ fn what_could_be_read_in_two_ways_never_reaches_a_server() {
     let made = rig.finish();
     assert_eq!(made.len(), heads.len());
     assert!(
-        made.iter().all(|made| matches!(made.verdict, ConnectionVerdict::Refused(_)) && made.sent == 0),
+        made.iter()
+            .all(|made| matches!(made.verdict, ConnectionVerdict::Refused(_)) && made.address.is_none()),
         "{made:?}"
     );
     assert!(read.try_recv().is_err(), "something reached the server");

@@ -1,0 +1,6 @@
+# plain: open
+# process: held
+# namespace: held
+from escape import *
+import signal
+attempt(lambda: signal.pidfd_send_signal(os.pidfd_open(VICTIM), 18))
