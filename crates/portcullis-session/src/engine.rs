@@ -6,6 +6,7 @@
 
 mod answers;
 mod approvals;
+mod contained;
 mod frozen;
 mod heard;
 mod key;
@@ -22,7 +23,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
-use portcullis_core::bundle::{Bundle, PolicyRef};
+use portcullis_core::bundle::{Bundle, CONTAIN_SOURCE, PolicyRef};
+use portcullis_core::contrast::Prediction;
 use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
@@ -34,6 +36,7 @@ use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::memory::{LazyReading, Memory as _, Texts};
 use portcullis_core::pipeline::{Decision, reserved};
+use portcullis_core::profile::Profile;
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
@@ -45,6 +48,8 @@ use portcullis_trajectory::things::Touched;
 
 pub use self::answers::{Answer, AnswerError, Decider, Edit, Lasts, Says, ShownRequest};
 pub use self::approvals::{ANSWERED, EDITED};
+use self::contained::Predictions;
+pub use self::contained::{Contain, REPORT_REFUSED, Report, ReportError, ReportWhat, ReportedOf, Ticket};
 use self::heard::Heard;
 pub use self::key::UNNAMED_CALL;
 pub use self::kin::Asking;
@@ -84,8 +89,12 @@ pub struct Proposal {
     pub directory: Option<String>,
     /// Where a person has to decide, the client's own prompt may: see [`Enforced::Asked`].
     pub ask: bool,
+    /// The surface runs command lines contained, where it is given a profile.
+    pub contains: bool,
     /// How sure the agent or its planner is of this step, 0 to 1, where the surface reports it.
     pub confidence: Option<f64>,
+    /// The profile that it is to run under if it goes ahead, where its surface can contain it.
+    pub contain: Option<Profile>,
 }
 
 /// What the gate answers to a [`Proposal`].
@@ -108,6 +117,8 @@ pub struct Judgement {
     /// It goes ahead, and there is nothing to it that neither policy nor a person had before them: all that it does
     /// is in its text, or a person granted this very call. Only set if the surface said where the agent works.
     pub seen: bool,
+    /// It goes ahead contained, and how.
+    pub contain: Option<Contain>,
     /// Number of the last event about it.
     pub seq: u64,
 }
@@ -135,6 +146,20 @@ struct Standing {
     ask: bool,
     /// The arguments are those that a person gave.
     edited: bool,
+    /// The profile that it is to run under.
+    contain: Option<Profile>,
+    /// The surface contains what the bundle says.
+    contains: bool,
+}
+
+/// What a surface says of a call beside what it does.
+#[derive(Debug)]
+struct Around {
+    /// The surface's id of the call.
+    call: Option<String>,
+    ask: bool,
+    contain: Option<Profile>,
+    contains: bool,
 }
 
 /// What is read in an action: each part once for all decisions on it, on first use.
@@ -169,6 +194,8 @@ pub struct Engine {
     reply: Option<String>,
     /// What actions touch whose outcome is awaited.
     touches: taints::Open,
+    /// What was read of contained actions.
+    predictions: Predictions,
 }
 
 impl Engine {
@@ -187,6 +214,7 @@ impl Engine {
             heard: Heard::default(),
             reply: None,
             touches: taints::Open::default(),
+            predictions: Predictions::default(),
         }
     }
 
@@ -201,8 +229,9 @@ impl Engine {
     pub fn recall(&mut self, event: &Event, texts: &Texts) {
         self.state.apply(event);
         self.learn(event, texts);
-        let touched = self.recall_touched(event, texts);
+        let (touched, prediction) = self.recall_read(event, texts);
         self.touches.learn(event, touched, &self.state);
+        self.predictions.learn(event, prediction, &self.state);
         if let Some(memory) = &mut self.memory {
             memory.record(&self.bundle, event, texts, None);
         }
@@ -239,9 +268,10 @@ impl Engine {
     pub fn commit(&mut self, events: &[Event], mut said: BTreeMap<u64, Said>) {
         for event in events {
             self.state.apply(event);
-            let Said { texts, reading, touched } = said.remove(&event.seq).unwrap_or_default();
+            let Said { texts, reading, touched, prediction } = said.remove(&event.seq).unwrap_or_default();
             self.learn(event, &texts);
             self.touches.learn(event, touched, &self.state);
+            self.predictions.learn(event, prediction, &self.state);
             if let Some(memory) = &mut self.memory {
                 memory.record(&self.bundle, event, &texts, reading);
             }
@@ -288,27 +318,20 @@ impl Engine {
 
     /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
     pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Asked {
-        if !sources.any_of(self.pipeline.sources(Hook::Action)) || self.is_stopped(proposal.tool.as_deref()) {
+        // Which level is reached matters only to a surface that contains.
+        let is_asked = |name: &&str| proposal.contains || *name != CONTAIN_SOURCE;
+        let names = self.pipeline.sources(Hook::Action).filter(is_asked);
+        if !sources.any_of(names) || self.is_stopped(proposal.tool.as_deref()) {
             return Asked::default();
         }
         let Some(context) = self.context() else { return Asked::default() };
+        let contains = proposal.contains;
         let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
         let pending = Pending { at, subject: Subject::Action(&action), grant: None };
         let read = self.read(pending, &action);
-        let requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        let mut requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
         Asked::of(requests, || self.shown(&pending.subject))
-    }
-
-    /// The same for something said or seen.
-    pub fn needs_of_text(&self, at: Timestamp, subject: Subject<'_>, sources: &FactSources) -> Asked {
-        if !sources.any_of(self.pipeline.sources(subject.hook())) || self.frozen(&subject).is_some() {
-            return Asked::default();
-        }
-        let Some(context) = self.context() else { return Asked::default() };
-        let pending = Pending { at, subject, grant: None };
-        let reading = self.reading(pending);
-        let requests = sources.answerable(self.pipeline.needs(&context.with_reading(&reading), &pending));
-        Asked::of(requests, || self.shown(&subject))
     }
 
     /// What sources are shown of what is judged.
@@ -346,12 +369,13 @@ impl Engine {
     ) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
-        let ask = proposal.ask;
+        let (ask, contain, contains) = (proposal.ask, proposal.contain.clone(), proposal.contains);
         let (action, call) = self.action_of(proposal, new_id);
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
-        let judgement = match self.meet_approval(&mut batch, &action, bound_to, call.as_ref(), sources) {
+        let around = Around { call, ask, contain, contains };
+        let judgement = match self.meet_approval(&mut batch, &action, bound_to, &around, sources) {
             Some(judgement) => judgement,
-            None => self.judge_new(&mut batch, action, bound_to, call, ask, sources),
+            None => self.judge_new(&mut batch, action, bound_to, around, sources),
         };
         let judgement = Judgement { seq: batch.seq(), ..judgement };
         (batch.finish(), judgement)
@@ -374,10 +398,10 @@ impl Engine {
         batch: &mut BatchBuilder<'_>,
         action: Action,
         bound_to: Digest,
-        call: Option<String>,
-        ask: bool,
+        around: Around,
         sources: &dyn Sources,
     ) -> Judgement {
+        let Around { call, ask, contain, contains } = around;
         let step = self.state.steps().saturating_add(1);
         let side_effecting = self.is_side_effecting(action.tool());
         let proposed = Proposed {
@@ -405,7 +429,8 @@ impl Engine {
         let ask = ask && self.state.parent().is_none();
         let grant = self.state.grant_for(&action, bound_to, batch.at(), self.grant_ttl());
         let grant = grant.filter(|grant| self.covers_words(grant, &action));
-        let standing = Standing { step, cause, bound_to, call: None, ask, edited: false };
+        let (call, edited) = (None, false);
+        let standing = Standing { step, cause, bound_to, call, ask, edited, contain, contains };
         self.judge(batch, action, standing, grant, sources)
     }
 
@@ -422,7 +447,7 @@ impl Engine {
         grant: Option<Grant>,
         sources: &dyn Sources,
     ) -> Judgement {
-        let Standing { step, cause, bound_to, call, ask, edited } = standing;
+        let Standing { step, cause, bound_to, call, ask, edited, contain, contains } = standing;
         let read = self.read(pending(batch, &action), &action);
         let (facts, decision, grant) = self.decide_with_grants(batch.at(), &action, grant, &read, sources);
         let decision = match edited {
@@ -452,13 +477,21 @@ impl Engine {
             let body = EventBody::GrantClaimed { approval: grant.approval, about: About::Action(action.id) };
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
-        let body = EventBody::Enforcement { action: Some(action.id), enforced, call };
+        let profile = match enforced.proceeds() {
+            true if contains => self.profile_by_bundle(&action, &read, &decision, enforced, &facts),
+            true => contain.filter(|_| action.is_call()),
+            false => None,
+        };
+        let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
+        let prediction = contained.is_some().then(|| Prediction::of(read.effects.get()));
+        let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };
         let touched = match enforced.may_happen() {
             true => self.touched(&action, &read, sources),
             false => Touched::default(),
         };
         let enforcement = batch.push_tainted(Actor::gate(), Some(verdict), body, Self::written(&touched));
         batch.keep_touched(enforcement, touched);
+        batch.keep_prediction(enforcement, prediction);
         batch.keep_reading(cause, read.reading.into_reading());
         if !action.is_call() && enforced.proceeds() {
             // Thinking is over as soon as it is permitted.
@@ -475,6 +508,7 @@ impl Engine {
             approval: None,
             grant: used.map(|g| g.approval),
             seen,
+            contain,
             seq: 0,
         }
     }

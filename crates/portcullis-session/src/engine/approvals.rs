@@ -14,7 +14,9 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_guards::approval::refused;
 
-use super::{AnswerError, Engine, Judgement, MICROS_PER_SECOND, Proposal, Read, Standing, denied, pending};
+use super::{
+    AnswerError, Around, Engine, Judgement, MICROS_PER_SECOND, Proposal, Read, Standing, denied, pending,
+};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain;
 use crate::env::Env;
@@ -41,7 +43,7 @@ impl Engine {
         batch: &mut BatchBuilder<'_>,
         action: &Action,
         bound_to: Digest,
-        call: Option<&String>,
+        around: &Around,
         sources: &dyn Sources,
     ) -> Option<Judgement> {
         let (id, approval) = self.state.approval_for(bound_to)?;
@@ -50,9 +52,10 @@ impl Engine {
         // The retry is the same action: its id, its step.
         let mut held = action.clone();
         held.id = open_id;
-        let call = call.filter(|call| open.call.as_ref() != Some(*call)).cloned();
-        let standing =
-            Standing { step: open.step, cause: open.last_event, bound_to, call, ask: false, edited: false };
+        let call = around.call.clone().filter(|call| open.call.as_ref() != Some(call));
+        let (step, cause, contain) = (open.step, open.last_event, around.contain.clone());
+        let (contains, ask, edited) = (around.contains, false, false);
+        let standing = Standing { step, cause, bound_to, call, ask, edited, contain, contains };
         if matches!(approval.state, ApprovalState::Pending | ApprovalState::Granted(_))
             && let Some(held_back) = self.held_back(&held, open.step, id)
         {
@@ -125,11 +128,13 @@ impl Engine {
             cause = batch.push(Actor::gate(), Some(cause), EventBody::Verdict(record));
         }
         let enforced = Enforced::Withheld;
-        let body = EventBody::Enforcement { action: Some(action.id), enforced, call: standing.call };
+        let (action_id, call) = (Some(action.id), standing.call);
+        let body = EventBody::Enforcement { action: action_id, enforced, call, contained: None };
         batch.push(Actor::gate(), Some(cause), body);
         let denial = Some(explain(&self.state, self.run, &action, &decision));
         let (step, approval, grant) = (standing.step, None, None);
-        Judgement { action, step, decision, enforced, denial, approval, grant, seen: false, seq: 0 }
+        let contain = None;
+        Judgement { action, step, decision, enforced, denial, approval, grant, seen: false, contain, seq: 0 }
     }
 
     /// Whether a call would touch what it would have touched when a person was asked.
@@ -235,7 +240,8 @@ impl Engine {
         };
         let expired = batch.push(Actor::gate(), None, body);
         let action = about.action();
-        let body = EventBody::Enforcement { action, enforced: Enforced::Withheld, call: None };
+        let body =
+            EventBody::Enforcement { action, enforced: Enforced::Withheld, call: None, contained: None };
         batch.push(Actor::gate(), Some(expired), body);
     }
 
@@ -263,7 +269,12 @@ impl Engine {
         cause: u64,
         requested: Requested,
     ) -> Judgement {
-        let held = EventBody::Enforcement { action: Some(action.id), enforced: Enforced::Held, call: None };
+        let held = EventBody::Enforcement {
+            action: Some(action.id),
+            enforced: Enforced::Held,
+            call: None,
+            contained: None,
+        };
         let cause = batch.push(Actor::gate(), Some(cause), held);
         let approval = ApprovalId::from_bytes(batch.id());
         let tool = action.tool().unwrap_or_default().to_owned();
@@ -292,6 +303,7 @@ impl Engine {
             approval: Some(approval),
             grant: None,
             seen: false,
+            contain: None,
             seq: 0,
         }
     }

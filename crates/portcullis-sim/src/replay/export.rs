@@ -403,6 +403,7 @@ impl Rerun<'_> {
             directory: proposed.directory.clone(),
             ask: self.asked.contains(&proposed.action),
             confidence: proposed.confidence,
+            contain: None,
         };
         self.actions.insert(proposed.action, (event.seq, Some(proposal)));
     }
