@@ -131,7 +131,7 @@ fn runners(place: &Path) -> Vec<(&'static str, Runner)> {
         let helper = Path::new(env!("CARGO_BIN_EXE_contain-helper"));
         let contained = Contained::with_helper(helper).unwrap();
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        let profile = Profile { watch, ..project(&place.join("project"), home.as_deref()) };
+        let profile = Profile { watch, ..project(&place.join("project"), home.as_deref()).unwrap() };
         all.push((name, Box::new(move |work| run_contained(&contained, &profile, level, work))));
     }
     if Command::new("bwrap").arg("--version").stdout(Stdio::null()).status().is_ok() {
@@ -142,7 +142,7 @@ fn runners(place: &Path) -> Vec<(&'static str, Runner)> {
     match std::env::var_os(SANDBOX_RUNTIME).map(|folder| PathBuf::from(folder).join("node_modules/.bin/srt"))
     {
         Some(program) => {
-            let words = vec![program.display().to_string()];
+            let words = [program.display().to_string()];
             all.push((
                 "sandbox-runtime",
                 Box::new(move |work| plain(work, &[&words[..], &work.words].concat())),

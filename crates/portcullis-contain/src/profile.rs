@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use portcullis_core::profile::{Background, Level, Limits, Network, Profile, VERSION, Watch};
+use portcullis_core::bundle::{built_in_profile, read_profile};
+use portcullis_core::profile::{CACHES, GIT, Level, Places, Profile, TEMPORARY};
 
 use crate::error::ContainError;
+use crate::network::OnConnection;
 
 /// Most bytes of a profile's file.
 const FILE_BYTES_MAX: usize = 64 << 10;
@@ -30,6 +32,8 @@ pub struct Invocation {
     pub user: Option<(u32, u32)>,
     /// Whether signals that reach the calling thread are handed to the command. For programs of one thread.
     pub forward_signals: bool,
+    /// Who is told of each connection through the proxy, as it ends.
+    pub on_connection: OnConnection,
 }
 
 /// What becomes of a command's output.
@@ -40,154 +44,130 @@ pub enum Output {
     Inherited,
     /// It is kept, standard input is empty. Needs the limit of output.
     Kept,
+    /// Standard output goes where the caller's standard error goes.
+    ToErrors,
 }
 
-/// Reads a profile from TOML. `~/` stands for `home`, and other paths that are not absolute are taken from `here`.
+/// Reads a profile from TOML, for these places.
 ///
 /// # Errors
-/// It is no profile, of another version, or beyond a limit.
-pub fn parse(text: &str, home: Option<&Path>, here: &Path) -> Result<Profile, ContainError> {
+/// It is no profile, of another version, or beyond a limit; a folder to write cannot be told.
+pub fn parse(text: &str, places: &Places<'_>) -> Result<Profile, ContainError> {
     if text.len() > FILE_BYTES_MAX {
         return Err(wrong(format!("a file of more than {FILE_BYTES_MAX} bytes")));
     }
-    let mut profile: Profile = toml::from_str(text).map_err(|error| wrong(error.to_string()))?;
-    if profile.version != VERSION {
-        return Err(wrong(format!("version {}; this program knows {VERSION}", profile.version)));
-    }
-    for path in profile.read.iter_mut().chain(&mut profile.execute).chain(&mut profile.write) {
-        *path = match (path.strip_prefix("~"), home) {
-            (Ok(rest), Some(home)) => home.join(rest),
-            (Ok(_), None) => {
-                return Err(wrong(format!("`{}`: there is no HOME to take it from", path.display())));
-            }
-            (Err(_), _) => here.join(&*path),
-        };
-    }
-    profile.check().map_err(wrong)?;
-    Ok(profile)
+    let read = read_profile("profile", text).map_err(|mistakes| {
+        let lines = mistakes.iter().map(|mistake| {
+            // Whoever names the file knows it.
+            mistake.to_string().strip_prefix("profile:").map_or_else(String::new, str::to_owned)
+        });
+        wrong(lines.collect::<Vec<_>>().join("\n"))
+    })?;
+    settle(read.at(places).map_err(wrong)?, places.home, Missing::Refused)
 }
 
 /// The profile of a developer's project: it is written, protected files aside; the system and toolchains are read
 /// and executed; no network but a loopback of its own.
-#[must_use]
-pub fn project(folder: &Path, home: Option<&Path>) -> Profile {
-    let system = SYSTEM.iter().map(PathBuf::from);
-    let below_home = |names: &'static [&'static str]| {
-        names.iter().filter_map(move |name| home.map(|home| home.join(name)))
+///
+/// # Errors
+/// It cannot be read: it is part of the program.
+pub fn project(folder: &Path, home: Option<&Path>) -> Result<Profile, ContainError> {
+    let places = Places { workspace: Some(folder), home, here: Some(folder) };
+    let profile = built_in_profile("project").ok_or_else(|| wrong("there is none".to_owned()))?;
+    settle(profile.at(&places).map_err(wrong)?, home, Missing::Refused)
+}
+
+/// What becomes of a folder to write that does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    /// It is an error.
+    Refused,
+    /// It may be made: what is above it is written. For what was permitted by its name.
+    Made,
+}
+
+/// A profile whose paths are [placed](Profile::at), with what only the file system says: `{git}`, `{caches}`, `{tmp}`,
+/// and which of its files and folders exist.
+///
+/// # Errors
+/// A folder to write does not exist, and is neither to be made nor below another one.
+pub fn settle(mut profile: Profile, home: Option<&Path>, missing: Missing) -> Result<Profile, ContainError> {
+    let mut write: Vec<PathBuf> = Vec::with_capacity(profile.write.len());
+    let add = |all: &mut Vec<PathBuf>, path: PathBuf| {
+        if !all.contains(&path) {
+            all.push(path);
+        }
     };
-    let there = |path: &PathBuf| path.exists();
-    let mut execute: Vec<PathBuf> = system.chain(below_home(TOOLCHAINS)).filter(there).collect();
-    // Git runs a worktree's hooks from the folder that it shares.
-    let write: Vec<PathBuf> = std::iter::once(folder.to_owned()).chain(git_folders(folder)).collect();
-    execute.extend(write.iter().cloned());
-    Profile {
-        name: "project".to_owned(),
-        version: VERSION,
-        level: Level::Process,
-        read: SETTINGS.iter().map(PathBuf::from).chain(below_home(HOME_SETTINGS)).filter(there).collect(),
-        execute,
-        write,
-        network: Network::Loopback(Vec::new()),
-        unix_sockets: false,
-        background: Background::End,
-        watch: Watch::default(),
-        environment: VARIABLES.iter().map(|&name| name.to_owned()).collect(),
-        limits: Limits { processes: Some(4096), ..Limits::default() },
+    for path in &profile.write {
+        match path.to_str() {
+            Some(GIT) => {
+                for folder in write.iter().flat_map(|folder| git_folders(folder)).collect::<Vec<_>>() {
+                    // Git runs a worktree's hooks from the folder that it shares.
+                    add(&mut profile.execute, folder.clone());
+                    add(&mut write, folder);
+                }
+            }
+            Some(CACHES) => {
+                let caches = PACKAGE_CACHES.iter().filter_map(|name| home.map(|home| home.join(name)));
+                caches.filter(|path| path.is_dir()).for_each(|path| add(&mut write, path));
+            }
+            _ if path.as_os_str() == TEMPORARY => add(&mut write, std::env::temp_dir()),
+            _ => {
+                if missing == Missing::Made && path.symlink_metadata().is_err() {
+                    add(&mut write, existing_above(path, home)?);
+                }
+                add(&mut write, path.clone());
+            }
+        }
     }
+    for paths in [&mut profile.read, &mut profile.execute] {
+        for path in paths.iter_mut().filter(|path| path.as_os_str() == TEMPORARY) {
+            *path = std::env::temp_dir();
+        }
+        paths.retain(|path| path.exists());
+    }
+    profile.write = write;
+    profile.check().map_err(wrong)?;
+    Ok(profile)
+}
+
+/// The nearest folder above that exists.
+fn existing_above(path: &Path, home: Option<&Path>) -> Result<PathBuf, ContainError> {
+    let above = path.ancestors().skip(1).find(|above| above.is_dir()).unwrap_or(path);
+    if above.parent().is_none() || home.is_some_and(|home| home.starts_with(above)) {
+        let shown = path.display();
+        return Err(wrong(format!(
+            "to make `{shown}`, all of `{}` would be written; make it first",
+            above.display()
+        )));
+    }
+    Ok(above.to_owned())
 }
 
 fn wrong(problem: String) -> ContainError {
     ContainError::Profile(problem)
 }
 
-/// Where programs of the system and their libraries are.
-const SYSTEM: &[&str] = &[
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/opt",
-    "/nix/store",
-    "/snap",
-    "/run/current-system",
-];
-/// What programs of the system read besides.
-const SETTINGS: &[&str] = &["/etc", "/proc", "/sys"];
-/// Toolchains below the home folder. Files with credentials are not among them.
-const TOOLCHAINS: &[&str] = &[
-    ".cargo/bin",
-    ".cargo/registry",
-    ".cargo/git",
-    ".rustup",
-    ".pyenv",
-    ".nvm",
-    ".volta",
-    ".local/bin",
-    ".local/share/uv",
-    ".local/share/mise",
-    ".asdf",
-    ".sdkman",
-    ".rbenv",
-    ".deno/bin",
-    ".bun/bin",
-    "go/bin",
-    "go/pkg",
-];
-/// Settings below the home folder that hold no secrets.
-const HOME_SETTINGS: &[&str] = &[
-    ".gitconfig",
-    ".config/git/config",
-    ".config/git/ignore",
-    ".config/git/attributes",
-    ".cargo/config.toml",
-    ".cargo/env",
-    ".npm",
+/// Caches of package managers below the home folder: what one project fetches, others find there.
+const PACKAGE_CACHES: &[&str] = &[
+    ".bun/install/cache",
+    ".bundle/cache",
+    ".cache/composer",
+    ".cache/deno",
+    ".cache/go-build",
     ".cache/pip",
-];
-/// Variables that say where things are and how output looks.
-const VARIABLES: &[&str] = &[
-    // Not all of Cargo's: registries' tokens are among them.
-    "CARGO_BUILD_*",
-    "CARGO_ENCODED_RUSTFLAGS",
-    "CARGO_HOME",
-    "CARGO_INCREMENTAL",
-    "CARGO_NET_*",
-    "CARGO_PROFILE_*",
-    "CARGO_TARGET_*",
-    "CARGO_TERM_*",
-    "CI",
-    "CLICOLOR*",
-    "COLORTERM",
-    "COLUMNS",
-    "FORCE_COLOR",
-    "GOPATH",
-    "GOROOT",
-    "HOME",
-    "JAVA_HOME",
-    "LANG",
-    "LANGUAGE",
-    "LC_*",
-    "LINES",
-    "LOGNAME",
-    "NODE_ENV",
-    "NO_COLOR",
-    "NVM_DIR",
-    "PATH",
-    "PWD",
-    "PYENV_ROOT",
-    "PYTHONPATH",
-    "RUSTFLAGS",
-    "RUSTUP_*",
-    "RUST_BACKTRACE",
-    "RUST_LOG",
-    "SHELL",
-    "TERM",
-    "TZ",
-    "USER",
-    "VIRTUAL_ENV",
+    ".cache/pnpm",
+    ".cache/uv",
+    ".cache/yarn",
+    ".cargo/git",
+    ".cargo/registry",
+    ".composer/cache",
+    ".gem",
+    ".local/share/pnpm",
+    ".m2/repository",
+    ".npm",
+    ".nuget/packages",
+    "go/pkg/mod",
 ];
 
 /// Where git keeps what belongs to a worktree: its own folder, and the one it shares with others.

@@ -163,6 +163,14 @@ pub(crate) fn guarded(write: &[PathBuf], folder: &Path) -> Vec<Guarded> {
     roots.into_iter().map(|root| below(root, write, folder)).collect()
 }
 
+/// The same without what a profile names itself.
+pub(crate) fn unless_named(mut all: Vec<Guarded>, named: &[PathBuf]) -> Vec<Guarded> {
+    for Guarded { root, names, .. } in &mut all {
+        names.retain(|name| !named.contains(&root.join(name)));
+    }
+    all
+}
+
 fn below(root: &Path, write: &[PathBuf], folder: &Path) -> Guarded {
     let mut guarded = Guarded { root: root.to_owned(), ..Guarded::default() };
     let inside = |path: &&Path| path.starts_with(root);
@@ -218,6 +226,13 @@ impl Guarded {
     }
 }
 
+/// Whether something at this path is protected wherever its folder lies.
+pub(crate) fn is_protected(path: &Path) -> bool {
+    let ends = |name: &&str| path.ends_with(name);
+    AT_HOME.iter().chain(ANYWHERE).any(|name| ends(name))
+        || git::OBEYED.iter().any(|name| path.ends_with(Path::new(GIT).join(name)))
+}
+
 /// What is protected in a folder below another one, where the name of an entry is the first part of it.
 pub(crate) fn anywhere(folder: &Path, entry: &str) -> impl Iterator<Item = &'static str> {
     let is_dependency = folder.iter().any(|part| DEPENDENCIES.iter().any(|known| part == *known));
@@ -245,6 +260,16 @@ mod tests {
             assert!(has(&all[0], name), "{name}");
         }
         assert!(!has(&all[0], "a/b/c/.envrc"));
+    }
+
+    #[test]
+    fn what_is_named_itself_is_not_protected() {
+        let all = unless_named(
+            guarded(&[PathBuf::from("/w")], Path::new("/w")),
+            &["/w/.envrc".into(), "/w".into()],
+        );
+        assert!(!all[0].names.contains(&PathBuf::from(".envrc")));
+        assert!(all[0].names.contains(&PathBuf::from(".git/hooks")));
     }
 
     #[test]

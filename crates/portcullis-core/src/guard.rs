@@ -11,7 +11,7 @@
 
 use crate::action::{Hook, Pending};
 use crate::bundle::{Bundle, PolicyRef};
-use crate::effect::{Effect, LazyEffects};
+use crate::effect::{Effects, LazyEffects};
 use crate::fact::{FactRequest, Facts};
 use crate::finding::Finding;
 use crate::memory::{LazyReading, Memory, NoMemory};
@@ -81,8 +81,9 @@ impl<'a, M: Memory> Context<'a, M> {
 
     /// What the pending action would touch. Read when the first guard asks; a pipeline without a reader says
     /// *nothing*.
-    pub fn effects(&self) -> &'a [Effect] {
-        self.effects.map_or(&[], |effects| effects.get())
+    pub fn effects(&self) -> &'a Effects {
+        static NOTHING: Effects = Effects::none();
+        self.effects.map_or(&NOTHING, |effects| effects.get())
     }
 
     /// The same with what is remembered of the run and read in what is pending.

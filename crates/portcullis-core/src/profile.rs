@@ -1,22 +1,30 @@
 //! What a command may do and everything that it starts: the words of profiles. `portcullis-contain` makes them true.
 
+mod permitted;
+pub(crate) mod places;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::HostRule;
+
+pub use permitted::{allowing, join};
+pub use places::{CACHES, GIT, Places, TEMPORARY};
+
 /// The version of the format of profiles.
 pub const VERSION: u32 = 1;
 
 /// Most paths of one kind in a profile.
-const PATHS_MAX: usize = 256;
+pub(crate) const PATHS_MAX: usize = 256;
 /// Most TCP ports of a profile.
-const PORTS_MAX: usize = 256;
+pub(crate) const PORTS_MAX: usize = 256;
 /// Most hosts of a profile.
-const HOSTS_MAX: usize = 256;
+pub(crate) const HOSTS_MAX: usize = 256;
 /// Most names of variables in a profile.
-const VARIABLES_MAX: usize = 512;
+pub(crate) const VARIABLES_MAX: usize = 512;
 
 /// A level of confinement. Each holds what the one before it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -114,13 +122,14 @@ pub enum Network {
     /// At the namespace level a loopback of its own, which nothing outside reaches. At the process level TCP with
     /// these ports only, whatever the address.
     Loopback(Vec<u16>),
-    /// These hosts through the gate's proxy, besides a loopback of its own: `name`, `name:port`, or `*.name` for all
-    /// below it. Without a port 80 and 443 are meant.
+    /// These hosts through the gate's proxy, besides a loopback of its own: `name`, or `*.name` for all below it, or an
+    /// address; with `:port`, or else with 80 and 443. `private:name` may have addresses of private networks. Needs
+    /// the namespace level.
     Hosts(Vec<String>),
 }
 
 /// What becomes of processes that a command leaves running.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Background {
     /// They are killed when it has ended.
@@ -131,7 +140,7 @@ pub enum Background {
 }
 
 /// How much of what a command does is looked at while it runs. What it may do is the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Watch {
     /// Nothing: for debuggers and other programs that trace.
@@ -158,6 +167,10 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
     /// Bytes of standard output and standard error together; then everything is killed.
     pub output_bytes: Option<u64>,
+    /// Bytes of private memory of each process; more is refused to it.
+    pub memory_bytes: Option<u64>,
+    /// With `background = "keep"`: time that what was left running goes on, in seconds; then it is killed.
+    pub background_seconds: Option<u64>,
 }
 
 impl Profile {
@@ -166,15 +179,26 @@ impl Profile {
     /// # Errors
     /// It is beyond one, or names a path that is not absolute: what is wrong with it.
     pub fn check(&self) -> Result<(), String> {
-        for (field, paths) in [("read", &self.read), ("execute", &self.execute), ("write", &self.write)] {
-            if paths.len() > PATHS_MAX {
-                return Err(format!("`{field}` has more than {PATHS_MAX} paths"));
-            }
+        for (field, paths) in self.paths() {
             if let Some(path) = paths.iter().find(|path| !path.is_absolute()) {
                 return Err(format!("`{field}`: `{}` is not absolute", path.display()));
             }
         }
-        if let Some(root) = self.write.iter().find(|path| path.parent().is_none()) {
+        self.within_limits()
+    }
+
+    fn paths(&self) -> [(&'static str, &Vec<PathBuf>); 3] {
+        [("read", &self.read), ("execute", &self.execute), ("write", &self.write)]
+    }
+
+    /// The same, wherever its paths are taken from.
+    pub(crate) fn within_limits(&self) -> Result<(), String> {
+        for (field, paths) in self.paths() {
+            if paths.len() > PATHS_MAX {
+                return Err(format!("`{field}` has more than {PATHS_MAX} paths"));
+            }
+        }
+        if let Some(root) = self.write.iter().find(|path| path.has_root() && path.parent().is_none()) {
             return Err(format!("`write`: `{}` is everything; name the folders", root.display()));
         }
         match &self.network {
@@ -183,6 +207,10 @@ impl Profile {
             }
             Network::Hosts(hosts) if hosts.len() > HOSTS_MAX => {
                 return Err(format!("`network` has more than {HOSTS_MAX} hosts"));
+            }
+            Network::Hosts(hosts) => {
+                let wrong = hosts.iter().find_map(|host| HostRule::parse(host).err());
+                wrong.map_or(Ok(()), |why| Err(format!("`network`: {why}")))?;
             }
             _ => {}
         }
@@ -193,6 +221,16 @@ impl Profile {
             return Err("`level` is `process` or `namespace`".to_owned());
         }
         Ok(())
+    }
+
+    /// The least level at which it may run: its own, and with named hosts that of namespaces. Below it nothing holds a
+    /// command to the proxy: rules for ports know no addresses.
+    #[must_use]
+    pub fn least_level(&self) -> Level {
+        match self.network {
+            Network::Hosts(_) => Level::Namespace,
+            _ => self.level,
+        }
     }
 
     /// Whether a variable of this name is seen.

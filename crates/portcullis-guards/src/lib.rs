@@ -34,6 +34,7 @@ pub fn catalogue() -> Vec<Box<dyn Guard<RunMemory>>> {
         Box::new(registry::changed_tool::ChangedTool),
         Box::new(registry::args_schema::ArgsSchema),
         Box::new(effects::unread::Unread),
+        Box::new(effects::contained::Contained),
         Box::new(policy::ladder::Ladder),
         Box::new(input::intent::InputIntent),
         Box::new(input::injection::InputInjection),

@@ -12,6 +12,7 @@ use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::principal::Principal;
+use portcullis_core::profile::Level;
 use portcullis_core::state::RunState;
 use portcullis_core::taint::Tainted;
 use portcullis_core::usage::Used;
@@ -46,6 +47,8 @@ pub struct DryRun {
     parent: Option<ParentAnswer>,
     /// What the runs below have used up.
     below: Used,
+    /// The level at which the surface runs command lines contained.
+    level: Option<Level>,
 }
 
 /// How a run is opened that is judged in memory.
@@ -138,6 +141,7 @@ impl DryRun {
             elsewhere: Used::default(),
             parent: None,
             below: Used::default(),
+            level: None,
         };
         let batch = dry.engine.open(&mut dry.env, opened);
         dry.commit(batch);
@@ -199,6 +203,11 @@ impl DryRun {
         self.below = used;
     }
 
+    /// The surface runs command lines contained at this level from here on.
+    pub fn contains_at(&mut self, level: Level) {
+        self.level = Some(level);
+    }
+
     /// Notes that the run opens another one.
     pub fn open_child(&mut self, run: RunId) {
         let batch = self.engine.open_child(&mut self.env, run);
@@ -228,8 +237,9 @@ impl DryRun {
         let used = self.elsewhere.plus(self.engine.state().used());
         let (facts, contracts) = (std::mem::take(&mut self.facts), self.contracts.take());
         let (contracts, tainted) = (contracts.as_ref(), self.tainted.take());
-        let (parent, below) = (self.parent.clone(), self.below);
-        let recorded = Recorded { facts: &facts, contracts, used, tainted, parent: parent.as_ref(), below };
+        let (parent, below, level) = (self.parent.clone(), self.below, self.level);
+        let parent = parent.as_ref();
+        let recorded = Recorded { facts: &facts, contracts, used, tainted, parent, below, level };
         let (batch, judged) = judge(&self.engine, &mut self.env, &recorded);
         self.commit(batch);
         judged
@@ -262,6 +272,24 @@ impl DryRun {
     /// Judges what was said to the agent.
     pub fn input(&mut self, text: &str, label: Label) -> TextJudgement {
         self.judge(|engine, env, sources| engine.input(env, text, &label, Reach::Replace, sources))
+    }
+
+    /// The user says yes to the action that the latest question is about; `None` if that is not this one.
+    pub fn confirm(&mut self, action: ActionId, text: &str) -> Option<TextJudgement> {
+        self.judge(|engine, env, sources| {
+            let said = (text, &Label::User);
+            match engine.confirmation(env, action, said, sources) {
+                Some((batch, judged)) => (batch, Some(judged)),
+                None => (Batch::default(), None),
+            }
+        })
+    }
+
+    /// A record says that the user confirmed what they were asked about, after what they said.
+    pub fn confirmed(&mut self) {
+        if let Some(batch) = self.engine.confirmed(&mut self.env) {
+            self.commit(batch);
+        }
     }
 
     /// Notes what a server lists.

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_contracts::verify::Document;
-use portcullis_core::bundle::Bundle;
+use portcullis_core::bundle::{Bundle, level_answer, level_request};
 use portcullis_core::delegation::{self, Objection, ParentAnswer};
 use portcullis_core::fact::{FactAnswer, FactRecord, FactRequest};
 use portcullis_core::id::RunId;
 use portcullis_core::label::LabelSet;
 use portcullis_core::policy::Window;
+use portcullis_core::profile::Level;
 use portcullis_core::taint::{Marks, Taint, Tainted};
 use portcullis_core::time::Timestamp;
 use portcullis_core::usage::Used;
@@ -311,6 +312,8 @@ pub(crate) struct Recorded<'a> {
     pub parent: Option<&'a ParentAnswer>,
     /// What the runs below have used up.
     pub below: Used,
+    /// The level at which the surface runs command lines contained.
+    pub level: Option<Level>,
 }
 
 impl Sources for Recorded<'_> {
@@ -322,6 +325,10 @@ impl Sources for Recorded<'_> {
             None if *request == delegation::may() => match self.parent.map(serde_json::to_value) {
                 Some(Ok(answer)) => FactAnswer::Known(answer),
                 _ => unknown(request),
+            },
+            None if *request == level_request() => match self.level {
+                Some(level) => level_answer(level),
+                None => unknown(request),
             },
             None if request.source == contracts::SOURCE => match self.contracts.map(serde_json::to_value) {
                 Some(Ok(answer)) => FactAnswer::Known(answer),

@@ -7,6 +7,7 @@ mod locate;
 mod order;
 mod place;
 mod probe;
+mod proxy;
 mod relay;
 mod run;
 mod wait;

@@ -4,9 +4,12 @@ use std::fs::{self, File, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
+use portcullis_core::profile::{Network, Profile};
 use tempfile::TempDir;
 
+use super::proxy::Handover;
 use crate::error::ContainError;
+use crate::profile::Invocation;
 
 /// Where it is made if the caller's folder for temporary files is one that the command may write.
 const OTHERS: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -17,6 +20,8 @@ const ENTRIES_MAX: u32 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Place {
     folder: TempDir,
+    /// Something that was left running uses it.
+    is_left: bool,
 }
 
 impl Place {
@@ -32,7 +37,7 @@ impl Place {
         };
         let folder =
             tempfile::Builder::new().prefix("portcullis-run-").tempdir_in(within).map_err(failed())?;
-        let place = Self { folder };
+        let place = Self { folder, is_left: false };
         File::create_new(place.report()).map_err(failed())?;
         fs::create_dir(place.temporary()).map_err(failed())?;
         if let Some((user, group)) = user {
@@ -41,6 +46,15 @@ impl Place {
             }
         }
         Ok(place)
+    }
+
+    /// Leaves it to what was left running, and to the helper, which removes it when that has ended.
+    pub(super) fn leave(mut self) {
+        let _gone = fs::remove_file(self.report());
+        self.folder.disable_cleanup(true);
+        // That has ended already where this works.
+        let _used = fs::remove_dir(self.folder.path());
+        self.is_left = true;
     }
 
     /// Where the helper reports. The command has no way to it.
@@ -53,6 +67,24 @@ impl Place {
         File::open(self.report()).map_err(ContainError::io("open the report"))
     }
 
+    /// Where the helper hands out the proxy's socket.
+    pub(super) fn handover(&self) -> PathBuf {
+        self.folder.path().join("proxy")
+    }
+
+    /// The place for that, where the profile names hosts.
+    pub(super) fn handover_for(
+        &self,
+        profile: &Profile,
+        command: &Invocation,
+    ) -> Result<Option<Handover>, ContainError> {
+        if !matches!(profile.network, Network::Hosts(_)) {
+            return Ok(None);
+        }
+        let what = format!("a socket at `{}` (a shorter TMPDIR may help)", self.handover().display());
+        Handover::at(&self.handover(), command.user).map(Some).map_err(ContainError::io(what))
+    }
+
     /// The command's own folder for temporary files.
     pub(super) fn temporary(&self) -> PathBuf {
         self.folder.path().join("tmp")
@@ -61,6 +93,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.is_left {
+            return;
+        }
         let top = self.temporary();
         if fs::remove_dir_all(&top).is_err() {
             clear(&top);

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::files;
@@ -14,14 +16,17 @@ use super::keep::Keep;
 use super::locate::Helper;
 use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
 use super::place::Place;
+use super::proxy::{self, Handover, Proxy};
 use super::relay::Relay;
 use super::wait;
 use crate::error::ContainError;
 use crate::git;
+use crate::learn::Did;
+use crate::network::{Names, SystemNames};
 use crate::profile::{Invocation, Output};
-use crate::protected::guarded;
+use crate::protected::{guarded, unless_named};
 use crate::step::Step;
-use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused};
+use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused, Seen};
 use portcullis_core::profile::Level;
 use portcullis_core::profile::{Background, Network, Profile, Watch};
 
@@ -34,6 +39,7 @@ const LOADER: [&str; 2] = ["LD_", "GLIBC_"];
 #[derive(Debug)]
 pub struct Contained {
     helper: Helper,
+    names: Arc<dyn Names>,
     landlock: Option<u32>,
 }
 
@@ -51,13 +57,22 @@ struct Told {
     done: Vec<Attempt>,
 }
 
+/// A command that was run.
+pub(super) struct Ran {
+    pub(super) observed: Observed,
+    /// Landlock's ABI.
+    pub(super) landlock: u32,
+    /// What it did, where all is looked at.
+    done: Vec<Attempt>,
+}
+
 impl Contained {
     /// With the helper beside the running program.
     ///
     /// # Errors
     /// It is missing, others can write it, or it is not the one whose digest was recorded.
     pub fn new() -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::beside_program()?, landlock: None })
+        Ok(Self { helper: Helper::beside_program()?, names: Arc::new(SystemNames), landlock: None })
     }
 
     /// With the helper at this path.
@@ -65,7 +80,13 @@ impl Contained {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_helper(path: &Path) -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::open(path)?, landlock: None })
+        Ok(Self { helper: Helper::open(path)?, names: Arc::new(SystemNames), landlock: None })
+    }
+
+    /// Has the proxy look names up here rather than with the machine's name servers.
+    #[must_use]
+    pub fn with_names(self, names: impl Names + 'static) -> Self {
+        Self { names: Arc::new(names), ..self }
     }
 
     /// As on a kernel whose Landlock has this ABI and no newer one: for tests of what a level holds there. Nothing that
@@ -81,36 +102,46 @@ impl Contained {
     /// # Errors
     /// The command was not run: the profile is wrong, the level is not reached, or it cannot be started.
     pub fn run(&self, profile: &Profile, command: &Invocation) -> Result<Observed, ContainError> {
+        self.run_at_a_level(profile, command).map(|ran| ran.observed)
+    }
+
+    /// The same, with what the command did besides what was refused; the profile has to say that all is looked at.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn learn(&self, profile: &Profile, command: &Invocation) -> Result<(Observed, Did), ContainError> {
+        self.run_at_a_level(profile, command).map(|ran| (ran.observed, Did(ran.done)))
+    }
+
+    fn run_at_a_level(&self, profile: &Profile, command: &Invocation) -> Result<Ran, ContainError> {
         profile.check().map_err(ContainError::Profile)?;
-        if matches!(profile.network, Network::Hosts(_)) || profile.background == Background::Keep {
-            let why = format!(
-                "`{}` names hosts or keeps what runs in the background, which cannot be done yet",
-                profile.name
-            );
+        if profile.background == Background::Keep && matches!(profile.network, Network::Hosts(_)) {
+            let why = "hosts are reached through the caller, and what `background = \"keep\"` leaves running outlasts it: give one of them".to_owned();
             return Err(ContainError::Profile(why));
         }
+        if profile.background == Background::Keep && profile.limits.output_bytes.is_some() {
+            let why = "`output_bytes` counts what passes through the caller, and what `background = \"keep\"` leaves running outlasts it: give one of them";
+            return Err(ContainError::Profile(why.to_owned()));
+        }
         match command.level {
-            Some(level) if level < profile.level => Err(ContainError::Profile(format!(
-                "`{}` requires the level `{}`, and `{level}` is below it",
-                profile.name, profile.level
-            ))),
-            Some(level) => self.run_and_tell(profile, command, level).map(|(observed, _)| observed),
+            Some(level) if level < profile.least_level() => Err(below(profile, level)),
+            Some(level) => self.run_and_tell(profile, command, level),
             None => match self.run_and_tell(profile, command, Level::Namespace) {
-                Err(ContainError::Level { .. }) if profile.level < Level::Namespace => {
-                    self.run_and_tell(profile, command, Level::Process).map(|(observed, _)| observed)
+                Err(ContainError::Level { .. }) if profile.least_level() < Level::Namespace => {
+                    self.run_and_tell(profile, command, Level::Process)
                 }
-                other => other.map(|(observed, _)| observed),
+                other => other,
             },
         }
     }
 
-    /// The same at one level; with Landlock's ABI.
+    /// The same at one level.
     pub(super) fn run_and_tell(
         &self,
         profile: &Profile,
         command: &Invocation,
         level: Level,
-    ) -> Result<(Observed, u32), ContainError> {
+    ) -> Result<Ran, ContainError> {
         if command.output == Output::Kept && profile.limits.output_bytes.is_none() {
             return Err(ContainError::Profile("output that is kept needs `output_bytes`".to_owned()));
         }
@@ -122,20 +153,31 @@ impl Contained {
             _ => Some(files::Before::begin(&write, place.gate()?)?),
         };
         let begun = Instant::now();
+        let handover = place.handover_for(profile, command)?;
         let waiting = wait::Waiting::begin(command.forward_signals)?;
         let mut child = self.spawn(profile, command, level, &order, &environment)?;
+        let proxy =
+            handover.map(|handover| self.proxy(profile, command, handover, child.id())).transpose()?;
         let relay = Relay::begin(&mut child, profile.limits.output_bytes, command.output)?;
         let status = waiting.wait(&mut child)?;
         let (stdout, stderr, too_much) = relay.finish();
+        let (connections, connections_left_out) = proxy.map(Proxy::finish).unwrap_or_default();
         let put_back = keep.put_back();
-        let files = before.map(files::Before::finish).unwrap_or_default();
+        let mut files = before.map(files::Before::finish).unwrap_or_default();
         let mut told = told(&place.report())?;
+        if profile.background == Background::Keep {
+            place.leave();
+        }
         told.check(command, level)?;
         if too_much {
             told.limits.push(Limit::Output);
         }
         let wall_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (ended, cpu_ms, survivors) = told.ended.unwrap_or((status, 0, 0));
+        if profile.background == Background::Keep && survivors > 0 && files.seen == Seen::All {
+            // They go on changing them.
+            files.seen = Seen::Some;
+        }
         let limits = told.limits;
         let profile = profile.name.clone();
         let observed = Observed {
@@ -149,15 +191,28 @@ impl Contained {
             put_back,
             programs: told.programs,
             files,
-            connections: Vec::new(),
+            connections,
+            connections_left_out,
             refused: told.refused,
             stdout,
             stderr,
         };
-        Ok((observed, told.landlock))
+        Ok(Ran { observed, landlock: told.landlock, done: told.done })
     }
 
-    /// The order, as the helper's argument, and what is protected, as it is.
+    /// Begins to serve the command's connections.
+    fn proxy(
+        &self,
+        profile: &Profile,
+        command: &Invocation,
+        handover: Handover,
+        helper: u32,
+    ) -> Result<Proxy, ContainError> {
+        let (names, told) = (Arc::clone(&self.names), command.on_connection.clone());
+        Proxy::begin(profile, names, told, handover, helper).map_err(ContainError::io("start the proxy"))
+    }
+
+    /// The order, as the helper's argument, what may be written, and what is protected, as it is.
     fn order(
         &self,
         profile: &Profile,
@@ -166,26 +221,20 @@ impl Contained {
         level: Level,
         environment: &Environment,
     ) -> Result<(String, Vec<PathBuf>, Keep), ContainError> {
-        let folder = match &command.folder {
+        let start = match &command.folder {
             Some(folder) => folder.clone(),
             None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
         };
-        let real = |path: &PathBuf| {
-            path.canonicalize()
-                .map_err(ContainError::io(format!("the profile's folder `{}`", path.display())))
-        };
-        let start = folder;
-        let folder = real(&start)?;
+        let what = format!("the folder `{}`", start.display());
+        let folder = start.canonicalize().map_err(ContainError::io(what))?;
         for path in profile.read.iter().chain(&profile.execute).chain(&profile.write) {
             stays_within(path, &start, &folder)?;
         }
         // What is not there cannot be read; but a folder to write in that is missing is a mistake.
         let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-        let write = profile.write.iter().map(real).collect::<Result<Vec<_>, _>>()?;
-        if let Some(file) = write.iter().find(|path| !path.is_dir()) {
-            return Err(ContainError::Profile(format!("`write`: `{}` is no folder", file.display())));
-        }
-        let keep = Keep::new(guarded(&write, &folder))?;
+        let write = writable(&profile.write)?;
+        let folders: Vec<PathBuf> = write.iter().filter(|path| path.is_dir()).cloned().collect();
+        let keep = Keep::new(unless_named(guarded(&folders, &folder), &named(&profile.write)))?;
         let (shut, pinned) = keep.existing();
         let order = Order {
             protocol: PROTOCOL,
@@ -199,8 +248,10 @@ impl Contained {
             temporary: place.temporary(),
             folder,
             network: profile.network.clone(),
+            handover: matches!(profile.network, Network::Hosts(_)).then(|| place.handover()),
             unix_sockets: profile.unix_sockets,
             limits: profile.limits,
+            background: profile.background,
             watch: profile.watch,
             late: environment.late.clone(),
             landlock: self.landlock,
@@ -238,6 +289,10 @@ impl Contained {
         }
         if command.output == Output::Kept {
             helper.stdin(Stdio::null());
+        }
+        if command.output == Output::ToErrors {
+            let errors = std::io::stderr().as_fd().try_clone_to_owned();
+            helper.stdout(errors.map_err(ContainError::io("standard error"))?);
         }
         if profile.limits.output_bytes.is_some() {
             helper.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -277,6 +332,7 @@ fn environment(
         _ => place.temporary(),
     };
     now.insert("TMPDIR".into(), temporary.into());
+    now.extend(proxy::variables(profile));
     Ok(Environment { now, late })
 }
 
@@ -293,6 +349,51 @@ fn stays_within(path: &Path, start: &Path, folder: &Path) -> Result<(), ContainE
         ))),
         _ => Ok(()),
     }
+}
+
+/// Why a level that was asked for is none for this profile.
+fn below(profile: &Profile, level: Level) -> ContainError {
+    let (name, least) = (&profile.name, profile.least_level());
+    let why = match profile.network {
+        Network::Hosts(_) if profile.level < least => {
+            "; its `network` names hosts, and only a network of its own holds a command to them"
+        }
+        _ => "",
+    };
+    ContainError::Profile(format!("`{name}` requires the level `{least}`, and `{level}` is below it{why}"))
+}
+
+/// The folders and files to write. A file in one of the folders is left out: it is written there, and can be replaced.
+fn writable(stated: &[PathBuf]) -> Result<Vec<PathBuf>, ContainError> {
+    let (mut real, mut missing) = (Vec::new(), Vec::new());
+    for path in stated {
+        match path.canonicalize() {
+            Ok(path) => real.push(path),
+            Err(error) => missing.push((path, error)),
+        }
+    }
+    let folders: Vec<PathBuf> = real.iter().filter(|path| path.is_dir()).cloned().collect();
+    let is_below = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
+    for (path, error) in missing {
+        // What is to be made, or no longer to be protected, lies in a folder that is written.
+        let above = path.ancestors().skip(1).find_map(|above| above.canonicalize().ok());
+        if !above.is_some_and(|above| is_below(&above)) {
+            return Err(ContainError::io(format!("the profile's folder `{}`", path.display()))(error));
+        }
+    }
+    real.retain(|path| path.is_dir() || !is_below(path));
+    Ok(real)
+}
+
+/// What a profile names to be written, under each name that it has.
+fn named(stated: &[PathBuf]) -> Vec<PathBuf> {
+    let real =
+        stated.iter().filter_map(|path| match (path.canonicalize(), path.parent(), path.file_name()) {
+            (Ok(path), ..) => Some(path),
+            (Err(_), Some(above), Some(name)) => above.canonicalize().ok().map(|above| above.join(name)),
+            _ => None,
+        });
+    stated.iter().cloned().chain(real).collect()
 }
 
 fn told(report: &Path) -> Result<Told, ContainError> {

@@ -106,7 +106,7 @@ impl Day {
 
     fn run_in(&self, folder: &Path, root: &Path, script: &str) -> Observed {
         let limits = Limits { wall_seconds: Some(300), output_bytes: Some(4 << 20), ..Limits::default() };
-        let profile = Profile { limits, ..project(root, Some(&self.home())) };
+        let profile = Profile { limits, ..project(root, Some(&self.home())).unwrap() };
         let home = self.home().display().to_string();
         let variables =
             [("PATH", self.path.as_str()), ("HOME", &home), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
@@ -118,7 +118,7 @@ impl Day {
             environment: Some(variables.map(|(name, value)| (name.into(), value.into())).into()),
             output: Output::Kept,
             user: self.user.map(|user| (user, user)),
-            forward_signals: false,
+            ..Invocation::default()
         };
         contained().run(&profile, &command).unwrap()
     }

@@ -9,6 +9,8 @@ mod escape;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod network;
+#[cfg(test)]
 mod servers;
 #[cfg(test)]
 mod watch;

@@ -235,7 +235,7 @@ pub(super) fn invocation(world: &World, program: &str, arguments: &[String], lev
         environment: Some(variables.map(|(name, value)| (name.into(), value.into())).into()),
         output: Output::Kept,
         user: rustix::process::geteuid().is_root().then_some((NOBODY, NOBODY)),
-        forward_signals: false,
+        ..Invocation::default()
     }
 }
 

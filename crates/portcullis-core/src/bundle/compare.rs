@@ -8,6 +8,7 @@
 //! nothing general can be said (another schema, another table of columns), the part *changed*.
 
 mod approvals;
+mod containment;
 mod contracts;
 mod credentials;
 mod tools;
@@ -83,6 +84,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         approvals,
         registry: _,
         effects,
+        contain,
         ledger,
         loops,
         flow,
@@ -116,6 +118,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.runtime_policies(policies, &new.policies);
     found.tools(old, new);
     found.effects(effects, &new.effects);
+    found.contain(contain, &new.contain);
     found.ledger(ledger, &new.ledger);
     found.limit("[loops] alike", some(loops.alike), some(new.loops.alike));
     found.limit("[loops] denials", some(loops.denials), some(new.loops.denials));
@@ -337,6 +340,8 @@ impl Found {
         let EffectSettings {
             unknown,
             unknown_code,
+            contain_unknown,
+            contain_unknown_code,
             workspace,
             home,
             secrets,
@@ -347,6 +352,8 @@ impl Found {
         } = old;
         self.verdict("[effects] unknown", *unknown, new.unknown);
         self.verdict("[effects] unknown_code", *unknown_code, new.unknown_code);
+        self.flag("[effects] unknown contain", *contain_unknown, new.contain_unknown, false);
+        self.flag("[effects] unknown_code contain", *contain_unknown_code, new.contain_unknown_code, false);
         self.value("[effects] workspace", workspace, &new.workspace);
         self.value("[effects] home", home, &new.home);
         self.list("[effects] secrets", secrets, &new.secrets, false);

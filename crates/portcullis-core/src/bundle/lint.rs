@@ -3,6 +3,7 @@
 //! A lint is no mistake: the bundle loads. Each has a name, so that it can be found in the manual, and a place.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use super::diagnostic::{Diagnostic, nearest};
 use super::snapshot::Bundle;
@@ -18,7 +19,7 @@ pub struct Lint {
     pub diagnostic: Diagnostic,
 }
 
-/// The lints of runtime policies, the registry and `[authority]`, in order of the bundle.
+/// The lints of runtime policies, the registry, `[authority]` and profiles, in order of the bundle.
 pub(super) fn lint(bundle: &Bundle) -> Vec<Lint> {
     let mut lints = Lints(Vec::new());
     for (policy, place) in bundle.policies.iter().zip(&bundle.policy_places) {
@@ -28,6 +29,7 @@ pub(super) fn lint(bundle: &Bundle) -> Vec<Lint> {
     }
     tools(bundle, &mut lints);
     authority(bundle, &mut lints);
+    profiles(bundle, &mut lints);
     lints.0
 }
 
@@ -119,6 +121,30 @@ fn authority(bundle: &Bundle, lints: &mut Lints) {
                     |tool| format!("did you mean `{tool}`?"),
                 );
                 lints.push("unlisted-directory", &entry.place, message, &help);
+            }
+        }
+    }
+}
+
+fn profiles(bundle: &Bundle, lints: &mut Lints) {
+    /// What is more than a project needs, and has what nothing contained should read.
+    const WIDE: [&str; 8] = ["/", "~", "~/", "{home}", "/home", "/root", "/Users", "/var"];
+    for (name, (place, used)) in &bundle.contain.places {
+        if !used {
+            let message = format!("nothing uses the profile `{name}`");
+            lints.push("unused-profile", place, message, "name it in `[contain]`, or remove it");
+        }
+        let Some(profile) = bundle.contain.profiles.get(name) else { continue };
+        let wide = |paths: &[PathBuf]| {
+            paths.iter().find(|path| WIDE.iter().any(|wide| path.as_os_str() == *wide)).cloned()
+        };
+        for (field, paths) in
+            [("read", &profile.read), ("execute", &profile.execute), ("write", &profile.write)]
+        {
+            if let Some(path) = wide(paths) {
+                let message =
+                    format!("`{name}` has `{}` in `{field}`: keys and settings lie there", path.display());
+                lints.push("wide-profile", place, message, "name the folders that are needed");
             }
         }
     }

@@ -15,9 +15,10 @@ use super::placed::{GivenAttribute, Placed, VERDICTS, placed};
 use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns};
 use super::toml_table::{File, Table};
 use super::{
-    Activities, Activity, ApprovalSettings, Bundle, ContractModel, ContractSettings, Credential,
-    MonitorSettings, Plan, Scores, VerificationSettings, activities, contract_model, contracts, credentials,
-    escalation, flow, ledger, loops, monitors, plans, policies, read_effects, scores, tools, verification,
+    Activities, Activity, ApprovalSettings, Bundle, ContainSettings, ContractModel, ContractSettings,
+    Credential, MonitorSettings, Plan, Scores, VerificationSettings, activities, containment, contract_model,
+    contracts, credentials, escalation, flow, ledger, loops, monitors, plans, policies, read_effects, scores,
+    tools, verification,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
@@ -67,6 +68,7 @@ struct Main {
     credentials: Vec<Placed<Credential>>,
     credential_attributes: Vec<GivenAttribute>,
     effects: EffectSettings,
+    contain: containment::Read,
     ledger: LedgerSettings,
     loops: LoopSettings,
     flow: FlowSettings,
@@ -265,6 +267,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let (credentials, credential_attributes): (Vec<_>, Vec<_>) =
         table.tables("credential").into_iter().filter_map(|table| credentials::read(file, table)).unzip();
     let effects = table.table("effects").map(|table| read_effects::effects(file, table));
+    let contain = containment::read(file, table);
     let access = table.table("access").map(|table| read_effects::access(file, table));
     let ledger = table.table("ledger").map(ledger::read);
     let loops = table.table("loops").map(loops::read);
@@ -279,6 +282,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         verification,
         sources: sources.unwrap_or_default(),
         effects: effects.unwrap_or_default(),
+        contain,
         ledger: ledger.unwrap_or_default(),
         loops: loops.unwrap_or_default(),
         flow: flow.unwrap_or_default(),
@@ -339,6 +343,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     }
     check_attributes(&main, !parts.access.is_empty(), diagnostics);
     check_sources(&main.sources, &parts.tools, diagnostics);
+    check_contained(&main.contain.1, &parts.tools, diagnostics);
     let keywords = KeywordIndex::new(policies.iter().map(|policy| policy.restricted_keywords.as_slice()))
         .map_err(|error| {
             let message = format!("the restricted keywords cannot be indexed: {error}");
@@ -364,6 +369,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         approvals: main.approvals,
         registry,
         effects,
+        contain: main.contain.0,
         ledger: main.ledger,
         loops: main.loops,
         flow: main.flow,
@@ -417,6 +423,24 @@ fn check_sources(sources: &[Placed<String>], tools: &[Placed<Tool>], diagnostics
         tools.iter().flat_map(|tool| [tool.value.name.as_str(), tool.value.id.as_str()]).collect();
     for source in sources.iter().filter(|source| !unread && !names.contains(&source.value.as_str())) {
         diagnostics.push(unknown("tool", source, &names));
+    }
+}
+
+/// Tools of `[contain.tools]`: they are listed, and are given command lines.
+fn check_contained(named: &[Placed<String>], tools: &[Placed<Tool>], diagnostics: &mut Vec<Diagnostic>) {
+    check_sources(named, tools, diagnostics);
+    for name in named {
+        let tool = tools
+            .iter()
+            .map(|tool| &tool.value)
+            .find(|tool| tool.name == name.value || tool.id == name.value);
+        if tool.is_some_and(|tool| !ContainSettings::can_contain(tool)) {
+            let mut diagnostic = name.place.clone();
+            diagnostic.message = format!("`{}` is given no command line that could be contained", name.value);
+            diagnostics.push(diagnostic.help(
+                "say which argument is one, as in `effects = { command = \"shell\" }`; a server itself is contained by `[server.\"NAME\".contain]`",
+            ));
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The bundle: policy as files, loaded into an immutable snapshot that is named by its digest.
 //!
 //! ```text
-//! portcullis.toml        mode, default policy, unknown tools, approvals, credentials
+//! portcullis.toml        mode, default policy, unknown tools, approvals, credentials, what runs contained
 //! policies/*.toml        [[policy]]   named runtime policies
 //! tools/*.toml           [[tool]]     the registry
 //! plans/*.toml           [[plan]]     plan templates for the simulator
@@ -20,6 +20,7 @@ mod approvals;
 mod authority;
 mod compare;
 mod compiled;
+mod containment;
 mod contract_model;
 mod contracts;
 mod credentials;
@@ -34,6 +35,7 @@ mod monitors;
 mod placed;
 mod plans;
 mod policies;
+mod profiles;
 mod read_effects;
 mod scores;
 mod settings;
@@ -50,6 +52,7 @@ pub use approvals::{ApprovalRule, ApprovalSettings, Requirement};
 pub use authority::{AuthoritySettings, normal_party};
 pub use compare::{Difference, Direction};
 pub use compiled::{AccessPolicies, Compiled, Compiler};
+pub use containment::{Below, CONTAIN_SOURCE, ContainSettings, level_answer, level_of, level_request};
 pub use contract_model::ContractModel;
 pub use contracts::{ContractJudge, ContractSettings, OnFail, REPAIR_STRATEGIES};
 pub use diagnostic::{Diagnostic, nearest};
@@ -58,6 +61,7 @@ pub use ledger::{AnchorTime, LedgerSettings};
 pub use lint::Lint;
 pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
+pub use profiles::{built_in_profile, read_profile, registries};
 pub use scores::Scores;
 pub use settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, TableColumns};
 pub use snapshot::{Bundle, Credential, Plan, PlanStep, PolicyRef};

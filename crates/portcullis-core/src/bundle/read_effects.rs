@@ -8,6 +8,7 @@ use super::settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, 
 use super::toml_table::{Field, File, Table};
 use crate::effect::AttributeType;
 use crate::limits::{COLUMNS_MAX, FUNCTIONS_MAX, TABLES_MAX};
+use crate::verdict::Verdict;
 
 const DIALECTS: [(&str, SqlDialect); 8] = [
     ("generic", SqlDialect::Generic),
@@ -20,6 +21,14 @@ const DIALECTS: [(&str, SqlDialect); 8] = [
     ("duckdb", SqlDialect::DuckDb),
 ];
 
+/// What becomes of text that cannot be read; `None` to run it contained, or review it where that cannot be.
+const UNREAD: [(&str, Option<Verdict>); 4] = [
+    ("allow", Some(Verdict::Allow)),
+    ("review", Some(Verdict::Review)),
+    ("deny", Some(Verdict::Deny)),
+    ("contain", None),
+];
+
 const ATTRIBUTE_TYPES: [(&str, AttributeType); 4] = [
     ("boolean", AttributeType::Boolean),
     ("integer", AttributeType::Integer),
@@ -30,8 +39,14 @@ const ATTRIBUTE_TYPES: [(&str, AttributeType); 4] = [
 /// `[effects]` of the main file.
 pub(super) fn effects(file: &File<'_>, mut table: Table<'_, '_>) -> EffectSettings {
     let mut settings = EffectSettings::default();
-    settings.unknown = table.word("unknown", &VERDICTS).unwrap_or(settings.unknown);
-    settings.unknown_code = table.word("unknown_code", &VERDICTS).unwrap_or(settings.unknown_code);
+    let unread = |word: Option<Option<Verdict>>, default: Verdict| match word {
+        None => (default, false),
+        Some(Some(verdict)) => (verdict, false),
+        Some(None) => (Verdict::Review, true),
+    };
+    (settings.unknown, settings.contain_unknown) = unread(table.word("unknown", &UNREAD), settings.unknown);
+    (settings.unknown_code, settings.contain_unknown_code) =
+        unread(table.word("unknown_code", &UNREAD), settings.unknown_code);
     settings.workspace = absolute(file, table.string("workspace"), "workspace");
     settings.home = absolute(file, table.string("home"), "home");
     settings.secrets =

@@ -13,6 +13,10 @@ pub struct EffectSettings {
     pub unknown: Verdict,
     /// The verdict on agent code that cannot be read.
     pub unknown_code: Verdict,
+    /// Command lines that cannot be read run contained, where they can; elsewhere the verdict is `unknown`.
+    pub contain_unknown: bool,
+    /// The same for command lines with agent code in them, and `unknown_code`.
+    pub contain_unknown_code: bool,
     /// The workspace of runs whose surface names none: an absolute path.
     pub workspace: Option<String>,
     /// The home folder of runs whose surface names none: what `~` means.
@@ -34,6 +38,8 @@ impl Default for EffectSettings {
         Self {
             unknown: Verdict::Review,
             unknown_code: Verdict::Deny,
+            contain_unknown: false,
+            contain_unknown_code: false,
             workspace: None,
             home: None,
             secrets: Vec::new(),

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::approvals::ApprovalSettings;
 use super::authority::{AuthoritySettings, Entry};
 use super::compiled::{AccessPolicies, Compiled};
+use super::containment::ContainSettings;
 use super::contract_model::ContractModel;
 use super::contracts::ContractSettings;
 use super::diagnostic::Diagnostic;
@@ -46,6 +47,8 @@ pub struct Bundle {
     pub registry: Registry,
     /// How arguments are read for effects.
     pub effects: EffectSettings,
+    /// What runs contained, and how.
+    pub contain: ContainSettings,
     /// What is stored.
     pub ledger: LedgerSettings,
     /// How much repetition is too much.

@@ -138,6 +138,18 @@ impl<'f, 's> Table<'f, 's> {
         }
     }
 
+    /// An integer of at least 1 that fits 63 bits.
+    pub(super) fn large(&mut self, name: &'static str) -> Option<u64> {
+        let value = self.take(name)?;
+        let integer = value.get_ref().as_integer();
+        let number = integer.and_then(|i| i64::from_str_radix(i.as_str(), i.radix()).ok());
+        let number = number.and_then(|number| u64::try_from(number).ok()).filter(|number| *number > 0);
+        if number.is_none() {
+            self.wrong_type(name, &format!("a whole number from 1 to {}", i64::MAX), value);
+        }
+        number
+    }
+
     /// A number of units, from 0, as whole millionths of the unit; more digits are an error, not rounded away.
     pub(super) fn millionths(&mut self, name: &'static str) -> Option<u64> {
         let value = self.take(name)?;
@@ -255,6 +267,33 @@ impl<'f, 's> Table<'f, 's> {
             self.wrong_type(name, &format!("a table, written [{name}]"), value);
         }
         table.map(|table| Table::new(self.file, name, value.span(), table))
+    }
+
+    /// The tables of a table, by their names in the order of these: `[name.ONE]`, `[name.OTHER]`.
+    pub(super) fn named_tables(&mut self, name: &'static str) -> Vec<(Field<String>, Table<'f, 's>)> {
+        let Some(value) = self.take(name) else { return Vec::new() };
+        let Some(table) = value.get_ref().as_table() else {
+            self.wrong_type(name, &format!("tables, written [{name}.NAME]"), value);
+            return Vec::new();
+        };
+        let mut tables = Vec::with_capacity(table.len());
+        for (key, item) in table.iter() {
+            match item.get_ref().as_table() {
+                Some(inner) => tables.push((key_of(key), Table::new(self.file, name, item.span(), inner))),
+                None => self.wrong_type(
+                    key.get_ref(),
+                    &format!("a table, written [{name}.{}]", key.get_ref()),
+                    item,
+                ),
+            }
+        }
+        tables.sort_by(|a, b| a.0.value.cmp(&b.0.value));
+        tables
+    }
+
+    /// Whether the field is a table, not a text or anything else.
+    pub(super) fn is_table(&self, name: &str) -> bool {
+        self.fields.get(name).is_some_and(|(_, value)| value.get_ref().as_table().is_some())
     }
 
     /// Any value, as JSON.

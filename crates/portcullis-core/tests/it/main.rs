@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bundle;
+mod containment;
 mod freeze;
 mod laws;
 mod run_state;

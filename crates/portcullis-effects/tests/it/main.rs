@@ -4,7 +4,9 @@
 
 mod arguments;
 mod cases;
+
 mod code;
+mod contained;
 mod cpu_time;
 mod seen;
 mod shell;

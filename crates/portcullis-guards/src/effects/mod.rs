@@ -1,4 +1,5 @@
 //! Guards about what an action would touch.
 
+pub mod contained;
 pub mod own_state;
 pub mod unread;

@@ -1,11 +1,13 @@
 //! Decides on arguments whose effects cannot be read.
 
 use portcullis_core::action::{Hook, Pending};
+use portcullis_core::bundle::{CONTAIN_SOURCE, level_of, level_request};
 use portcullis_core::effect::{Effect, ResourceKind};
-use portcullis_core::fact::Facts;
+use portcullis_core::fact::{FactRequest, Facts};
 use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Guard, GuardFailure, GuardMeta};
 use portcullis_core::principal::Attribute;
+use portcullis_core::profile::{Network, Profile};
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::{Context, RunMemory};
 
@@ -14,7 +16,7 @@ const FINDINGS_MAX: usize = 8;
 
 /// ## What it does
 /// Gives the verdict that the bundle chose to a call whose arguments hold SQL, a command line or code that cannot be
-/// read.
+/// read, or has a command line run contained instead.
 ///
 /// ## Why it matters
 /// Policies about effects say nothing about effects that could not be read. Text that a parser does not understand is
@@ -25,12 +27,19 @@ const FINDINGS_MAX: usize = 8;
 /// decided only when they run: a program name from a variable, `eval` of an output, an unknown wrapper.
 ///
 /// ## Does not cover
+/// What a contained command does within its profile: that is what it may do.
+///
 /// Programs that are not known by name: they are read as *execute command NAME* with `known` false, on which access
 /// policies decide.
 ///
 /// ## Configuration
-/// `[effects]` in `portcullis.toml`: `unknown = "review"` (the default), `"deny"` or `"allow"` for SQL and command
-/// lines; `unknown_code = "deny"` (the default), `"review"` or `"allow"` for agent code.
+/// `[effects]` in `portcullis.toml`: `unknown = "review"` (the default), `"deny"`, `"allow"` or `"contain"` for SQL and
+/// command lines; `unknown_code = "deny"` (the default), `"review"`, `"allow"` or `"contain"` for agent code.
+///
+/// `"contain"` raises nothing where the call will run contained: `[contain]` gives it a profile, the surface runs command
+/// lines under one, and the machine reaches the level. It holds the call for a person where that is not so, as for tools
+/// that run no command line; and where the call would also reach a host, since what cannot be read could send what it
+/// reads.
 ///
 /// ## False positives
 /// SQL of a dialect that the bundle does not name (`dialect`). Arguments that were taken for SQL, a command or code
@@ -53,18 +62,35 @@ impl Guard<RunMemory> for Unread {
         &META
     }
 
+    fn sources(&self) -> &'static [&'static str] {
+        &[CONTAIN_SOURCE]
+    }
+
+    fn wants(&self, context: &Context<'_>, pending: &Pending<'_>) -> Vec<FactRequest> {
+        let settings = &context.bundle.effects;
+        let contains = settings.contain_unknown || settings.contain_unknown_code;
+        match contains && unread(context).next().is_some() && containable(context, pending).is_some() {
+            true => vec![level_request()],
+            false => Vec::new(),
+        }
+    }
+
     fn decide(
         &self,
         context: &Context<'_>,
-        _pending: &Pending<'_>,
-        _facts: &Facts,
+        pending: &Pending<'_>,
+        facts: &Facts,
     ) -> Result<Vec<Finding>, GuardFailure> {
-        let unread = context.effects().iter().filter(|effect| effect.resource.kind == ResourceKind::Unknown);
         let settings = &context.bundle.effects;
+        let is_contained =
+            || containable(context, pending).is_some_and(|profile| profile.level <= level_of(facts));
         let mut findings: Vec<Finding> = Vec::new();
-        for effect in unread {
-            let verdict = if is_code(effect) { settings.unknown_code } else { settings.unknown };
-            if verdict > Verdict::Allow {
+        for effect in unread(context) {
+            let (verdict, contain) = match is_code(effect) {
+                true => (settings.unknown_code, settings.contain_unknown_code),
+                false => (settings.unknown, settings.contain_unknown),
+            };
+            if verdict > Verdict::Allow && !(contain && is_contained()) {
                 findings.push(finding(effect, verdict));
             }
         }
@@ -73,6 +99,17 @@ impl Guard<RunMemory> for Unread {
         findings.truncate(FINDINGS_MAX);
         Ok(findings)
     }
+}
+
+fn unread<'a>(context: &Context<'a>) -> impl Iterator<Item = &'a Effect> {
+    context.effects().iter().filter(|effect| effect.resource.kind == ResourceKind::Unknown)
+}
+
+/// The profile of a command line that reaches no host.
+fn containable(context: &Context<'_>, pending: &Pending<'_>) -> Option<Profile> {
+    let place = context.run.place();
+    let profile = context.bundle.contained(place, pending.subject.action()?, context.effects())?.ok()?;
+    (!matches!(profile.network, Network::Hosts(_))).then_some(profile)
 }
 
 fn is_code(effect: &Effect) -> bool {

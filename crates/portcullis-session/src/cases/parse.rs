@@ -6,6 +6,7 @@ use portcullis_core::bundle::Diagnostic;
 use portcullis_core::delegation::{Objection, ParentAnswer};
 use portcullis_core::event::{Control, OutcomeStatus, Place};
 use portcullis_core::principal::Principal;
+use portcullis_core::profile::Level;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
 use serde_json::{Value, json};
@@ -94,6 +95,8 @@ pub enum StepKind {
     Used(Used),
     /// What the run that opened this one says of the calls from here on.
     Parent(ParentAnswer),
+    /// The level at which the surface runs command lines contained from here on.
+    Contained(Level),
     /// The run opens another one; what the runs below have used up from here on.
     Children(Used),
 }
@@ -194,7 +197,7 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 28] = [
+const STEP_WORDS: [&str; 29] = [
     "policy",
     "directory",
     "input",
@@ -220,6 +223,7 @@ const STEP_WORDS: [&str; 28] = [
     "used",
     "parent",
     "children",
+    "contained",
     "surface",
     "judged",
     "rewritten",
@@ -303,6 +307,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "sees" => StepKind::Sees(rest.string()?),
         "used" => StepKind::Used(used(rest.json()?)?),
         "parent" => StepKind::Parent(parent(rest.word(), rest.word())?),
+        "contained" => StepKind::Contained(rest.word().parse()?),
         "children" => StepKind::Children(used(rest.json()?)?),
         "pause" => StepKind::Control(Control::Pause),
         "halt" => StepKind::Control(Control::Halt),

@@ -217,6 +217,7 @@ impl Runner<'_> {
             StepKind::Control(control) => self.dry.control(*control, None),
             StepKind::Used(used) => self.dry.used_elsewhere(*used),
             StepKind::Parent(answer) => self.dry.parent_says(answer.clone()),
+            StepKind::Contained(level) => self.dry.contains_at(*level),
             StepKind::Children(used) => {
                 self.dry.open_child(RunId::from_bytes([2; 16]));
                 self.dry.used_below(*used);
