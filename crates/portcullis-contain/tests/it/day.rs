@@ -210,9 +210,13 @@ fn git_does_not_get_at_its_settings() {
     }
     for day in Day::all() {
         day.write(&[("file", "one\n")]);
-        day.before("git init -q; git add .; git commit -qm start; git branch other; git remote add origin .; git fetch -q");
-        let settings = day.project().join(".git/config");
-        let before = fs::read_to_string(&settings).unwrap();
+        day.before(
+            "git init -q; echo old > AGENTS.md; git add .; git commit -qm start; git branch other
+             git checkout -q -b differs; echo new > AGENTS.md; git commit -qam differs; git checkout -q main
+             git remote add origin .; git fetch -q",
+        );
+        let read = |name: &str| fs::read_to_string(day.project().join(name)).unwrap();
+        let before = (read(".git/config"), read("AGENTS.md"));
         for script in [
             "git remote add another .",
             "git config user.name X",
@@ -223,6 +227,7 @@ fn git_does_not_get_at_its_settings() {
             "git submodule add ./ sub",
             "git worktree add -q w2 -b w2",
             "git branch -m w2 w3",
+            "git checkout differs",
         ] {
             let observed = day.run_in(&day.project(), &day.project(), script);
             println!(
@@ -232,7 +237,7 @@ fn git_does_not_get_at_its_settings() {
                 text(&observed.stderr),
                 observed.put_back
             );
-            assert_eq!(fs::read_to_string(&settings).unwrap(), before, "{}: {script}", day.who());
+            assert_eq!((read(".git/config"), read("AGENTS.md")), before, "{}: {script}", day.who());
         }
     }
 }
