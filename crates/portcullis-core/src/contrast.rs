@@ -4,7 +4,7 @@
 //! nothing. What matters is what leads out of it: a file elsewhere, a file that something obeys later, a secret, a host
 //! that nothing named, a limit. All of this is pure: it compares two lists of names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::effect::{Effect, Resource, ResourceKind, Verb};
@@ -92,8 +92,9 @@ const GIT_NEEDS: [&str; 3] = ["HEAD", "objects", "refs"];
 /// What was read of an action before it ran.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Prediction {
-    written: BTreeSet<String>,
-    deleted: BTreeSet<String>,
+    /// Paths, and whether each is itself one that something obeys later, or a secret.
+    written: BTreeMap<String, bool>,
+    deleted: BTreeMap<String, bool>,
     hosts: BTreeSet<String>,
     /// Its text does not say where it connects to: packages, repositories, programs of its own.
     open: bool,
@@ -108,10 +109,10 @@ impl Prediction {
             let resource = &effect.resource;
             match (resource.kind, effect.verb) {
                 (ResourceKind::Path, Verb::Write | Verb::Configure) => {
-                    prediction.written.extend(named(resource));
+                    note(&mut prediction.written, resource);
                 }
                 (ResourceKind::Path, Verb::Delete) => {
-                    prediction.deleted.extend(named(resource));
+                    note(&mut prediction.deleted, resource);
                 }
                 (ResourceKind::Host, _) => {
                     prediction.hosts.insert(resource.name.to_ascii_lowercase());
@@ -135,21 +136,26 @@ impl Prediction {
         !self.open
     }
 
-    fn covers(&self, path: &str, how: FileChangeHow) -> bool {
-        let within = |names: &BTreeSet<String>| {
-            // The path itself, and each folder that it is in.
-            let mut above = Some(path);
-            std::iter::from_fn(|| {
-                let this = above?;
-                above = this.rsplit_once('/').map(|(folder, _)| folder).filter(|folder| !folder.is_empty());
-                Some(this)
-            })
-            .any(|name| names.contains(name))
+    /// Whether a change was predicted: of the path, or of a folder that it is in. That a build writes somewhere in the
+    /// project does not say that it writes what something obeys later: `grave` changes are covered by their own name, or
+    /// by a folder of their kind.
+    fn covers(&self, path: &str, how: FileChangeHow, grave: bool) -> bool {
+        let predicted = match how {
+            FileChangeHow::Deleted => &self.deleted,
+            FileChangeHow::Made | FileChangeHow::Changed => &self.written,
         };
-        match how {
-            FileChangeHow::Deleted => within(&self.deleted),
-            FileChangeHow::Made | FileChangeHow::Changed => within(&self.written),
-        }
+        let folders = std::iter::successors(Some(path), |this| {
+            this.rsplit_once('/').map(|(folder, _)| folder).filter(|folder| !folder.is_empty())
+        });
+        let mut covering = folders.filter_map(|folder| predicted.get_key_value(folder));
+        covering.any(|(name, is_grave)| !grave || *is_grave || name == path)
+    }
+}
+
+fn note(predicted: &mut BTreeMap<String, bool>, resource: &Resource) {
+    if let Some(name) = named(resource) {
+        let grave = ["control", "secret", "gate"].iter().any(|attribute| resource.is(attribute));
+        *predicted.entry(name).or_default() |= grave;
     }
 }
 
@@ -255,10 +261,8 @@ pub fn more(
     let mut all = BTreeSet::new();
     for change in &observed.files.changes {
         let name = change.path.to_string_lossy();
-        if prediction.covers(&name, change.how) {
-            continue;
-        }
-        if let Some(kind) = weight(&path(&name), &name, change.how, grounds) {
+        let Some(kind) = weight(&path(&name), &name, change.how, grounds) else { continue };
+        if !prediction.covers(&name, change.how, kind != MoreKind::Outside) {
             all.insert(More { kind, how: word_of_change(change.how), what: name.into_owned() });
         }
     }
@@ -385,11 +389,14 @@ fn of_put_back(prediction: &Prediction, put_back: &PutBack) -> Option<More> {
         PutBackHow::Failed(_) => "changed, and it could not be put back:",
     };
     // What was predicted was judged; that it could not be put back is news.
-    let expected =
-        prediction.covers(&name, FileChangeHow::Changed) && !matches!(put_back.how, PutBackHow::Failed(_));
+    let expected = prediction.covers(&name, FileChangeHow::Changed, true)
+        && !matches!(put_back.how, PutBackHow::Failed(_));
     (!expected).then(|| More { kind: MoreKind::Protected, how, what: name.into_owned() })
 }
 
 fn of_limit(limit: Limit) -> More {
     More { kind: MoreKind::Limit, how: "reached", what: format!("`{}`", limit.field()) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -36,7 +36,6 @@ use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::memory::{LazyReading, Memory as _, Texts};
 use portcullis_core::pipeline::{Decision, reserved};
-use portcullis_core::profile::Profile;
 use portcullis_core::state::RunState;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
@@ -93,8 +92,6 @@ pub struct Proposal {
     pub contains: bool,
     /// How sure the agent or its planner is of this step, 0 to 1, where the surface reports it.
     pub confidence: Option<f64>,
-    /// The profile that it is to run under if it goes ahead, where its surface can contain it.
-    pub contain: Option<Profile>,
 }
 
 /// What the gate answers to a [`Proposal`].
@@ -146,20 +143,6 @@ struct Standing {
     ask: bool,
     /// The arguments are those that a person gave.
     edited: bool,
-    /// The profile that it is to run under.
-    contain: Option<Profile>,
-    /// The surface contains what the bundle says.
-    contains: bool,
-}
-
-/// What a surface says of a call beside what it does.
-#[derive(Debug)]
-struct Around {
-    /// The surface's id of the call.
-    call: Option<String>,
-    ask: bool,
-    contain: Option<Profile>,
-    contains: bool,
 }
 
 /// What is read in an action: each part once for all decisions on it, on first use.
@@ -325,10 +308,10 @@ impl Engine {
             return Asked::default();
         }
         let Some(context) = self.context() else { return Asked::default() };
-        let contains = proposal.contains;
         let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
         let pending = Pending { at, subject: Subject::Action(&action), grant: None };
         let read = self.read(pending, &action);
+        let contains = proposal.contains;
         let mut requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
         requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
         Asked::of(requests, || self.shown(&pending.subject))
@@ -369,13 +352,12 @@ impl Engine {
     ) -> (Batch, Judgement) {
         let mut batch = self.builder(env);
         let new_id = ActionId::from_bytes(batch.id());
-        let (ask, contain, contains) = (proposal.ask, proposal.contain.clone(), proposal.contains);
+        let ask = proposal.ask;
         let (action, call) = self.action_of(proposal, new_id);
         let bound_to = action.grant_digest(self.bundle.digest(), self.principal());
-        let around = Around { call, ask, contain, contains };
-        let judgement = match self.meet_approval(&mut batch, &action, bound_to, &around, sources) {
+        let judgement = match self.meet_approval(&mut batch, &action, bound_to, call.as_ref(), sources) {
             Some(judgement) => judgement,
-            None => self.judge_new(&mut batch, action, bound_to, around, sources),
+            None => self.judge_new(&mut batch, action, bound_to, call, ask, sources),
         };
         let judgement = Judgement { seq: batch.seq(), ..judgement };
         (batch.finish(), judgement)
@@ -398,10 +380,10 @@ impl Engine {
         batch: &mut BatchBuilder<'_>,
         action: Action,
         bound_to: Digest,
-        around: Around,
+        call: Option<String>,
+        ask: bool,
         sources: &dyn Sources,
     ) -> Judgement {
-        let Around { call, ask, contain, contains } = around;
         let step = self.state.steps().saturating_add(1);
         let side_effecting = self.is_side_effecting(action.tool());
         let proposed = Proposed {
@@ -429,8 +411,7 @@ impl Engine {
         let ask = ask && self.state.parent().is_none();
         let grant = self.state.grant_for(&action, bound_to, batch.at(), self.grant_ttl());
         let grant = grant.filter(|grant| self.covers_words(grant, &action));
-        let (call, edited) = (None, false);
-        let standing = Standing { step, cause, bound_to, call, ask, edited, contain, contains };
+        let standing = Standing { step, cause, bound_to, call: None, ask, edited: false };
         self.judge(batch, action, standing, grant, sources)
     }
 
@@ -447,7 +428,7 @@ impl Engine {
         grant: Option<Grant>,
         sources: &dyn Sources,
     ) -> Judgement {
-        let Standing { step, cause, bound_to, call, ask, edited, contain, contains } = standing;
+        let Standing { step, cause, bound_to, call, ask, edited } = standing;
         let read = self.read(pending(batch, &action), &action);
         let (facts, decision, grant) = self.decide_with_grants(batch.at(), &action, grant, &read, sources);
         let decision = match edited {
@@ -477,11 +458,8 @@ impl Engine {
             let body = EventBody::GrantClaimed { approval: grant.approval, about: About::Action(action.id) };
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
-        let profile = match enforced.proceeds() {
-            true if contains => self.profile_by_bundle(&action, &read, &decision, enforced, &facts),
-            true => contain.filter(|_| action.is_call()),
-            false => None,
-        };
+        // Facts say which level is reached where the surface contains, and nothing elsewhere.
+        let profile = self.profile_by_bundle(&action, &read, &decision, enforced, &facts);
         let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
         let prediction = contained.is_some().then(|| Prediction::of(read.effects.get()));
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };

@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use portcullis_core::bundle::Diagnostic;
 use portcullis_core::delegation::{Objection, ParentAnswer};
 use portcullis_core::event::{Control, OutcomeStatus, Place};
+use portcullis_core::observed::Observed;
 use portcullis_core::principal::Principal;
 use portcullis_core::profile::Level;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
 use serde_json::{Value, json};
+
+use super::observed::observed;
 
 /// Largest number of steps in one block.
 const STEPS_MAX: usize = 10_000;
@@ -97,6 +100,8 @@ pub enum StepKind {
     Parent(ParentAnswer),
     /// The level at which the surface runs command lines contained from here on.
     Contained(Level),
+    /// What the last call was seen to do while it ran contained.
+    Observed(Box<Observed>),
     /// The run opens another one; what the runs below have used up from here on.
     Children(Used),
 }
@@ -104,7 +109,9 @@ pub enum StepKind {
 impl StepKind {
     /// Whether the last call may still get its result after this.
     pub(super) fn leaves_call_open(&self) -> bool {
-        matches!(self, Self::Result(..) | Self::Sees(_) | Self::Judged(..) | Self::Rewritten(_))
+        let of_result =
+            matches!(self, Self::Result(..) | Self::Sees(_) | Self::Judged(..) | Self::Rewritten(_));
+        of_result || matches!(self, Self::Observed(_))
     }
 }
 
@@ -197,7 +204,7 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 29] = [
+const STEP_WORDS: [&str; 30] = [
     "policy",
     "directory",
     "input",
@@ -224,6 +231,7 @@ const STEP_WORDS: [&str; 29] = [
     "parent",
     "children",
     "contained",
+    "observed",
     "surface",
     "judged",
     "rewritten",
@@ -308,6 +316,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "used" => StepKind::Used(used(rest.json()?)?),
         "parent" => StepKind::Parent(parent(rest.word(), rest.word())?),
         "contained" => StepKind::Contained(rest.word().parse()?),
+        "observed" => StepKind::Observed(Box::new(observed(rest.json()?)?)),
         "children" => StepKind::Children(used(rest.json()?)?),
         "pause" => StepKind::Control(Control::Pause),
         "halt" => StepKind::Control(Control::Halt),
@@ -328,9 +337,10 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
             | StepKind::Input(_)
             | StepKind::Result(..)
             | StepKind::Output(_)
+            | StepKind::Observed(_)
     );
     if expect.is_some() && !judged {
-        return Err("only `call`, `think`, `input`, `result` and `output` have a verdict".into());
+        return Err("only `call`, `think`, `input`, `result`, `observed` and `output` have a verdict".into());
     }
     Ok((kind, expect))
 }

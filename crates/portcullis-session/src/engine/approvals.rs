@@ -14,9 +14,7 @@ use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_guards::approval::refused;
 
-use super::{
-    AnswerError, Around, Engine, Judgement, MICROS_PER_SECOND, Proposal, Read, Standing, denied, pending,
-};
+use super::{AnswerError, Engine, Judgement, MICROS_PER_SECOND, Proposal, Read, Standing, denied, pending};
 use crate::batch::{Batch, BatchBuilder};
 use crate::denial::explain;
 use crate::env::Env;
@@ -43,7 +41,7 @@ impl Engine {
         batch: &mut BatchBuilder<'_>,
         action: &Action,
         bound_to: Digest,
-        around: &Around,
+        call: Option<&String>,
         sources: &dyn Sources,
     ) -> Option<Judgement> {
         let (id, approval) = self.state.approval_for(bound_to)?;
@@ -52,10 +50,9 @@ impl Engine {
         // The retry is the same action: its id, its step.
         let mut held = action.clone();
         held.id = open_id;
-        let call = around.call.clone().filter(|call| open.call.as_ref() != Some(call));
-        let (step, cause, contain) = (open.step, open.last_event, around.contain.clone());
-        let (contains, ask, edited) = (around.contains, false, false);
-        let standing = Standing { step, cause, bound_to, call, ask, edited, contain, contains };
+        let call = call.filter(|call| open.call.as_ref() != Some(*call)).cloned();
+        let standing =
+            Standing { step: open.step, cause: open.last_event, bound_to, call, ask: false, edited: false };
         if matches!(approval.state, ApprovalState::Pending | ApprovalState::Granted(_))
             && let Some(held_back) = self.held_back(&held, open.step, id)
         {

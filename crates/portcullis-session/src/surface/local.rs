@@ -543,7 +543,6 @@ fn proposal(action: ProposeAction) -> Result<Proposal, SurfaceError> {
         ask: action.ask,
         contains: action.contains,
         confidence: action.confidence,
-        contain: None,
     })
 }
 
