@@ -52,7 +52,17 @@ mod tests {
     #[test]
     fn what_an_installation_writes_is_read() {
         assert_eq!(read(&[]), Some(Options::default()));
-        let all = ["--home", "/h", "--bundle", "/b", "--policy", "Strict Policy", "--ask", "--defer", "--uncontained"];
+        let all = [
+            "--home",
+            "/h",
+            "--bundle",
+            "/b",
+            "--policy",
+            "Strict Policy",
+            "--ask",
+            "--defer",
+            "--uncontained",
+        ];
         let expected = Options {
             home: Some("/h".into()),
             bundle: Some("/b".into()),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::{CACHES, Level, Limits, Network, Places, Profile};
 use crate::bundle::registries;
 use crate::effect::{Effect, Effects, Resource, ResourceKind, Verb};
+use crate::host::HostRule;
 use crate::principal::Attribute;
 
 /// Ports of a host that are meant where none is named.
@@ -205,7 +206,13 @@ fn host(profile: &mut Profile, effect: &Effect) -> Result<(), String> {
         Some(Attribute::Integer(port)) if !WEB_PORTS.contains(port) => format!(":{port}"),
         _ => String::new(),
     };
-    reach(profile, [format!("{}{port}", host.name)]);
+    let name = match host.name.contains(':') && !host.name.starts_with('[') {
+        true => format!("[{}]", host.name),
+        false => host.name.clone(),
+    };
+    let rule = format!("{name}{port}");
+    HostRule::parse(&rule)?;
+    reach(profile, [rule]);
     Ok(())
 }
 

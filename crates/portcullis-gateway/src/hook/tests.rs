@@ -115,7 +115,11 @@ fn runner() -> Runner {
 }
 
 fn shell(command: &str) -> HookCall {
-    HookCall { tool: "Bash".into(), arguments: json!({"command": command, "timeout": 5}), id: Some("c".into()) }
+    HookCall {
+        tool: "Bash".into(),
+        arguments: json!({"command": command, "timeout": 5}),
+        id: Some("c".into()),
+    }
 }
 
 #[test]
@@ -129,7 +133,8 @@ fn a_contained_call_is_rewritten_whatever_it_does() {
         super::decide(Proposed::received(answer).unwrap(), call, false, runner)
     };
     let runner = runner();
-    let Some(Decision::Allow(Some(arguments))) = decided(unseen.clone(), &shell("make"), Some(&runner)) else {
+    let Some(Decision::Allow(Some(arguments))) = decided(unseen.clone(), &shell("make"), Some(&runner))
+    else {
         panic!("it is allowed")
     };
     let command = arguments["command"].as_str().unwrap();
@@ -151,7 +156,10 @@ fn a_contained_call_is_rewritten_whatever_it_does() {
 fn only_named_command_lines_are_contained() {
     let runner = runner();
     assert!(can_contain(&runner, &shell("make")));
-    assert!(!can_contain(&runner, &HookCall { id: None, ..shell("make") }), "its outcome could not be told apart");
+    assert!(
+        !can_contain(&runner, &HookCall { id: None, ..shell("make") }),
+        "its outcome could not be told apart"
+    );
     assert!(!can_contain(&runner, &HookCall { tool: "mcp__a__Bash".into(), ..shell("make") }));
     assert!(!can_contain(&runner, &HookCall { arguments: json!({"command": 1}), ..shell("make") }));
     assert!(!can_contain(&runner, &shell("cd src")));
@@ -161,7 +169,8 @@ fn only_named_command_lines_are_contained() {
 fn the_user_is_told_of_what_ran_otherwise_than_permitted() {
     let answer: Value = serde_json::from_str(&not_contained(NO_OPINION, &shell("make"))).unwrap();
     assert!(answer["systemMessage"].as_str().unwrap().contains("`updatedInput`"));
-    let answer: Value = serde_json::from_str(&not_contained(r#"{"decision":"block"}"#, &shell("make"))).unwrap();
+    let answer: Value =
+        serde_json::from_str(&not_contained(r#"{"decision":"block"}"#, &shell("make"))).unwrap();
     assert_eq!(answer["decision"], "block");
 }
 

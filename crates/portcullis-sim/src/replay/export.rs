@@ -400,6 +400,7 @@ impl Rerun<'_> {
             ask: self.asked.contains(&proposed.action),
             confidence: proposed.confidence,
             contain: None,
+            contains: false,
         };
         self.actions.insert(proposed.action, (event.seq, Some(proposal)));
     }

@@ -96,14 +96,21 @@ impl Drop for World {
     }
 }
 
-fn ask(to: &mut ChildStdin, from: &mut BufReader<ChildStdout>, id: u32, method: &str, params: &Value) -> Value {
+fn ask(
+    to: &mut ChildStdin,
+    from: &mut BufReader<ChildStdout>,
+    id: u32,
+    method: &str,
+    params: &Value,
+) -> Value {
     writeln!(to, "{}", json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).unwrap();
     let mut line = String::new();
     from.read_line(&mut line).unwrap();
     serde_json::from_str(&line).expect(&line)
 }
 
-const HELLO: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
+const HELLO: &str =
+    r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
 
 #[test]
 fn a_server_does_what_its_profile_says_and_the_record_says_what_it_did() {

@@ -50,7 +50,11 @@ impl Project {
     /// What the client's shell does with a command.
     fn shell(&self, command: &str) -> Ran {
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", command]).current_dir(self.path()).env("HOME", "/home/dev").env_remove("PORTCULLIS_HOME");
+        shell
+            .args(["-c", command])
+            .current_dir(self.path())
+            .env("HOME", "/home/dev")
+            .env_remove("PORTCULLIS_HOME");
         shell.output().unwrap().into()
     }
 }
@@ -99,8 +103,6 @@ fn a_command_does_what_its_profile_says_and_the_record_says_what_it_did() {
         assert_eq!((&observed["profile"], &observed["action"]), (&json!("project"), &enforcement["action"]));
         assert_eq!(bodies(&events, "evidence").len(), 0, "{events:?}");
         let run = client.runs()[0]["run"].as_str().unwrap().to_owned();
-        let shown = client.run(&["runs", "show", &run]);
-        assert!(shown.code == 0 && shown.stdout.contains("observed"), "{}", shown.stdout);
         let export = client.folder.path().join("run.jsonl");
         assert_eq!(client.run(&["export", &run, "-o", export.to_str().unwrap()]).code, 0);
         let verified = client.run(&["verify", export.to_str().unwrap()]);
@@ -166,8 +168,10 @@ fn what_would_be_wrong_contained_is_left_as_it_is() {
         return;
     }
     let (client, project) = (Client::containing(Program::Small), Project::new());
-    let allowed = json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}});
-    let commands = ["cd src", "git switch -c x", "ps aux | grep node", "curl -s http://localhost:3000/", "git fetch"];
+    let allowed =
+        json!({"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}});
+    let commands =
+        ["cd src", "git switch -c x", "ps aux | grep node", "curl -s http://localhost:3000/", "git fetch"];
     for (number, command) in commands.iter().enumerate() {
         let event = project.event("pre-bash", command, &format!("toolu_{number}"));
         assert_eq!(client.answer(&[], &event), allowed, "{command}");
