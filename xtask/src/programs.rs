@@ -2,7 +2,7 @@
 //!
 //! `strace` makes system calls fail or be the last one. Go and its library of transparent logs
 //! (`golang.org/x/mod/sumdb/tlog`) read what we publish. `cvc5` proves and disproves that access policies are narrower.
-//! `curl` is one of the clients that reach hosts from within. A
+//! `curl` is one of the clients that reach hosts from within, and a Python project is tested in containment. A
 //! Debian machine that runs us as root with `CI=true` gets what it lacks of them from its own packages: 92 MB to download,
 //! 487 MB on the disk, nearly all of it Go. Everywhere else nothing is installed, and it is said which tests will be
 //! skipped.
@@ -20,12 +20,18 @@ struct Wanted {
     tests: &'static str,
 }
 
-const WANTED: [Wanted; 4] = [
+const WANTED: [Wanted; 5] = [
     Wanted {
         what: "strace",
         packages: &["strace"],
         is_there: strace,
         tests: "`injected` of portcullis-ledger, `strace` of portcullis-effects",
+    },
+    Wanted {
+        what: "the system's Python with pytest and venv",
+        packages: &["python3-pytest", "python3-venv"],
+        is_there: pytest,
+        tests: "the Python project of portcullis-contain (`day`)",
     },
     Wanted {
         what: "Go with golang.org/x/mod/sumdb/tlog",
@@ -52,6 +58,10 @@ const TLOG: &str = "/usr/share/gocode/src/golang.org/x/mod/sumdb/tlog";
 
 fn strace() -> bool {
     Program::new("strace").args(["-V"]).answer().is_some()
+}
+
+fn pytest() -> bool {
+    Program::new("/usr/bin/python3").args(["-c", "import pytest, ensurepip"]).answer().is_some()
 }
 
 fn go() -> bool {

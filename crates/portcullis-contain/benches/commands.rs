@@ -142,7 +142,7 @@ fn runners(place: &Path) -> Vec<(&'static str, Runner)> {
     match std::env::var_os(SANDBOX_RUNTIME).map(|folder| PathBuf::from(folder).join("node_modules/.bin/srt"))
     {
         Some(program) => {
-            let words = vec![program.display().to_string()];
+            let words = [program.display().to_string()];
             all.push((
                 "sandbox-runtime",
                 Box::new(move |work| plain(work, &[&words[..], &work.words].concat())),

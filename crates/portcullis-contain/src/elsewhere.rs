@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::{ContainError, Invocation, Level, Observed, Probe, Profile, Step};
+use crate::{ContainError, Did, Invocation, Level, Observed, Probe, Profile, Step};
 
 /// Runs commands under profiles. Not on this system.
 #[derive(Debug)]
@@ -19,6 +19,12 @@ impl Contained {
     /// # Errors
     /// Always: this system is not supported.
     pub fn run(&self, _profile: &Profile, _command: &Invocation) -> Result<Observed, ContainError> {
+        Err(ContainError::NotSupported)
+    }
+
+    /// # Errors
+    /// Always: this system is not supported.
+    pub fn learn(&self, _profile: &Profile, _command: &Invocation) -> Result<(Observed, Did), ContainError> {
         Err(ContainError::NotSupported)
     }
 }

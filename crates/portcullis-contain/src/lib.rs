@@ -8,8 +8,10 @@
 //! Linux only: elsewhere everything answers [`ContainError::NotSupported`].
 
 mod error;
+mod explain;
 #[cfg(target_os = "linux")]
 mod git;
+mod learn;
 mod network;
 mod profile;
 #[cfg(target_os = "linux")]
@@ -27,6 +29,8 @@ pub use elsewhere::{Contained, helper, probe};
 pub use linux::{Contained, helper, probe};
 
 pub use error::ContainError;
+pub use explain::explain;
+pub use learn::{Did, draft};
 pub use network::{Names, OnConnection, SystemNames};
 pub use portcullis_core::host::HostRule;
 pub use portcullis_core::observed::{

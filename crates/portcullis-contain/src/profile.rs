@@ -44,6 +44,8 @@ pub enum Output {
     Inherited,
     /// It is kept, standard input is empty. Needs the limit of output.
     Kept,
+    /// Standard output goes where the caller's standard error goes.
+    ToErrors,
 }
 
 /// Reads a profile from TOML, for these places.

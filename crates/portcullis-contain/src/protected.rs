@@ -226,6 +226,13 @@ impl Guarded {
     }
 }
 
+/// Whether something at this path is protected wherever its folder lies.
+pub(crate) fn is_protected(path: &Path) -> bool {
+    let ends = |name: &&str| path.ends_with(name);
+    AT_HOME.iter().chain(ANYWHERE).any(|name| ends(name))
+        || git::OBEYED.iter().any(|name| path.ends_with(Path::new(GIT).join(name)))
+}
+
 /// What is protected in a folder below another one, where the name of an entry is the first part of it.
 pub(crate) fn anywhere(folder: &Path, entry: &str) -> impl Iterator<Item = &'static str> {
     let is_dependency = folder.iter().any(|part| DEPENDENCIES.iter().any(|known| part == *known));

@@ -28,8 +28,8 @@ pub struct Observed {
     pub wall_ms: u64,
     /// Processor time of all processes that were waited for, in milliseconds.
     pub cpu_ms: u64,
-    /// Processes that it left running, and that were killed. Counted at the process level only: the other level
-    /// kills them with their namespace.
+    /// Processes that it left running: they were killed, unless the profile keeps them. Where they are killed, they
+    /// are counted at the process level only: the other level kills them with their namespace.
     pub survivors: u64,
     /// Limits that were reached.
     pub limits: Vec<Limit>,
@@ -227,6 +227,8 @@ pub enum Limit {
     FileSize,
     /// Bytes of output.
     Output,
+    /// Private memory of one process.
+    Memory,
 }
 
 impl Limit {
@@ -238,6 +240,7 @@ impl Limit {
             Self::Cpu => "cpu_seconds",
             Self::FileSize => "file_bytes",
             Self::Output => "output_bytes",
+            Self::Memory => "memory_bytes",
         }
     }
 }

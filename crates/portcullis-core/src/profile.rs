@@ -167,6 +167,10 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
     /// Bytes of standard output and standard error together; then everything is killed.
     pub output_bytes: Option<u64>,
+    /// Bytes of private memory of each process; more is refused to it.
+    pub memory_bytes: Option<u64>,
+    /// With `background = "keep"`: time that what was left running goes on, in seconds; then it is killed.
+    pub background_seconds: Option<u64>,
 }
 
 impl Profile {

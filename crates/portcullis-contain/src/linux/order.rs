@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use portcullis_core::observed::{AttemptWhat, Ended, Limit, Seen};
-use portcullis_core::profile::{Level, Limits, Network, Watch};
+use portcullis_core::profile::{Background, Level, Limits, Network, Watch};
 
 /// The version of both; a helper refuses another one.
 pub(super) const PROTOCOL: u32 = 2;
@@ -40,6 +40,8 @@ pub(super) struct Order {
     pub(super) handover: Option<PathBuf>,
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
+    /// Whether what is left running goes on.
+    pub(super) background: Background,
     /// How much is looked at.
     pub(super) watch: Watch,
     /// The newest ABI of Landlock that is used, to run as on an older kernel.

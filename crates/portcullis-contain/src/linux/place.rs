@@ -20,6 +20,8 @@ const ENTRIES_MAX: u32 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Place {
     folder: TempDir,
+    /// Something that was left running uses it.
+    is_left: bool,
 }
 
 impl Place {
@@ -35,7 +37,7 @@ impl Place {
         };
         let folder =
             tempfile::Builder::new().prefix("portcullis-run-").tempdir_in(within).map_err(failed())?;
-        let place = Self { folder };
+        let place = Self { folder, is_left: false };
         File::create_new(place.report()).map_err(failed())?;
         fs::create_dir(place.temporary()).map_err(failed())?;
         if let Some((user, group)) = user {
@@ -44,6 +46,15 @@ impl Place {
             }
         }
         Ok(place)
+    }
+
+    /// Leaves it to what was left running, and to the helper, which removes it when that has ended.
+    pub(super) fn leave(mut self) {
+        let _gone = fs::remove_file(self.report());
+        self.folder.disable_cleanup(true);
+        // That has ended already where this works.
+        let _used = fs::remove_dir(self.folder.path());
+        self.is_left = true;
     }
 
     /// Where the helper reports. The command has no way to it.
@@ -82,6 +93,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
+        if self.is_left {
+            return;
+        }
         let top = self.temporary();
         if fs::remove_dir_all(&top).is_err() {
             clear(&top);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use super::run::Contained;
+use super::run::{Contained, Ran};
 use crate::error::ContainError;
 use crate::profile::{Invocation, Output};
 use crate::step::{Probe, Step};
@@ -48,7 +48,7 @@ fn attempt(contained: &Contained, level: Level) -> Result<(u32, bool), ContainEr
         output: Output::Kept,
         ..Invocation::default()
     };
-    let (observed, landlock) = contained.run_and_tell(&profile, &nothing, level)?;
+    let Ran { observed, landlock, .. } = contained.run_and_tell(&profile, &nothing, level)?;
     match observed.ended.code() {
         0 => Ok((landlock, observed.programs.seen != Seen::Nothing)),
         code => {

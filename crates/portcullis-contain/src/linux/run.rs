@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,11 +21,12 @@ use super::relay::Relay;
 use super::wait;
 use crate::error::ContainError;
 use crate::git;
+use crate::learn::Did;
 use crate::network::{Names, SystemNames};
 use crate::profile::{Invocation, Output};
 use crate::protected::{guarded, unless_named};
 use crate::step::Step;
-use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused};
+use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused, Seen};
 use portcullis_core::profile::Level;
 use portcullis_core::profile::{Background, Network, Profile, Watch};
 
@@ -52,6 +54,15 @@ struct Told {
     limits: Vec<Limit>,
     programs: Programs,
     refused: Refused,
+    done: Vec<Attempt>,
+}
+
+/// A command that was run.
+pub(super) struct Ran {
+    pub(super) observed: Observed,
+    /// Landlock's ABI.
+    pub(super) landlock: u32,
+    /// What it did, where all is looked at.
     done: Vec<Attempt>,
 }
 
@@ -91,31 +102,46 @@ impl Contained {
     /// # Errors
     /// The command was not run: the profile is wrong, the level is not reached, or it cannot be started.
     pub fn run(&self, profile: &Profile, command: &Invocation) -> Result<Observed, ContainError> {
+        self.run_at_a_level(profile, command).map(|ran| ran.observed)
+    }
+
+    /// The same, with what the command did besides what was refused; the profile has to say that all is looked at.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn learn(&self, profile: &Profile, command: &Invocation) -> Result<(Observed, Did), ContainError> {
+        self.run_at_a_level(profile, command).map(|ran| (ran.observed, Did(ran.done)))
+    }
+
+    fn run_at_a_level(&self, profile: &Profile, command: &Invocation) -> Result<Ran, ContainError> {
         profile.check().map_err(ContainError::Profile)?;
-        if profile.background == Background::Keep {
-            let why =
-                format!("`{}` keeps what runs in the background, which cannot be done yet", profile.name);
+        if profile.background == Background::Keep && matches!(profile.network, Network::Hosts(_)) {
+            let why = "hosts are reached through the caller, and what `background = \"keep\"` leaves running outlasts it: give one of them".to_owned();
             return Err(ContainError::Profile(why));
+        }
+        if profile.background == Background::Keep && profile.limits.output_bytes.is_some() {
+            let why = "`output_bytes` counts what passes through the caller, and what `background = \"keep\"` leaves running outlasts it: give one of them";
+            return Err(ContainError::Profile(why.to_owned()));
         }
         match command.level {
             Some(level) if level < profile.least_level() => Err(below(profile, level)),
-            Some(level) => self.run_and_tell(profile, command, level).map(|(observed, _)| observed),
+            Some(level) => self.run_and_tell(profile, command, level),
             None => match self.run_and_tell(profile, command, Level::Namespace) {
                 Err(ContainError::Level { .. }) if profile.least_level() < Level::Namespace => {
-                    self.run_and_tell(profile, command, Level::Process).map(|(observed, _)| observed)
+                    self.run_and_tell(profile, command, Level::Process)
                 }
-                other => other.map(|(observed, _)| observed),
+                other => other,
             },
         }
     }
 
-    /// The same at one level; with Landlock's ABI.
+    /// The same at one level.
     pub(super) fn run_and_tell(
         &self,
         profile: &Profile,
         command: &Invocation,
         level: Level,
-    ) -> Result<(Observed, u32), ContainError> {
+    ) -> Result<Ran, ContainError> {
         if command.output == Output::Kept && profile.limits.output_bytes.is_none() {
             return Err(ContainError::Profile("output that is kept needs `output_bytes`".to_owned()));
         }
@@ -137,14 +163,21 @@ impl Contained {
         let (stdout, stderr, too_much) = relay.finish();
         let (connections, connections_left_out) = proxy.map(Proxy::finish).unwrap_or_default();
         let put_back = keep.put_back();
-        let files = before.map(files::Before::finish).unwrap_or_default();
+        let mut files = before.map(files::Before::finish).unwrap_or_default();
         let mut told = told(&place.report())?;
+        if profile.background == Background::Keep {
+            place.leave();
+        }
         told.check(command, level)?;
         if too_much {
             told.limits.push(Limit::Output);
         }
         let wall_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (ended, cpu_ms, survivors) = told.ended.unwrap_or((status, 0, 0));
+        if profile.background == Background::Keep && survivors > 0 && files.seen == Seen::All {
+            // They go on changing them.
+            files.seen = Seen::Some;
+        }
         let limits = told.limits;
         let profile = profile.name.clone();
         let observed = Observed {
@@ -164,7 +197,7 @@ impl Contained {
             stdout,
             stderr,
         };
-        Ok((observed, told.landlock))
+        Ok(Ran { observed, landlock: told.landlock, done: told.done })
     }
 
     /// Begins to serve the command's connections.
@@ -218,6 +251,7 @@ impl Contained {
             handover: matches!(profile.network, Network::Hosts(_)).then(|| place.handover()),
             unix_sockets: profile.unix_sockets,
             limits: profile.limits,
+            background: profile.background,
             watch: profile.watch,
             late: environment.late.clone(),
             landlock: self.landlock,
@@ -255,6 +289,10 @@ impl Contained {
         }
         if command.output == Output::Kept {
             helper.stdin(Stdio::null());
+        }
+        if command.output == Output::ToErrors {
+            let errors = std::io::stderr().as_fd().try_clone_to_owned();
+            helper.stdout(errors.map_err(ContainError::io("standard error"))?);
         }
         if profile.limits.output_bytes.is_some() {
             helper.stdout(Stdio::piped()).stderr(Stdio::piped());

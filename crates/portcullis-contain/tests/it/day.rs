@@ -18,9 +18,11 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A home with a project in it.
 struct Day {
-    folder: tempfile::TempDir,
+    folder: PathBuf,
+    _removed_with_it: Option<tempfile::TempDir>,
     user: Option<u32>,
     level: Level,
+    path: String,
 }
 
 impl Day {
@@ -29,25 +31,33 @@ impl Day {
         let is_root = rustix::process::geteuid().is_root();
         let users = if is_root { vec![Some(NOBODY), None] } else { vec![None] };
         let levels = [Level::Process, Level::Namespace].into_iter().filter(|level| reaches(*level));
-        levels.flat_map(|level| users.iter().map(move |user| Self::make(*user, level))).collect()
+        let make = |user: &Option<u32>, level| {
+            let folder = folder();
+            let day = Self::make(folder.path(), *user, level);
+            Self { _removed_with_it: Some(folder), ..day }
+        };
+        levels.flat_map(|level| users.iter().map(move |user| make(user, level))).collect()
     }
 
-    fn make(user: Option<u32>, level: Level) -> Self {
-        let folder = tempfile::Builder::new().prefix("portcullis-day-").tempdir_in("/var/tmp").unwrap();
-        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
-        let day = Self { folder, user, level };
+    fn make(folder: &Path, user: Option<u32>, level: Level) -> Self {
+        let (folder, path) = (folder.to_owned(), PATH.to_owned());
+        let day = Self { folder, _removed_with_it: None, user, level, path };
         fs::create_dir_all(day.project()).unwrap();
         fs::write(
             day.home().join(".gitconfig"),
             "[user]\nname = A B\nemail = a@b\n[init]\ndefaultBranch = main\n",
         )
         .unwrap();
-        day.give();
+        if let Some(user) = user {
+            for path in [day.home(), day.home().join(".gitconfig"), day.project()] {
+                chown(path, Some(user), Some(user)).unwrap();
+            }
+        }
         day
     }
 
     fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
+        self.folder.join("home")
     }
 
     fn project(&self) -> PathBuf {
@@ -57,11 +67,11 @@ impl Day {
     /// Everything belongs to the user of the day.
     fn give(&self) {
         match self.user {
-            Some(_) => give_away(self.folder.path()),
+            Some(_) => give_away(&self.project()),
             None => {
                 // Files that were copied from others are root's own.
                 let id = rustix::process::geteuid().as_raw();
-                chown(self.folder.path(), Some(id), None).unwrap();
+                chown(&self.folder, Some(id), None).unwrap();
             }
         }
     }
@@ -85,7 +95,7 @@ impl Day {
     fn before(&self, script: &str) {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-ec", script]).current_dir(self.project());
-        shell.env_clear().env("HOME", self.home()).env("PATH", PATH);
+        shell.env_clear().env("HOME", self.home()).env("PATH", &self.path);
         if let Some(user) = self.user {
             std::os::unix::process::CommandExt::uid(&mut shell, user);
             std::os::unix::process::CommandExt::gid(&mut shell, user);
@@ -98,7 +108,8 @@ impl Day {
         let limits = Limits { wall_seconds: Some(300), output_bytes: Some(4 << 20), ..Limits::default() };
         let profile = Profile { limits, ..project(root, Some(&self.home())).unwrap() };
         let home = self.home().display().to_string();
-        let variables = [("PATH", PATH), ("HOME", &home), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
+        let variables =
+            [("PATH", self.path.as_str()), ("HOME", &home), ("LANG", "C.UTF-8"), ("TERM", "dumb")];
         let command = Invocation {
             program: "/bin/sh".into(),
             arguments: ["-ec", script].map(Into::into).to_vec(),
@@ -126,6 +137,12 @@ impl Day {
         assert!(observed.put_back.is_empty(), "{who}: `{script}`: {:?}", observed.put_back);
         assert!(observed.limits.is_empty(), "{who}: `{script}`: {:?}", observed.limits);
     }
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::Builder::new().prefix("portcullis-day-").tempdir_in("/var/tmp").unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    folder
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -294,7 +311,7 @@ fn an_npm_project() {
             "npm ls; npm pkg get name; npx --offline --no-install left 2>/dev/null || true",
             "rm -rf node_modules; npm install --offline --no-audit --no-fund; npm ci --offline --no-audit --no-fund",
             "node -e 'new (require(\"worker_threads\").Worker)(\"1\", {eval: true})'",
-            "node --experimental-default-type=module -e 'require(\"child_process\").execSync(\"ls\")'",
+            "node -e 'require(\"child_process\").execSync(\"ls\")'",
         ] {
             day.works(script);
         }
@@ -364,5 +381,96 @@ fn a_dev_server_in_the_background() {
         day.works(&format!("node server.js & s=$!; {ask} http://localhost:3000/ | grep hello; kill $s"));
         // One that is left running ends with the command.
         day.works(&format!("node server.js & {ask} http://[::1]:3000/ | grep hello"));
+    }
+}
+
+/// Cargo's home and toolchain, which only root may look into where the tests run as root: they are mounted, read-only,
+/// into the home of the day, in a mount namespace of this test's own.
+#[test]
+fn cargo_builds_and_tests_the_smallest_crate() {
+    const INSIDE: &str = "PORTCULLIS_TEST_DAY";
+    let is_root = rustix::process::geteuid().is_root();
+    let Some(folder) = std::env::var_os(INSIDE).map(PathBuf::from) else {
+        let folder = folder();
+        let name = "day::cargo_builds_and_tests_the_smallest_crate";
+        let inside = std::env::current_exe().unwrap();
+        let mut test = if is_root { Command::new("unshare") } else { Command::new(&inside) };
+        if is_root {
+            test.args(["--mount", "--propagation", "private"]).arg(&inside);
+        }
+        let output = test.args(["--exact", name, "--nocapture"]).env(INSIDE, folder.path()).output().unwrap();
+        println!("{}", text(&output.stdout));
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        return;
+    };
+    let levels = [Level::Process, Level::Namespace].into_iter().filter(|level| reaches(*level));
+    for level in levels {
+        let mut day = Day::make(&folder, is_root.then_some(NOBODY), level);
+        if !day.home().join(".cargo").exists() {
+            day.bring_cargo(is_root);
+            day.bring_crate("portcullis-hook");
+        }
+        let toolchain = day.home().join(".rustup/toolchains/day/bin");
+        day.path = format!("{}:{PATH}", toolchain.display());
+        // What is built under one level is up to date under the other.
+        let more = "cargo check --offline --quiet; cargo clean --offline --quiet -p portcullis-hook; cargo doc --offline --quiet --no-deps";
+        let is_long = std::env::var_os("PORTCULLIS_TEST_LONG").is_some();
+        if !is_long {
+            println!("SKIPPED without PORTCULLIS_TEST_LONG=1: `{more}`");
+        }
+        for script in [
+            "cargo build --offline --quiet",
+            "cargo test --offline --quiet",
+            "touch crates/*/src/lib.rs; cargo build --offline --quiet; cargo metadata --offline --format-version 1 > /dev/null; cargo tree --offline",
+        ].into_iter().chain(is_long.then_some(more)) {
+            day.works(script);
+        }
+    }
+}
+
+impl Day {
+    fn bring_cargo(&self, is_root: bool) {
+        let home = || PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cargo");
+        let cargo = std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from);
+        let program = PathBuf::from(std::env::var_os("CARGO").unwrap());
+        let toolchain = program.parent().and_then(Path::parent).unwrap();
+        for (from, to) in [(cargo.as_path(), ".cargo"), (toolchain, ".rustup/toolchains/day")] {
+            let to = self.home().join(to);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            if is_root {
+                fs::create_dir_all(&to).unwrap();
+                for options in ["bind", "bind,remount,ro"] {
+                    let status = Command::new("mount").args(["-o", options]).args([from, &to]).status();
+                    assert!(status.unwrap().success());
+                }
+            } else {
+                std::os::unix::fs::symlink(from, &to).unwrap();
+            }
+        }
+    }
+
+    /// A workspace with a single crate of this one.
+    fn bring_crate(&self, name: &str) {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let manifest = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+        let manifest = manifest.lines().filter(|line| !line.starts_with("default-members"));
+        let manifest: Vec<&str> = manifest
+            .map(|line| if line.starts_with("members") { "members = [\"crates/*\"]" } else { line })
+            .collect();
+        let lock = fs::read_to_string(root.join("Cargo.lock")).unwrap();
+        self.write(&[("Cargo.toml", &manifest.join("\n")), ("Cargo.lock", &lock)]);
+        let source = root.join("crates").join(name);
+        let mut folders = vec![source.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+                let path = entry.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let shown = format!("crates/{name}/{}", path.strip_prefix(&source).unwrap().display());
+                    self.write(&[(&shown, &fs::read_to_string(&path).unwrap())]);
+                }
+            }
+        }
     }
 }

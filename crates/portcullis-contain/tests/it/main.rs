@@ -13,4 +13,6 @@ mod network;
 #[cfg(test)]
 mod watch;
 #[cfg(test)]
+mod without;
+#[cfg(test)]
 mod world;

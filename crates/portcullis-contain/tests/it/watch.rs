@@ -200,7 +200,12 @@ fn signals_reach_their_handlers_and_interrupt_what_they_interrupt() {
              signal.signal(signal.SIGRTMIN + 1, lambda *_: got.append('late'))\n\
              read, write = os.pipe()\n\
              threading.Timer(0.5, lambda: os.write(write, b'done')).start()\n\
-             assert os.read(read, 4) == b'done' and got[-1] == 'late', got\n",
+             assert os.read(read, 4) == b'done' and got[-1] == 'late', got\n\
+             signal.signal(signal.SIGRTMIN + 2, lambda *_: got.append('many'))\n\
+             for _ in range(30): os.kill(os.getpid(), signal.SIGRTMIN + 2)\n\
+             open('still', 'w').write('is watched')\n\
+             time.sleep(0.01)\n\
+             assert got.count('many') == 30 and os.path.exists('still'), got\n",
         );
     }
 }

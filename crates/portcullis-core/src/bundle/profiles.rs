@@ -122,7 +122,9 @@ impl Stated {
                 cpu_seconds: table.large("cpu_seconds"),
                 processes: table.large("processes"),
                 file_bytes: table.large("file_bytes"),
+                memory_bytes: table.large("memory_bytes"),
                 output_bytes: table.large("output_bytes"),
+                background_seconds: table.large("background_seconds"),
             };
             table.finish();
             limits
@@ -183,7 +185,9 @@ impl Stated {
                 cpu_seconds: own.cpu_seconds.or(under.cpu_seconds),
                 processes: own.processes.or(under.processes),
                 file_bytes: own.file_bytes.or(under.file_bytes),
+                memory_bytes: own.memory_bytes.or(under.memory_bytes),
                 output_bytes: own.output_bytes.or(under.output_bytes),
+                background_seconds: own.background_seconds.or(under.background_seconds),
             },
         }
     }

@@ -62,7 +62,9 @@ pub fn join(one: Profile, other: Profile) -> Profile {
             cpu_seconds: more(one.limits.cpu_seconds, other.limits.cpu_seconds),
             processes: more(one.limits.processes, other.limits.processes),
             file_bytes: more(one.limits.file_bytes, other.limits.file_bytes),
+            memory_bytes: more(one.limits.memory_bytes, other.limits.memory_bytes),
             output_bytes: more(one.limits.output_bytes, other.limits.output_bytes),
+            background_seconds: more(one.limits.background_seconds, other.limits.background_seconds),
         },
     }
 }

@@ -41,9 +41,10 @@ use crate::api::{
     AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, AnswerApproval, ApprovalFilter,
     ApprovalInfo, Approvals, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, GrantApprovals,
     Granted, Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
-    ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportEvidence, ReportInput, ReportObserved,
-    ReportOutcome, ReportOutput, ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, Stats, TakeTicket,
-    TakenTicket, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX, WebhookList,
+    ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportConfirmation, ReportEvidence,
+    ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, RevokeApproval,
+    RunInfo, Runs, Stats, TakeTicket, TakenTicket, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX,
+    WebhookList,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -141,6 +142,15 @@ impl Client {
     /// Reports what was said to the agent.
     pub async fn input(&self, run: RunId, input: &ReportInput) -> Result<TextAnswer, ClientError> {
         self.post(&format!("/v1/runs/{run}/inputs"), input).await
+    }
+
+    /// Reports that the user said yes to a call that they were asked about.
+    pub async fn confirm(
+        &self,
+        run: RunId,
+        confirmation: &ReportConfirmation,
+    ) -> Result<TextAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/confirmations"), confirmation).await
     }
 
     /// Reports the agent's reply; waits for the decision as long as `wait_ms` says.

@@ -173,6 +173,7 @@ impl From<SessionError> for Failure {
             SessionError::PolicyGone { .. } | SessionError::Mismatch { .. } => {
                 (StatusCode::CONFLICT, code::BUNDLE_MISMATCH)
             }
+            SessionError::NotAsked(_) => (StatusCode::CONFLICT, code::NOT_ASKED),
             SessionError::DocumentsNotTaken => (StatusCode::UNPROCESSABLE_ENTITY, "documents_not_taken"),
             SessionError::Bound { .. } | SessionError::ForeignBundle => {
                 (StatusCode::FORBIDDEN, code::FORBIDDEN)

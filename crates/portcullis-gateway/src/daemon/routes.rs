@@ -112,6 +112,7 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/tools/accept-all", post(tool_changes::accept_all))
         .route("/v1/runs/{run}/inputs", post(input))
         .route("/v1/runs/{run}/outputs", post(output))
+        .route("/v1/runs/{run}/confirmations", post(confirm))
         .route("/v1/runs/{run}/evidence", post(evidence))
         .route("/v1/runs/{run}/observed", post(observed))
         .route("/v1/tickets/take", post(take_ticket))
@@ -246,6 +247,15 @@ async fn input(
     JsonBody(request): JsonBody<api::ReportInput>,
 ) -> Result<Json<api::TextAnswer>, Failure> {
     Ok(Json(live_run(&shared, &caller, &run).await?.input(request).await?))
+}
+
+async fn confirm(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportConfirmation>,
+) -> Result<Json<api::TextAnswer>, Failure> {
+    Ok(Json(live_run(&shared, &caller, &run).await?.confirm(request).await?))
 }
 
 async fn output(

@@ -11,10 +11,12 @@ use portcullis_session::engine::Reach;
 use portcullis_session::surface::Surface as _;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, error_response};
 use portcullis_wire::mcp::V_2026_07_28;
+use portcullis_wire::mcp::elicitation::asks_in_requests;
 use serde_json::json;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
 use tokio::task::JoinSet;
 
+use super::asking::Questions;
 use super::calls::{Calls, Open};
 use super::held::HeldCalls;
 use super::to_server::ToServer;
@@ -76,6 +78,7 @@ pub(super) struct Gate {
     pub(super) run: Run,
     pub(super) calls: Calls,
     pub(super) held: HeldCalls,
+    pub(super) questions: Questions,
     pub(super) to_client: LineWriter,
     pub(super) to_server: ToServer,
     command: String,
@@ -98,6 +101,7 @@ impl Gate {
             run,
             calls: Calls::default(),
             held: HeldCalls::default(),
+            questions: Questions::default(),
             to_client,
             to_server: ToServer::new(to_server),
             command,
@@ -152,6 +156,12 @@ impl Gate {
     pub(super) fn wants_result_type(&self, request: Option<&str>) -> bool {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         request.or(server.version.as_deref()).is_some_and(|version| version >= V_2026_07_28)
+    }
+
+    /// Whether the session is of a revision in which a server asks the client by a request.
+    pub(super) fn asks_in_requests(&self) -> bool {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        server.version.as_deref().is_some_and(asks_in_requests)
     }
 
     /// Reports an action that has no result to judge. What cannot be reported is closed by the daemon when the

@@ -14,6 +14,7 @@
 //! itself), `calls` (what belongs to what).
 
 mod answers;
+mod asking;
 mod calls;
 mod contained;
 mod downstream;

@@ -2,6 +2,7 @@
 //! stand-in. What must pass is compared byte for byte.
 
 mod adversary;
+mod asking;
 mod held;
 mod overheard;
 mod stopped;

@@ -22,9 +22,9 @@ use tokio::task::JoinHandle;
 
 use super::{
     EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
-    ProposeTurn, ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold,
-    ReportTools, ReportedTool, Role, Surface, TURN_ACTIONS_MAX, TextAnswer, TextEdit, ToolWords, ToolsAnswer,
-    WAIT_MS_MAX,
+    ProposeTurn, ReportConfirmation, ReportEvidence, ReportInput, ReportObserved, ReportOutcome,
+    ReportOutput, ReportTold, ReportTools, ReportedTool, Role, Surface, TURN_ACTIONS_MAX, TextAnswer,
+    TextEdit, ToolWords, ToolsAnswer, WAIT_MS_MAX,
 };
 use crate::credentials::Identity;
 use crate::engine::{
@@ -289,6 +289,14 @@ impl Surface for LocalRun {
         };
         let run = Arc::clone(&self.run);
         let judged = settle(async move { run.input(input.text, label, input.reach).await }).await?;
+        Ok(text_answer(judged))
+    }
+
+    async fn confirm(&self, confirmation: ReportConfirmation) -> Result<TextAnswer, SurfaceError> {
+        check_text(&confirmation.text)?;
+        let ReportConfirmation { action, text } = confirmation;
+        let run = Arc::clone(&self.run);
+        let judged = settle(async move { run.confirm(action, text).await }).await?;
         Ok(text_answer(judged))
     }
 

@@ -19,7 +19,8 @@ pub use self::requests::{
     WAIT_MS_MAX,
 };
 pub use self::texts::{
-    ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role, TextAnswer, TextEdit,
+    ObservationAnswer, ReportConfirmation, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role,
+    TextAnswer, TextEdit,
 };
 pub use self::tools::{ReportTools, ReportedTool, ToolWords, ToolsAnswer, UnreadableTool};
 use crate::permit::Proposed;
@@ -54,6 +55,13 @@ pub trait Surface: Send + Sync {
 
     /// Reports what was said to the agent.
     fn input(&self, input: ReportInput) -> impl Future<Output = Result<TextAnswer, Self::Error>> + Send;
+
+    /// Reports that the user said yes to a call that they were asked about: the same call is then judged once without the
+    /// question. It answers nothing that an approver has to.
+    fn confirm(
+        &self,
+        confirmation: ReportConfirmation,
+    ) -> impl Future<Output = Result<TextAnswer, Self::Error>> + Send;
 
     /// Reports the agent's reply.
     fn output(&self, output: ReportOutput) -> impl Future<Output = Result<TextAnswer, Self::Error>> + Send;

@@ -117,6 +117,16 @@ pub struct ReportInput {
     pub reach: Reach,
 }
 
+/// Reports that the user said yes to a call that they were asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportConfirmation {
+    /// The action whose verdict was `clarify`.
+    pub action: ActionId,
+    /// The user's words. They are judged like any others.
+    pub text: String,
+}
+
 /// Who speaks to an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

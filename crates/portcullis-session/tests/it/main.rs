@@ -4,6 +4,7 @@
 mod approvals;
 mod bundle_dir;
 mod commits;
+mod confirmations;
 mod erased;
 mod facts;
 mod freezes;

@@ -11,12 +11,13 @@ use std::time::Instant;
 use portcullis_core::aside::{DIGEST_KEY, ERASED};
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{
-    About, ApprovalDecision, ConfigChange, Enforced, Event, EventBody, GrantScope, Lasting, OutcomeStatus,
-    PayloadRef, Proposed, RunOpened, VerdictRecord,
+    About, Actor, ApprovalDecision, ConfigChange, Enforced, Event, EventBody, GrantScope, Lasting,
+    OutcomeStatus, PayloadRef, Proposed, RunOpened, VerdictRecord,
 };
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
 use portcullis_core::label::Label;
+use portcullis_core::state::confirmations::CONFIRMED;
 use portcullis_core::state::{EDITED_ARGUMENTS, EDITED_TEXT};
 use portcullis_proof::export::{
     ErasedRecord, LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, event_parts, read_record,
@@ -350,6 +351,9 @@ impl Rerun<'_> {
                 };
             }
             EventBody::Outcome { action, status } => self.outcome(event, *action, *status),
+            EventBody::Evidence { name, .. } if name == CONFIRMED && event.actor == Actor::user() => {
+                self.dry.confirmed();
+            }
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use portcullis_contain::{
     ConnectionVerdict, ContainError, Contained, HostRule, Invocation, Level, Network, Observed, Places,
-    Profile, PutBack, PutBackHow, parse, project as project_profile,
+    Profile, PutBack, PutBackHow, Watch, explain, parse, project as project_profile,
 };
 
 use crate::cli::{Global, Json};
@@ -62,6 +62,9 @@ pub(crate) struct Args {
     /// Run at this level or not at all; otherwise at the highest that is reached, and not below the profile's
     #[arg(long, value_enum, value_name = "L")]
     level: Option<LevelArg>,
+    /// Look at what it reads as well, so that the first refusal that is explained can be one of reading
+    #[arg(long)]
+    explain: bool,
     /// Write what was observed to F; - is standard error
     #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
     json: Json,
@@ -109,6 +112,9 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     profile.execute.extend(args.read.iter().map(|path| here.join(path)));
     profile.write.extend(args.write.iter().map(|path| here.join(path)));
     profile.network = network(&args.net, profile.network)?;
+    if args.explain {
+        profile.watch = Watch::All;
+    }
     let mut words = args.command.iter().cloned();
     let command = Invocation {
         program: words.next().unwrap_or_default(),
@@ -123,7 +129,7 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     let observed =
         Contained::new().and_then(|contained| contained.run(&profile, &command)).map_err(refused)?;
     tell(&args.json, &observed)?;
-    explain(&observed, args.level.is_some() || args.profile_json.is_some());
+    say(&observed, &profile, args.level.is_some() || args.profile_json.is_some());
     Ok(observed.ended.code())
 }
 
@@ -153,13 +159,7 @@ fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Fai
             .map_err(|error| Failure::usage(format!("`--profile-json`: {error}")));
     }
     if args.profile == Path::new(PROJECT) {
-        let folder = project(here, home);
-        if Some(folder) == home || folder.parent().is_none() {
-            let shown = folder.display();
-            return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
-                .help("go into a project, or give --profile with a file that names folders"));
-        }
-        return project_profile(folder, home).map_err(refused);
+        return project_of(here, home).map(|(profile, _)| profile);
     }
     let shown = args.profile.display();
     let unread = |error| Failure::unreadable(format!("the profile `{shown}`: {error}"));
@@ -170,6 +170,24 @@ fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Fai
     parse(&text, &places).map_err(refused)
 }
 
+/// The profile of the project that this folder is in, with the project's folder.
+pub(super) fn project_here() -> Result<(Profile, PathBuf), Failure> {
+    let here =
+        std::env::current_dir().map_err(|error| Failure::unreadable(format!("this folder: {error}")))?;
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    project_of(&here, home.as_deref())
+}
+
+fn project_of(here: &Path, home: Option<&Path>) -> Result<(Profile, PathBuf), Failure> {
+    let folder = project(here, home);
+    if Some(folder) == home || folder.parent().is_none() {
+        let shown = folder.display();
+        return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
+            .help("go into a project, or give --profile with a file that names folders"));
+    }
+    Ok((project_profile(folder, home).map_err(refused)?, folder.to_owned()))
+}
+
 /// The folder with `.git` that this one is in, unless that is the home folder or above; otherwise this one.
 fn project<'a>(here: &'a Path, home: Option<&Path>) -> &'a Path {
     let is_above_home = |folder: &Path| home.is_some_and(|home| home.starts_with(folder));
@@ -178,7 +196,7 @@ fn project<'a>(here: &'a Path, home: Option<&Path>) -> &'a Path {
 }
 
 /// Why it was not run.
-fn refused(error: ContainError) -> Failure {
+pub(super) fn refused(error: ContainError) -> Failure {
     match &error {
         ContainError::Profile(_) => Failure::usage(&error).help("docs/contain.md says what a profile has"),
         ContainError::Start { missing, .. } => Failure::not_started(&error, *missing),
@@ -202,7 +220,7 @@ fn tell(json: &Json, observed: &Observed) -> Result<(), Failure> {
 }
 
 /// One line for each thing that somebody has to know, on standard error.
-fn explain(observed: &Observed, level_was_asked: bool) {
+fn say(observed: &Observed, profile: &Profile, level_was_asked: bool) {
     let mut lines = Vec::new();
     if observed.level < Level::Namespace && !level_was_asked {
         let level = observed.level;
@@ -230,8 +248,9 @@ fn explain(observed: &Observed, level_was_asked: bool) {
             PutBackHow::Failed(why) => format!("`{path}` is protected and was changed: look at it ({why})"),
         });
     }
-    if observed.ended.code() == exit::NOT_EXECUTABLE {
-        lines.push("something could not be executed: `--read DIR` lets programs below DIR be".to_owned());
+    // Where it ended well, it could do without.
+    if observed.ended.code() != exit::YES {
+        lines.extend(explain(observed, profile));
     }
     for line in lines {
         let _unwritten = writeln!(std::io::stderr(), "portcullis: {}", clean_line(&line));

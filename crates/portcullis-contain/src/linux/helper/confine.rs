@@ -83,6 +83,9 @@ fn limits(order: &Order) -> nix::Result<()> {
     if let Some(bytes) = order.limits.file_bytes {
         lower(Resource::RLIMIT_FSIZE, bytes, bytes)?;
     }
+    if let Some(bytes) = order.limits.memory_bytes {
+        lower(Resource::RLIMIT_DATA, bytes, bytes)?;
+    }
     Ok(())
 }
 

@@ -195,7 +195,7 @@ pub(super) fn program(order: &Order, holds_signals: bool, has_tracer: bool) -> V
         }
     }
     if has_tracer {
-        program.extend(calls::filter(order.watch));
+        program.extend(calls::filter(order.watch, &order.limits));
     }
     program.push(answer(ALLOW));
     program

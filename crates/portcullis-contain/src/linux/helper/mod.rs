@@ -5,6 +5,7 @@
 //! and waits for `first`, which is process 1 in them, gives up the rest, starts the command and collects what it
 //! leaves. Each stage is a new execution of this program, since a process cannot fork here without `unsafe` code.
 
+mod background;
 mod confine;
 mod enter;
 mod filter;
@@ -15,14 +16,16 @@ mod report;
 mod watch;
 
 use std::ffi::OsString;
-use std::io::{self, Write as _};
+use std::io::{self, PipeWriter, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
 use nix::sys::signal::Signal;
 
 use super::order::{Order, PROTOCOL, Report};
-use report::{Reporter, Word};
+use background::Notice;
+use portcullis_core::profile::Background;
+use report::{Reporter, Word, hand_on};
 use watch::Watcher;
 
 /// The command line is not one of ours.
@@ -52,30 +55,45 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(USAGE);
     }
     let mut words = stage.split(':');
-    let (stage, mut descriptors) =
-        (words.next().unwrap_or_default(), words.filter_map(|word| word.parse().ok()));
-    let opened = match stage {
-        "first" => {
-            descriptors.next().ok_or(io::ErrorKind::InvalidInput.into()).and_then(Reporter::at_descriptor)
-        }
-        _ => Reporter::at_path(&order.report),
-    };
-    let Ok(mut reporter) = opened else { return ExitCode::from(USAGE) };
-    let word = descriptors.next().map(Word::at_descriptor).transpose();
-    let done = match (stage, word) {
-        ("supervise", Ok(None)) => reap::supervise(&order, command, &mut reporter),
-        ("enter", Ok(None)) => enter::enter(&order, command, &mut reporter),
-        ("confine", Ok(Some(word))) => become_command(&order, command, word, &mut reporter),
-        ("first", Ok(Some(word))) => reap::first(&order, command, word, &mut reporter),
-        _ => return ExitCode::from(USAGE),
-    };
-    match done {
+    let stage = words.next().unwrap_or_default();
+    let numbers: Vec<i32> = words.filter_map(|word| word.parse().ok()).collect();
+    match run_stage(stage, &numbers, &order, command) {
         Ok(code) => ExitCode::from(code),
-        Err(Failed { step, why }) => {
-            reporter.tell(&Report::Failed(step.to_owned(), why));
-            ExitCode::from(FAILED)
-        }
+        Err(_) => ExitCode::from(USAGE),
     }
+}
+
+/// Runs a stage with the descriptors that it inherited.
+fn run_stage(stage: &str, numbers: &[i32], order: &Order, command: &[OsString]) -> io::Result<u8> {
+    let (reporter, numbers) = match (stage, numbers) {
+        ("first", [report, others @ ..]) => (Reporter::at_descriptor(*report), others),
+        _ => (Reporter::at_path(&order.report), numbers),
+    };
+    let mut reporter = reporter?;
+    let keeps = order.background == Background::Keep;
+    let done = match (stage, numbers) {
+        ("supervise" | "enter", []) if keeps => background::front(order, stage, command, &reporter),
+        ("keeper-supervise" | "keeper-enter", [notice]) => {
+            let notice = Notice::at_descriptor(*notice)?;
+            background::keeper(order, stage.trim_start_matches("keeper-"), command, notice, &reporter)
+        }
+        ("supervise" | "enter", notice @ ([] | [_])) => {
+            let notice = notice.first().copied().map_or(Ok(Notice::none()), Notice::at_descriptor)?;
+            let run = if stage == "enter" { enter::enter } else { reap::supervise };
+            run(order, command, notice, &mut reporter)
+        }
+        ("confine", [word]) => become_command(order, command, Word::at_descriptor(*word)?, &mut reporter),
+        ("first", [word, notice @ ..]) => {
+            let word = Word::at_descriptor(*word)?;
+            let notice = notice.first().copied().map_or(Ok(Notice::none()), Notice::at_descriptor)?;
+            reap::first(order, command, word, notice, &mut reporter)
+        }
+        _ => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    Ok(done.unwrap_or_else(|Failed { step, why }| {
+        reporter.tell(&Report::Failed(step.to_owned(), why));
+        FAILED
+    }))
 }
 
 /// Gives up everything, and becomes the command.
@@ -85,7 +103,7 @@ fn become_command(
     word: Word,
     reporter: &mut Reporter,
 ) -> Result<u8, Failed> {
-    reporter.close_others(Some(&word)).map_err(at("descriptors"))?;
+    reporter.close_others(&[word.file()]).map_err(at("descriptors"))?;
     die_with_parent(None)?;
     let has_tracer = word.wait().map_err(at("parent"))?;
     confine::confine(order, has_tracer, reporter)?;
@@ -105,18 +123,28 @@ fn prepared(order: &Order, command: &[OsString]) -> Command {
     prepared
 }
 
-/// Starts the next stage of this program with the same order, and watches it where that can be done.
-fn next(stage: &str, order: &Order, command: &[OsString]) -> io::Result<(u32, Watcher)> {
-    let text = std::env::args_os().nth(2).unwrap_or_default();
-    let (word, mut told) = Word::pair()?;
+/// Another stage of this program, with the same order.
+fn stage(stage: &str, command: &[OsString]) -> Command {
+    let order = std::env::args_os().nth(2).unwrap_or_default();
     let mut next = Command::new("/proc/self/exe");
-    next.arg0("portcullis-contain")
-        .arg(format!("{stage}:{}", Word::hand_on(&word)?))
-        .arg(text)
-        .arg("--")
-        .args(command);
+    next.arg0("portcullis-contain").arg(stage).arg(order).arg("--").args(command);
+    next
+}
+
+/// Starts the next stage, and watches it where that can be done. `notice`: where it tells that the command has ended.
+fn next(
+    name: &str,
+    order: &Order,
+    command: &[OsString],
+    notice: Option<PipeWriter>,
+) -> io::Result<(u32, Watcher)> {
+    let (word, mut told) = io::pipe()?;
+    let mut name = format!("{name}:{}", hand_on(&word)?);
+    if let Some(notice) = &notice {
+        name = format!("{name}:{}", hand_on(notice)?);
+    }
     let prepared = Watcher::prepare(order);
-    let child = next.spawn()?.id();
+    let child = stage(&name, command).spawn()?.id();
     let watcher = Watcher::begin(order, prepared, child);
     // Where it is gone already, that is seen when it is waited for.
     let _gone = told.write_all(Word::of(watcher.is_watching()));

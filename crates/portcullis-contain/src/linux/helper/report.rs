@@ -1,8 +1,8 @@
 //! What the helper tells its supervisor.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, PipeReader, PipeWriter, Read as _, Write as _};
-use std::os::fd::AsRawFd as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 
 use rustix::fs::FlockOperation;
@@ -53,10 +53,11 @@ impl Reporter {
         Ok(rustix::fs::flock(&self.file, FlockOperation::Unlock)?)
     }
 
-    /// Closes every descriptor but the standard ones, this one and that of the word: what the caller left open is no
-    /// power of the command.
-    pub(super) fn close_others(&self, word: Option<&Word>) -> io::Result<()> {
-        let own = [Some(self.file.as_raw_fd()), word.map(|word| word.0.as_raw_fd())];
+    /// Closes every descriptor but the standard ones, this one and these: what the caller left open is no power of the
+    /// command.
+    pub(super) fn close_others(&self, but: &[Option<&File>]) -> io::Result<()> {
+        let own: Vec<_> =
+            but.iter().copied().chain([Some(&self.file)]).map(|file| file.map(File::as_raw_fd)).collect();
         let mut open = Vec::new();
         for entry in std::fs::read_dir("/proc/self/fd")? {
             let number = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
@@ -70,28 +71,33 @@ impl Reporter {
     }
 }
 
+/// Lets the next stage inherit an end of a pipe; the number.
+pub(super) fn hand_on(end: &(impl AsFd + AsRawFd)) -> io::Result<i32> {
+    rustix::io::fcntl_setfd(end, rustix::io::FdFlags::empty())?;
+    Ok(end.as_raw_fd())
+}
+
+/// Opens what a stage inherited once more, so that the command does not.
+pub(super) fn inherited(number: i32, how: &OpenOptions) -> io::Result<File> {
+    let file = how.open(format!("/proc/self/fd/{number}"))?;
+    // The one that was inherited has done its work.
+    let _closed = nix::unistd::close(number);
+    Ok(file)
+}
+
 /// A stage waits for a word from the one before it: whether it is watched.
 #[derive(Debug)]
 pub(super) struct Word(File);
 
 impl Word {
-    /// What waits, and where the word is written.
-    pub(super) fn pair() -> io::Result<(PipeReader, PipeWriter)> {
-        io::pipe()
-    }
-
-    /// Lets the next stage inherit it; the number.
-    pub(super) fn hand_on(word: &PipeReader) -> io::Result<i32> {
-        rustix::io::fcntl_setfd(word, rustix::io::FdFlags::empty())?;
-        Ok(word.as_raw_fd())
-    }
-
     /// What a stage inherited.
     pub(super) fn at_descriptor(number: i32) -> io::Result<Self> {
-        let file = File::open(format!("/proc/self/fd/{number}"))?;
-        // The one that was inherited has done its work.
-        let _closed = nix::unistd::close(number);
-        Ok(Self(file))
+        inherited(number, File::options().read(true)).map(Self)
+    }
+
+    /// Its descriptor, which the command does not inherit.
+    pub(super) fn file(&self) -> Option<&File> {
+        Some(&self.0)
     }
 
     /// Waits for it.

@@ -1,6 +1,7 @@
 # plain: open
 # process: undone
 # namespace: held
+# process below 2: held
 from escape import *
 AT_FDCWD, EXCHANGE = -100, 2
 write("mine")

@@ -1,6 +1,8 @@
 # plain: open
 # process: undone
 # namespace: undone
+# process below 2: held
+# namespace below 2: held
 from escape import *
 def lead():
     os.rename("libs/deep/.git", "moved")

@@ -1,6 +1,7 @@
 # plain: any
 # process: undone
 # namespace: held
+# process below 2: held
 from escape import *
 def hide():
     AT_FDCWD, WHITEOUT = -100, 4

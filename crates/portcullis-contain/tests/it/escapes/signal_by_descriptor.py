@@ -1,6 +1,7 @@
 # plain: open
 # process: held
 # namespace: held
+# process below 6: open
 from escape import *
 import fcntl, time
 def arrange():

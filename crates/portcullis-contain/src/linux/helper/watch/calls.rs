@@ -6,7 +6,7 @@
 
 use libc::c_long;
 use portcullis_core::observed::AttemptWhat;
-use portcullis_core::profile::Watch;
+use portcullis_core::profile::{Limits, Watch};
 use seccompiler::sock_filter;
 
 use crate::linux::helper::filter::{ANY_BIT, EQUAL, answer, argument, call, load, number, when};
@@ -147,9 +147,20 @@ pub(super) fn looked(call: c_long) -> Option<Looked> {
     LOOKED.iter().chain(LOOKED_HERE).find(|looked| looked.number == call).copied()
 }
 
+/// Calls that take memory. With a limit they are looked at, since nothing else says that it was reached.
+const MEMORY: &[c_long] = &[libc::SYS_mmap, libc::SYS_mremap, libc::SYS_mprotect];
+
+/// Whether a call takes memory.
+pub(super) fn takes_memory(call: c_long) -> bool {
+    MEMORY.contains(&call)
+}
+
 /// What the filter does with these calls, when it has found nothing to refuse.
-pub(in crate::linux::helper) fn filter(watch: Watch) -> Vec<sock_filter> {
+pub(in crate::linux::helper) fn filter(watch: Watch, limits: &Limits) -> Vec<sock_filter> {
     let mut all = Vec::new();
+    for call in MEMORY.iter().filter(|_| limits.memory_bytes.is_some()) {
+        all.extend(when(EQUAL, number(*call), vec![answer(TRACE)]));
+    }
     for looked in LOOKED.iter().chain(LOOKED_HERE) {
         let trace = vec![answer(TRACE)];
         all.extend(match looked.when {

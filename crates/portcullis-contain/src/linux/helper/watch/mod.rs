@@ -57,7 +57,8 @@ struct Watching {
     processes: Processes,
     watch: Watch,
     roots: Roots,
-    sights: Sights,
+    /// Nothing any more when it was told.
+    sights: Option<Sights>,
     /// Calls whose end is waited for.
     pending: HashMap<i32, Pending>,
     /// Stopped by job control, until somebody lets them go on.
@@ -66,9 +67,11 @@ struct Watching {
 
 /// A call that was begun.
 #[derive(Debug)]
-struct Pending {
-    what: AttemptWhat,
-    targets: Vec<String>,
+enum Pending {
+    /// It does this with these.
+    Does(AttemptWhat, Vec<String>),
+    /// It takes memory.
+    TakesMemory,
 }
 
 /// Where the order lets files be written and programs be executed.
@@ -130,7 +133,7 @@ impl Watcher {
             processes,
             watch: order.watch,
             roots: Roots::of(order),
-            sights: Sights::default(),
+            sights: Some(Sights::default()),
             pending: HashMap::new(),
             held: HashSet::new(),
         }))
@@ -162,15 +165,23 @@ impl Watcher {
         }
     }
 
-    /// Tells what was seen.
-    pub(super) fn tell(self, reporter: &mut Reporter) {
-        if let Some(watching) = self.0 {
-            watching.sights.tell(watching.watch == Watch::All, reporter);
+    /// Tells what was seen. It is told once: what goes on afterwards is watched, and not told.
+    pub(super) fn tell(&mut self, reporter: &mut Reporter) {
+        if let Some(watching) = &mut self.0
+            && let Some(sights) = watching.sights.take()
+        {
+            sights.tell(watching.watch == Watch::All, reporter);
         }
     }
 }
 
 impl Watching {
+    fn see(&mut self, what: impl FnOnce(&mut Sights)) {
+        if let Some(sights) = &mut self.sights {
+            what(sights);
+        }
+    }
+
     fn forget(&mut self, pid: i32) {
         self.pending.remove(&pid);
         self.held.remove(&pid);
@@ -188,8 +199,7 @@ impl Watching {
             0 if signal == libc::SIGSYS && self.refused_by_filter(pid) => {}
             0 if signal >= REALTIME => {
                 if !realtime::hand_back(&self.processes, pid, signal) {
-                    self.sights.missed();
-                    go_on(pid);
+                    self.see(Sights::missed);
                 }
                 return;
             }
@@ -209,14 +219,17 @@ impl Watching {
         let former = ptrace::getevent(pid).ok().and_then(|former| i32::try_from(former).ok());
         let begun = former.and_then(|former| self.pending.remove(&former));
         self.forget(pid.as_raw());
-        let Some(program) = self.processes.link(pid, "exe") else { return self.sights.missed() };
+        let Some(program) = self.processes.link(pid, "exe") else { return self.see(Sights::missed) };
         // A script is executed by another program: both are told.
-        let script = begun.and_then(|begun| begun.targets.into_iter().next());
+        let script = begun.and_then(|begun| match begun {
+            Pending::Does(_, targets) => targets.into_iter().next(),
+            Pending::TakesMemory => None,
+        });
         let script = script.and_then(|script| Path::new(&script).canonicalize().ok());
         if let Some(script) = script.filter(|script| *script != program) {
-            self.sights.program(shown(&script));
+            self.see(|sights| sights.program(shown(&script)));
         }
-        self.sights.program(shown(&program));
+        self.see(|sights| sights.program(shown(&program)));
     }
 
     /// A call is about to be made.
@@ -235,6 +248,9 @@ impl Watching {
 
     /// What is to be remembered of a call until it has been made; nothing where that is not of interest.
     fn pending_call(&self, pid: Pid, registers: &Registers) -> Option<Pending> {
+        if calls::takes_memory(registers.call()) {
+            return Some(Pending::TakesMemory);
+        }
         let looked = calls::looked(registers.call())?;
         let mut what = looked.what;
         if let Some(index) = looked.flags() {
@@ -265,19 +281,25 @@ impl Watching {
         let is_interesting = |target: &String| !self.roots.permit(what, Path::new(target));
         let is_worth_it =
             self.watch == Watch::All || what == AttemptWhat::Execute || targets.iter().any(is_interesting);
-        is_worth_it.then_some(Pending { what, targets })
+        is_worth_it.then_some(Pending::Does(what, targets))
     }
 
     /// A call was made.
     fn ended(&mut self, pid: Pid) {
-        let Some(Pending { what, targets }) = self.pending.remove(&pid.as_raw()) else { return };
+        let Some(pending) = self.pending.remove(&pid.as_raw()) else { return };
         let Ok(registers) = Registers::of(pid) else { return };
+        let Pending::Does(what, targets) = pending else {
+            if registers.result() == i64::from(libc::ENOMEM).saturating_neg() {
+                self.see(Sights::lacks_memory);
+            }
+            return;
+        };
         let is_refused = refuses(what, registers.result());
         for target in targets {
             if is_refused && !self.roots.permit(what, Path::new(&target)) {
-                self.sights.refused(what, target);
-            } else if !is_refused && registers.result() >= 0 && self.watch == Watch::All {
-                self.sights.done(what, target);
+                self.see(|sights| sights.refused(what, target));
+            } else if is_done(registers.result()) && self.watch == Watch::All {
+                self.see(|sights| sights.done(what, target));
             }
         }
     }
@@ -296,7 +318,7 @@ impl Watching {
             }
             _ => name,
         };
-        self.sights.refused(AttemptWhat::Call, target);
+        self.see(|sights| sights.refused(AttemptWhat::Call, target));
         let error = i64::from(info.si_errno).saturating_neg();
         registers.with_result(error).put(pid).is_ok()
     }
@@ -349,6 +371,11 @@ fn refuses(what: AttemptWhat, result: i64) -> bool {
         _ => &[libc::EACCES, libc::EPERM],
     };
     refused.iter().any(|error| i64::from(*error).saturating_neg() == result)
+}
+
+/// Whether a result says that it was done; a connection may still be on its way.
+fn is_done(result: i64) -> bool {
+    result >= 0 || result == i64::from(libc::EINPROGRESS).saturating_neg()
 }
 
 fn shown(path: &Path) -> String {

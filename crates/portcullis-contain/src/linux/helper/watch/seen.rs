@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use portcullis_core::observed::{AttemptWhat, Seen};
+use portcullis_core::observed::{AttemptWhat, Limit, Seen};
 
 use crate::linux::helper::report::Reporter;
 use crate::linux::order::Report;
@@ -23,6 +23,8 @@ pub(super) struct Sights {
     done: Counted<(AttemptWhat, String)>,
     /// Something happened that could not be looked at.
     missed: bool,
+    /// Memory was asked for that was not given.
+    lacks_memory: bool,
 }
 
 /// Things with their numbers, in the order of the first.
@@ -73,6 +75,11 @@ impl Sights {
         self.missed = true;
     }
 
+    /// Memory was not given.
+    pub(super) fn lacks_memory(&mut self) {
+        self.lacks_memory = true;
+    }
+
     /// Tells all of it. `everything`: whether reads were looked at too.
     pub(super) fn tell(self, everything: bool, reporter: &mut Reporter) {
         let all_if = |all: bool| if all { Seen::All } else { Seen::Some };
@@ -86,6 +93,9 @@ impl Sights {
         }
         for ((what, target), times) in self.done.all {
             reporter.tell(&Report::Did { what, target, times });
+        }
+        if self.lacks_memory {
+            reporter.tell(&Report::Reached(Limit::Memory));
         }
         reporter.tell(&Report::Watched { programs, refused });
     }

@@ -69,12 +69,22 @@ impl Registers {
     }
 
     /// With a call that is made next, at an address where [`Self::CALL`] is.
-    pub(super) fn with_call(mut self, at: u64, number: u64, arguments: [u64; 3]) -> Self {
-        let [first, second, third] = arguments;
+    pub(super) fn with_call(mut self, at: u64, number: u64, arguments: [u64; 4]) -> Self {
         let all = &mut self.0;
         (all.rip, all.rax, all.orig_rax) = (at, number, u64::MAX);
-        (all.rdi, all.rsi, all.rdx) = (first, second, third);
+        [all.rdi, all.rsi, all.rdx, all.r10] = arguments;
         self
+    }
+
+    /// With another first argument, as a function gets it.
+    pub(super) fn with_first(mut self, value: u64) -> Self {
+        self.0.rdi = value;
+        self
+    }
+
+    /// Where the stack ends.
+    pub(super) fn stack(&self) -> u64 {
+        self.0.rsp
     }
 }
 
@@ -109,15 +119,24 @@ impl Registers {
     }
 
     /// With a call that is made next, at an address where [`Self::CALL`] is.
-    pub(super) fn with_call(mut self, at: u64, number: u64, arguments: [u64; 3]) -> Self {
+    pub(super) fn with_call(mut self, at: u64, number: u64, arguments: [u64; 4]) -> Self {
         self.0.pc = at;
-        let [first, second, third] = arguments;
-        for (register, value) in [(0, first), (1, second), (2, third), (8, number)] {
+        for (register, value) in arguments.into_iter().enumerate().chain([(8, number)]) {
             if let Some(place) = self.0.regs.get_mut(register) {
                 *place = value;
             }
         }
         self
+    }
+
+    /// With another first argument, as a function gets it.
+    pub(super) fn with_first(self, value: u64) -> Self {
+        self.with_result(value.cast_signed())
+    }
+
+    /// Where the stack ends.
+    pub(super) fn stack(&self) -> u64 {
+        self.0.sp
     }
 }
 
@@ -181,6 +200,27 @@ pub(super) fn memory(pid: Pid, at: u64, into: &mut [u8]) -> Option<usize> {
     let base = usize::try_from(at).ok()?;
     let remote = [RemoteIoVec { base, len: into.len() }];
     process_vm_readv(pid, &mut [IoSliceMut::new(into)], &remote).ok()
+}
+
+/// Writes words into the memory of a stopped process.
+pub(super) fn write(pid: Pid, at: u64, words: &[u64]) -> Option<()> {
+    for (index, word) in (0_u64..).zip(words) {
+        let at = usize::try_from(at.checked_add(index.checked_mul(8)?)?).ok()?;
+        ptrace::write(pid, std::ptr::without_provenance_mut(at), c_long::from_ne_bytes(word.to_ne_bytes()))
+            .ok()?;
+    }
+    Some(())
+}
+
+/// Words of the memory of a process.
+pub(super) fn words<const N: usize>(pid: Pid, at: u64) -> Option<[u64; N]> {
+    let mut words = [0; N];
+    for (index, word) in (0_u64..).zip(&mut words) {
+        let mut bytes = [0; 8];
+        let read = memory(pid, at.checked_add(index.checked_mul(8)?)?, &mut bytes)?;
+        *word = (read == bytes.len()).then_some(u64::from_ne_bytes(bytes))?;
+    }
+    Some(words)
 }
 
 /// A text that ends with a zero.
