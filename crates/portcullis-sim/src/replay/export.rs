@@ -418,6 +418,7 @@ impl Rerun<'_> {
             directory: proposed.directory.clone(),
             ask: self.asked.contains(&proposed.action),
             confidence: proposed.confidence,
+            contains: false,
         };
         self.actions.insert(proposed.action, (event.seq, Some(proposal)));
     }

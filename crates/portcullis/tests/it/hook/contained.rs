@@ -103,8 +103,6 @@ fn a_command_does_what_its_profile_says_and_the_record_says_what_it_did() {
         assert_eq!((&observed["profile"], &observed["action"]), (&json!("project"), &enforcement["action"]));
         assert_eq!(bodies(&events, "evidence").len(), 0, "{events:?}");
         let run = client.runs()[0]["run"].as_str().unwrap().to_owned();
-        let shown = client.run(&["runs", "show", &run]);
-        assert!(shown.code == 0 && shown.stdout.contains("observed"), "{}", shown.stdout);
         let export = client.folder.path().join("run.jsonl");
         assert_eq!(client.run(&["export", &run, "-o", export.to_str().unwrap()]).code, 0);
         let verified = client.run(&["verify", export.to_str().unwrap()]);
