@@ -1,7 +1,7 @@
 """Makes the tool calls it is told to, through the official client, on one or more servers at once.
 
     filesystem.py --servers '[["CMD", "ARG", ...], ...]' [--steps JSON | --steps @FILE | < JSON]
-                  [--mode auto|legacy] [--env NAME[=VALUE]]... [--log PREFIX]
+                  [--mode auto|legacy] [--env NAME[=VALUE]]... [--log PREFIX] [--elicit JSON]
 
 The servers (the gate in front of each, or not) all belong to this one process, as an agent's do. The steps are a JSON
 list, taken in order:
@@ -14,6 +14,9 @@ list, taken in order:
     {"list_tools": 0}                               a server's tools
     {"wait_file": PATH, "timeout_s": 30}            wait until a file exists
     {"touch": PATH}                                 make a file, for whoever waits for this script
+
+With `--elicit`, a JSON list of answers such as {"action": "accept", "content": {...}}, the client shows forms: each
+question to the user takes the next answer, and when there is none left, `cancel`. The report has the questions in `asked`.
 
 The report on standard output: {"servers": [{"name", "version", "protocol"}],
 "steps": [{"id", "tool", "server", "ms", "isError", "text", "structuredContent", "result"} |
@@ -99,6 +102,15 @@ async def wait_file(path, timeout):
         await asyncio.sleep(POLL_SECONDS)
 
 
+def user(answers, asked):
+    """Answers questions to the user in order, and keeps them."""
+    async def answer(_context, params):
+        asked.append(wire(params))
+        given = answers.pop(0) if answers else {"action": "cancel"}
+        return types.ElicitResult(action=given["action"], content=given.get("content"))
+    return answer
+
+
 class Run:
     def __init__(self, clients):
         self.clients = clients
@@ -150,6 +162,10 @@ class Run:
 
 async def run(arguments, servers, steps, report):
     env = environment(arguments.env)
+    asks = {}
+    if arguments.elicit is not None:
+        report["asked"] = []
+        asks["elicitation_callback"] = user(json.loads(arguments.elicit), report["asked"])
     async with AsyncExitStack() as stack:
         clients = []
         for number, command in enumerate(servers):
@@ -158,7 +174,8 @@ async def run(arguments, servers, steps, report):
                 log.unlink(missing_ok=True)
                 command = through_tee(command, log)
             identity = types.Implementation(name="filesystem", version="1")
-            client = Client(parameters(command, env), mode=arguments.mode, cache=None, client_info=identity)
+            client = Client(parameters(command, env), mode=arguments.mode, cache=None, client_info=identity,
+                            **asks)
             clients.append(await stack.enter_async_context(client))
             about = client.server_info
             shown = {"name": about.name, "version": about.version} if about else {}
@@ -187,6 +204,7 @@ def main():
     parser.add_argument("--mode", choices=["auto", "legacy"], default="auto", help="protocol generation to try first")
     parser.add_argument("--env", action="append", default=[], metavar="NAME[=VALUE]", help="variable for the servers")
     parser.add_argument("--log", metavar="PREFIX", help="where to keep the raw conversations")
+    parser.add_argument("--elicit", metavar="JSON", help="answers to questions to the user; else there is no user")
     arguments = parser.parse_args()
     try:
         servers = json.loads(arguments.servers)

@@ -1,7 +1,8 @@
 //! `cargo xtask programs`: what some tests want of the machine, and say `SKIPPED` without.
 //!
 //! `strace` makes system calls fail or be the last one. Go and its library of transparent logs
-//! (`golang.org/x/mod/sumdb/tlog`) read what we publish. `cvc5` proves and disproves that access policies are narrower. A
+//! (`golang.org/x/mod/sumdb/tlog`) read what we publish. `cvc5` proves and disproves that access policies are narrower.
+//! `curl` is one of the clients that reach hosts from within, and a Python project is tested in containment. A
 //! Debian machine that runs us as root with `CI=true` gets what it lacks of them from its own packages: 92 MB to download,
 //! 487 MB on the disk, nearly all of it Go. Everywhere else nothing is installed, and it is said which tests will be
 //! skipped.
@@ -19,12 +20,18 @@ struct Wanted {
     tests: &'static str,
 }
 
-const WANTED: [Wanted; 3] = [
+const WANTED: [Wanted; 5] = [
     Wanted {
         what: "strace",
         packages: &["strace"],
         is_there: strace,
         tests: "`injected` of portcullis-ledger, `strace` of portcullis-effects",
+    },
+    Wanted {
+        what: "the system's Python with pytest and venv",
+        packages: &["python3-pytest", "python3-venv"],
+        is_there: pytest,
+        tests: "the Python project of portcullis-contain (`day`)",
     },
     Wanted {
         what: "Go with golang.org/x/mod/sumdb/tlog",
@@ -38,6 +45,12 @@ const WANTED: [Wanted; 3] = [
         is_there: cvc5,
         tests: "the proofs of portcullis-prove, `proofs_cover_the_whole_bundle` of portcullis",
     },
+    Wanted {
+        what: "curl",
+        packages: &["curl"],
+        is_there: curl,
+        tests: "`network` of portcullis-contain, as far as it is about curl",
+    },
 ];
 
 /// Where Debian puts the library; the test looks there.
@@ -47,12 +60,20 @@ fn strace() -> bool {
     Program::new("strace").args(["-V"]).answer().is_some()
 }
 
+fn pytest() -> bool {
+    Program::new("/usr/bin/python3").args(["-c", "import pytest, ensurepip"]).answer().is_some()
+}
+
 fn go() -> bool {
     Program::new("go").args(["version"]).answer().is_some() && Path::new(TLOG).is_dir()
 }
 
 fn cvc5() -> bool {
     Program::new("cvc5").args(["--version"]).answer().is_some()
+}
+
+fn curl() -> bool {
+    Program::new("curl").args(["--version"]).answer().is_some()
 }
 
 /// Installs what is missing where that is ours to do, and says what will be skipped elsewhere.

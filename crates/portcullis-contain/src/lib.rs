@@ -8,7 +8,13 @@
 //! Linux only: elsewhere everything answers [`ContainError::NotSupported`].
 
 mod error;
+mod explain;
+#[cfg(target_os = "linux")]
+mod git;
+mod learn;
+mod network;
 mod profile;
+#[cfg(target_os = "linux")]
 mod protected;
 mod step;
 
@@ -23,10 +29,14 @@ pub use elsewhere::{Contained, helper, probe};
 pub use linux::{Contained, helper, probe};
 
 pub use error::ContainError;
+pub use explain::explain;
+pub use learn::{Did, draft};
+pub use network::{Names, OnConnection, SystemNames};
+pub use portcullis_core::host::HostRule;
 pub use portcullis_core::observed::{
     Attempt, AttemptWhat, Connection, ConnectionVerdict, Ended, FileChange, FileChangeHow, Files, Limit,
     Observed, Program, Programs, PutBack, PutBackHow, Refused, Seen,
 };
-pub use portcullis_core::profile::{Background, Level, Limits, Network, Places, Profile, VERSION};
+pub use portcullis_core::profile::{Background, Level, Limits, Network, Places, Profile, VERSION, Watch};
 pub use profile::{Invocation, Missing, Output, parse, project, settle};
 pub use step::{Probe, Step};

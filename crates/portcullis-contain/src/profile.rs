@@ -8,6 +8,7 @@ use portcullis_core::bundle::{built_in_profile, read_profile};
 use portcullis_core::profile::{CACHES, GIT, Level, Places, Profile, TEMPORARY};
 
 use crate::error::ContainError;
+use crate::network::OnConnection;
 
 /// Most bytes of a profile's file.
 const FILE_BYTES_MAX: usize = 64 << 10;
@@ -31,6 +32,8 @@ pub struct Invocation {
     pub user: Option<(u32, u32)>,
     /// Whether signals that reach the calling thread are handed to the command. For programs of one thread.
     pub forward_signals: bool,
+    /// Who is told of each connection through the proxy, as it ends.
+    pub on_connection: OnConnection,
 }
 
 /// What becomes of a command's output.
@@ -41,6 +44,8 @@ pub enum Output {
     Inherited,
     /// It is kept, standard input is empty. Needs the limit of output.
     Kept,
+    /// Standard output goes where the caller's standard error goes.
+    ToErrors,
 }
 
 /// Reads a profile from TOML, for these places.
@@ -96,8 +101,11 @@ pub fn settle(mut profile: Profile, home: Option<&Path>, missing: Missing) -> Re
     for path in &profile.write {
         match path.to_str() {
             Some(GIT) => {
-                let known: Vec<PathBuf> = write.iter().flat_map(|folder| git_folders(folder)).collect();
-                known.into_iter().for_each(|folder| add(&mut write, folder));
+                for folder in write.iter().flat_map(|folder| git_folders(folder)).collect::<Vec<_>>() {
+                    // Git runs a worktree's hooks from the folder that it shares.
+                    add(&mut profile.execute, folder.clone());
+                    add(&mut write, folder);
+                }
             }
             Some(CACHES) => {
                 let caches = PACKAGE_CACHES.iter().filter_map(|name| home.map(|home| home.join(name)));

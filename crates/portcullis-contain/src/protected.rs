@@ -2,17 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::git;
+
 /// What is protected at the top of a folder that may be written, and in each folder between it and where the command
-/// starts.
-pub(crate) const NAMES: &[&str] = &[
-    // Git runs hooks, and programs that its settings name.
-    ".git/hooks",
-    ".git/config",
-    ".git/config.worktree",
+/// starts: start-up files, which count in a home folder, and in whatever somebody takes for one.
+const AT_HOME: &[&str] = &[
     ".gitconfig",
     ".config/git/config",
-    // Run when somebody enters the folder, or logs in.
-    ".envrc",
     ".bashrc",
     ".bash_aliases",
     ".bash_login",
@@ -35,23 +31,45 @@ pub(crate) const NAMES: &[&str] = &[
     ".config/systemd/user",
     ".config/environment.d",
     ".ssh",
-    // Editors run these, or start what they name.
     ".vimrc",
-    ".exrc",
-    ".nvimrc",
-    ".nvim.lua",
     ".vim/vimrc",
     ".config/nvim/init.lua",
     ".config/nvim/init.vim",
     ".emacs",
     ".emacs.d/init.el",
+    // Interpreters and debuggers run these of the folder that they are started in.
+    ".Rprofile",
+    ".gdbinit",
+    ".ghci",
+    ".iex.exs",
+    ".irbrc",
+    ".lldbinit",
+    ".pdbrc",
+    ".pryrc",
+];
+
+/// What is protected besides in each folder that may be written, however deep: it is run or obeyed by whoever enters
+/// or opens that folder.
+const ANYWHERE: &[&str] = &[
+    // Run when somebody enters the folder.
+    ".envrc",
+    // Editors run these, or start what they name.
+    ".exrc",
+    ".nvimrc",
+    ".nvim.lua",
     ".dir-locals.el",
     ".vscode/settings.json",
     ".vscode/tasks.json",
     ".vscode/launch.json",
     ".vscode/extensions.json",
     ".idea/workspace.xml",
+    ".idea/watcherTasks.xml",
     ".idea/runConfigurations",
+    ".zed/settings.json",
+    ".zed/tasks.json",
+    ".helix",
+    ".devcontainer",
+    ".devcontainer.json",
     // Agents start these servers and hooks, and follow these instructions.
     ".mcp.json",
     ".vscode/mcp.json",
@@ -63,95 +81,185 @@ pub(crate) const NAMES: &[&str] = &[
     ".claude/agents",
     ".claude/commands",
     ".claude/hooks",
+    ".claude/output-styles",
+    ".claude/plugins",
     ".claude/skills",
     ".claude/rules",
     "AGENTS.md",
     "AGENTS.override.md",
+    ".agents/skills",
     ".codex/config.toml",
     ".codex/hooks.json",
+    ".codex/prompts",
+    ".codex/rules",
+    ".codex/skills",
     "GEMINI.md",
+    ".gemini/.env",
+    ".gemini/GEMINI.md",
+    ".gemini/commands",
+    ".gemini/extensions",
+    ".gemini/hooks",
     ".gemini/settings.json",
+    ".gemini/skills",
     ".cursorrules",
+    ".cursor/agents",
+    ".cursor/commands",
     ".cursor/rules",
     ".cursor/mcp.json",
     ".cursor/hooks.json",
     ".windsurfrules",
+    ".windsurf",
     ".clinerules",
+    ".roo",
+    ".roorules",
+    ".kiro",
+    ".amazonq/cli-agents",
+    ".amazonq/mcp.json",
+    ".amazonq/rules",
+    ".continue/config.yaml",
+    ".continue/mcpServers",
+    ".continue/rules",
+    ".opencode/agent",
+    ".opencode/command",
+    ".opencode/opencode.json",
+    ".opencode/plugin",
+    "opencode.json",
+    ".goosehints",
+    ".junie",
     ".aider.conf.yml",
     ".github/copilot-instructions.md",
+    ".github/instructions",
+    ".github/prompts",
+    ".github/chatmodes",
+    ".github/agents",
+    ".github/hooks",
 ];
 
-/// The same, in a folder that is git's own.
-const IN_GIT: &[&str] = &["hooks", "config", "config.worktree"];
+/// The name of a repository's folder in its project; of a worktree and a submodule, the file that leads to it.
+pub(crate) const GIT: &str = ".git";
 
-/// Submodules and worktrees of one repository that are looked into.
-const MODULES_MAX: usize = 64;
+/// Folders of what others wrote: nobody works in them, so only repositories are looked for there.
+const DEPENDENCIES: &[&str] =
+    &["node_modules", "bower_components", "site-packages", "target", "vendor", ".venv", "venv", ".tox"];
 
-/// A folder that may be written, and what is protected in it.
-#[derive(Debug)]
+/// A folder that may be written, and what is protected in it. Paths are below it.
+#[derive(Debug, Default)]
 pub(crate) struct Guarded {
     /// The folder.
     pub(crate) root: PathBuf,
-    /// Paths below it, whether they exist or not.
+    /// What is protected, whether it exists or not.
     pub(crate) names: Vec<PathBuf>,
+    /// Folders of git's own that may be removed as a whole, such as those of worktrees.
+    pub(crate) removable: Vec<PathBuf>,
 }
 
-/// What is protected when these folders may be written and the command starts in `folder`.
+/// What is protected when these folders may be written and the command starts in `folder`. Folders below others are
+/// taken together with them: a command could give them another name.
 pub(crate) fn guarded(write: &[PathBuf], folder: &Path) -> Vec<Guarded> {
-    let mut all: Vec<Guarded> = Vec::new();
-    for root in write {
-        let between = folder.ancestors().take_while(|above| *above != root && above.starts_with(root));
-        for place in std::iter::once(root.as_path()).chain(between) {
-            if all.iter().any(|guarded| guarded.root == place) {
-                continue;
-            }
-            let mut names: Vec<PathBuf> = NAMES.iter().map(PathBuf::from).collect();
-            if is_git(place) {
-                names.extend(IN_GIT.iter().map(PathBuf::from));
-                names.extend(modules(place, Path::new("")));
-            }
-            names.extend(modules(&place.join(".git"), Path::new(".git")));
-            all.push(Guarded { root: place.to_owned(), names });
-        }
-    }
-    all
+    let is_outermost = |root: &&PathBuf| !write.iter().any(|other| *root != other && root.starts_with(other));
+    let mut roots: Vec<&PathBuf> = write.iter().filter(is_outermost).collect();
+    roots.sort();
+    roots.dedup();
+    roots.into_iter().map(|root| below(root, write, folder)).collect()
 }
 
 /// The same without what a profile names itself.
 pub(crate) fn unless_named(mut all: Vec<Guarded>, named: &[PathBuf]) -> Vec<Guarded> {
-    for Guarded { root, names } in &mut all {
+    for Guarded { root, names, .. } in &mut all {
         names.retain(|name| !named.contains(&root.join(name)));
     }
     all
 }
 
-fn is_git(folder: &Path) -> bool {
-    folder.join("HEAD").is_file() && folder.join("objects").is_dir()
-}
-
-/// Settings and hooks of the submodules and worktrees of a repository.
-fn modules(git: &Path, shown: &Path) -> Vec<PathBuf> {
-    let mut names = Vec::new();
-    for kind in ["modules", "worktrees"] {
-        let Ok(entries) = std::fs::read_dir(git.join(kind)) else { continue };
-        for entry in entries.filter_map(Result::ok).take(MODULES_MAX) {
-            let place = shown.join(kind).join(entry.file_name());
-            names.extend(IN_GIT.iter().map(|name| place.join(name)));
+fn below(root: &Path, write: &[PathBuf], folder: &Path) -> Guarded {
+    let mut guarded = Guarded { root: root.to_owned(), ..Guarded::default() };
+    let inside = |path: &&Path| path.starts_with(root);
+    let starts = folder.ancestors().take_while(inside);
+    let mut places: Vec<&Path> = write.iter().map(PathBuf::as_path).filter(inside).chain(starts).collect();
+    places.sort();
+    places.dedup();
+    for place in places {
+        let Ok(shown) = place.strip_prefix(root) else { continue };
+        guarded.names.extend(AT_HOME.iter().chain(ANYWHERE).map(|name| shown.join(name)));
+        guarded.repository(place, &place.join(GIT));
+        if git::is_own_folder(place) {
+            guarded.repository(place, place);
         }
     }
-    names
+    // A file that another name leads to is obeyed under both.
+    let led_to = |name: &PathBuf| {
+        let path = root.join(name);
+        path.canonicalize().ok().filter(|real| *real != path)
+    };
+    let targets: Vec<PathBuf> = guarded.names.iter().filter_map(led_to).collect();
+    guarded.add(targets);
+    guarded.names.sort();
+    guarded.names.dedup();
+    guarded
+}
+
+impl Guarded {
+    /// What git obeys in one of its folders, and in those of submodules and worktrees below it.
+    fn repository(&mut self, top: &Path, own: &Path) {
+        let submodules = git::submodules(own);
+        for folder in std::iter::once(own).chain(submodules.iter().map(PathBuf::as_path)) {
+            self.add(git::OBEYED.iter().map(|name| folder.join(name)));
+            for settings in ["config", "config.worktree"] {
+                self.add(git::obeyed_besides(&folder.join(settings), top));
+            }
+        }
+        for folder in git::worktrees(own) {
+            self.add(git::OBEYED.iter().map(|name| folder.join(name)));
+            self.removable.extend(folder.strip_prefix(&self.root).map(Path::to_owned));
+        }
+    }
+
+    /// Adds what lies below the root.
+    fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
+        for path in paths {
+            match path.strip_prefix(&self.root) {
+                Ok(shown) if !shown.as_os_str().is_empty() => self.names.push(shown.to_owned()),
+                // It cannot be written; or it is the folder itself, and then nothing in it could be.
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether something at this path is protected wherever its folder lies.
+pub(crate) fn is_protected(path: &Path) -> bool {
+    let ends = |name: &&str| path.ends_with(name);
+    AT_HOME.iter().chain(ANYWHERE).any(|name| ends(name))
+        || git::OBEYED.iter().any(|name| path.ends_with(Path::new(GIT).join(name)))
+}
+
+/// What is protected in a folder below another one, where the name of an entry is the first part of it.
+pub(crate) fn anywhere(folder: &Path, entry: &str) -> impl Iterator<Item = &'static str> {
+    let is_dependency = folder.iter().any(|part| DEPENDENCIES.iter().any(|known| part == *known));
+    let known = if is_dependency { &[][..] } else { ANYWHERE };
+    let entry = entry.to_ascii_lowercase();
+    known
+        .iter()
+        .copied()
+        .filter(move |name| name.split('/').next().is_some_and(|first| first.to_ascii_lowercase() == entry))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn has(guarded: &Guarded, name: &str) -> bool {
+        guarded.names.contains(&PathBuf::from(name))
+    }
+
     #[test]
     fn what_is_between_the_folder_and_the_start_is_protected_too() {
-        let all = guarded(&[PathBuf::from("/w")], Path::new("/w/a/b"));
-        let roots: Vec<&Path> = all.iter().map(|guarded| guarded.root.as_path()).collect();
-        assert_eq!(roots, ["/w", "/w/a/b", "/w/a"].map(Path::new));
-        assert!(all[0].names.contains(&PathBuf::from(".git/hooks")));
+        let all = guarded(&[PathBuf::from("/w"), PathBuf::from("/w/out")], Path::new("/w/a/b"));
+        assert_eq!(all.len(), 1);
+        for name in [".git/hooks", "a/.envrc", "a/b/.bashrc", "out/.git/config", "CLAUDE.md"] {
+            assert!(has(&all[0], name), "{name}");
+        }
+        assert!(!has(&all[0], "a/b/c/.envrc"));
     }
 
     #[test]
@@ -167,12 +275,25 @@ mod tests {
     #[test]
     fn a_folder_of_gits_own_has_its_hooks_protected() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("HEAD"), "").unwrap();
-        std::fs::create_dir_all(folder.path().join("objects")).unwrap();
-        std::fs::create_dir_all(folder.path().join("modules/sub")).unwrap();
-        let all = guarded(&[folder.path().to_owned()], folder.path());
-        for name in ["hooks", "config", "modules/sub/hooks"] {
-            assert!(all[0].names.contains(&PathBuf::from(name)), "{name}");
+        for place in [".", "modules/libs/sub"] {
+            std::fs::create_dir_all(folder.path().join(place).join("objects")).unwrap();
+            std::fs::write(folder.path().join(place).join("HEAD"), "").unwrap();
         }
+        std::fs::create_dir_all(folder.path().join("worktrees/one")).unwrap();
+        std::fs::write(folder.path().join("config"), "[core]\nhooksPath = mine\n").unwrap();
+        let all = guarded(&[folder.path().to_owned()], folder.path());
+        for name in
+            ["hooks", "config", "commondir", "modules/libs/sub/hooks", "worktrees/one/commondir", "mine"]
+        {
+            assert!(has(&all[0], name), "{name}");
+        }
+        assert_eq!(all[0].removable, [PathBuf::from("worktrees/one")]);
+    }
+
+    #[test]
+    fn among_dependencies_only_repositories_count() {
+        let names = |folder: &str| anywhere(Path::new(folder), "claude.MD").collect::<Vec<_>>();
+        assert_eq!(names("packages/one"), ["CLAUDE.md"]);
+        assert!(names("node_modules/x").is_empty());
     }
 }

@@ -20,6 +20,8 @@ pub struct Probe {
     pub reached: Level,
     /// Landlock's ABI; 0 where the kernel has none.
     pub landlock: u32,
+    /// Whether it can be seen which programs a command starts and what it is refused. Nothing that is held depends on it.
+    pub watched: bool,
     /// The step that failed on the way to the next level, where there is one.
     pub failed: Option<Step>,
 }

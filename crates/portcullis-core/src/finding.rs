@@ -44,6 +44,9 @@ pub struct Finding {
     /// Set when a grant answered this finding, so that it no longer counts towards the verdict.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub granted: bool,
+    /// Set when the user confirmed the action that this `clarify` asked about, so that it no longer counts either.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirmed: bool,
 }
 
 impl Finding {
@@ -61,6 +64,7 @@ impl Finding {
             edits: Vec::new(),
             question: None,
             granted: false,
+            confirmed: false,
         }
     }
 
@@ -106,9 +110,9 @@ impl Finding {
         self
     }
 
-    /// What this finding contributes to the verdict: nothing more than a warning once a grant answered it.
+    /// What this finding contributes to the verdict: nothing more than a warning once a grant or the user answered it.
     pub fn effective(&self) -> Verdict {
-        if self.granted { self.verdict.min(Verdict::Warn) } else { self.verdict }
+        if self.granted || self.confirmed { self.verdict.min(Verdict::Warn) } else { self.verdict }
     }
 }
 

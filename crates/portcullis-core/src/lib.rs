@@ -20,6 +20,7 @@ pub mod finding;
 pub mod freeze;
 pub mod grant;
 pub mod guard;
+pub mod host;
 pub mod id;
 pub mod infer;
 pub mod keywords;

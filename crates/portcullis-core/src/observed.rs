@@ -28,8 +28,8 @@ pub struct Observed {
     pub wall_ms: u64,
     /// Processor time of all processes that were waited for, in milliseconds.
     pub cpu_ms: u64,
-    /// Processes that it left running, and that were killed. Counted at the process level only: the other level
-    /// kills them with their namespace.
+    /// Processes that it left running: they were killed, unless the profile keeps them. Where they are killed, they
+    /// are counted at the process level only: the other level kills them with their namespace.
     pub survivors: u64,
     /// Limits that were reached.
     pub limits: Vec<Limit>,
@@ -41,6 +41,9 @@ pub struct Observed {
     pub files: Files,
     /// Connections through the gate's proxy, those that it refused included.
     pub connections: Vec<Connection>,
+    /// Connections beyond those that are listed.
+    #[serde(default)]
+    pub connections_left_out: u64,
     /// What the profile refused, as far as it was seen.
     pub refused: Refused,
     /// What it wrote to its standard output, where that was asked for. Not part of records.
@@ -126,7 +129,7 @@ pub enum FileChangeHow {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Connection {
-    /// The host as the command named it.
+    /// The host as the command named it; empty where its request could not be read.
     pub host: String,
     /// The port.
     pub port: u16,
@@ -176,7 +179,7 @@ pub struct Attempt {
 }
 
 /// What was tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AttemptWhat {
     /// To read a file or list a folder.
@@ -224,6 +227,8 @@ pub enum Limit {
     FileSize,
     /// Bytes of output.
     Output,
+    /// Private memory of one process.
+    Memory,
 }
 
 impl Limit {
@@ -235,6 +240,7 @@ impl Limit {
             Self::Cpu => "cpu_seconds",
             Self::FileSize => "file_bytes",
             Self::Output => "output_bytes",
+            Self::Memory => "memory_bytes",
         }
     }
 }

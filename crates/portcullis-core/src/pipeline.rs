@@ -18,6 +18,7 @@ use crate::guard::{Context, Guard};
 use crate::limits::FINDINGS_MAX;
 use crate::memory::{Memory, NoMemory, Remember};
 use crate::state::RunState;
+use crate::state::confirmations::asks_of_the_action;
 use crate::verdict::Verdict;
 
 /// Reserved rules: reasons of the gate itself, which no guard uses.
@@ -195,6 +196,10 @@ impl<M: Memory> Pipeline<M> {
             for finding in findings.iter_mut().filter(|finding| finding.verdict == Verdict::Review) {
                 finding.granted = grant.scope.answers(finding);
             }
+        }
+        let confirmed = |action: &Action| context.run.confirmations().covers(action.digest());
+        if pending.subject.action().is_some_and(confirmed) {
+            findings.iter_mut().for_each(|finding| finding.confirmed = asks_of_the_action(finding));
         }
         let mut verdict = join(&findings);
         let modified = match apply_edits(verdict, &findings, pending) {

@@ -9,6 +9,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::host::HostRule;
+
 pub use permitted::{allowing, join};
 pub use places::{CACHES, GIT, Places, TEMPORARY};
 
@@ -95,6 +97,9 @@ pub struct Profile {
     /// What becomes of processes that it leaves running.
     #[serde(default)]
     pub background: Background,
+    /// How much of what it does is looked at.
+    #[serde(default)]
+    pub watch: Watch,
     /// Names of variables that it sees. One that ends with `*` stands for all that begin so.
     #[serde(default)]
     pub environment: Vec<String>,
@@ -117,8 +122,9 @@ pub enum Network {
     /// At the namespace level a loopback of its own, which nothing outside reaches. At the process level TCP with
     /// these ports only, whatever the address.
     Loopback(Vec<u16>),
-    /// These hosts through the gate's proxy, besides a loopback of its own: `name`, `name:port`, or `*.name` for all
-    /// below it. Without a port 80 and 443 are meant.
+    /// These hosts through the gate's proxy, besides a loopback of its own: `name`, or `*.name` for all below it, or an
+    /// address; with `:port`, or else with 80 and 443. `private:name` may have addresses of private networks. Needs
+    /// the namespace level.
     Hosts(Vec<String>),
 }
 
@@ -131,6 +137,21 @@ pub enum Background {
     End,
     /// They go on, as contained as it was: for servers.
     Keep,
+}
+
+/// How much of what a command does is looked at while it runs. What it may do is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Watch {
+    /// Nothing: for debuggers and other programs that trace.
+    Nothing,
+    /// Programs that are started, files that are not as they were, and calls that no contained command makes.
+    Programs,
+    /// What is refused of writing and connecting as well. Each such call costs some microseconds.
+    #[default]
+    Changes,
+    /// What is read as well, and what was not refused.
+    All,
 }
 
 /// How much a command may use. What is absent is not limited.
@@ -148,6 +169,10 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
     /// Bytes of standard output and standard error together; then everything is killed.
     pub output_bytes: Option<u64>,
+    /// Bytes of private memory of each process; more is refused to it.
+    pub memory_bytes: Option<u64>,
+    /// With `background = "keep"`: time that what was left running goes on, in seconds; then it is killed.
+    pub background_seconds: Option<u64>,
 }
 
 impl Profile {
@@ -185,6 +210,10 @@ impl Profile {
             Network::Hosts(hosts) if hosts.len() > HOSTS_MAX => {
                 return Err(format!("`network` has more than {HOSTS_MAX} hosts"));
             }
+            Network::Hosts(hosts) => {
+                let wrong = hosts.iter().find_map(|host| HostRule::parse(host).err());
+                wrong.map_or(Ok(()), |why| Err(format!("`network`: {why}")))?;
+            }
             _ => {}
         }
         if self.environment.len() > VARIABLES_MAX {
@@ -194,6 +223,16 @@ impl Profile {
             return Err("`level` is `process` or `namespace`".to_owned());
         }
         Ok(())
+    }
+
+    /// The least level at which it may run: its own, and with named hosts that of namespaces. Below it nothing holds a
+    /// command to the proxy: rules for ports know no addresses.
+    #[must_use]
+    pub fn least_level(&self) -> Level {
+        match self.network {
+            Network::Hosts(_) => Level::Namespace,
+            _ => self.level,
+        }
     }
 
     /// Whether a variable of this name is seen.

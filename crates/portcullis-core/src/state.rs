@@ -23,6 +23,7 @@ use crate::verdict::Verdict;
 
 mod approvals;
 mod children;
+pub mod confirmations;
 pub mod contained;
 mod counts;
 mod frozen;
@@ -31,6 +32,7 @@ pub mod progress;
 use self::approvals::Approvals;
 pub use self::approvals::{Approval, ApprovalState, EDITED_ARGUMENTS, EDITED_TEXT, Endorsement, Given};
 pub use self::children::Children;
+use self::confirmations::{CONFIRMED, Confirmations};
 use self::contained::Containments;
 use self::counts::VerdictCounts;
 use self::frozen::RunClock;
@@ -110,6 +112,7 @@ pub struct RunState {
     /// Actions whose outcome was recorded as unknown: the surface may still report it.
     unresolved: Recent<ActionId, OpenAction>,
     approvals: Approvals,
+    confirmations: Confirmations,
     /// How often each action was denied in a row, by action digest.
     denials: Recent<Digest, u32>,
     /// What servers say of their tools.
@@ -269,6 +272,11 @@ impl RunState {
         self.approvals.has_refusals()
     }
 
+    /// What the user was asked about an action, and confirmed.
+    pub fn confirmations(&self) -> &Confirmations {
+        &self.confirmations
+    }
+
     /// The approval of that id.
     pub fn approval(&self, id: ApprovalId) -> Option<&Approval> {
         self.approvals.get(id)
@@ -391,10 +399,12 @@ impl RunState {
                 }
             },
             EventBody::RunClosed { state, .. } => self.closed = Some(Phase::Closed(*state)),
-            EventBody::Enforcement { action: None, .. }
-            | EventBody::Output {}
-            | EventBody::Evidence { .. }
-            | EventBody::Gap { .. } => {}
+            EventBody::Enforcement { action: None, .. } | EventBody::Output {} | EventBody::Gap { .. } => {}
+            EventBody::Evidence { name, digest } => {
+                if name == CONFIRMED && event.actor == Actor::user() {
+                    self.confirmations.given(*digest);
+                }
+            }
         }
     }
 
@@ -428,6 +438,7 @@ impl RunState {
         self.labels.insert(label.clone());
         if *label == Label::User {
             self.approvals.next_task();
+            self.confirmations.lapse();
             self.contained.forgive();
         }
         let waits_for_user =
@@ -461,6 +472,7 @@ impl RunState {
         if let Some(action) = self.actions.get_mut(&id) {
             action.last_event = seq;
             let digest = action.digest;
+            self.confirmations.judged(id, digest, record);
             // That the run is frozen says nothing about the action.
             let by_freeze = record.rule.as_deref() == Some(reserved::FROZEN);
             if record.verdict == Verdict::Deny && !by_freeze {

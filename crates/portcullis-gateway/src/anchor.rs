@@ -51,8 +51,11 @@ fn settle(reader: &dyn Reader, places: &LogPlaces, run: RunId) -> Result<(), Log
 fn wait(reader: &dyn Reader, places: &LogPlaces, run: RunId) -> Result<(), LogError> {
     let until = Instant::now() + WAIT_MAX;
     while Instant::now() < until {
-        if is_settled(reader, places, run)? {
-            break;
+        match is_settled(reader, places, run) {
+            Ok(true) => break,
+            // The daemon has only just started, and is about to begin the log.
+            Ok(false) | Err(LogError::NoLog { .. }) => {}
+            Err(error) => return Err(error),
         }
         thread::sleep(LOOK_EVERY);
     }
@@ -67,4 +70,48 @@ fn is_settled(reader: &dyn Reader, places: &LogPlaces, run: RunId) -> Result<boo
         .map(|segment| (segment.segment, segment.state != SegmentState::Open))
         .collect();
     LogReader::open(places)?.is_settled(run, &segments)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use portcullis_core::event::ClosedState;
+    use portcullis_core::principal::{CredentialKind, Principal};
+    use portcullis_ledger::{OpenOptions, SqliteLedger, SqliteReader};
+    use portcullis_session::bundles::Bundles;
+    use portcullis_session::credentials::Identity;
+    use portcullis_session::gate::{Gate, RunRequest};
+    use portcullis_session::shipped;
+
+    use super::*;
+    use crate::home::Home;
+
+    #[tokio::test]
+    async fn a_log_that_is_about_to_begin_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path()).unwrap();
+        let ledger = Arc::new(SqliteLedger::open(&home.ledger(), OpenOptions::default()).unwrap());
+        let bundles = Bundles::new(None, &shipped::default_bundle()).unwrap();
+        let gate = Gate::new(ledger, Arc::new(portcullis_session::policy::pipeline()), bundles);
+        let identity = Identity {
+            kind: CredentialKind::Agent,
+            principal: Principal::named("agent"),
+            policy: None,
+            of_this_machine: true,
+        };
+        let run = gate.open(RunRequest::new(identity, "test")).await.unwrap().run.id();
+        gate.close(run, ClosedState::Closed).await.unwrap();
+        let places = home.store().log();
+        let reader = SqliteReader::open(&home.ledger()).unwrap();
+        assert!(matches!(is_settled(&reader, &places, run), Err(LogError::NoLog { .. })));
+        let begun = places.clone();
+        let daemon = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(200));
+            Log::open(&begun).unwrap().round().map(drop).unwrap();
+        });
+        wait(&reader, &places, run).unwrap();
+        assert!(is_settled(&reader, &places, run).unwrap());
+        daemon.join().unwrap();
+    }
 }

@@ -13,8 +13,10 @@
 //! | POST `/v1/runs/{run}/tools` | [`ReportTools`] | [`ToolsAnswer`] |
 //! | POST `/v1/runs/{run}/inputs` | [`ReportInput`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/outputs` | [`ReportOutput`] | [`TextAnswer`] |
+//! | POST `/v1/runs/{run}/confirmations` | [`ReportConfirmation`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/evidence` | [`ReportEvidence`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/observed` | [`ReportObserved`] | [`ObservationAnswer`] |
+//! | POST `/v1/tickets/take` | [`TakeTicket`] | [`TakenTicket`] |
 //! | POST `/v1/runs/{run}/close` | [`Empty`] | [`Empty`] |
 //! | POST `/v1/runs/{run}/control` | [`ControlRun`] | [`Empty`] |
 //! | POST `/v1/freezes` | [`FreezeRuns`] | [`FreezeAnswer`] |
@@ -61,9 +63,10 @@ pub use portcullis_core::state::progress::RunPhase;
 pub use portcullis_session::listings::{ChangedTool, ChangedTools};
 pub use portcullis_session::surface::{
     ActionAnswer, EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun,
-    ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, ReportEvidence, ReportInput, ReportObserved,
-    ReportOutcome, ReportOutput, ReportTold, ReportTools, ReportedTool, Role, TURN_ACTIONS_MAX, TextAnswer,
-    TextEdit, ToolWords, ToolsAnswer, TurnAnswer, UnreadableTool, WAIT_MS_MAX,
+    ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, ReportConfirmation, ReportEvidence, ReportInput,
+    ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, ReportedTool, Role,
+    TURN_ACTIONS_MAX, TakeTicket, TakenTicket, TextAnswer, TextEdit, ToolWords, ToolsAnswer, TurnAnswer,
+    UnreadableTool, WAIT_MS_MAX,
 };
 pub use standing::{Health, OTHERS_MAX, Reloaded};
 pub use tools::{AcceptTool, AcceptTools, AcceptedTool, AcceptedTools};
@@ -106,6 +109,8 @@ pub mod code {
     pub const RUN_NOT_LIVE: &str = "run_not_live";
     /// An outcome for an action that is not executing (409).
     pub const NOT_EXECUTING: &str = "not_executing";
+    /// A confirmation of an action that the user is not asked about (409).
+    pub const NOT_ASKED: &str = "not_asked";
     /// The run is governed by another bundle or policy than the one asked for (409).
     pub const BUNDLE_MISMATCH: &str = "bundle_mismatch";
     /// The approval changed since it was shown: review it again (409).

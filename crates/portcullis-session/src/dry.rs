@@ -303,6 +303,24 @@ impl DryRun {
         self.judge(|engine, env, sources| engine.input(env, text, &label, Reach::Replace, sources))
     }
 
+    /// The user says yes to the action that the latest question is about; `None` if that is not this one.
+    pub fn confirm(&mut self, action: ActionId, text: &str) -> Option<TextJudgement> {
+        self.judge(|engine, env, sources| {
+            let said = (text, &Label::User);
+            match engine.confirmation(env, action, said, sources) {
+                Some((batch, judged)) => (batch, Some(judged)),
+                None => (Batch::default(), None),
+            }
+        })
+    }
+
+    /// A record says that the user confirmed what they were asked about, after what they said.
+    pub fn confirmed(&mut self) {
+        if let Some(batch) = self.engine.confirmed(&mut self.env) {
+            self.commit(batch);
+        }
+    }
+
     /// Notes what a server lists.
     pub fn tools_listed(&mut self, server: &str, origin: Option<&str>, tools: Vec<ListedTool>) {
         let batch = self.engine.tools_listed(&mut self.env, server, origin, tools);

@@ -23,8 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
-use portcullis_core::bundle::{Bundle, PolicyRef};
-use portcullis_core::contrast::Prediction;
+use portcullis_core::bundle::{Bundle, CONTAIN_SOURCE, PolicyRef};
 use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
@@ -88,6 +87,8 @@ pub struct Proposal {
     pub directory: Option<String>,
     /// Where a person has to decide, the client's own prompt may: see [`Enforced::Asked`].
     pub ask: bool,
+    /// The surface runs command lines contained, where it is given a profile.
+    pub contains: bool,
     /// How sure the agent or its planner is of this step, 0 to 1, where the surface reports it.
     pub confidence: Option<f64>,
 }
@@ -299,14 +300,19 @@ impl Engine {
 
     /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
     pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Asked {
-        if !sources.any_of(self.pipeline.sources(Hook::Action)) || self.is_stopped(proposal.tool.as_deref()) {
+        // Which level is reached matters only to a surface that contains.
+        let is_asked = |name: &&str| proposal.contains || *name != CONTAIN_SOURCE;
+        let names = self.pipeline.sources(Hook::Action).filter(is_asked);
+        if !sources.any_of(names) || self.is_stopped(proposal.tool.as_deref()) {
             return Asked::default();
         }
         let Some(context) = self.context() else { return Asked::default() };
         let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
         let pending = Pending { at, subject: Subject::Action(&action), grant: None };
         let read = self.read(pending, &action);
-        let requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        let contains = proposal.contains;
+        let mut requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
         Asked::of(requests, || self.shown(&pending.subject))
     }
 
@@ -451,9 +457,10 @@ impl Engine {
             let body = EventBody::GrantClaimed { approval: grant.approval, about: About::Action(action.id) };
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
-        let profile = enforced.proceeds().then(|| self.profile_of(&action, &read, &facts)).flatten();
+        // Facts say which level is reached where the surface contains, and nothing elsewhere.
+        let by_bundle = self.profile_by_bundle(&action, &read, &decision, enforced, &facts);
+        let (profile, prediction) = by_bundle.unzip();
         let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
-        let prediction = contained.is_some().then(|| Prediction::of(read.effects.get()));
         let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };
         let touched = match enforced.may_happen() {
             true => self.touched(&action, &read, sources),

@@ -68,6 +68,11 @@ pub enum SessionError {
         "no action that the surface calls `{0}` is executing: it was never permitted, or its outcome is already recorded"
     )]
     NoSuchCall(String),
+    /// A confirmation of something that the user is not asked about.
+    #[error(
+        "the run does not wait for the user to confirm action {0}: another question came since, it was answered, or the words are not the user's"
+    )]
+    NotAsked(ActionId),
     /// A reply had documents with it, but the bundle does not accept such documents.
     #[error(
         "the bundle does not accept documents with a reply; set `given_documents = true` in its `[verification]`"

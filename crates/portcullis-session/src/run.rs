@@ -264,6 +264,23 @@ impl Run {
         Ok(judged.await?.1)
     }
 
+    /// Records and judges that the user says yes to the action that was asked about.
+    ///
+    /// # Errors
+    /// Besides those of every write: this run does not wait for the user to confirm that action.
+    pub async fn confirm(&self, action: ActionId, text: String) -> Result<TextJudgement, SessionError> {
+        let label = self.spoken_by(&text, Label::User).await?;
+        let subject = Subject::Input { text: &text, label: &label };
+        let judged = self.judge_text(
+            |engine, at, sources| engine.needs_of_text(at, subject, sources),
+            |engine, env, sources| {
+                let confirmed = engine.confirmation(env, action, (&text, &label), sources);
+                confirmed.ok_or(SessionError::NotAsked(action))
+            },
+        );
+        Ok(judged.await?.1)
+    }
+
     /// Records and judges the agent's reply, with the documents that were handed over for it to cite, if any.
     ///
     /// # Errors

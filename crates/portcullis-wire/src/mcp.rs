@@ -9,6 +9,7 @@
 //! the text is read.
 
 pub mod call;
+pub mod elicitation;
 mod encoded;
 pub mod excise;
 pub mod hello;
@@ -22,6 +23,8 @@ use crate::fields::{self, FieldError};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
+/// The revision of June 2025, the first that has a server ask the user.
+pub const V_2025_06_18: &str = "2025-06-18";
 /// The revision of November 2025, the last that opens with [`INITIALIZE`].
 pub const V_2025_11_25: &str = "2025-11-25";
 /// The stateless revision of July 2026.

@@ -1,10 +1,13 @@
 //! Containment on Linux: the supervisor's side, and `helper/`, which runs in a process of its own.
 
+mod files;
 mod helper;
 mod keep;
 mod locate;
 mod order;
+mod place;
 mod probe;
+mod proxy;
 mod relay;
 mod run;
 mod wait;

@@ -8,12 +8,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use portcullis_core::observed::{Ended, Limit};
-use portcullis_core::profile::Level;
-use portcullis_core::profile::{Limits, Network};
+use portcullis_core::observed::{AttemptWhat, Ended, Limit, Seen};
+use portcullis_core::profile::{Background, Level, Limits, Network, Watch};
 
 /// The version of both; a helper refuses another one.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// Most bytes of an order. The kernel takes 128 KiB for an argument.
 pub(super) const BYTES_MAX: usize = 120 << 10;
@@ -37,8 +36,16 @@ pub(super) struct Order {
     pub(super) temporary: PathBuf,
     pub(super) folder: PathBuf,
     pub(super) network: Network,
+    /// Where the socket of the proxy is handed out, if there is one.
+    pub(super) handover: Option<PathBuf>,
     pub(super) unix_sockets: bool,
     pub(super) limits: Limits,
+    /// Whether what is left running goes on.
+    pub(super) background: Background,
+    /// How much is looked at.
+    pub(super) watch: Watch,
+    /// The newest ABI of Landlock that is used, to run as on an older kernel.
+    pub(super) landlock: Option<u32>,
     /// Variables for the command alone: the loader would obey them in the helper.
     pub(super) late: Vec<(String, String)>,
     /// The file for reports.
@@ -61,6 +68,14 @@ pub(super) enum Report {
     Started,
     /// A limit was reached.
     Reached(Limit),
+    /// A program was started so often.
+    Program { path: String, times: u64 },
+    /// Something was refused so often.
+    Refused { what: AttemptWhat, target: String, times: u64 },
+    /// Something was done so often; told only where reads are looked at.
+    Did { what: AttemptWhat, target: String, times: u64 },
+    /// It was watched, and this much was seen.
+    Watched { programs: Seen, refused: Seen },
     /// The command ended.
     Ended { ended: Ended, cpu_ms: u64, survivors: u64 },
 }

@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 
-use super::run::Contained;
+use super::run::{Contained, Ran};
 use crate::error::ContainError;
 use crate::profile::{Invocation, Output};
 use crate::step::{Probe, Step};
-use portcullis_core::profile::{Background, Level, Limits, Network, Profile, VERSION};
+use portcullis_core::observed::Seen;
+use portcullis_core::profile::{Background, Level, Limits, Network, Profile, VERSION, Watch};
 
 /// Runs a command that does nothing at each level, from the highest.
 ///
@@ -16,16 +17,16 @@ pub fn probe(contained: &Contained) -> Result<Probe, ContainError> {
     let mut first = None;
     for level in [Level::Namespace, Level::Process] {
         match attempt(contained, level) {
-            Ok(landlock) => return Ok(Probe { reached: level, landlock, failed: first }),
+            Ok((landlock, watched)) => return Ok(Probe { reached: level, landlock, watched, failed: first }),
             Err(ContainError::Level { failed, .. }) => first = Some(first.unwrap_or(failed)),
             Err(error) => return Err(error),
         }
     }
-    Ok(Probe { reached: Level::None, landlock: 0, failed: first })
+    Ok(Probe { reached: Level::None, landlock: 0, watched: false, failed: first })
 }
 
-/// Landlock's ABI, where everything worked.
-fn attempt(contained: &Contained, level: Level) -> Result<u32, ContainError> {
+/// Landlock's ABI and whether the command was watched, where everything worked.
+fn attempt(contained: &Contained, level: Level) -> Result<(u32, bool), ContainError> {
     let profile = Profile {
         name: "probe".to_owned(),
         version: VERSION,
@@ -36,6 +37,7 @@ fn attempt(contained: &Contained, level: Level) -> Result<u32, ContainError> {
         network: Network::Loopback(Vec::new()),
         unix_sockets: false,
         background: Background::End,
+        watch: Watch::default(),
         environment: vec!["PATH".to_owned()],
         limits: Limits { output_bytes: Some(1 << 10), wall_seconds: Some(10), ..Limits::default() },
     };
@@ -46,9 +48,9 @@ fn attempt(contained: &Contained, level: Level) -> Result<u32, ContainError> {
         output: Output::Kept,
         ..Invocation::default()
     };
-    let (observed, landlock) = contained.run_and_tell(&profile, &nothing, level)?;
+    let Ran { observed, landlock, .. } = contained.run_and_tell(&profile, &nothing, level)?;
     match observed.ended.code() {
-        0 => Ok(landlock),
+        0 => Ok((landlock, observed.programs.seen != Seen::Nothing)),
         code => {
             let failed = Step { name: "command".to_owned(), error: Some(format!("`true` left with {code}")) };
             Err(ContainError::Level { required: level, failed })

@@ -4,28 +4,34 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
-use tempfile::TempDir;
-
+use super::files;
 use super::keep::Keep;
 use super::locate::Helper;
 use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
+use super::place::Place;
+use super::proxy::{self, Handover, Proxy};
 use super::relay::Relay;
 use super::wait;
 use crate::error::ContainError;
+use crate::git;
+use crate::learn::Did;
+use crate::network::{Names, SystemNames};
 use crate::profile::{Invocation, Output};
 use crate::protected::{guarded, unless_named};
 use crate::step::Step;
-use portcullis_core::observed::{Ended, Files, Limit, Observed, Programs, Refused};
+use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused, Seen};
 use portcullis_core::profile::Level;
-use portcullis_core::profile::{Background, Network, Profile};
+use portcullis_core::profile::{Background, Network, Profile, Watch};
 
-/// Lines of a report that are read.
-const LINES_MAX: usize = 256;
+/// Lines of a report that are read: more than the helper's counts have entries.
+const LINES_MAX: usize = 32 << 10;
 /// Variables that the loader obeys; it would do so in the helper, before anything is confined.
 const LOADER: [&str; 2] = ["LD_", "GLIBC_"];
 
@@ -33,6 +39,8 @@ const LOADER: [&str; 2] = ["LD_", "GLIBC_"];
 #[derive(Debug)]
 pub struct Contained {
     helper: Helper,
+    names: Arc<dyn Names>,
+    landlock: Option<u32>,
 }
 
 /// What the helper told.
@@ -44,11 +52,18 @@ struct Told {
     landlock: u32,
     ended: Option<(Ended, u64, u64)>,
     limits: Vec<Limit>,
+    programs: Programs,
+    refused: Refused,
+    done: Vec<Attempt>,
 }
 
-/// The folder of one run. It is removed with all that is in it.
-struct Place {
-    folder: TempDir,
+/// A command that was run.
+pub(super) struct Ran {
+    pub(super) observed: Observed,
+    /// Landlock's ABI.
+    pub(super) landlock: u32,
+    /// What it did, where all is looked at.
+    done: Vec<Attempt>,
 }
 
 impl Contained {
@@ -57,7 +72,7 @@ impl Contained {
     /// # Errors
     /// It is missing, others can write it, or it is not the one whose digest was recorded.
     pub fn new() -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::beside_program()? })
+        Ok(Self { helper: Helper::beside_program()?, names: Arc::new(SystemNames), landlock: None })
     }
 
     /// With the helper at this path.
@@ -65,7 +80,21 @@ impl Contained {
     /// # Errors
     /// As [`Self::new`].
     pub fn with_helper(path: &Path) -> Result<Self, ContainError> {
-        Ok(Self { helper: Helper::open(path)? })
+        Ok(Self { helper: Helper::open(path)?, names: Arc::new(SystemNames), landlock: None })
+    }
+
+    /// Has the proxy look names up here rather than with the machine's name servers.
+    #[must_use]
+    pub fn with_names(self, names: impl Names + 'static) -> Self {
+        Self { names: Arc::new(names), ..self }
+    }
+
+    /// As on a kernel whose Landlock has this ABI and no newer one: for tests of what a level holds there. Nothing that
+    /// a profile, a command line or the environment says leads here.
+    #[must_use]
+    pub fn as_with_landlock(mut self, abi: u32) -> Self {
+        self.landlock = Some(abi);
+        self
     }
 
     /// Runs a command under a profile, and waits for it. The calling thread has to live as long.
@@ -73,56 +102,82 @@ impl Contained {
     /// # Errors
     /// The command was not run: the profile is wrong, the level is not reached, or it cannot be started.
     pub fn run(&self, profile: &Profile, command: &Invocation) -> Result<Observed, ContainError> {
+        self.run_at_a_level(profile, command).map(|ran| ran.observed)
+    }
+
+    /// The same, with what the command did besides what was refused; the profile has to say that all is looked at.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn learn(&self, profile: &Profile, command: &Invocation) -> Result<(Observed, Did), ContainError> {
+        self.run_at_a_level(profile, command).map(|ran| (ran.observed, Did(ran.done)))
+    }
+
+    fn run_at_a_level(&self, profile: &Profile, command: &Invocation) -> Result<Ran, ContainError> {
         profile.check().map_err(ContainError::Profile)?;
-        if matches!(profile.network, Network::Hosts(_)) || profile.background == Background::Keep {
-            let why = format!(
-                "`{}` names hosts or keeps what runs in the background, which cannot be done yet",
-                profile.name
-            );
+        if profile.background == Background::Keep && matches!(profile.network, Network::Hosts(_)) {
+            let why = "hosts are reached through the caller, and what `background = \"keep\"` leaves running outlasts it: give one of them".to_owned();
             return Err(ContainError::Profile(why));
         }
+        if profile.background == Background::Keep && profile.limits.output_bytes.is_some() {
+            let why = "`output_bytes` counts what passes through the caller, and what `background = \"keep\"` leaves running outlasts it: give one of them";
+            return Err(ContainError::Profile(why.to_owned()));
+        }
         match command.level {
-            Some(level) if level < profile.level => Err(ContainError::Profile(format!(
-                "`{}` requires the level `{}`, and `{level}` is below it",
-                profile.name, profile.level
-            ))),
-            Some(level) => self.run_and_tell(profile, command, level).map(|(observed, _)| observed),
+            Some(level) if level < profile.least_level() => Err(below(profile, level)),
+            Some(level) => self.run_and_tell(profile, command, level),
             None => match self.run_and_tell(profile, command, Level::Namespace) {
-                Err(ContainError::Level { .. }) if profile.level < Level::Namespace => {
-                    self.run_and_tell(profile, command, Level::Process).map(|(observed, _)| observed)
+                Err(ContainError::Level { .. }) if profile.least_level() < Level::Namespace => {
+                    self.run_and_tell(profile, command, Level::Process)
                 }
-                other => other.map(|(observed, _)| observed),
+                other => other,
             },
         }
     }
 
-    /// The same at one level; with Landlock's ABI.
+    /// The same at one level.
     pub(super) fn run_and_tell(
         &self,
         profile: &Profile,
         command: &Invocation,
         level: Level,
-    ) -> Result<(Observed, u32), ContainError> {
+    ) -> Result<Ran, ContainError> {
         if command.output == Output::Kept && profile.limits.output_bytes.is_none() {
             return Err(ContainError::Profile("output that is kept needs `output_bytes`".to_owned()));
         }
-        let place = Place::make(command.user)?;
+        let place = Place::make(command.user, &profile.write)?;
         let environment = environment(profile, command, &place, level)?;
-        let (order, keep) = order(profile, command, &place, level, &environment)?;
+        let (order, write, keep) = self.order(profile, command, &place, level, &environment)?;
+        let before = match profile.watch {
+            Watch::Nothing => None,
+            _ => Some(files::Before::begin(&write, place.gate()?)?),
+        };
         let begun = Instant::now();
+        let handover = place.handover_for(profile, command)?;
         let waiting = wait::Waiting::begin(command.forward_signals)?;
         let mut child = self.spawn(profile, command, level, &order, &environment)?;
+        let proxy =
+            handover.map(|handover| self.proxy(profile, command, handover, child.id())).transpose()?;
         let relay = Relay::begin(&mut child, profile.limits.output_bytes, command.output)?;
         let status = waiting.wait(&mut child)?;
         let (stdout, stderr, too_much) = relay.finish();
+        let (connections, connections_left_out) = proxy.map(Proxy::finish).unwrap_or_default();
         let put_back = keep.put_back();
+        let mut files = before.map(files::Before::finish).unwrap_or_default();
         let mut told = told(&place.report())?;
+        if profile.background == Background::Keep {
+            place.leave();
+        }
         told.check(command, level)?;
         if too_much {
             told.limits.push(Limit::Output);
         }
         let wall_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (ended, cpu_ms, survivors) = told.ended.unwrap_or((status, 0, 0));
+        if profile.background == Background::Keep && survivors > 0 && files.seen == Seen::All {
+            // They go on changing them.
+            files.seen = Seen::Some;
+        }
         let limits = told.limits;
         let profile = profile.name.clone();
         let observed = Observed {
@@ -134,14 +189,83 @@ impl Contained {
             survivors,
             limits,
             put_back,
-            programs: Programs::default(),
-            files: Files::default(),
-            connections: Vec::new(),
-            refused: Refused::default(),
+            programs: told.programs,
+            files,
+            connections,
+            connections_left_out,
+            refused: told.refused,
             stdout,
             stderr,
         };
-        Ok((observed, told.landlock))
+        Ok(Ran { observed, landlock: told.landlock, done: told.done })
+    }
+
+    /// Begins to serve the command's connections.
+    fn proxy(
+        &self,
+        profile: &Profile,
+        command: &Invocation,
+        handover: Handover,
+        helper: u32,
+    ) -> Result<Proxy, ContainError> {
+        let (names, told) = (Arc::clone(&self.names), command.on_connection.clone());
+        Proxy::begin(profile, names, told, handover, helper).map_err(ContainError::io("start the proxy"))
+    }
+
+    /// The order, as the helper's argument, what may be written, and what is protected, as it is.
+    fn order(
+        &self,
+        profile: &Profile,
+        command: &Invocation,
+        place: &Place,
+        level: Level,
+        environment: &Environment,
+    ) -> Result<(String, Vec<PathBuf>, Keep), ContainError> {
+        let start = match &command.folder {
+            Some(folder) => folder.clone(),
+            None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
+        };
+        let what = format!("the folder `{}`", start.display());
+        let folder = start.canonicalize().map_err(ContainError::io(what))?;
+        for path in profile.read.iter().chain(&profile.execute).chain(&profile.write) {
+            stays_within(path, &start, &folder)?;
+        }
+        // What is not there cannot be read; but a folder to write in that is missing is a mistake.
+        let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let write = writable(&profile.write)?;
+        let folders: Vec<PathBuf> = write.iter().filter(|path| path.is_dir()).cloned().collect();
+        let keep = Keep::new(unless_named(guarded(&folders, &folder), &named(&profile.write)))?;
+        let (shut, pinned) = keep.existing();
+        let order = Order {
+            protocol: PROTOCOL,
+            level,
+            supervisor: std::process::id(),
+            read: there(&profile.read),
+            execute: there(&profile.execute),
+            write,
+            shut,
+            pinned,
+            temporary: place.temporary(),
+            folder,
+            network: profile.network.clone(),
+            handover: matches!(profile.network, Network::Hosts(_)).then(|| place.handover()),
+            unix_sockets: profile.unix_sockets,
+            limits: profile.limits,
+            background: profile.background,
+            watch: profile.watch,
+            late: environment.late.clone(),
+            landlock: self.landlock,
+            report: place.report(),
+        };
+        let text = serde_json::to_string(&order)
+            .map_err(|error| ContainError::Profile(format!("a path that is not UTF-8: {error}")))?;
+        if text.len() > BYTES_MAX {
+            return Err(ContainError::Profile(format!(
+                "its paths and variables take more than {} KiB; name folders above them",
+                BYTES_MAX >> 10
+            )));
+        }
+        Ok((text, order.write, keep))
     }
 
     fn spawn(
@@ -166,39 +290,15 @@ impl Contained {
         if command.output == Output::Kept {
             helper.stdin(Stdio::null());
         }
+        if command.output == Output::ToErrors {
+            let errors = std::io::stderr().as_fd().try_clone_to_owned();
+            helper.stdout(errors.map_err(ContainError::io("standard error"))?);
+        }
         if profile.limits.output_bytes.is_some() {
             helper.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
         let failed = ContainError::io(format!("start the helper `{}`", self.helper.path().display()));
         helper.spawn().map_err(failed)
-    }
-}
-
-impl Place {
-    fn make(user: Option<(u32, u32)>) -> Result<Self, ContainError> {
-        let failed = || ContainError::io("make a private folder for temporary files");
-        let within = std::env::temp_dir().canonicalize().map_err(failed())?;
-        let folder =
-            tempfile::Builder::new().prefix("portcullis-run-").tempdir_in(within).map_err(failed())?;
-        let place = Self { folder };
-        File::create_new(place.report()).map_err(failed())?;
-        std::fs::create_dir(place.temporary()).map_err(failed())?;
-        if let Some((user, group)) = user {
-            for path in [place.folder.path(), &place.report(), &place.temporary()] {
-                std::os::unix::fs::chown(path, Some(user), Some(group)).map_err(failed())?;
-            }
-        }
-        Ok(place)
-    }
-
-    /// Where the helper reports. The command has no way to it.
-    fn report(&self) -> PathBuf {
-        self.folder.path().join("report")
-    }
-
-    /// The command's own folder for temporary files.
-    fn temporary(&self) -> PathBuf {
-        self.folder.path().join("tmp")
     }
 }
 
@@ -232,57 +332,35 @@ fn environment(
         _ => place.temporary(),
     };
     now.insert("TMPDIR".into(), temporary.into());
+    now.extend(proxy::variables(profile));
     Ok(Environment { now, late })
 }
 
-/// The order, as the helper's argument, and what is protected, as it is.
-fn order(
-    profile: &Profile,
-    command: &Invocation,
-    place: &Place,
-    level: Level,
-    environment: &Environment,
-) -> Result<(String, Keep), ContainError> {
-    let folder = match &command.folder {
-        Some(folder) => folder.clone(),
-        None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
-    };
-    let real = |path: &PathBuf| {
-        path.canonicalize().map_err(ContainError::io(format!("the profile's folder `{}`", path.display())))
-    };
-    let folder = real(&folder)?;
-    // What is not there cannot be read; but a folder to write in that is missing is a mistake.
-    let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    let write = writable(&profile.write)?;
-    let folders: Vec<PathBuf> = write.iter().filter(|path| path.is_dir()).cloned().collect();
-    let keep = Keep::new(unless_named(guarded(&folders, &folder), &named(&profile.write)))?;
-    let (shut, pinned) = keep.existing();
-    let order = Order {
-        protocol: PROTOCOL,
-        level,
-        supervisor: std::process::id(),
-        read: there(&profile.read),
-        execute: there(&profile.execute),
-        write,
-        shut,
-        pinned,
-        temporary: place.temporary(),
-        folder,
-        network: profile.network.clone(),
-        unix_sockets: profile.unix_sockets,
-        limits: profile.limits,
-        late: environment.late.clone(),
-        report: place.report(),
-    };
-    let text = serde_json::to_string(&order)
-        .map_err(|error| ContainError::Profile(format!("a path that is not UTF-8: {error}")))?;
-    if text.len() > BYTES_MAX {
-        return Err(ContainError::Profile(format!(
-            "its paths and variables take more than {} KiB; name folders above them",
-            BYTES_MAX >> 10
-        )));
+/// Refuses a path below the folder that a command starts in when a link leads it out: a command before may have made
+/// the link.
+fn stays_within(path: &Path, start: &Path, folder: &Path) -> Result<(), ContainError> {
+    let is_below =
+        git::plain(path).starts_with(start) && !path.components().any(|part| part == Component::ParentDir);
+    match path.canonicalize() {
+        Ok(real) if is_below && !real.starts_with(folder) => Err(ContainError::Profile(format!(
+            "`{}`: a link leads it to `{}`; name that if it is meant",
+            path.display(),
+            real.display()
+        ))),
+        _ => Ok(()),
     }
-    Ok((text, keep))
+}
+
+/// Why a level that was asked for is none for this profile.
+fn below(profile: &Profile, level: Level) -> ContainError {
+    let (name, least) = (&profile.name, profile.least_level());
+    let why = match profile.network {
+        Network::Hosts(_) if profile.level < least => {
+            "; its `network` names hosts, and only a network of its own holds a command to them"
+        }
+        _ => "",
+    };
+    ContainError::Profile(format!("`{name}` requires the level `{least}`, and `{level}` is below it{why}"))
 }
 
 /// The folders and files to write. A file in one of the folders is left out: it is written there, and can be replaced.
@@ -331,6 +409,16 @@ fn told(report: &Path) -> Result<Told, ContainError> {
             Ok(Report::NotStarted(error)) => told.not_started = Some(error),
             Ok(Report::Started) => told.started = true,
             Ok(Report::Reached(limit)) => told.limits.push(limit),
+            Ok(Report::Program { path, times }) => {
+                told.programs.started.push(Program { path: path.into(), times });
+            }
+            Ok(Report::Refused { what, target, times }) => {
+                told.refused.attempts.push(Attempt { what, target, times });
+            }
+            Ok(Report::Did { what, target, times }) => told.done.push(Attempt { what, target, times }),
+            Ok(Report::Watched { programs, refused }) => {
+                (told.programs.seen, told.refused.seen) = (programs, refused);
+            }
             Ok(Report::Ended { ended, cpu_ms, survivors }) => told.ended = Some((ended, cpu_ms, survivors)),
             Err(error) => return Err(failed()(error.into())),
         }

@@ -1,11 +1,15 @@
 //! What a command may use, what it leaves behind, and what becomes of it when somebody else ends.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use portcullis_contain::{ContainError, Ended, Level, Limit, Limits, Observed, Profile};
+use portcullis_contain::{
+    Background, ContainError, Ended, Level, Limit, Limits, Observed, Output, Profile, Seen, Watch,
+};
 
 use super::escape::{PYTHON, reaches};
 use super::world::{World, contained, invocation};
@@ -124,6 +128,58 @@ fn nothing_outlives_a_command() {
     }
 }
 
+/// A process that is gone before it can be killed, since it has become its child; several, for so long.
+const CHAINS: &str = "import os, time
+end = time.time() + 20
+for _ in range(6):
+    if os.fork() == 0:
+        os.setsid()
+        while time.time() < end:
+            if os.fork(): os._exit(0)
+            open('heart', 'a').write('x')
+        os._exit(0)
+while not os.path.exists('heart'): time.sleep(0.01)
+time.sleep(0.2)
+";
+
+#[test]
+fn processes_that_replace_themselves_end_with_the_command() {
+    for level in levels() {
+        let world = World::make();
+        let command = invocation(&world, PYTHON, &["-c".to_owned(), CHAINS.to_owned()], level);
+        let profile = Profile { limits: limits(), watch: Watch::Nothing, ..world.profile(Vec::new()) };
+        let observed = contained().run(&profile, &command).unwrap();
+        assert_eq!(observed.ended, Ended::Status(0), "{observed:?}");
+        assert!(!is_alive(&world.project()), "{level}");
+    }
+}
+
+/// The group of the supervisor is that of the command too, and a signal to *the own group* names no process.
+#[test]
+fn a_signal_to_the_own_group_reaches_nothing_outside() {
+    const INSIDE: &str = "PORTCULLIS_TEST_OWN_GROUP";
+    if std::env::var_os(INSIDE).is_none() {
+        let name = "limits::a_signal_to_the_own_group_reaches_nothing_outside";
+        let mut own = Command::new(std::env::current_exe().unwrap());
+        own.args(["--exact", name, "--nocapture"]).env(INSIDE, "").process_group(0);
+        let output = own.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        return;
+    }
+    for (level, abi) in [(Level::Process, 6), (Level::Namespace, 6), (Level::Namespace, 3)] {
+        if !reaches(level) {
+            continue;
+        }
+        let world = World::make();
+        let script = "trap '' TERM; kill -TERM 0; kill -KILL 0; exit 3";
+        let command = invocation(&world, "/bin/sh", &["-c".to_owned(), script.to_owned()], level);
+        let profile = Profile { limits: limits(), ..world.profile(Vec::new()) };
+        let observed = contained().as_with_landlock(abi).run(&profile, &command).unwrap();
+        assert!(observed.ended.code() != 0, "{observed:?}");
+        assert!(world.victim_runs(), "{level} with ABI {abi}");
+    }
+}
+
 #[test]
 fn a_project_below_the_hidden_folder_for_temporary_files_is_there() {
     for level in levels() {
@@ -148,4 +204,77 @@ fn a_level_below_the_required_one_is_refused() {
     let command = invocation(&world, "/bin/true", &[], Level::Process);
     let refused = contained().run(&profile, &command).unwrap_err().to_string();
     assert!(refused.contains("requires the level `namespace`"), "{refused}");
+}
+
+/// Whether something runs with this word in its command line.
+fn runs(word: &str) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let mut lines = processes.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(word))
+}
+
+#[test]
+fn what_is_kept_goes_on_as_contained_as_it_was_until_its_time_is_over() {
+    for level in levels() {
+        let world = World::make();
+        let outside = world.outside().display().to_string();
+        let mark = format!("kept-{}", world.project().display());
+        // It tries to get out for as long as it lives.
+        let server = format!(
+            ": {mark}; echo t > $TMPDIR/mine; while :; do cat $TMPDIR/mine >> heart; echo x > {outside}/file; sleep 0.05; done"
+        );
+        let script = format!(
+            "/bin/sh -c '{server}' >/dev/null 2>&1 & while [ ! -e heart ]; do sleep 0.05; done; exit 3"
+        );
+        let limits = Limits { background_seconds: Some(3), wall_seconds: Some(20), ..Limits::default() };
+        let profile = Profile { background: Background::Keep, limits, ..world.profile(Vec::new()) };
+        let mut command = invocation(&world, "/bin/sh", &["-c".to_owned(), script], level);
+        command.output = Output::Inherited;
+        let begun = Instant::now();
+        let observed = contained().run(&profile, &command).unwrap();
+        assert_eq!(observed.ended, Ended::Status(3), "{observed:?}");
+        assert!(observed.survivors >= 1 && begun.elapsed() < Duration::from_secs(15), "{observed:?}");
+        assert_eq!((observed.programs.seen, observed.files.seen), (Seen::All, Seen::Some));
+        assert!(is_alive(&world.project()), "{level}");
+        assert_eq!(fs::read_to_string(world.outside().join("file")).unwrap(), "as it was");
+        while runs(&mark) && begun.elapsed() < Duration::from_secs(30) {
+            sleep(Duration::from_millis(100));
+        }
+        assert!(!runs(&mark) && !is_alive(&world.project()), "{level}");
+    }
+}
+
+#[test]
+fn where_nothing_is_left_to_keep_nothing_stays() {
+    for level in levels() {
+        let world = World::make();
+        let mark = format!("ended-{}", world.project().display());
+        let profile =
+            Profile { background: Background::Keep, limits: Limits::default(), ..world.profile(Vec::new()) };
+        let script = format!(": {mark}; pwd > heart; kill -TERM $$");
+        let mut command = invocation(&world, "/bin/sh", &["-c".to_owned(), script], level);
+        command.output = Output::Inherited;
+        let observed = contained().run(&profile, &command).unwrap();
+        assert_eq!((observed.ended, observed.survivors), (Ended::Signal(15), 0));
+        let begun = Instant::now();
+        while runs(&mark) && begun.elapsed() < Duration::from_secs(10) {
+            sleep(Duration::from_millis(50));
+        }
+        assert!(!runs(&mark), "{level}");
+        let counted = Profile { limits: limits(), ..profile };
+        assert!(matches!(contained().run(&counted, &command), Err(ContainError::Profile(_))));
+    }
+}
+
+#[test]
+fn memory_beyond_its_limit_is_refused_and_told() {
+    for level in levels() {
+        let world = World::make();
+        let limits = Limits { memory_bytes: Some(300 << 20), ..limits() };
+        let profile = Profile { limits, ..world.profile(Vec::new()) };
+        let script = "a = bytearray(100 << 20)\ntry: b = bytearray(400 << 20)\nexcept MemoryError: raise SystemExit(9)";
+        let command = invocation(&world, PYTHON, &["-c".to_owned(), script.to_owned()], level);
+        let observed = contained().run(&profile, &command).unwrap();
+        assert_eq!((observed.ended, observed.limits), (Ended::Status(9), vec![Limit::Memory]));
+    }
 }

@@ -3,8 +3,18 @@
 #![cfg(target_os = "linux")]
 
 #[cfg(test)]
+mod day;
+#[cfg(test)]
 mod escape;
 #[cfg(test)]
 mod limits;
+#[cfg(test)]
+mod network;
+#[cfg(test)]
+mod servers;
+#[cfg(test)]
+mod watch;
+#[cfg(test)]
+mod without;
 #[cfg(test)]
 mod world;

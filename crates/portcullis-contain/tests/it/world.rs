@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
@@ -9,9 +10,49 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+
 use portcullis_contain::{
-    Background, Contained, Invocation, Level, Limits, Network, Output, Profile, VERSION,
+    Background, Contained, Invocation, Level, Limits, Network, Output, Profile, VERSION, Watch,
 };
+
+/// What is in every protected file of a world: git's settings, which include others and name a folder of hooks.
+const AS_IT_WAS: &str = "[include]\n\tpath = ../shared.gitconfig\n[core]\n\thooksPath = .githooks\n";
+/// Protected files that are there.
+const SAME: &[&str] = &[
+    ".git/hooks/pre-push",
+    ".git/config",
+    ".git/modules/libs/deep/config",
+    ".git/worktrees/tree/commondir",
+    ".githooks/pre-push",
+    ".mcp.json",
+    ".claude/skills/old/SKILL.md",
+    ".vscode/settings.json",
+    "AGENTS.md",
+    "libs/deep/.git",
+    "shared.gitconfig",
+    "sub/.git/config",
+    "sub/CLAUDE.md",
+];
+/// What makes folders git's own.
+const HEADS: &[&str] =
+    &[".git/HEAD", ".git/modules/libs/deep/HEAD", ".git/worktrees/tree/HEAD", "sub/.git/HEAD"];
+const FOLDERS: &[&str] =
+    &[".git/objects", ".git/modules/libs/deep/objects", "sub/.git/objects", "escapes", "node_modules"];
+/// Protected files that are not there, and may not be there afterwards.
+const ABSENT: &[&str] = &[
+    ".git/commondir",
+    ".git/hooks/pre-commit",
+    ".githooks/pre-commit",
+    ".claude/settings.json",
+    ".claude/skills/evil",
+    ".cursor/mcp.json",
+    ".envrc",
+    ".vscode/tasks.json",
+    "node_modules/new/.git",
+    "packages/one/.claude/settings.json",
+    "sub/.envrc",
+];
 
 /// Who the programs run as, where the tests run as root.
 pub(super) const NOBODY: u32 = 65534;
@@ -24,7 +65,8 @@ pub(super) struct World {
     tcp: TcpListener,
     udp: UdpSocket,
     abstract_name: String,
-    _sockets: (UnixListener, UnixDatagram, UnixListener),
+    terminal: Option<(OwnedFd, PathBuf)>,
+    _sockets: (UnixListener, UnixDatagram, UnixListener, UnixListener),
     _leaked: File,
 }
 
@@ -33,16 +75,18 @@ impl World {
         let folder = tempfile::Builder::new().prefix("portcullis-world-").tempdir_in("/var/tmp").unwrap();
         fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
         let (project, outside) = (folder.path().join("project"), folder.path().join("outside"));
-        for path in [".git/hooks", "escapes"] {
+        for path in FOLDERS {
             fs::create_dir_all(project.join(path)).unwrap();
         }
         fs::create_dir(&outside).unwrap();
-        for path in [".git/hooks/pre-push", ".git/config", ".mcp.json", "AGENTS.md"] {
-            fs::write(project.join(path), "as it was").unwrap();
+        for path in SAME.iter().chain(HEADS) {
+            fs::create_dir_all(project.join(path).parent().unwrap()).unwrap();
+            fs::write(project.join(path), AS_IT_WAS).unwrap();
         }
-        for path in ["file", "secret", "leaked"] {
+        for path in ["file", "secret", "leaked", "linked"] {
             fs::write(outside.join(path), "as it was").unwrap();
         }
+        fs::hard_link(outside.join("linked"), project.join("linked")).unwrap();
         fs::write(outside.join("program"), "#!/bin/sh\nexit 0\n").unwrap();
         fs::set_permissions(outside.join("program"), Permissions::from_mode(0o755)).unwrap();
         let abstract_name = format!("portcullis-escape-{}", folder.path().display());
@@ -51,7 +95,9 @@ impl World {
             UnixListener::bind(outside.join("socket")).unwrap(),
             UnixDatagram::bind(outside.join("datagrams")).unwrap(),
             UnixListener::bind_addr(&address).unwrap(),
+            UnixListener::bind(project.join("service")).unwrap(),
         );
+        let terminal = terminal();
         fs::copy(programs().join("escape.py"), project.join("escapes/escape.py")).unwrap();
         give_away(folder.path());
         fs::copy("/usr/bin/id", project.join("id-of-root")).unwrap();
@@ -59,7 +105,7 @@ impl World {
         let leaked = File::options().append(true).open(outside.join("leaked")).unwrap();
         rustix::io::fcntl_setfd(&leaked, rustix::io::FdFlags::empty()).unwrap();
         let mut victim = Command::new("/bin/sleep");
-        victim.arg("600").env("SECRET_TOKEN", "of the victim").stdout(Stdio::null());
+        victim.arg("600").env("SECRET_TOKEN", "of the victim").stdout(Stdio::null()).current_dir(&outside);
         as_nobody(&mut victim);
         Self {
             folder,
@@ -67,6 +113,7 @@ impl World {
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
             udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
             abstract_name,
+            terminal,
             _sockets: sockets,
             _leaked: leaked,
         }
@@ -82,17 +129,18 @@ impl World {
 
     /// The arguments of `python3` for one of the programs, which is put into the project.
     pub(super) fn arguments(&self, name: &str) -> Vec<String> {
-        let program = format!("escapes/{name}.py");
-        fs::copy(programs().join(format!("{name}.py")), self.project().join(&program)).unwrap();
-        give_away(&self.project().join(&program));
+        let program = self.project().join(format!("escapes/{name}.py"));
+        fs::copy(programs().join(format!("{name}.py")), &program).unwrap();
+        give_away(&program);
         let port = |address: std::net::SocketAddr| address.port().to_string();
         vec![
-            program,
+            program.display().to_string(),
             self.outside().display().to_string(),
             self.victim.id().to_string(),
             port(self.tcp.local_addr().unwrap()),
             port(self.udp.local_addr().unwrap()),
             self.abstract_name.clone(),
+            self.terminal.as_ref().map_or("/none".to_owned(), |(_, path)| path.display().to_string()),
         ]
     }
 
@@ -108,23 +156,44 @@ impl World {
             all.push(format!("{:?} {mode:o} {time} {content:?} {:?}", entry.file_name(), &names[..length]));
         }
         all.sort();
+        // Whether the process runs, and what others share with it.
+        all.extend((!self.victim_runs()).then(|| "stopped".to_owned()));
+        for kind in ["shm", "sem", "msg"] {
+            let table = fs::read_to_string(format!("/proc/sysvipc/{kind}")).unwrap_or_default();
+            let key = self.victim.id().to_string();
+            all.extend(
+                table.lines().filter(|line| line.split_whitespace().next() == Some(&key)).map(str::to_owned),
+            );
+        }
         all
     }
 
     /// Protected files that are not as they were, and traces in the machine's folder for temporary files.
     pub(super) fn traces(&self) -> Vec<String> {
         let at = |name: &str| self.project().join(name);
-        let same = [".git/hooks/pre-push", ".git/config", ".mcp.json", "AGENTS.md"];
-        let changed = same.iter().filter(|name| fs::read(at(name)).ok().as_deref() != Some(b"as it was"));
-        let made = [".git/hooks/pre-commit", ".envrc", ".claude/settings.json"];
-        let made = made.iter().filter(|name| at(name).exists());
+        let is_same = |name: &str| fs::read(at(name)).is_ok_and(|text| text == AS_IT_WAS.as_bytes());
+        // A worktree can be removed, with all of its folder.
+        let is_removed = |name: &str| name.contains("worktrees") && !at(name).exists();
+        let changed = SAME.iter().filter(|name| !is_same(name) && !is_removed(name));
+        let made = ABSENT.iter().filter(|name| at(name).symlink_metadata().is_ok());
         let mut traces: Vec<String> = changed.chain(made).map(|name| (*name).to_owned()).collect();
-        let temporary = PathBuf::from(format!("/tmp/portcullis-escape-{}", self.victim.id()));
-        if temporary.exists() {
-            fs::remove_file(&temporary).unwrap();
-            traces.push(temporary.display().to_string());
+        traces.extend(
+            (at(".git/hooks").metadata().unwrap().mode() & 0o200 == 0).then(|| ".git/hooks".to_owned()),
+        );
+        for folder in ["/tmp", "/dev/shm"] {
+            let temporary = PathBuf::from(format!("{folder}/portcullis-escape-{}", self.victim.id()));
+            if temporary.exists() {
+                fs::remove_file(&temporary).unwrap();
+                traces.push(temporary.display().to_string());
+            }
         }
         traces
+    }
+
+    /// Whether the process outside is there and not stopped.
+    pub(super) fn victim_runs(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.victim.id())).unwrap_or_default();
+        stat.split(' ').nth(2).is_some_and(|state| !["T", "t", "Z"].contains(&state))
     }
 
     /// A profile for the project of this world.
@@ -140,6 +209,7 @@ impl World {
             network: Network::Loopback(ports),
             unix_sockets: false,
             background: Background::End,
+            watch: Watch::default(),
             environment: vec!["PATH".to_owned()],
             limits: Limits { wall_seconds: Some(20), output_bytes: Some(64 << 10), ..Limits::default() },
         }
@@ -165,7 +235,7 @@ pub(super) fn invocation(world: &World, program: &str, arguments: &[String], lev
         environment: Some(variables.map(|(name, value)| (name.into(), value.into())).into()),
         output: Output::Kept,
         user: rustix::process::geteuid().is_root().then_some((NOBODY, NOBODY)),
-        forward_signals: false,
+        ..Invocation::default()
     }
 }
 
@@ -186,8 +256,18 @@ pub(super) fn programs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/escapes")
 }
 
+/// A terminal of the user of the programs that they have nothing to do with.
+fn terminal() -> Option<(OwnedFd, PathBuf)> {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).ok()?;
+    unlockpt(&master).ok()?;
+    let name = ptsname(&master, Vec::new()).ok()?;
+    let path = PathBuf::from(name.to_str().ok()?);
+    give_away(&path);
+    Some((master, path))
+}
+
 /// Everything below a folder belongs to the user of the programs, and to nobody else.
-fn give_away(path: &Path) {
+pub(super) fn give_away(path: &Path) {
     if !rustix::process::geteuid().is_root() {
         return;
     }

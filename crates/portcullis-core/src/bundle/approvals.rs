@@ -94,10 +94,15 @@ impl Default for Requirement {
 impl Requirement {
     /// Whether somebody with these roles may grant what has waited for so long.
     pub fn may_grant(&self, roles: &BTreeSet<String>, waited_s: u64) -> bool {
-        let escalated = self.escalation.as_ref().filter(|(after, _)| waited_s >= u64::from(*after));
+        let others = self.escalated_to(waited_s);
         self.roles.is_empty()
             || !self.roles.is_disjoint(roles)
-            || escalated.is_some_and(|(_, to)| !to.is_disjoint(roles))
+            || others.is_some_and(|others| !others.is_disjoint(roles))
+    }
+
+    /// The roles that may grant as well, once a request has waited for so long.
+    pub fn escalated_to(&self, waited_s: u64) -> Option<&BTreeSet<String>> {
+        self.escalation.as_ref().filter(|(after, _)| waited_s >= u64::from(*after)).map(|(_, to)| to)
     }
 }
 

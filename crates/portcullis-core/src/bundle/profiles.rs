@@ -15,10 +15,12 @@ use std::sync::LazyLock;
 
 use super::diagnostic::Diagnostic;
 use super::toml_table::{Field, File, Table};
+use crate::host::HostRule;
 use crate::limits::NAME_BYTES_MAX;
 use crate::profile::places::{STARTS, Start};
 use crate::profile::{
     Background, HOSTS_MAX, Level, Limits, Network, PATHS_MAX, PORTS_MAX, Profile, VARIABLES_MAX, VERSION,
+    Watch,
 };
 
 /// Longest path of a profile, in bytes.
@@ -106,6 +108,7 @@ pub(super) struct Stated {
     network: Option<Network>,
     unix_sockets: Option<bool>,
     background: Option<Background>,
+    watch: Option<Watch>,
     environment: Vec<String>,
     limits: Limits,
 }
@@ -119,7 +122,9 @@ impl Stated {
                 cpu_seconds: table.large("cpu_seconds"),
                 processes: table.large("processes"),
                 file_bytes: table.large("file_bytes"),
+                memory_bytes: table.large("memory_bytes"),
                 output_bytes: table.large("output_bytes"),
+                background_seconds: table.large("background_seconds"),
             };
             table.finish();
             limits
@@ -134,6 +139,15 @@ impl Stated {
             network: network(file, &mut table),
             unix_sockets: table.boolean("unix_sockets"),
             background: table.word("background", &[("end", Background::End), ("keep", Background::Keep)]),
+            watch: table.word(
+                "watch",
+                &[
+                    ("nothing", Watch::Nothing),
+                    ("programs", Watch::Programs),
+                    ("changes", Watch::Changes),
+                    ("all", Watch::All),
+                ],
+            ),
             environment: environment(file, &mut table),
             limits: table.table("limits").map(limits).unwrap_or_default(),
         };
@@ -169,13 +183,16 @@ impl Stated {
             },
             unix_sockets: self.unix_sockets.or(below.map(|below| below.unix_sockets)).unwrap_or(false),
             background: self.background.or(below.map(|below| below.background)).unwrap_or_default(),
+            watch: self.watch.or(below.map(|below| below.watch)).unwrap_or_default(),
             environment,
             limits: Limits {
                 wall_seconds: own.wall_seconds.or(under.wall_seconds),
                 cpu_seconds: own.cpu_seconds.or(under.cpu_seconds),
                 processes: own.processes.or(under.processes),
                 file_bytes: own.file_bytes.or(under.file_bytes),
+                memory_bytes: own.memory_bytes.or(under.memory_bytes),
                 output_bytes: own.output_bytes.or(under.output_bytes),
+                background_seconds: own.background_seconds.or(under.background_seconds),
             },
         }
     }
@@ -327,9 +344,10 @@ fn network(file: &File<'_>, table: &mut Table<'_, '_>) -> Option<Network> {
             if let Some(first) = hosts.get(HOSTS_MAX) {
                 file.report(file.at(first.span.clone(), format!("`hosts` has more than {HOSTS_MAX} names")));
             }
-            for Field { value, span } in hosts.iter().filter(|host| !is_host(&host.value)) {
-                let message = format!("`{value}` is no host: `name`, `name:port` or `*.name`, in lower case");
-                file.report(file.at(span.clone(), message));
+            for Field { value, span } in &hosts {
+                if let Err(wrong) = HostRule::parse(value) {
+                    file.report(file.at(span.clone(), wrong));
+                }
             }
             Some(Network::Hosts(hosts.into_iter().take(HOSTS_MAX).map(|host| host.value).collect()))
         }
@@ -344,21 +362,6 @@ fn network(file: &File<'_>, table: &mut Table<'_, '_>) -> Option<Network> {
 
 fn port(value: &serde_json::Value) -> Option<u16> {
     value.as_u64().and_then(|number| u16::try_from(number).ok()).filter(|port| *port > 0)
-}
-
-fn is_host(text: &str) -> bool {
-    let (name, port) = match text.rsplit_once(':') {
-        Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, Some(port)),
-        _ => (text, None),
-    };
-    let port_fits = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-    let name = name.strip_prefix("*.").unwrap_or(name);
-    let bare = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.' | '_' | ':');
-    port_fits
-        && (1..=NAME_BYTES_MAX).contains(&bare.len())
-        && bare.chars().all(plain)
-        && !bare.starts_with('.')
 }
 
 fn environment(file: &File<'_>, table: &mut Table<'_, '_>) -> Vec<String> {
@@ -410,16 +413,6 @@ mod tests {
             for host in *needed {
                 assert!(hosts.iter().any(|known| known == host), "{ecosystem}: {host}");
             }
-        }
-    }
-
-    #[test]
-    fn hosts_have_names_and_ports() {
-        for fine in ["docs.rs", "x:8080", "*.example.org", "10.0.0.1", "[::1]:80", "::1"] {
-            assert!(is_host(fine), "{fine}");
-        }
-        for wrong in ["", "https://x", "x/y", "*", "*.", "X.example", "x:0", "x:99999", "a b", "user@x"] {
-            assert!(!is_host(wrong), "{wrong}");
         }
     }
 }

@@ -40,7 +40,7 @@ impl Observed {
         Counts {
             programs: self.programs.started.len() as u64,
             files: self.files.changes.len() as u64,
-            connections: self.connections.len() as u64,
+            connections: (self.connections.len() as u64).saturating_add(self.connections_left_out),
             refused: self.refused.attempts.len() as u64,
             put_back: self.put_back.len() as u64,
         }
@@ -56,7 +56,8 @@ impl Observed {
         let cut = Counts {
             put_back: keep(&mut self.put_back, &mut room, &|_| true),
             refused: keep(&mut self.refused.attempts, &mut room, &|attempt| matters(&attempt.target)),
-            connections: keep(&mut self.connections, &mut room, &|connection| matters(&connection.host)),
+            connections: keep(&mut self.connections, &mut room, &|connection| matters(&connection.host))
+                .saturating_add(self.connections_left_out),
             files: keep(&mut self.files.changes, &mut room, &|change| {
                 matters(&change.path.to_string_lossy())
             }),
@@ -108,6 +109,7 @@ mod tests {
             programs: Programs::default(),
             files: Files { changes: files, ..Files::default() },
             connections: Vec::new(),
+            connections_left_out: 0,
             refused: Refused { attempts, ..Refused::default() },
             stdout: Vec::new(),
             stderr: Vec::new(),
@@ -124,6 +126,13 @@ mod tests {
         let whole = report(files.clone(), Vec::new());
         let (kept, cut) = whole.clone().cut(&|name| name == "/a");
         assert_eq!((kept, cut), (whole, Counts::default()));
+    }
+
+    #[test]
+    fn connections_that_were_only_counted_count() {
+        let report = Observed { connections_left_out: 3, ..report(Vec::new(), Vec::new()) };
+        assert_eq!(report.counts().connections, 3);
+        assert_eq!(report.cut(&|_| true).1.connections, 3);
     }
 
     #[test]

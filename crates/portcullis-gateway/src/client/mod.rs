@@ -32,6 +32,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 pub use error::ClientError;
 pub use one::ClientRun;
 pub(crate) use pool::own_user;
+use portcullis_session::engine::Ticket;
 pub use portcullis_session::permit::{Judged, Permit, Proposed, Stopped};
 pub use run::{RESUMES_IN_A_ROW_MAX, Run};
 pub use start::{StartOptions, ensure_daemon};
@@ -40,9 +41,10 @@ use crate::api::{
     AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, AnswerApproval, ApprovalFilter,
     ApprovalInfo, Approvals, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, GrantApprovals,
     Granted, Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
-    ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportEvidence, ReportInput, ReportObserved,
-    ReportOutcome, ReportOutput, ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, Stats, TextAnswer,
-    ToolsAnswer, TurnAnswer, WAIT_MS_MAX, WebhookList,
+    ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportConfirmation, ReportEvidence,
+    ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, RevokeApproval,
+    RunInfo, Runs, Stats, TakeTicket, TakenTicket, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX,
+    WebhookList,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -142,6 +144,15 @@ impl Client {
         self.post(&format!("/v1/runs/{run}/inputs"), input).await
     }
 
+    /// Reports that the user said yes to a call that they were asked about.
+    pub async fn confirm(
+        &self,
+        run: RunId,
+        confirmation: &ReportConfirmation,
+    ) -> Result<TextAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/confirmations"), confirmation).await
+    }
+
     /// Reports the agent's reply; waits for the decision as long as `wait_ms` says.
     pub async fn output(&self, run: RunId, output: &ReportOutput) -> Result<TextAnswer, ClientError> {
         let wait = Duration::from_millis(output.wait_ms.unwrap_or_default().into());
@@ -160,6 +171,11 @@ impl Client {
         observed: &ReportObserved,
     ) -> Result<ObservationAnswer, ClientError> {
         self.post(&format!("/v1/runs/{run}/observed"), observed).await
+    }
+
+    /// Takes the profile of an action that is run contained now.
+    pub async fn take_ticket(&self, ticket: Ticket) -> Result<TakenTicket, ClientError> {
+        self.post("/v1/tickets/take", &TakeTicket { ticket }).await
     }
 
     /// How the webhooks of the daemon's bundle stand.

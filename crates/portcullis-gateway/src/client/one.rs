@@ -5,8 +5,8 @@ use portcullis_session::surface::Surface;
 
 use super::{Client, ClientError, Proposed};
 use crate::api::{
-    ObservationAnswer, ProposeAction, ProposeTurn, ReportEvidence, ReportInput, ReportObserved,
-    ReportOutcome, ReportOutput, ReportTold, ReportTools, TextAnswer, ToolsAnswer,
+    ObservationAnswer, ProposeAction, ProposeTurn, ReportConfirmation, ReportEvidence, ReportInput,
+    ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, TextAnswer, ToolsAnswer,
 };
 
 /// See the [module documentation](self).
@@ -49,6 +49,10 @@ impl Surface for ClientRun {
 
     async fn input(&self, input: ReportInput) -> Result<TextAnswer, ClientError> {
         self.client.input(self.run, &input).await
+    }
+
+    async fn confirm(&self, confirmation: ReportConfirmation) -> Result<TextAnswer, ClientError> {
+        self.client.confirm(self.run, &confirmation).await
     }
 
     async fn output(&self, output: ReportOutput) -> Result<TextAnswer, ClientError> {

@@ -20,9 +20,9 @@ use tokio::time::{sleep, timeout};
 
 use super::{Client, ClientError, Connection, Incoming, Proposed, StartOptions, ensure_daemon, next_frame};
 use crate::api::{
-    HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, ReportEvidence,
-    ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, TextAnswer,
-    ToolsAnswer,
+    HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, ReportConfirmation,
+    ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools,
+    TextAnswer, ToolsAnswer,
 };
 use crate::home::Home;
 
@@ -146,6 +146,10 @@ impl Surface for Run {
 
     async fn input(&self, input: ReportInput) -> Result<TextAnswer, ClientError> {
         self.persistently(|| self.shared.client.input(self.shared.run, &input)).await
+    }
+
+    async fn confirm(&self, confirmation: ReportConfirmation) -> Result<TextAnswer, ClientError> {
+        self.persistently(|| self.shared.client.confirm(self.shared.run, &confirmation)).await
     }
 
     async fn output(&self, output: ReportOutput) -> Result<TextAnswer, ClientError> {

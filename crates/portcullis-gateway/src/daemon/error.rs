@@ -173,6 +173,7 @@ impl From<SessionError> for Failure {
             SessionError::PolicyGone { .. } | SessionError::Mismatch { .. } => {
                 (StatusCode::CONFLICT, code::BUNDLE_MISMATCH)
             }
+            SessionError::NotAsked(_) => (StatusCode::CONFLICT, code::NOT_ASKED),
             SessionError::DocumentsNotTaken => (StatusCode::UNPROCESSABLE_ENTITY, "documents_not_taken"),
             SessionError::Bound { .. } | SessionError::ForeignBundle => {
                 (StatusCode::FORBIDDEN, code::FORBIDDEN)
@@ -223,6 +224,7 @@ impl From<SurfaceError> for Failure {
             SurfaceError::TooLong { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long", message)
             }
+            SurfaceError::NoSuchTicket => Self::new(StatusCode::CONFLICT, "no_such_ticket", message),
             SurfaceError::NotTheOperator => Self::new(StatusCode::FORBIDDEN, code::FORBIDDEN, message),
             SurfaceError::Session(error) => error.into(),
             SurfaceError::Open(error) => error.into(),

@@ -11,10 +11,12 @@ use portcullis_session::engine::Reach;
 use portcullis_session::surface::Surface as _;
 use portcullis_wire::jsonrpc::{INTERNAL_ERROR, error_response};
 use portcullis_wire::mcp::V_2026_07_28;
+use portcullis_wire::mcp::elicitation::asks_in_requests;
 use serde_json::json;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _, BufWriter};
 use tokio::task::JoinSet;
 
+use super::asking::Questions;
 use super::calls::{Calls, Open};
 use super::held::HeldCalls;
 use super::to_server::ToServer;
@@ -76,10 +78,13 @@ pub(super) struct Gate {
     pub(super) run: Run,
     pub(super) calls: Calls,
     pub(super) held: HeldCalls,
+    pub(super) questions: Questions,
     pub(super) to_client: LineWriter,
     pub(super) to_server: ToServer,
     command: String,
     server: Mutex<Server>,
+    /// Names of servers that must not be spoken to unless they run contained.
+    uncontained: Vec<String>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -90,15 +95,18 @@ impl Gate {
         server: String,
         to_client: LineWriter,
         to_server: LineWriter,
+        uncontained: Vec<String>,
     ) -> Self {
         Self {
             run,
             calls: Calls::default(),
             held: HeldCalls::default(),
+            questions: Questions::default(),
             to_client,
             to_server: ToServer::new(to_server),
             command,
             server: Mutex::new(Server { name: server, version: None }),
+            uncontained,
             tasks: Mutex::new(JoinSet::new()),
         }
     }
@@ -128,6 +136,11 @@ impl Gate {
         server.version = version;
     }
 
+    /// Whether the bundle has a server of this name run contained, and this one does not.
+    pub(super) fn should_be_contained(&self, name: Option<&str>) -> bool {
+        name.is_some_and(|name| self.uncontained.iter().any(|known| known == name))
+    }
+
     /// The command line that started the server: what it is known by across runs, whatever it calls itself.
     pub(super) fn command(&self) -> &str {
         &self.command
@@ -143,6 +156,12 @@ impl Gate {
     pub(super) fn wants_result_type(&self, request: Option<&str>) -> bool {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
         request.or(server.version.as_deref()).is_some_and(|version| version >= V_2026_07_28)
+    }
+
+    /// Whether the session is of a revision in which a server asks the client by a request.
+    pub(super) fn asks_in_requests(&self) -> bool {
+        let server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        server.version.as_deref().is_some_and(asks_in_requests)
     }
 
     /// Reports an action that has no result to judge. What cannot be reported is closed by the daemon when the

@@ -2,6 +2,7 @@
 //! stand-in. What must pass is compared byte for byte.
 
 mod adversary;
+mod asking;
 mod held;
 mod overheard;
 mod stopped;
@@ -127,6 +128,7 @@ async fn stage(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) 
         "stand-in".into(),
         LineWriter::new(gate_out),
         LineWriter::new(to_server),
+        vec!["kept apart".to_owned()],
     );
     let (process, ended) = oneshot::channel();
     let (signal, signalled) = oneshot::channel();

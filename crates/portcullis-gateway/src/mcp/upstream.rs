@@ -19,6 +19,7 @@ use portcullis_wire::jsonrpc::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, Id, MESSAGE_BYTES_MAX, Message, error_response, peek,
 };
 use portcullis_wire::mcp::call::{ToolCall, parse_tool_call, replace_continuation};
+use portcullis_wire::mcp::elicitation::shows_forms;
 use portcullis_wire::mcp::task::task_id;
 use portcullis_wire::mcp::{
     self, CANCELLED, TASKS_CANCEL, TASKS_GET, TASKS_RESULT, TASKS_UPDATE, TOOLS_CALL, TOOLS_LIST,
@@ -32,6 +33,7 @@ use tokio::time::{sleep, timeout};
 
 use super::SERVER_ENDS_MAX;
 use super::answers;
+use super::asking;
 use super::calls::{Call, Cancelled, Open};
 use super::gate::{Gate, is_blank, shown};
 use super::held::{self, HeldCall, RETRY_WAITS_MIN};
@@ -153,6 +155,8 @@ async fn message(gate: &Arc<Gate>, line: &[u8]) -> Result<(), Gone> {
             }
             pass(gate, no_call).await
         }
+        // An answer to the gate's own question is none of the server's.
+        Message::Response { id, result, .. } if gate.questions.answered(&id, result) => Ok(()),
         Message::Response { .. } => pass(gate, no_call).await,
         Message::Batch(elements) => batch(gate, no_call, &elements).await,
     }
@@ -170,7 +174,12 @@ fn admit(
     let raw = id_raw.to_owned();
     let open = match method {
         TOOLS_LIST => Open::List(raw),
-        mcp::INITIALIZE | mcp::DISCOVER => Open::Hello(raw),
+        mcp::INITIALIZE => {
+            let shows = shows_forms(params).map_err(|error| (INVALID_PARAMS, error.to_string()))?;
+            gate.questions.introduced(shows);
+            Open::Hello(raw)
+        }
+        mcp::DISCOVER => Open::Hello(raw),
         TASKS_RESULT | TASKS_GET | TASKS_UPDATE | TASKS_CANCEL => {
             task_request(gate, raw, method, params).map_err(|why| (INVALID_PARAMS, why))?
         }
@@ -275,7 +284,7 @@ async fn tool_call(
         let judged = tokio::select! {
             biased;
             () = given_up.notified() => None,
-            judged = propose(&shared, proposal, floor) => Some(judged),
+            judged = judge(&shared, &call, proposal, floor) => Some(judged),
         };
         let done = match judged {
             None => Ok(()),
@@ -306,6 +315,17 @@ fn retried(
     let held = gate.held.take(state, bound_to).map_err(|error| error.to_string())?;
     let line = replace_continuation(line, held.continuation.as_ref()).map_err(|error| error.to_string())?;
     Ok((Some(held), line))
+}
+
+/// Has a call judged, and the user asked where that is the verdict.
+async fn judge(
+    gate: &Arc<Gate>,
+    call: &Call,
+    proposal: ProposeAction,
+    floor: Duration,
+) -> Result<Proposed, ClientError> {
+    let proposed = propose(gate, proposal.clone(), floor).await?;
+    asking::clarified(gate, call, proposal, proposed).await
 }
 
 /// Has a call judged. One that stays held is answered after `floor` at the earliest.
@@ -409,7 +429,12 @@ async fn batch(gate: &Arc<Gate>, line: Option<NoCall<'_>>, elements: &[&RawValue
                 has_call |= method == TOOLS_CALL;
                 notes.push((method, params));
             }
-            Ok(Message::Response { .. }) => {}
+            Ok(Message::Response { id, result, .. }) => {
+                if gate.questions.answered(&id, result) {
+                    let why = "send the answer to a question of the gate in a message of its own";
+                    return refuse(gate, None, INVALID_REQUEST, why).await;
+                }
+            }
             Ok(Message::Batch(_)) => {
                 return refuse(gate, None, INVALID_REQUEST, "a batch within a batch").await;
             }

@@ -372,7 +372,7 @@ async fn a_bundle_that_a_run_names_for_itself_starts_no_program() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn contracts_that_cannot_hold_together_keep_thedaemon_from_starting() {
+async fn contracts_that_cannot_hold_together_keep_the_daemon_from_starting() {
     let contracts = "[[contract]]\nstatement = 'Answer with at least 300 words.'\n\
                      [[contract]]\nstatement = 'Answer with at most 120 words.'\nname = 'brief'\n";
     let daemon = Daemon::start_with_bundle(|bundle| write_contracts(bundle, "", contracts)).await;

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod approvals;
+mod confirmations;
 mod contracts;
 mod daemon;
 mod decisions;

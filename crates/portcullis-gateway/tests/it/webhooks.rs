@@ -308,6 +308,45 @@ async fn a_run_that_went_on_is_told_again_and_several_people_each_get_a_nonce() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waited_for_too_long_is_told_again_as_escalated() {
+    let receiver = Receiver::start(|_| 200, Duration::ZERO).await;
+    let approvals = "\n[[approvals.rule]]\nroles = ['finance']\nescalate_after_s = 1\nescalate_to = ['security']\n\
+                     [[credential]]\nkind = 'approver'\nprincipal = 'sam'\nroles = ['security']\ntoken_sha256 = 'SAM'\n";
+    let token = "sam-token-0123456789abcdef";
+    let sha: String = {
+        use sha2::Digest as _;
+        sha2::Sha256::digest(token).iter().map(|byte| format!("{byte:02x}")).collect()
+    };
+    let daemon = daemon(&[("oncall", &receiver.url)], &approvals.replace("SAM", &sha)).await;
+    let agent = daemon.agent();
+    let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let id = held(&agent, run, 1).await;
+    let start = Instant::now();
+    let escalated = loop {
+        let latest = receiver.message("approval.requested", Some(&id)).await;
+        if latest.body["data"]["escalated"] == true {
+            break latest;
+        }
+        assert_eq!(latest.body["data"]["escalated"], false);
+        assert!(start.elapsed() < PATIENCE, "nobody was told that the request is escalated");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    };
+    let messages: Vec<Received> = receiver.received.lock().unwrap().clone();
+    assert_eq!(messages.len(), 2, "once as it was made, once as it is escalated");
+    assert_ne!(messages[0].header("webhook-id"), escalated.header("webhook-id"));
+    assert_eq!(escalated.body["data"]["wanted"]["escalates_to"], json!(["security"]));
+    let (at, body) = (now_s().to_string(), reply(&escalated, "grant").to_string());
+    let headers = [
+        ("webhook-id", "a".to_owned()),
+        ("webhook-timestamp", at.clone()),
+        ("webhook-signature", signature("a", &at, &body)),
+    ];
+    let sam = daemon.gets(CredentialKind::Approver).with_token(token);
+    let (status, told) = sam.post_with("/v1/webhooks/oncall/answers", &headers, &body).await;
+    assert_eq!((status, &told["state"]), (200, &json!("granted")), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_fails_is_tried_again_and_a_slow_endpoint_holds_up_nobody() {
     // The first two attempts fail; the other endpoint takes its time; the third is not there.
     let flaky = Receiver::start(|before| if before < 2 { 503 } else { 200 }, Duration::ZERO).await;

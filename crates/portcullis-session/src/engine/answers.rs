@@ -244,6 +244,12 @@ impl Engine {
         let rules = approval.held_by.iter().map(|held| held.rule.as_str());
         self.bundle.approvals.requirement_for(rules, &approval.tool)
     }
+
+    /// Whether an approval has waited so long that other roles may grant it as well.
+    pub fn is_escalated(&self, approval: &Approval, now: Timestamp) -> bool {
+        let waited_s = self.state.waited_micros(approval, now) / MICROS_PER_SECOND;
+        self.requirement_for(approval).escalated_to(waited_s).is_some()
+    }
 }
 
 /// A request that somebody answers now.

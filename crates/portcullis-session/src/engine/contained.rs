@@ -12,14 +12,15 @@ use portcullis_core::aside::OBSERVED;
 use portcullis_core::bundle::level_of;
 use portcullis_core::contrast::{Grounds, More, Prediction, more, more_of_connection};
 use portcullis_core::event::{
-    Actor, ConfigChange, ConnectionRecord, Contained, EndedRecord, Event, EventBody, ObservedRecord,
-    ObservedWhat,
+    Actor, ConfigChange, ConnectionRecord, Contained, EndedRecord, Enforced, Event, EventBody,
+    ObservedRecord, ObservedWhat,
 };
 use portcullis_core::fact::Facts;
 use portcullis_core::id::{ActionId, Digest, DigestBuilder};
 use portcullis_core::label::Label;
 use portcullis_core::limits::{CONTAINED_ACTIONS_MAX, CONTAINED_CONNECTIONS_MAX, CONTAINED_SERVERS_MAX};
 use portcullis_core::observed::{Connection, Observed};
+use portcullis_core::pipeline::Decision;
 use portcullis_core::profile::Profile;
 use portcullis_core::state::RunState;
 use portcullis_core::state::contained::Containment;
@@ -173,10 +174,32 @@ impl Predictions {
 }
 
 impl Engine {
-    /// The profile that an action runs under which goes ahead: the bundle's for it, if its surface reaches the level.
-    pub(super) fn profile_of(&self, action: &Action, read: &Read<'_>, facts: &Facts) -> Option<Profile> {
-        let profile = self.bundle.contained(self.state.place(), action, read.effects.get())?.ok()?;
-        (profile.level <= level_of(facts)).then_some(profile)
+    /// The profile that the bundle gives an action which goes ahead, where the level is reached, and what is predicted of
+    /// it. What was let pass is
+    /// what observing leaves as it is.
+    pub(super) fn profile_by_bundle(
+        &self,
+        action: &Action,
+        read: &Read<'_>,
+        decision: &Decision,
+        enforced: Enforced,
+        facts: &Facts,
+    ) -> Option<(Profile, Prediction)> {
+        let place = self.state.place();
+        let (profile, prediction) = match (enforced, &decision.modified) {
+            (Enforced::Executed, _) => {
+                let effects = read.effects.get();
+                (self.bundle.contained(place, action, effects)?, Prediction::of(effects))
+            }
+            (Enforced::Replaced, Some(arguments)) => {
+                let edited = action.with_arguments(arguments.clone());
+                let effects = self.pipeline.effects(&self.bundle, &self.state, &edited);
+                (self.bundle.contained(place, &edited, effects.get())?, Prediction::of(effects.get()))
+            }
+            _ => return None,
+        };
+        let profile = profile.ok().filter(|profile| profile.least_level() <= level_of(facts))?;
+        Some((profile, prediction))
     }
 
     /// Gives a ticket for something that is to run under a profile.

@@ -110,7 +110,10 @@ impl Engine {
         let (_, decision) = self.decide(at, &action, grant, &read, sources);
         let decision = self.unless_refused(&action, decision);
         let granted = decision.findings.iter().find(|finding| finding.granted);
+        // The user said yes to a call of this run, not to one of the other.
+        let confirmed = decision.findings.iter().find(|finding| finding.confirmed);
         let (holds, reason) = match self.enforced(&decision) {
+            Enforced::Executed | Enforced::LetPass if confirmed.is_some() => (false, confirmed),
             Enforced::Executed | Enforced::LetPass if granted.is_none() => {
                 return ParentAnswer { seq, objection: None };
             }

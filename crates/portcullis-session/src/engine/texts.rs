@@ -14,6 +14,8 @@ use portcullis_core::fact::Facts;
 use portcullis_core::id::{ActionId, ApprovalId, DigestBuilder};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::{Decision, reserved};
+use portcullis_core::state::Phase;
+use portcullis_core::state::confirmations::CONFIRMED;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::RunReading;
@@ -147,6 +149,42 @@ impl Engine {
         let said = batch.push_with(actor, None, EventBody::Input { label: label.clone() }, [Some(payload)]);
         let judgement = self.judge_text(&mut batch, Subject::Input { text, label }, said, reach, sources);
         (batch.finish(), judgement)
+    }
+
+    /// The user says yes to the action that the latest question was about. The words are judged like all others; where they
+    /// do not pass, nothing is confirmed. `None` where this action is not what the run waits for, or where these are not
+    /// the user's words.
+    pub fn confirmation(
+        &self,
+        env: &mut dyn Env,
+        action: ActionId,
+        (text, label): (&str, &Label),
+        sources: &dyn Sources,
+    ) -> Option<(Batch, TextJudgement)> {
+        let asked = self.state.confirmations().asked_about(action)?;
+        if *label != Label::User || !matches!(self.state.phase(), Phase::Clarifying { .. }) {
+            return None;
+        }
+        let mut batch = self.builder(env);
+        let payload = ("text", TEXT, text.as_bytes().to_vec());
+        let body = EventBody::Input { label: label.clone() };
+        let said = batch.push_with(Actor::user(), None, body, [Some(payload)]);
+        let subject = Subject::Input { text, label };
+        let mut judgement = self.judge_text(&mut batch, subject, said, Reach::Withhold, sources);
+        if judgement.enforced.proceeds() {
+            let body = EventBody::Evidence { name: CONFIRMED.to_owned(), digest: asked };
+            judgement.seq = batch.push(Actor::user(), Some(said), body);
+        }
+        Some((batch.finish(), judgement))
+    }
+
+    /// That the user confirmed the action that the latest question is about, if there is one: for who repeats a record,
+    /// where actions have other digests.
+    pub fn confirmed(&self, env: &mut dyn Env) -> Option<Batch> {
+        let digest = self.state.confirmations().asked()?;
+        let mut batch = self.builder(env);
+        batch.push(Actor::user(), None, EventBody::Evidence { name: CONFIRMED.to_owned(), digest });
+        Some(batch.finish())
     }
 
     /// The agent replies. `documents` are those that were handed over with the reply, as JSON. A reply that waits for a

@@ -12,13 +12,15 @@ mod tools;
 
 use portcullis_core::id::RunId;
 
-pub use self::local::{Local, LocalRun, SurfaceError};
+pub use self::local::{Local, LocalRun, SurfaceError, UNCONTAINED};
 pub use self::requests::{
     ActionAnswer, EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, OpenRun, OpenedRun, ProposeAction, ProposeTurn,
-    REQUEST_BYTES_MAX, ReportEvidence, ReportObserved, TURN_ACTIONS_MAX, TurnAnswer, WAIT_MS_MAX,
+    REQUEST_BYTES_MAX, ReportEvidence, ReportObserved, TURN_ACTIONS_MAX, TakeTicket, TakenTicket, TurnAnswer,
+    WAIT_MS_MAX,
 };
 pub use self::texts::{
-    ObservationAnswer, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role, TextAnswer, TextEdit,
+    ObservationAnswer, ReportConfirmation, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role,
+    TextAnswer, TextEdit,
 };
 pub use self::tools::{ReportTools, ReportedTool, ToolWords, ToolsAnswer, UnreadableTool};
 use crate::permit::Proposed;
@@ -53,6 +55,13 @@ pub trait Surface: Send + Sync {
 
     /// Reports what was said to the agent.
     fn input(&self, input: ReportInput) -> impl Future<Output = Result<TextAnswer, Self::Error>> + Send;
+
+    /// Reports that the user said yes to a call that they were asked about: the same call is then judged once without the
+    /// question. It answers nothing that an approver has to.
+    fn confirm(
+        &self,
+        confirmation: ReportConfirmation,
+    ) -> impl Future<Output = Result<TextAnswer, Self::Error>> + Send;
 
     /// Reports the agent's reply.
     fn output(&self, output: ReportOutput) -> impl Future<Output = Result<TextAnswer, Self::Error>> + Send;

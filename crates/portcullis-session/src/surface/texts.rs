@@ -86,6 +86,9 @@ pub struct ObservationAnswer {
     /// The stretches of the content that were replaced, as bytes `[from, to)`, with what stands there now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<TextEdit>,
+    /// The action was permitted to run contained, and was not run so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncontained: bool,
     /// Number of the last event written for it.
     pub seq: u64,
 }
@@ -112,6 +115,16 @@ pub struct ReportInput {
     /// What the surface can still do about them; none: replace stretches of them.
     #[serde(default, skip_serializing_if = "replaces")]
     pub reach: Reach,
+}
+
+/// Reports that the user said yes to a call that they were asked about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportConfirmation {
+    /// The action whose verdict was `clarify`.
+    pub action: ActionId,
+    /// The user's words. They are judged like any others.
+    pub text: String,
 }
 
 /// Who speaks to an agent.

@@ -12,13 +12,16 @@ use portcullis_core::finding::Finding;
 use portcullis_core::guard::{Context, Guard, GuardFailure, GuardMeta};
 use portcullis_core::label::Label;
 use portcullis_core::memory::Memory;
+use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_core::verdict::Verdict;
+use portcullis_guards::run::parent::Parent;
 use portcullis_guards::run::phase::RunPhase;
 use portcullis_ledger::{OpenOptions, SqliteLedger};
 use portcullis_session::bundles::Bundles;
+use portcullis_session::credentials::Identity;
 use portcullis_session::engine::Reach;
 use portcullis_session::facts::{FactSource, FactSources, Question};
-use portcullis_session::gate::{Extensions, Gate, Opened};
+use portcullis_session::gate::{Extensions, Gate, Opened, RunRequest};
 use portcullis_session::policy;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, oneshot};
@@ -184,4 +187,95 @@ async fn a_source_that_is_late_or_panics_has_failed_and_the_call_is_denied() {
     }
     let failed = |facts: &Vec<FactRecord>| matches!(facts[0].answer, FactAnswer::Failed(_));
     assert_eq!(recorded(&gate, &opened).values().filter(|facts| failed(facts)).count(), 2);
+}
+
+/// Denies what the oracle says no to of a call under the run's own policy.
+#[derive(Debug)]
+struct OfThePolicy;
+
+static OF_THE_POLICY: GuardMeta =
+    GuardMeta { id: "test/of-the-policy", hooks: &[Hook::Action], owasp: &[], unfaithful_to: None };
+
+fn question_of(policy: &str, pending: &Pending<'_>) -> FactRequest {
+    FactRequest { source: "oracle".into(), question: format!("{policy}: {}", question(pending).question) }
+}
+
+impl<M: Memory> Guard<M> for OfThePolicy {
+    fn meta(&self) -> &'static GuardMeta {
+        &OF_THE_POLICY
+    }
+
+    fn sources(&self) -> &'static [&'static str] {
+        &["oracle"]
+    }
+
+    fn needs(&self, context: &Context<'_, M>, pending: &Pending<'_>) -> Vec<FactRequest> {
+        vec![question_of(&context.policy.name, pending)]
+    }
+
+    fn decide(
+        &self,
+        context: &Context<'_, M>,
+        pending: &Pending<'_>,
+        facts: &Facts,
+    ) -> Result<Vec<Finding>, GuardFailure> {
+        match facts.get(&question_of(&context.policy.name, pending)) {
+            Some(FactAnswer::Known(Value::Bool(true))) => Ok(Vec::new()),
+            other => Ok(vec![Finding::new("test/of-the-policy", Verdict::Deny, format!("{other:?}"))]),
+        }
+    }
+}
+
+/// The parent of a run is asked with what its own sources say of the call, and a source that fails there denies here.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_a_child_is_judged_by_the_facts_of_its_parent_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = SqliteLedger::open(&folder.path().join("ledger"), OpenOptions::default()).unwrap();
+    let oracle = Arc::new(Oracle { asked: Semaphore::new(0), slow: Semaphore::new(0) });
+    let sources = FactSources::default()
+        .within(Duration::from_secs(10))
+        .with(Arc::clone(&oracle) as Arc<dyn FactSource>);
+    let pipeline = policy::pipeline_of(vec![Box::new(Parent), Box::new(OfThePolicy)]);
+    let mut files = files("");
+    let policies: String = ["good", "bad", "panic"]
+        .map(|name| {
+            format!(
+                "[[policy]]\nname = '{name}'\nallowed_types = ['RETRIEVE_DOCS']\nmax_steps = 9\nmax_side_effects = 0\n"
+            )
+        })
+        .concat();
+    files.insert("policies/p.toml".into(), policies.into_bytes());
+    let bundles = Bundles::new(None, &files).unwrap();
+    let gate =
+        Gate::extended(Arc::new(ledger), bundles, Extensions { pipeline, sources, observers: Vec::new() })
+            .unwrap();
+    let open = async |policy: &str, parent: Option<&Opened>| {
+        let identity = Identity {
+            kind: CredentialKind::Agent,
+            principal: Principal::named("agent"),
+            policy: None,
+            of_this_machine: true,
+        };
+        let parent = parent.map(|parent| parent.run.id());
+        let policy = Some(policy.to_owned());
+        gate.open(RunRequest { policy, parent, ..RunRequest::new(identity, "test") }).await.unwrap()
+    };
+    for (parent, expected) in
+        [("good", None), ("bad", Some("run/parent/denied")), ("panic", Some("run/parent/denied"))]
+    {
+        let parent = open(parent, None).await;
+        let child = open("good", Some(&parent)).await;
+        let (judged, permit) =
+            gate.propose(&child.run, call("read", json!({"n": 1})), Duration::ZERO).await.unwrap();
+        let rule = judged.decision.headline().map(|finding| finding.rule.to_string());
+        assert_eq!((rule.as_deref(), permit.is_some()), (expected, expected.is_none()));
+        let facts = recorded(&gate, &child);
+        let sources: Vec<&str> = facts.values().flatten().map(|fact| fact.request.source.as_str()).collect();
+        assert_eq!(
+            sources,
+            ["parent", "oracle"],
+            "the parent's answer is one fact, its own sources are not here"
+        );
+        assert!(recorded(&gate, &parent).is_empty(), "nothing is written in the parent");
+    }
 }

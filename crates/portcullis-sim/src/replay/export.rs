@@ -11,13 +11,14 @@ use std::time::Instant;
 use portcullis_core::aside::{DIGEST_KEY, ERASED, OBSERVED};
 use portcullis_core::bundle::{Bundle, built_in_profile};
 use portcullis_core::event::{
-    About, ApprovalDecision, ConfigChange, Enforced, Event, EventBody, GrantScope, Lasting, ObservedRecord,
-    ObservedWhat, OutcomeStatus, PayloadRef, Proposed, RunOpened, VerdictRecord,
+    About, Actor, ApprovalDecision, ConfigChange, Enforced, Event, EventBody, GrantScope, Lasting,
+    ObservedRecord, ObservedWhat, OutcomeStatus, PayloadRef, Proposed, RunOpened, VerdictRecord,
 };
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
 use portcullis_core::label::Label;
 use portcullis_core::profile::Profile;
+use portcullis_core::state::confirmations::CONFIRMED;
 use portcullis_core::state::{EDITED_ARGUMENTS, EDITED_TEXT};
 use portcullis_proof::export::{
     ErasedRecord, LineError, Lines, PAYLOAD_RECORD_BYTES_MAX, PayloadRecord, event_parts, read_record,
@@ -364,6 +365,9 @@ impl Rerun<'_> {
                 };
             }
             EventBody::Outcome { action, status } => self.outcome(event, *action, *status),
+            EventBody::Evidence { name, .. } if name == CONFIRMED && event.actor == Actor::user() => {
+                self.dry.confirmed();
+            }
             EventBody::Observed(record) => self.observed(event, record),
             _ => {}
         }
@@ -414,6 +418,7 @@ impl Rerun<'_> {
             directory: proposed.directory.clone(),
             ask: self.asked.contains(&proposed.action),
             confidence: proposed.confidence,
+            contains: false,
         };
         self.actions.insert(proposed.action, (event.seq, Some(proposal)));
     }

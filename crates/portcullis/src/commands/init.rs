@@ -1,8 +1,11 @@
 //! `portcullis init`: drafts a bundle for an MCP server.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
+use portcullis_contain::{Contained, Invocation, Output, Profile, Seen, Watch, draft};
 use portcullis_gateway::init::{self, DraftOptions, DraftSummary, InitError};
 use serde_json::json;
 
@@ -12,11 +15,15 @@ use crate::exit;
 use crate::failure::Failure;
 use crate::out::{FAINT, GOOD, NOTICE, Out, STRONG, clean_line, count};
 
+/// Folder of the bundle where none is named.
+const BUNDLE: &str = "portcullis-bundle";
+
 const EXAMPLES: &str = "\
 Examples:
   portcullis init -- npx -y @modelcontextprotocol/server-filesystem /srv/files
   portcullis init -o my-bundle -- portcullis demo-server /tmp/workspace
   portcullis init -o my-bundle --add -- uvx mcp-server-git
+  portcullis init --learn -o make.toml -- make
 
 Type, side effects, risk and effect arguments of each tool are inferred from its name, description, schema and \
 hints, and marked `inferred`: read them and mend what is wrong. Existing files are never overwritten.";
@@ -25,19 +32,27 @@ hints, and marked `inferred`: read them and mend what is wrong. Existing files a
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Folder of the bundle
-    #[arg(long, short, value_name = "DIR", default_value = "portcullis-bundle")]
-    output: PathBuf,
+    /// Folder of the bundle, `portcullis-bundle` without it; with --learn a new file for the profile
+    #[arg(long, short, value_name = "PATH")]
+    output: Option<PathBuf>,
     /// Add the tools to the bundle in that folder; none of its files changes
     #[arg(long)]
     add: bool,
+    /// Draft no bundle: run the command as `portcullis run` does, and print a profile from what it did. Without -o the
+    /// command's standard output goes to standard error
+    #[arg(long, conflicts_with = "add")]
+    learn: bool,
     /// The server and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
 pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
-    let options = DraftOptions { command: args.command.clone(), folder: args.output.clone(), add: args.add };
+    if args.learn {
+        return learn(args);
+    }
+    let folder = args.output.clone().unwrap_or_else(|| BUNDLE.into());
+    let options = DraftOptions { command: args.command.clone(), folder, add: args.add };
     let runtime = runtime()?;
     let drafted = runtime.block_on(init::draft(options));
     runtime.shutdown_background();
@@ -47,6 +62,46 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
     })?;
     tell(&summary, args.add, global)?;
     Ok(exit::YES)
+}
+
+/// Runs a command contained with all that it does looked at, and prints a profile for review.
+fn learn(args: &Args) -> Result<u8, Failure> {
+    let (profile, root) = super::run::project_here()?;
+    let profile = Profile { watch: Watch::All, ..profile };
+    let mut words = args.command.iter().cloned();
+    let program = words.next().unwrap_or_default();
+    let name = Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned();
+    let output = if args.output.is_some() { Output::Inherited } else { Output::ToErrors };
+    let arguments = words.collect();
+    let command = Invocation { program, arguments, output, forward_signals: true, ..Invocation::default() };
+    // A file that cannot be made should not be found out after a long session.
+    let mut file = match &args.output {
+        Some(path) => Some(File::create_new(path).map_err(|error| unwritten(path, &error))?),
+        None => None,
+    };
+    let (observed, did) = Contained::new()
+        .and_then(|contained| contained.learn(&profile, &command))
+        .map_err(super::run::refused)?;
+    if observed.programs.seen == Seen::Nothing {
+        return Err(Failure::unreadable(
+            "this system does not let processes be traced: nothing could be learned",
+        ));
+    }
+    let text = draft(&name, &observed, &did, &profile, &root);
+    if let (Some(file), Some(path)) = (&mut file, &args.output) {
+        file.write_all(text.as_bytes()).map_err(|error| unwritten(path, &error))?;
+        return Ok(observed.ended.code());
+    }
+    let mut out = Out::new();
+    for line in text.lines() {
+        out.line(format_args!("{}", clean_line(line)))?;
+    }
+    out.finish()?;
+    Ok(observed.ended.code())
+}
+
+fn unwritten(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::unreadable(format!("`{}`: {error}", path.display()))
 }
 
 fn tell(summary: &DraftSummary, added: bool, global: &Global) -> Result<(), Failure> {

@@ -1,5 +1,7 @@
 //! `portcullis run`: a command that can do what its profile says, and nothing else.
 
+mod ticket;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -7,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use portcullis_contain::{
-    ContainError, Contained, Invocation, Level, Network, Observed, Places, Profile, PutBack, PutBackHow,
-    parse, project as project_profile,
+    ConnectionVerdict, ContainError, Contained, HostRule, Invocation, Level, Network, Observed, Places,
+    Profile, PutBack, PutBackHow, Watch, explain, parse, project as project_profile,
 };
 
-use crate::cli::Json;
+use crate::cli::{Global, Json};
 use crate::exit;
 use crate::failure::Failure;
 use crate::out::clean_line;
@@ -25,6 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   portcullis run -- cargo test
   portcullis run --net none --write out -- python3 build.py
+  portcullis run --net registry.example --net '*.files.example:8443' -- npm ci
   portcullis run --level namespace --json seen.json -- make
 
 Without --profile the project is written (the folder with `.git`, or this one), but never hooks, git's settings, \
@@ -40,18 +43,28 @@ pub(crate) struct Args {
     /// A file with a profile, or `project`
     #[arg(long, value_name = "P", default_value = PROJECT)]
     profile: PathBuf,
+    /// Run an action that the daemon permitted to run contained, under its profile: for hooks
+    #[arg(long, value_name = "T", hide = true, conflicts_with_all = ["profile", "read", "write", "net", "level"])]
+    ticket: Option<String>,
+    /// The profile itself, as JSON, placed and settled: for `portcullis mcp`
+    #[arg(long, value_name = "TEXT", hide = true, conflicts_with = "profile")]
+    profile_json: Option<String>,
     /// A folder to read and to execute programs from, besides the profile's
     #[arg(long, value_name = "DIR")]
     read: Vec<PathBuf>,
     /// A folder to write and to read, besides the profile's
     #[arg(long, value_name = "DIR")]
     write: Vec<PathBuf>,
-    /// The network, instead of the profile's
-    #[arg(long, value_enum, value_name = "NET")]
-    net: Option<Net>,
+    /// `none`, `loopback`, or a host to reach besides the profile's: `name`, `*.name`, an address, each also with
+    /// `:port`; `private:name` where the name leads to a private network
+    #[arg(long, value_name = "NET", value_parser = Net::parse)]
+    net: Vec<Net>,
     /// Run at this level or not at all; otherwise at the highest that is reached, and not below the profile's
     #[arg(long, value_enum, value_name = "L")]
     level: Option<LevelArg>,
+    /// Look at what it reads as well, so that the first refusal that is explained can be one of reading
+    #[arg(long)]
+    explain: bool,
     /// Write what was observed to F; - is standard error
     #[arg(long, value_name = "F", value_parser = Json::file, default_value = Json::NONE, hide_default_value = true)]
     json: Json,
@@ -60,12 +73,24 @@ pub(crate) struct Args {
     command: Vec<OsString>,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
+#[derive(Debug, Clone)]
 enum Net {
-    /// No sockets of the internet's families at all
+    /// No sockets of the internet's families at all.
     None,
-    /// A loopback of its own at the level `namespace`; nothing at the level `process`
+    /// A loopback of its own at the level `namespace`; nothing at the level `process`.
     Loopback,
+    /// A host.
+    Host(String),
+}
+
+impl Net {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "loopback" => Ok(Self::Loopback),
+            host => HostRule::parse(host).map(|_| Self::Host(host.to_owned())),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -76,17 +101,19 @@ enum LevelArg {
     Namespace,
 }
 
-pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if let Some(text) = &args.ticket {
+        return ticket::run(text, args, global);
+    }
     let here =
         std::env::current_dir().map_err(|error| Failure::unreadable(format!("this folder: {error}")))?;
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
     let mut profile = profile(args, &here, home.as_deref())?;
     profile.execute.extend(args.read.iter().map(|path| here.join(path)));
     profile.write.extend(args.write.iter().map(|path| here.join(path)));
-    match args.net {
-        Some(Net::None) => profile.network = Network::None,
-        Some(Net::Loopback) => profile.network = Network::Loopback(Vec::new()),
-        None => {}
+    profile.network = network(&args.net, profile.network)?;
+    if args.explain {
+        profile.watch = Watch::All;
     }
     let mut words = args.command.iter().cloned();
     let command = Invocation {
@@ -102,19 +129,37 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let observed =
         Contained::new().and_then(|contained| contained.run(&profile, &command)).map_err(refused)?;
     tell(&args.json, &observed)?;
-    explain(&observed, args.level.is_some());
+    say(&observed, &profile, args.level.is_some() || args.profile_json.is_some());
     Ok(observed.ended.code())
 }
 
-fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Failure> {
-    if args.profile == Path::new(PROJECT) {
-        let folder = project(here, home);
-        if Some(folder) == home || folder.parent().is_none() {
-            let shown = folder.display();
-            return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
-                .help("go into a project, or give --profile with a file that names folders"));
+/// The network that the arguments leave of the profile's.
+fn network(args: &[Net], profile: Network) -> Result<Network, Failure> {
+    let hosts = args.iter().filter_map(|net| match net {
+        Net::Host(host) => Some(host.clone()),
+        Net::None | Net::Loopback => None,
+    });
+    let added: Vec<String> = hosts.collect();
+    match (args, profile) {
+        ([], profile) => Ok(profile),
+        ([Net::None], _) => Ok(Network::None),
+        ([Net::Loopback], _) => Ok(Network::Loopback(Vec::new())),
+        (all, profile) if added.len() == all.len() => {
+            let named = if let Network::Hosts(hosts) = profile { hosts } else { Vec::new() };
+            Ok(Network::Hosts([named, added].concat()))
         }
-        return project_profile(folder, home).map_err(refused);
+        _ => Err(Failure::usage("`--net none` and `--net loopback` stand alone")
+            .help("with hosts there is a loopback anyway")),
+    }
+}
+
+fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Failure> {
+    if let Some(text) = &args.profile_json {
+        return serde_json::from_str(text)
+            .map_err(|error| Failure::usage(format!("`--profile-json`: {error}")));
+    }
+    if args.profile == Path::new(PROJECT) {
+        return project_of(here, home).map(|(profile, _)| profile);
     }
     let shown = args.profile.display();
     let unread = |error| Failure::unreadable(format!("the profile `{shown}`: {error}"));
@@ -125,6 +170,24 @@ fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Fai
     parse(&text, &places).map_err(refused)
 }
 
+/// The profile of the project that this folder is in, with the project's folder.
+pub(super) fn project_here() -> Result<(Profile, PathBuf), Failure> {
+    let here =
+        std::env::current_dir().map_err(|error| Failure::unreadable(format!("this folder: {error}")))?;
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    project_of(&here, home.as_deref())
+}
+
+fn project_of(here: &Path, home: Option<&Path>) -> Result<(Profile, PathBuf), Failure> {
+    let folder = project(here, home);
+    if Some(folder) == home || folder.parent().is_none() {
+        let shown = folder.display();
+        return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
+            .help("go into a project, or give --profile with a file that names folders"));
+    }
+    Ok((project_profile(folder, home).map_err(refused)?, folder.to_owned()))
+}
+
 /// The folder with `.git` that this one is in, unless that is the home folder or above; otherwise this one.
 fn project<'a>(here: &'a Path, home: Option<&Path>) -> &'a Path {
     let is_above_home = |folder: &Path| home.is_some_and(|home| home.starts_with(folder));
@@ -133,7 +196,7 @@ fn project<'a>(here: &'a Path, home: Option<&Path>) -> &'a Path {
 }
 
 /// Why it was not run.
-fn refused(error: ContainError) -> Failure {
+pub(super) fn refused(error: ContainError) -> Failure {
     match &error {
         ContainError::Profile(_) => Failure::usage(&error).help("docs/contain.md says what a profile has"),
         ContainError::Start { missing, .. } => Failure::not_started(&error, *missing),
@@ -157,7 +220,7 @@ fn tell(json: &Json, observed: &Observed) -> Result<(), Failure> {
 }
 
 /// One line for each thing that somebody has to know, on standard error.
-fn explain(observed: &Observed, level_was_asked: bool) {
+fn say(observed: &Observed, profile: &Profile, level_was_asked: bool) {
     let mut lines = Vec::new();
     if observed.level < Level::Namespace && !level_was_asked {
         let level = observed.level;
@@ -172,6 +235,7 @@ fn explain(observed: &Observed, level_was_asked: bool) {
             observed.profile
         ));
     }
+    lines.extend(refused_connections(observed));
     for PutBack { path, how } in &observed.put_back {
         let path = path.display();
         lines.push(match how {
@@ -184,17 +248,56 @@ fn explain(observed: &Observed, level_was_asked: bool) {
             PutBackHow::Failed(why) => format!("`{path}` is protected and was changed: look at it ({why})"),
         });
     }
-    if observed.ended.code() == exit::NOT_EXECUTABLE {
-        lines.push("something could not be executed: `--read DIR` lets programs below DIR be".to_owned());
+    // Where it ended well, it could do without.
+    if observed.ended.code() != exit::YES {
+        lines.extend(explain(observed, profile));
     }
     for line in lines {
         let _unwritten = writeln!(std::io::stderr(), "portcullis: {}", clean_line(&line));
     }
 }
 
+/// The first connection that was refused, with what to write, and how many other hosts there were.
+fn refused_connections(observed: &Observed) -> Option<String> {
+    let mut refused = Vec::new();
+    for made in &observed.connections {
+        let ConnectionVerdict::Refused(why) = &made.verdict else { continue };
+        if !refused.iter().any(|(host, port, _)| (*host, *port) == (&made.host, made.port)) {
+            refused.push((&made.host, made.port, why));
+        }
+    }
+    let (first, others) = refused.split_first()?;
+    let more = match others.len() {
+        0 => String::new(),
+        1 => "; and one other".to_owned(),
+        more => format!("; and {more} others"),
+    };
+    let (host, port, why) = first;
+    let shown = if host.is_empty() { "a connection".to_owned() } else { format!("`{host}:{port}`") };
+    Some(format!("{shown} was refused: {why}{more}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_are_added_and_the_rest_stands_alone() {
+        let net = |texts: &[&str], profile| {
+            let args: Vec<Net> = texts.iter().map(|text| Net::parse(text).unwrap()).collect();
+            network(&args, profile)
+        };
+        let hosts = |hosts: &[&str]| Network::Hosts(hosts.iter().map(|&host| host.to_owned()).collect());
+        assert_eq!(net(&[], hosts(&["a.test"])).unwrap(), hosts(&["a.test"]));
+        assert_eq!(net(&["b.test:1"], hosts(&["a.test"])).unwrap(), hosts(&["a.test", "b.test:1"]));
+        assert_eq!(net(&["b.test"], Network::None).unwrap(), hosts(&["b.test"]));
+        assert_eq!(net(&["none"], hosts(&["a.test"])).unwrap(), Network::None);
+        assert_eq!(net(&["loopback"], Network::None).unwrap(), Network::Loopback(Vec::new()));
+        for both in [["none", "a.test"], ["a.test", "loopback"], ["none", "loopback"]] {
+            assert!(net(&both, Network::None).is_err(), "{both:?}");
+        }
+        assert!(Net::parse("https://a.test").is_err() && Net::parse("a.test:0").is_err());
+    }
 
     #[test]
     fn the_project_is_the_repository_but_never_the_home_folder() {

@@ -3,9 +3,11 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
 use portcullis_contain::{Contained, Level, probe};
@@ -44,4 +46,51 @@ fn when_the_supervisor_is_killed_the_command_dies() {
         sleep(Duration::from_millis(200));
         assert!(!is_alive(project.path()), "{level}");
     }
+}
+
+/// A request without any client's own ideas of proxies: what was said, or what the proxy said.
+const ASK: &str = "import os, sys, socket
+stream = socket.create_connection(('127.0.0.1', int(os.environ['HTTP_PROXY'].rsplit(':')[-1])), 20)
+stream.sendall(f'GET http://{sys.argv[1]}/ HTTP/1.0\\r\\n\\r\\n'.encode())
+print(stream.makefile().read().split('\\n')[-1])
+";
+
+#[test]
+fn hosts_are_named_on_the_command_line() {
+    let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
+    let project = tempfile::tempdir_in("/var/tmp").unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.arg("run").args(arguments).current_dir(project.path()).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (output.status.code(), text(output.stdout), text(output.stderr))
+    };
+    let (code, _, why) = run(&["--net", "a.test", "--level", "process", "--", "/bin/true"]);
+    assert_eq!(code, Some(64), "{why}");
+    assert!(why.contains("only a network of its own holds a command to them"), "{why}");
+    let (code, _, why) = run(&["--net", "a.test", "--net", "none", "--", "/bin/true"]);
+    assert!(code == Some(64) && why.contains("stand alone"), "{why}");
+    if probe(&helper).unwrap().reached < Level::Namespace {
+        return println!("SKIPPED: the level `namespace` is not reached");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = format!("localhost:{}", listener.local_addr().unwrap().port());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _head = stream.read(&mut [0; 1024]).unwrap();
+            stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nfrom the server").unwrap();
+        }
+    });
+    let ask = ["--", "/usr/bin/python3", "-c", ASK];
+    let (code, out, why) = run(&[&["--net", &host, "--json", "seen"], ask.as_slice(), &[&host]].concat());
+    assert_eq!((code, out.as_str(), why.as_str()), (Some(0), "from the server\n", ""));
+    let seen: serde_json::Value =
+        serde_json::from_slice(&fs::read(project.path().join("seen")).unwrap()).unwrap();
+    let made = &seen["connections"][0];
+    assert_eq!((&made["host"], &made["verdict"]), (&"localhost".into(), &"permitted".into()), "{seen}");
+    let (_, out, why) = run(&[&["--net", &host], ask.as_slice(), &["other.test"]].concat());
+    let line = "`other.test:80` was refused: the profile `project` does not name it; add `other.test` to its hosts, or give `--net other.test`";
+    assert_eq!((out.trim(), why), ("", format!("portcullis: {line}\n")));
 }

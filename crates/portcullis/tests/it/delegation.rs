@@ -190,3 +190,54 @@ fn a_tree_is_exported_and_verified_as_one() {
     let refused = state.run(&["export", "--tree", &parent, "-o", file("tree.export").to_str().unwrap()]);
     assert_eq!(refused.code, 64, "{}", refused.stderr);
 }
+
+/// The daemon dies after the parent recorded that it opens a run, and before that run has an event.
+#[test]
+fn a_child_that_never_began_is_named_and_recorded_when_the_parent_is_taken_up() {
+    let state = State::new();
+    let store = state.home().join("ledger");
+    let gate = || {
+        let ledger = Arc::new(SqliteLedger::open(&store, OpenOptions::default()).unwrap());
+        let bundles = Bundles::new(None, &shipped::default_bundle()).unwrap();
+        Gate::new(ledger, Arc::new(portcullis_session::policy::pipeline()), bundles)
+    };
+    let one_thread = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let parent = one_thread().block_on(async {
+        let gate = gate();
+        let parent = open(&gate, WIDE, None).await;
+        let mut commits = gate.watch();
+        tokio::select! {
+            biased;
+            // What the parent records; the rest is cut off.
+            commit = commits.next() => assert_eq!(commit.unwrap().run, parent.run.id()),
+            _ = open(&gate, WIDE, Some(&parent)) => panic!("the run began"),
+        }
+        parent.run.id()
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, policy) = (folder.path().join("tree.zip"), folder.path().join("trust.policy"));
+    let export = || state.run(&["export", "--tree", &parent.to_string(), "-o", archive.to_str().unwrap()]);
+    let exported = export();
+    assert_eq!(exported.code, 0, "{}{}", exported.stdout, exported.stderr);
+    assert!(exported.stderr.contains("has no events"), "{}", exported.stderr);
+    assert!(exported.stdout.contains("1 run with"), "{}", exported.stdout);
+    std::fs::write(&policy, state.run(&["log", "policy", "--remember"]).stdout).unwrap();
+    assert_eq!(verified(&archive, &policy), (1, "kin-missing".into()));
+
+    one_thread().block_on(async {
+        let gate = gate();
+        let identity = Identity {
+            kind: CredentialKind::Agent,
+            principal: Principal::named("agent"),
+            policy: None,
+            of_this_machine: true,
+        };
+        let again = RunRequest { resume: Some(parent), ..RunRequest::new(identity, "test") };
+        gate.open(again).await.unwrap();
+        gate.close(parent, ClosedState::Closed).await.unwrap();
+    });
+    let exported = export();
+    assert!(exported.code == 0 && !exported.stderr.contains("has no events"), "{}", exported.stderr);
+    std::fs::write(&policy, state.run(&["log", "policy", "--remember"]).stdout).unwrap();
+    assert_eq!(verified(&archive, &policy), (0, String::new()));
+}

@@ -370,6 +370,69 @@ async fn the_official_client_has_its_held_calls_granted_refused_and_frozen() {
     }
 }
 
+/// What asks the user about a call, and holds another one for an approver besides.
+const ASKING: &str = "permit (principal, action, resource);\n\
+     @decision(\"clarify\") @reason(\"is \u{202e}this the right note?\")\n\
+     forbid (principal, action in Action::\"call\", resource == Tool::\"append\");\n\
+     @decision(\"review\")\n\
+     forbid (principal, action == Action::\"call:append\", resource) when { context.args.text like \"held*\" };\n";
+
+/// An older client asks its user through the form of the gate: a yes lets the call go ahead once, a no is told to the
+/// agent, and no answer releases what waits for an approver.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_official_client_asks_its_user_and_a_yes_is_no_approval() {
+    let Some(stage) = Stage::set("counting") else { return };
+    stage.add("policies/appending.toml", &APPENDING.replace("approval_for_side_effects = true", ""));
+    std::fs::create_dir_all(stage.bundle().join("access")).unwrap();
+    stage.add("access/asking.cedar", ASKING);
+    stage.set_main("approval_wait_s = 1");
+    let append = |text: &str| json!({"tool": "append", "arguments": {"text": text}});
+    let steps = json!([append("first"), append("second"), append("held"), append("first")]);
+    let answers = json!([
+        {"action": "accept", "content": {"confirm": true, "answer": ""}},
+        {"action": "accept", "content": {"confirm": false, "answer": "another one"}},
+        {"action": "accept", "content": {"confirm": true, "answer": "again"}},
+    ]);
+    let servers = serde_json::to_string(&[stage.gated("counting", "appending")]).unwrap();
+    let arguments = [
+        ["--servers".to_owned(), servers],
+        ["--steps".into(), steps.to_string()],
+        ["--mode".into(), "legacy".into()],
+        ["--elicit".into(), answers.to_string()],
+    ];
+    let told = report(stage.client("filesystem.py", &arguments.concat()));
+    assert_eq!(step(&told, 0)["text"], "appended first", "{told}");
+    let refused = &step(&told, 1)["structuredContent"];
+    assert_eq!(refused["class"], "clarification_needed", "{told}");
+    assert!(refused["message"].as_str().unwrap().ends_with("and said: another one"), "{refused}");
+    assert_eq!(step(&told, 2)["structuredContent"]["class"], "approval_pending", "{told}");
+    assert_eq!(step(&told, 3)["text"], "appended first", "asked about again, and confirmed again: {told}");
+    let asked = told["asked"].as_array().unwrap();
+    assert_eq!(asked.len(), 3, "nobody is asked about what an approver decides: {told}");
+    let shown = asked[0]["message"].as_str().unwrap();
+    assert!(
+        shown.contains("is \\u{202e}this the right note?") && shown.contains("\"text\": \"first\""),
+        "{shown}"
+    );
+    assert_eq!(std::fs::read_to_string(stage.path("files/counted")).unwrap(), "first\nfirst\n");
+
+    // The record says who said yes, and gives the same verdicts again.
+    let approver = stage.api(CredentialKind::Approver);
+    let run = approver.runs(1).await.unwrap()[0].run.to_string();
+    let confirmed = events(&approver, &run)
+        .await
+        .into_iter()
+        .filter(|event| matches!(&event.body, EventBody::Evidence { name, .. } if name == "user-confirmed"));
+    assert!(confirmed.map(|event| event.actor.as_str().to_owned()).eq(["user", "user"]));
+    let export = stage.path("run.export");
+    assert!(stage.portcullis(&["export", &run, "-o"]).arg(&export).output().unwrap().status.success());
+    let mut replay = stage.portcullis(&["verify", "--replay", "--json", "--bundle"]);
+    let replayed = replay.arg(stage.bundle()).arg(&export).output().unwrap();
+    let lines = String::from_utf8_lossy(&replayed.stdout).into_owned();
+    let sums: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+    assert_eq!(sums["same"], sums["verdicts"], "{}", self::shown(&replayed));
+}
+
 /// A service that knows the reference library of Standard Webhooks believes the gate, and the gate believes it alone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_with_the_reference_library_grants_a_held_call() {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::Read as _;
 use std::os::fd::AsRawFd as _;
 
 use nix::sched::CloneFlags;
@@ -10,6 +11,8 @@ use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProto
 use nix::unistd::Pid;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
+use super::background::Notice;
+use super::proxy::WayOut;
 use super::reap::{self, Waited};
 use super::report::Reporter;
 use super::{Failed, at, die_with_parent, mounts, next};
@@ -17,8 +20,14 @@ use crate::linux::order::Order;
 use portcullis_core::profile::Network;
 
 /// Makes the namespaces and everything in them, and waits for the next stage.
-pub(super) fn enter(order: &Order, command: &[OsString], reporter: &Reporter) -> Result<u8, Failed> {
-    reporter.close_others().map_err(at("descriptors"))?;
+pub(super) fn enter(
+    order: &Order,
+    command: &[OsString],
+    mut notice: Notice,
+    reporter: &mut Reporter,
+) -> Result<u8, Failed> {
+    reporter.close_others(&[notice.file()]).map_err(at("descriptors"))?;
+    let way_out = WayOut::open(order).map_err(at("proxy"))?;
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     let all = CloneFlags::CLONE_NEWUSER
         | CloneFlags::CLONE_NEWNS
@@ -28,23 +37,41 @@ pub(super) fn enter(order: &Order, command: &[OsString], reporter: &Reporter) ->
         | CloneFlags::CLONE_NEWUTS;
     nix::sched::unshare(all).map_err(at("unshare"))?;
     // A change of capabilities, such as that one, undoes it.
-    die_with_parent(Some(order.supervisor))?;
+    die_with_parent(notice.file().is_none().then_some(order.supervisor))?;
     fs::write("/proc/self/setgroups", "deny").map_err(at("setgroups"))?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1")).map_err(at("uid_map"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1")).map_err(at("gid_map"))?;
     mounts::make(order)?;
-    if matches!(order.network, Network::Loopback(_)) {
+    if order.network != Network::None {
         loopback_up().map_err(at("loopback"))?;
     }
+    way_out.hand_out().map_err(at("proxy"))?;
     hand_on_capabilities().map_err(at("ambient capabilities"))?;
     let signals = reap::block_signals()?;
     let report = reporter.hand_on().map_err(at("report"))?;
-    let child = next(&format!("first:{report}"), command)?.spawn().map_err(at("process 1"))?;
+    let (mut told, tells) = match notice.file() {
+        Some(_) => std::io::pipe().map(|(told, tells)| (Some(told), Some(tells))).map_err(at("notice"))?,
+        None => (None, None),
+    };
+    let started = next(&format!("first:{report}"), order, command, tells);
+    let (child, mut watcher) = started.map_err(at("process 1"))?;
     loop {
-        match reap::wait_for(child.id(), &signals, None)? {
-            Waited::Ended(ended) => return Ok(ended.code()),
+        match reap::wait_for(child, &signals, None, &mut watcher, told.as_ref())? {
+            Waited::Ended(ended) => {
+                watcher.tell(reporter);
+                return Ok(ended.code());
+            }
+            Waited::Spoken => {
+                let mut code = [0];
+                let spoken = told.take().is_some_and(|mut told| told.read_exact(&mut code).is_ok());
+                let [code] = code;
+                if spoken {
+                    watcher.tell(reporter);
+                    notice.tell(code);
+                }
+            }
             Waited::Told | Waited::TimeUp => {
-                let process = i32::try_from(child.id()).map_err(at("process 1"))?;
+                let process = i32::try_from(child).map_err(at("process 1"))?;
                 // It may have ended meanwhile.
                 let _gone = kill(Pid::from_raw(process), reap::END);
             }

@@ -5,21 +5,28 @@
 //! and waits for `first`, which is process 1 in them, gives up the rest, starts the command and collects what it
 //! leaves. Each stage is a new execution of this program, since a process cannot fork here without `unsafe` code.
 
+mod background;
 mod confine;
 mod enter;
 mod filter;
 mod mounts;
+mod proxy;
 pub(super) mod reap;
 mod report;
+mod watch;
 
 use std::ffi::OsString;
+use std::io::{self, PipeWriter, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, ExitCode};
 
 use nix::sys::signal::Signal;
 
 use super::order::{Order, PROTOCOL, Report};
-use report::Reporter;
+use background::Notice;
+use portcullis_core::profile::Background;
+use report::{Reporter, Word, hand_on};
+use watch::Watcher;
 
 /// The command line is not one of ours.
 const USAGE: u8 = 64;
@@ -47,31 +54,60 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     if dashes != "--" || command.is_empty() || order.protocol != PROTOCOL {
         return ExitCode::from(USAGE);
     }
-    let opened = match stage.strip_prefix("first:") {
-        Some(number) => Reporter::at_descriptor(number),
-        None => Reporter::at_path(&order.report),
-    };
-    let Ok(mut reporter) = opened else { return ExitCode::from(USAGE) };
-    let done = match stage {
-        "supervise" => reap::supervise(&order, command, &mut reporter),
-        "confine" => become_command(&order, command, &mut reporter),
-        "enter" => enter::enter(&order, command, &reporter),
-        _ => reap::first(&order, command, &mut reporter),
-    };
-    match done {
+    let mut words = stage.split(':');
+    let stage = words.next().unwrap_or_default();
+    let numbers: Vec<i32> = words.filter_map(|word| word.parse().ok()).collect();
+    match run_stage(stage, &numbers, &order, command) {
         Ok(code) => ExitCode::from(code),
-        Err(Failed { step, why }) => {
-            reporter.tell(&Report::Failed(step.to_owned(), why));
-            ExitCode::from(FAILED)
-        }
+        Err(_) => ExitCode::from(USAGE),
     }
 }
 
+/// Runs a stage with the descriptors that it inherited.
+fn run_stage(stage: &str, numbers: &[i32], order: &Order, command: &[OsString]) -> io::Result<u8> {
+    let (reporter, numbers) = match (stage, numbers) {
+        ("first", [report, others @ ..]) => (Reporter::at_descriptor(*report), others),
+        _ => (Reporter::at_path(&order.report), numbers),
+    };
+    let mut reporter = reporter?;
+    let keeps = order.background == Background::Keep;
+    let done = match (stage, numbers) {
+        ("supervise" | "enter", []) if keeps => background::front(order, stage, command, &reporter),
+        ("keeper-supervise" | "keeper-enter", [notice]) => {
+            let notice = Notice::at_descriptor(*notice)?;
+            background::keeper(order, stage.trim_start_matches("keeper-"), command, notice, &reporter)
+        }
+        ("supervise" | "enter", notice @ ([] | [_])) => {
+            let notice = notice.first().copied().map_or(Ok(Notice::none()), Notice::at_descriptor)?;
+            let run = if stage == "enter" { enter::enter } else { reap::supervise };
+            run(order, command, notice, &mut reporter)
+        }
+        ("confine", [word]) => become_command(order, command, Word::at_descriptor(*word)?, &mut reporter),
+        ("first", [word, notice @ ..]) => {
+            let word = Word::at_descriptor(*word)?;
+            let notice = notice.first().copied().map_or(Ok(Notice::none()), Notice::at_descriptor)?;
+            reap::first(order, command, word, notice, &mut reporter)
+        }
+        _ => return Err(io::ErrorKind::InvalidInput.into()),
+    };
+    Ok(done.unwrap_or_else(|Failed { step, why }| {
+        reporter.tell(&Report::Failed(step.to_owned(), why));
+        FAILED
+    }))
+}
+
 /// Gives up everything, and becomes the command.
-fn become_command(order: &Order, command: &[OsString], reporter: &mut Reporter) -> Result<u8, Failed> {
-    reporter.close_others().map_err(at("descriptors"))?;
+fn become_command(
+    order: &Order,
+    command: &[OsString],
+    word: Word,
+    reporter: &mut Reporter,
+) -> Result<u8, Failed> {
+    reporter.close_others(&[word.file()]).map_err(at("descriptors"))?;
     die_with_parent(None)?;
-    confine::confine(order, reporter)?;
+    let has_tracer = word.wait().map_err(at("parent"))?;
+    confine::confine(order, has_tracer, reporter)?;
+    reporter.wait_for_gate().map_err(at("files"))?;
     reporter.tell(&Report::Started);
     reap::unblock_signals()?;
     let error = prepared(order, command).exec();
@@ -87,12 +123,32 @@ fn prepared(order: &Order, command: &[OsString]) -> Command {
     prepared
 }
 
-/// The next stage of this program, with the same order.
-fn next(stage: &str, command: &[OsString]) -> Result<Command, Failed> {
+/// Another stage of this program, with the same order.
+fn stage(stage: &str, command: &[OsString]) -> Command {
     let order = std::env::args_os().nth(2).unwrap_or_default();
     let mut next = Command::new("/proc/self/exe");
     next.arg0("portcullis-contain").arg(stage).arg(order).arg("--").args(command);
-    Ok(next)
+    next
+}
+
+/// Starts the next stage, and watches it where that can be done. `notice`: where it tells that the command has ended.
+fn next(
+    name: &str,
+    order: &Order,
+    command: &[OsString],
+    notice: Option<PipeWriter>,
+) -> io::Result<(u32, Watcher)> {
+    let (word, mut told) = io::pipe()?;
+    let mut name = format!("{name}:{}", hand_on(&word)?);
+    if let Some(notice) = &notice {
+        name = format!("{name}:{}", hand_on(notice)?);
+    }
+    let prepared = Watcher::prepare(order);
+    let child = stage(&name, command).spawn()?.id();
+    let watcher = Watcher::begin(order, prepared, child);
+    // Where it is gone already, that is seen when it is waited for.
+    let _gone = told.write_all(Word::of(watcher.is_watching()));
+    Ok((child, watcher))
 }
 
 /// Has this process killed when its parent dies. `parent` is the process that should be it.

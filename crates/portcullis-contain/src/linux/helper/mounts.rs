@@ -43,6 +43,12 @@ pub(super) fn make(order: &Order) -> Result<(), Failed> {
         mount(Some("tmpfs"), masked, Some("tmpfs"), flags, Some(options)).map_err(named("mask", masked))?;
     }
     bind(&temporary, Path::new("/tmp"), true).map_err(named("mask", Path::new("/tmp")))?;
+    let terminals = Path::new("/dev/pts");
+    if terminals.is_dir() {
+        let options = Some("newinstance,ptmxmode=0666,mode=0620");
+        let flags = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC;
+        mount(Some("devpts"), terminals, Some("devpts"), flags, options).map_err(named("mask", terminals))?;
+    }
     for opened in &opened {
         let hidden = is_hidden(&opened.path);
         if hidden {

@@ -4,6 +4,6 @@
 from escape import *
 def settings():
     os.mkdir("evil")
-    write("evil/settings.json")
-    os.symlink("evil", ".claude")
+    write("evil/mcp.json")
+    os.symlink("evil", ".cursor")
 attempt(settings)

@@ -3,6 +3,5 @@
 # namespace: undone
 from escape import *
 def settings():
-    os.mkdir(".claude")
     write(".claude/settings.json")
 attempt(settings)

@@ -2,6 +2,7 @@
 import ctypes, errno, os, platform, sys
 
 OUTSIDE, VICTIM, TCP, UDP, ABSTRACT = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5]
+TERMINAL = sys.argv[6]
 libc = ctypes.CDLL(None, use_errno=True)
 
 def attempt(what):

@@ -1,6 +1,8 @@
 # plain: open
 # process: held
 # namespace: held
+# process below 4: not run
+# namespace below 4: not run
 # ports: 1
 from escape import *
 import socket

@@ -85,6 +85,7 @@ impl Found {
             network,
             unix_sockets,
             background,
+            watch,
             environment,
             limits,
         } = old;
@@ -101,8 +102,19 @@ impl Found {
         self.flag(of("unix_sockets"), *unix_sockets, new.unix_sockets, false);
         let keeps = |background: Background| background == Background::Keep;
         self.flag(of("background keep"), keeps(*background), keeps(new.background), false);
+        self.ranked(of("watch"), *watch as u32, new.watch as u32, watch, &new.watch);
         self.list(&of("environment"), environment, &new.environment, true);
-        let Limits { wall_seconds, cpu_seconds, processes, file_bytes, output_bytes } = *limits;
+        let Limits {
+            wall_seconds,
+            cpu_seconds,
+            processes,
+            file_bytes,
+            memory_bytes,
+            output_bytes,
+            background_seconds,
+        } = *limits;
+        self.limit(of("memory_bytes"), memory_bytes, new.limits.memory_bytes);
+        self.limit(of("background_seconds"), background_seconds, new.limits.background_seconds);
         self.limit(of("wall_seconds"), wall_seconds, new.limits.wall_seconds);
         self.limit(of("cpu_seconds"), cpu_seconds, new.limits.cpu_seconds);
         self.limit(of("processes"), processes, new.limits.processes);

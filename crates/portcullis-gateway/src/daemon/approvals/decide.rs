@@ -6,12 +6,13 @@ use axum::http::StatusCode;
 use portcullis_core::event::{GrantScope, GrantedEffects};
 use portcullis_core::grant::fits;
 use portcullis_core::id::{ApprovalId, Digest, RunId};
+use portcullis_ledger::ApprovalRow;
 use portcullis_proof::export::PAYLOAD_BYTES_MAX as TEXT_BYTES_MAX;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{Answer, Decider, Edit, Lasts, Says, ShownRequest};
 use serde_json::Value;
 
-use super::shown::{Detail, info};
+use super::shown::{Detail, Standing, info};
 use super::{Failure, Shared, find, read};
 use crate::api::{self, GRANTED_TOGETHER_MAX};
 use crate::daemon::auth::{Approver, Caller};
@@ -23,8 +24,7 @@ pub(in super::super) async fn grant(
     Path(approval): Path<String>,
     JsonBody(request): JsonBody<api::GrantApproval>,
 ) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let id = granted(&shared, &identity, &approval, request).await?;
-    answered(&shared, id).await
+    Ok(Json(granted(&shared, &identity, &approval, request).await?.told(&shared).await?))
 }
 
 /// Grants what is still as it was shown, each request by itself, and says why the others were not granted.
@@ -42,7 +42,7 @@ pub(in super::super) async fn grant_together(
         let once =
             api::GrantApproval { shown: Some(shown), note: request.note.clone(), ..Default::default() };
         match granted(&shared, &identity, &approval, once).await {
-            Ok(id) => done.granted.push(id),
+            Ok(granted) => done.granted.push(granted.id),
             Err(failure) => {
                 let (code, message) = failure.told();
                 done.skipped.push(api::Skipped { approval, code, message });
@@ -93,15 +93,29 @@ pub(in super::super) async fn say(
     answered(shared, row.approval).await
 }
 
+/// A request that was granted.
+pub(in super::super) struct Granted {
+    id: ApprovalId,
+    standing: Standing,
+}
+
+impl Granted {
+    /// How it stands now.
+    pub(in super::super) async fn told(self, shared: &Shared) -> Result<api::ApprovalInfo, Failure> {
+        let row = row_of(shared, self.id).await?;
+        Ok(self.standing.info(shared, row).await)
+    }
+}
+
 pub(in super::super) async fn granted(
     shared: &Shared,
     identity: &Identity,
     approval: &str,
     request: api::GrantApproval,
-) -> Result<ApprovalId, Failure> {
-    let row = find(shared, &Caller(identity.clone()), approval).await?;
+) -> Result<Granted, Failure> {
+    let (row, standing) = Standing::as_shown(shared, &Caller(identity.clone()), approval).await?;
     let (id, run): (ApprovalId, RunId) = (row.approval, row.run);
-    let now = info(shared, row, Detail::Whole).await?;
+    let now = standing.info(shared, row).await;
     let digest = match now.state {
         api::ApprovalPhase::Pending => Some(check_shown(&now, request.shown)?),
         // It is decided, or too late: the run says so.
@@ -113,7 +127,7 @@ pub(in super::super) async fn granted(
     let says = Says::Grant { scope, lasts, edit: edit(request.arguments, request.text)? };
     let answer = Answer { says, note: request.note, by: decider(identity, shown) };
     shared.gate.answer(id, run, answer).await?;
-    Ok(id)
+    Ok(Granted { id, standing })
 }
 
 fn decider(identity: &Identity, shown: Option<ShownRequest>) -> Decider {
@@ -191,11 +205,12 @@ fn lasts(request: &api::GrantApproval) -> Result<Lasts, Failure> {
     }
 }
 
-pub(in super::super) async fn answered(
-    shared: &Shared,
-    approval: ApprovalId,
-) -> Result<Json<api::ApprovalInfo>, Failure> {
-    let row = read(shared, move |reader| reader.approval(approval)).await?;
-    let row = row.ok_or_else(|| Failure::not_found(format!("there is no approval {approval}")))?;
+async fn answered(shared: &Shared, approval: ApprovalId) -> Result<Json<api::ApprovalInfo>, Failure> {
+    let row = row_of(shared, approval).await?;
     Ok(Json(info(shared, row, Detail::Whole).await?))
+}
+
+async fn row_of(shared: &Shared, approval: ApprovalId) -> Result<ApprovalRow, Failure> {
+    let row = read(shared, move |reader| reader.approval(approval)).await?;
+    row.ok_or_else(|| Failure::not_found(format!("there is no approval {approval}")))
 }

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
-pub(super) use self::decide::{answer, answered, grant, grant_together, granted, refuse, revoke, say};
+pub(super) use self::decide::{answer, grant, grant_together, granted, refuse, revoke, say};
 use self::shown::{Detail, info};
 pub(super) use self::stats::stats;
 

@@ -1,19 +1,19 @@
 //! What a person is shown of a request, and the digest of it.
 
-use std::sync::Arc;
-
 use portcullis_core::event::{About, Event, EventBody, PayloadRef, Proposed, VerdictRecord};
 use portcullis_core::grant::held_for;
-use portcullis_core::id::{Digest, DigestBuilder, canonical_json};
+use portcullis_core::id::{ApprovalId, Digest, DigestBuilder, canonical_json};
 use portcullis_core::label::LabelSet;
 use portcullis_core::state::Approval;
 use portcullis_core::time::Timestamp;
-use portcullis_ledger::{ApprovalRow, ApprovalState, LedgerError, Reader, clock};
+use portcullis_ledger::{ApprovalRow, ApprovalState, Head, LedgerError, Reader, clock};
 use portcullis_session::engine::{Engine, Proposal};
 use serde_json::{Value, json};
 
-use super::{Failure, Shared, queries, read};
+use super::{Failure, Shared, find, queries, read};
 use crate::api;
+use crate::daemon::auth::Caller;
+use crate::daemon::queries::may_see;
 
 /// Longest texts of a call that a listing shows, in bytes; all of them are shown one by one.
 const LISTED_BYTES_MAX: u64 = 4_096;
@@ -64,17 +64,61 @@ pub(super) async fn info(
     row: ApprovalRow,
     detail: Detail,
 ) -> Result<api::ApprovalInfo, Failure> {
-    let run = shared.gate.look_at(row.run);
-    let (mut head, mut live) = (None, Live::default());
-    if let Some(run) = &run {
-        head = Some(run.head().await).filter(|_| detail == Detail::Whole);
-        live = run.with_engine(|engine| of_live(engine, &row)).await;
+    let head = match shared.gate.look_at(row.run).filter(|_| detail == Detail::Whole) {
+        Some(run) => Some(run.head().await),
+        None => None,
+    };
+    let standing = Standing::read(shared, &row, detail, head).await?;
+    Ok(standing.info(shared, row).await)
+}
+
+/// What is stored of a request. It stays the same whatever is answered.
+pub(super) struct Standing {
+    request: Request,
+    detail: Detail,
+}
+
+impl Standing {
+    /// All of a request that is granted by the digest of what was shown, with its row. The links of the run were checked
+    /// when that was shown: what was changed since has another digest.
+    pub(super) async fn as_shown(
+        shared: &Shared,
+        caller: &Caller,
+        approval: &str,
+    ) -> Result<(ApprovalRow, Self), Failure> {
+        let detail = Detail::Whole;
+        let found = match approval.parse::<ApprovalId>() {
+            // Both at once: each look at the store waits for a thread.
+            Ok(id) => {
+                read(shared, move |reader| {
+                    let Some(row) = reader.approval(id)? else { return Ok(None) };
+                    let request = Request::read(reader, &row, detail)?;
+                    Ok(Some((row, Self { request, detail })))
+                })
+                .await?
+            }
+            Err(_) => None,
+        };
+        match found {
+            Some((row, standing)) if may_see(caller, &row.principal) => Ok((row, standing)),
+            _ => {
+                let row = find(shared, caller, approval).await?;
+                let standing = Self::read(shared, &row, detail, None).await?;
+                Ok((row, standing))
+            }
+        }
     }
-    let row = Arc::new(row);
-    let request = {
-        let row = Arc::clone(&row);
-        read(shared, move |reader| {
-            if let Some(head) = head {
+
+    /// Reads it; with `links`, the whole run is checked against the end that its writer knows.
+    async fn read(
+        shared: &Shared,
+        row: &ApprovalRow,
+        detail: Detail,
+        links: Option<Head>,
+    ) -> Result<Self, Failure> {
+        let row = row.clone();
+        let request = read(shared, move |reader| {
+            if let Some(head) = links {
                 reader.verify_run(row.run)?;
                 let last = reader.events(row.run, head.count.saturating_sub(1), 1)?;
                 if last.first().is_none_or(|last| last.link != head.link) {
@@ -82,50 +126,57 @@ pub(super) async fn info(
                 }
             }
             Request::read(reader, &row, detail)
-        })
-        .await?
-    };
-    let touches = match run.filter(|_| detail == Detail::Whole) {
-        Some(run) => run.with_engine(|engine| engine.touches(request.proposal())).await,
-        None => None,
-    };
-    let findings = &request.verdict.findings;
-    let lapsed = live.expires_at.is_some_and(|at| at < clock::now());
-    let mut info = api::ApprovalInfo {
-        approval: row.approval,
-        state: phase(row.state, lapsed),
-        run: row.run,
-        action: row.action,
-        principal: row.principal.clone(),
-        policy: live.policy.unwrap_or_else(|| row.policy.clone()),
-        effects: held_for(findings),
-        instead: findings.iter().filter_map(|finding| finding.instead.clone()).collect(),
-        touches,
-        before: request.before,
-        wanted: live.wanted,
-        patterns: live.patterns,
-        tool: request.tool.unwrap_or_default(),
-        reply: request.reply,
-        server: request.server,
-        arguments: request.arguments,
-        continuation: request.continuation,
-        directory: request.directory,
-        planned: request.planned,
-        rule: request.verdict.rule,
-        reason: request.verdict.reason,
-        digest: row.digest,
-        labels: live.labels,
-        requested_at: row.requested,
-        expires_at: live.expires_at,
-        decided_at: row.decided,
-        decided_by: row.decided_by.clone(),
-        note: row.note.clone(),
-        scope: row.scope.clone(),
-        cut: request.cut,
-        shown: None,
-    };
-    info.shown = (detail == Detail::Whole).then(|| shown(&info));
-    Ok(info)
+        });
+        Ok(Self { request: request.await?, detail })
+    }
+
+    /// The request as it stands now.
+    pub(super) async fn info(&self, shared: &Shared, row: ApprovalRow) -> api::ApprovalInfo {
+        let Self { request, detail } = self;
+        let (mut live, mut touches) = (Live::default(), None);
+        if let Some(run) = shared.gate.look_at(row.run) {
+            let proposal = request.proposal().filter(|_| *detail == Detail::Whole);
+            let of_engine = |engine: &Engine| (of_live(engine, &row), engine.touches(proposal));
+            (live, touches) = run.with_engine(of_engine).await;
+        }
+        let findings = &request.verdict.findings;
+        let lapsed = live.expires_at.is_some_and(|at| at < clock::now());
+        let mut info = api::ApprovalInfo {
+            approval: row.approval,
+            state: phase(row.state, lapsed),
+            run: row.run,
+            action: row.action,
+            principal: row.principal,
+            policy: live.policy.unwrap_or(row.policy),
+            effects: held_for(findings),
+            instead: findings.iter().filter_map(|finding| finding.instead.clone()).collect(),
+            touches,
+            before: request.before.clone(),
+            wanted: live.wanted,
+            patterns: live.patterns,
+            tool: request.tool.clone().unwrap_or_default(),
+            reply: request.reply.clone(),
+            server: request.server.clone(),
+            arguments: request.arguments.clone(),
+            continuation: request.continuation.clone(),
+            directory: request.directory.clone(),
+            planned: request.planned.clone(),
+            rule: request.verdict.rule.clone(),
+            reason: request.verdict.reason.clone(),
+            digest: row.digest,
+            labels: live.labels,
+            requested_at: row.requested,
+            expires_at: live.expires_at,
+            decided_at: row.decided,
+            decided_by: row.decided_by,
+            note: row.note,
+            scope: row.scope,
+            cut: request.cut,
+            shown: None,
+        };
+        info.shown = (*detail == Detail::Whole).then(|| shown(&info));
+        info
+    }
 }
 
 fn of_live(engine: &Engine, row: &ApprovalRow) -> Live {

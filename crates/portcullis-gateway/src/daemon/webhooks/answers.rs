@@ -12,10 +12,10 @@ use portcullis_session::engine::Says;
 use super::message::is_shown;
 use super::own;
 use super::signing::{NotSigned, Secret};
-use super::telling::agreed;
+use super::telling::stage;
 use crate::api::{self, WebhookDecision};
 use crate::daemon::Shared;
-use crate::daemon::approvals::{answered, find, granted, say, shown_whole};
+use crate::daemon::approvals::{find, granted, say, shown_whole};
 use crate::daemon::auth::{Approver, Caller};
 use crate::daemon::error::Failure;
 
@@ -36,8 +36,8 @@ pub(in super::super) async fn answer(
     let answer: api::WebhookAnswer = serde_json::from_slice(&body)
         .map_err(|error| Failure::bad_request(format!("the answer cannot be read: {error}")))?;
     let row = find(&shared, &Caller(identity.clone()), &answer.approval.to_string()).await?;
-    let agreed = agreed(&shared, &row).await.filter(|_| row.state == ApprovalState::Pending);
-    let expected = agreed.map(|agreed| secret.nonce(&name, row.approval, answer.shown, agreed));
+    let stage = stage(&shared, &row).await.filter(|_| row.state == ApprovalState::Pending);
+    let expected = stage.map(|stage| secret.nonce(&name, row.approval, answer.shown, stage.agreed));
     if !expected.is_some_and(|expected| secret.is_nonce(&answer.nonce, &expected)) {
         let message = "this nonce was not given for this request as it stands, or was used; \
                        wait for the next message, or review the request with `GET /v1/approvals/{id}`";
@@ -54,7 +54,7 @@ pub(in super::super) async fn answer(
                     standing.told.remove(&row.approval);
                 }
             }
-            answered(&shared, done?).await
+            Ok(Json(done?.told(&shared).await?))
         }
         WebhookDecision::Refuse => {
             say(&shared, identity, &row.approval.to_string(), Says::Refuse, answer.note).await

@@ -9,6 +9,7 @@ use portcullis_ledger::{ApprovalRow, clock};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::Stage;
 use super::signing::Secret;
 use crate::api::ApprovalInfo;
 use crate::request_text::fields;
@@ -51,15 +52,17 @@ impl Message {
     }
 }
 
-/// A request waits. Its id names what is shown and how many have agreed.
+/// A request waits. Its id names what is shown and the stage.
 pub(super) fn requested(
     webhook: &str,
     secret: &Secret,
     info: &ApprovalInfo,
-    agreed: usize,
+    stage: Stage,
 ) -> Option<(String, Message)> {
     let shown = info.shown?;
-    let id = format!("{}.requested.{agreed}.{shown:.8}", info.approval);
+    let Stage { agreed, escalated } = stage;
+    let late = if escalated { ".escalated" } else { "" };
+    let id = format!("{}.requested.{agreed}{late}.{shown:.8}", info.approval);
     let texts: Vec<Value> =
         fields(info).into_iter().map(|(name, text)| json!([name, visible(&text)])).collect();
     let of = |texts: Vec<Value>, whole: bool| {
@@ -69,7 +72,7 @@ pub(super) fn requested(
             "data": {
                 "approval": info.approval, "run": info.run, "principal": visible(&info.principal),
                 "tool": visible(&info.tool), "rule": info.rule, "requested_at": info.requested_at,
-                "expires_at": info.expires_at, "wanted": info.wanted, "fields": texts, "whole": whole,
+                "expires_at": info.expires_at, "wanted": info.wanted, "escalated": escalated, "fields": texts, "whole": whole,
                 "shown": shown, "nonce": nonce, "answers": format!("/v1/webhooks/{webhook}/answers"),
             },
         })

@@ -35,15 +35,24 @@ use crate::api;
 #[derive(Debug, Default)]
 pub(super) struct Webhooks(Mutex<BTreeMap<String, Standing>>);
 
+/// How far the decision about a request has come. A request is told again when it is at another stage.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Stage {
+    /// People who have agreed.
+    agreed: usize,
+    /// It has waited so long that other roles may grant it as well.
+    escalated: bool,
+}
+
 /// How one webhook stands.
 #[derive(Debug)]
 struct Standing {
     webhook: Webhook,
     /// What is still to be delivered, by id.
     messages: BTreeMap<String, Message>,
-    /// Requests that it knows of or will, each with the number of people who had agreed by then. What was decided before
-    /// a start is among them until it is told again.
-    told: BTreeMap<ApprovalId, usize>,
+    /// Requests that it knows of or will, each as it stood by then. What was decided before a start is among them until
+    /// it is told again.
+    told: BTreeMap<ApprovalId, Stage>,
     in_flight: bool,
     delivered: u64,
     last_success: Option<Timestamp>,

@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::message::{self, DECISIONS_LAST, Message};
 use super::signing::Secret;
-use super::{Standing, own};
+use super::{Stage, Standing, own};
 use crate::daemon::Shared;
 use crate::daemon::approvals::{bears_on_approvals, put_before_people, shown_whole};
 use crate::daemon::error::Failure;
@@ -93,25 +93,30 @@ async fn begin(shared: &Shared, webhooks: Vec<Webhook>) -> Result<(), Failure> {
     let mut standings = shared.webhooks.lock();
     for webhook in webhooks {
         let wanted = rows.iter().filter(|row| webhook.wants(row.rule.as_deref(), &row.tool));
-        let told = wanted.map(|row| (row.approval, 0)).collect();
+        let told = wanted.map(|row| (row.approval, Stage::default())).collect();
         let standing = Standing { told, ..Standing::new(webhook) };
         standings.insert(standing.webhook.name.clone(), standing);
     }
     Ok(())
 }
 
-/// How many people have agreed to a request of a live run.
-pub(super) async fn agreed(shared: &Shared, row: &ApprovalRow) -> Option<usize> {
+/// The stage of a request of a live run.
+pub(super) async fn stage(shared: &Shared, row: &ApprovalRow) -> Option<Stage> {
     let run = shared.gate.look_at(row.run)?;
-    run.with_state(|state, _| state.approval(row.approval).map(|approval| approval.endorsed.len())).await
+    run.with_engine(|engine| {
+        let approval = engine.state().approval(row.approval)?;
+        let escalated = engine.is_escalated(approval, clock::now());
+        Some(Stage { agreed: approval.endorsed.len(), escalated })
+    })
+    .await
 }
 
 async fn tell_pending(shared: &Shared, webhooks: &[Webhook], row: &ApprovalRow) -> Result<(), Failure> {
-    let Some(agreed) = agreed(shared, row).await else { return Ok(()) };
+    let Some(stage) = stage(shared, row).await else { return Ok(()) };
     let knows = |name: &str| {
         let standings = shared.webhooks.lock();
         standings.get(name).is_none_or(|standing| {
-            standing.told.get(&row.approval) == Some(&agreed) || standing.messages.len() >= MESSAGES_MAX
+            standing.told.get(&row.approval) == Some(&stage) || standing.messages.len() >= MESSAGES_MAX
         })
     };
     let wanted = webhooks.iter().filter(|webhook| webhook.wants(row.rule.as_deref(), &row.tool));
@@ -126,10 +131,10 @@ async fn tell_pending(shared: &Shared, webhooks: &[Webhook], row: &ApprovalRow) 
         let Some(standing) = standings.get_mut(&webhook.name) else { continue };
         match secret {
             Ok(secret) => {
-                if let Some((id, message)) = message::requested(&webhook.name, &secret, &info, agreed) {
+                if let Some((id, message)) = message::requested(&webhook.name, &secret, &info, stage) {
                     standing.forget(row.approval);
                     standing.messages.insert(id, message);
-                    standing.told.insert(row.approval, agreed);
+                    standing.told.insert(row.approval, stage);
                 }
             }
             Err(why) => standing.failed(&why),

@@ -12,10 +12,16 @@ pub(super) fn check() -> Check {
         // The message says what to do.
         Err(error) => return Check::new("containment", Health::Warn, error),
     };
-    let Probe { reached, landlock, failed } = found;
+    let Probe { reached, landlock, watched, failed } = found;
     let detail = match reached {
-        Level::None => "nothing can be contained".to_owned(),
-        level => format!("commands run at the level `{level}`, Landlock ABI {landlock}"),
+        Level::None => {
+            "nothing can be contained: the hook judges command lines by their text alone".to_owned()
+        }
+        level if watched => format!("commands run at the level `{level}`, Landlock ABI {landlock}"),
+        level => format!(
+            "commands run at the level `{level}`, Landlock ABI {landlock}; the programs that they start cannot be \
+             seen, since this system does not let processes be traced"
+        ),
     };
     let Some(step) = failed else { return Check::new("containment", Health::Ok, detail) };
     let why = step.error.unwrap_or_else(|| "no reason given".to_owned());

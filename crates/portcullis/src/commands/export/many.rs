@@ -1,7 +1,7 @@
 //! An export of many runs: those of a span of time, or of one principal.
 
 use std::fs::File;
-use std::io::{self, IsTerminal as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -89,31 +89,50 @@ pub(super) fn tree(
     path: &Path,
     global: &Global,
 ) -> Result<u8, Failure> {
-    let runs = below(reader, root)?;
+    let (runs, missing) = below(reader, root)?;
+    for (opener, child) in &missing {
+        note_missing(*opener, *child);
+    }
     for run in &runs {
         anchored::evidence(reader, store, *run, policy)?;
     }
     let code = write(reader, store, &runs, Some(root), options, policy, path, global)?;
-    if below(reader, root)? != runs {
+    if below(reader, root)?.0 != runs {
         return Err(Failure::no("a run of the tree opened another one while the tree was written")
             .help("export it again, or close its runs first"));
     }
     Ok(code)
 }
 
-/// A run and all runs below it, each after the one that opened it.
-fn below(reader: &dyn Reader, root: RunId) -> Result<Vec<RunId>, Failure> {
-    let mut runs = vec![root];
+/// A run and all runs below it, each after the one that opened it; and those that have no events, each with its opener.
+fn below(reader: &dyn Reader, root: RunId) -> Result<(Vec<RunId>, Vec<(RunId, RunId)>), Failure> {
+    let (mut runs, mut missing) = (vec![root], Vec::new());
     let mut next = 0;
     while let Some(run) = runs.get(next) {
-        runs.extend(Kin::of(reader, *run).map_err(|error| refused(&error))?.children);
+        let opener = *run;
+        for child in Kin::of(reader, opener).map_err(|error| refused(&error))?.children {
+            match reader.head(child).map_err(|error| refused(&error))? {
+                Some(head) if head.count > 0 => runs.push(child),
+                _ => missing.push((opener, child)),
+            }
+        }
         next += 1;
         if runs.len() > RUNS_MAX {
             return Err(Failure::no(format!("more than {RUNS_MAX} runs, which is the limit of an export"))
                 .help("export the runs below it one by one"));
         }
     }
-    Ok(runs)
+    Ok((runs, missing))
+}
+
+/// The daemon ended between the opening of a run and its first event. Its parent says so once it is taken up.
+fn note_missing(opener: RunId, child: RunId) {
+    // Nobody reads it: verifying says the same.
+    let _unread = writeln!(
+        anstream::stderr(),
+        "note: run {child}, which run {opener} opened, has no events: the daemon ended before it began. Resume run {opener}, \
+         which then records that, and export again; until then `portcullis verify` says `kin-missing`"
+    );
 }
 
 #[expect(clippy::too_many_arguments, reason = "what an export is made of")]

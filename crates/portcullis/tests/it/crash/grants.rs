@@ -29,7 +29,7 @@ use super::world::{DAEMON, Rng, daemon, keep, signal, stop_daemon, within, write
 const AGENTS: usize = 4;
 const APPROVERS: usize = 2;
 /// How long the daemon is killed again and again, and in the long form.
-const KILLING: Duration = Duration::from_secs(25);
+const KILLING: Duration = Duration::from_secs(15);
 const KILLING_LONG: Duration = Duration::from_secs(600);
 /// The longest pause before a kill, in milliseconds.
 const PAUSE_MS_MAX: u64 = 100;

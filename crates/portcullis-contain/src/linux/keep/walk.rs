@@ -1,0 +1,110 @@
+//! What is run or obeyed in the folders below one that may be written: repositories, settings, instructions.
+//!
+//! A repository in a folder counts too: `git status` above it asks git in it, which runs what its settings say.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, Dir, FileType, OFlags};
+
+use super::entry::{OWNER, Read, Room, below, entry, set_mode};
+use crate::protected::{GIT, anywhere};
+
+/// Most folders that are looked into.
+const FOLDERS_MAX: usize = 100_000;
+/// How deep they lie.
+const DEPTH_MAX: usize = 64;
+
+/// What was found: each path with the folder that it counts in.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) names: BTreeMap<PathBuf, PathBuf>,
+    /// Why it is not everything.
+    pub(super) incomplete: Option<String>,
+}
+
+/// When one looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    Before,
+    /// A command may have taken away the right to look into its folders.
+    After,
+}
+
+/// Looks into every folder below one, the nearest first.
+pub(super) fn walk(root: &OwnedFd, when: When) -> Found {
+    let mut found = Found::default();
+    let mut folders = vec![PathBuf::new()];
+    let mut next = 0;
+    while let Some(folder) = folders.get(next).cloned() {
+        next += 1;
+        if folder.components().count() > DEPTH_MAX || folders.len() > FOLDERS_MAX {
+            let what =
+                format!("there are more than {FOLDERS_MAX} folders in it, or {DEPTH_MAX} in each other");
+            found.incomplete = Some(format!("{what}: not all were looked into for files that are protected"));
+            break;
+        }
+        let Some(entries) = open(root, &folder, when) else { continue };
+        for one in entries.filter_map(Result::ok) {
+            let name = OsStr::from_bytes(one.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            if name.eq_ignore_ascii_case(GIT) {
+                found.add(root, &folder, GIT);
+                continue;
+            }
+            for known in name.to_str().into_iter().flat_map(|name| anywhere(&folder, name)) {
+                found.add(root, &folder, known);
+            }
+            if is_folder(root, &folder.join(name), one.file_type()) {
+                folders.push(folder.join(name));
+            }
+        }
+    }
+    found
+}
+
+impl Found {
+    /// Adds what is there under exactly this name, or under one that the file system takes for it.
+    fn add(&mut self, root: &OwnedFd, folder: &Path, name: &str) {
+        let path = folder.join(name);
+        if !matches!(entry(root, &path, Read::Nothing, &mut Room::full()), Ok(None)) {
+            self.names.insert(path, folder.to_owned());
+        }
+    }
+}
+
+fn is_folder(root: &OwnedFd, path: &Path, kind: FileType) -> bool {
+    match kind {
+        FileType::Directory => true,
+        // Some file systems do not tell.
+        FileType::Unknown => rustix::fs::statat(root, path, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory),
+        _ => false,
+    }
+}
+
+fn open(root: &OwnedFd, folder: &Path, when: When) -> Option<Dir> {
+    let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+    let opened = match below(root, shown, flags) {
+        Err(rustix::io::Errno::ACCESS) if when == When::After => {
+            let Ok(Some(super::Entry::Folder { mode })) =
+                entry(root, folder, Read::Nothing, &mut Room::full())
+            else {
+                return None;
+            };
+            set_mode(root, folder, mode | OWNER).ok()?;
+            let opened = below(root, shown, flags);
+            // The rights stay as the command has set them.
+            set_mode(root, folder, mode).ok()?;
+            opened
+        }
+        other => other,
+    };
+    Dir::new(opened.ok()?).ok()
+}

@@ -1,0 +1,6 @@
+# plain: open
+# process: open
+# namespace: open
+from escape import *
+os.mkdir(".husky")
+attempt(lambda: write(".husky/pre-commit"))

@@ -1,0 +1,12 @@
+# plain: open
+# process: open
+# namespace: open
+# unix: true
+from escape import *
+import socket
+def listen():
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind("mine")
+    listener.listen()
+    socket.socket(socket.AF_UNIX).connect("mine")
+attempt(listen)
