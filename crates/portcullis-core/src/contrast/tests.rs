@@ -19,6 +19,7 @@ fn seen() -> Observed {
         programs: Programs::default(),
         files: Files { seen: Seen::All, changes: Vec::new() },
         connections: Vec::new(),
+        connections_left_out: 0,
         refused: Refused::default(),
         stdout: Vec::new(),
         stderr: Vec::new(),

@@ -74,6 +74,7 @@ pub(super) fn observed(given: Value) -> Result<Observed, String> {
         programs: Programs::default(),
         files: Files { seen: Seen::All, changes },
         connections,
+        connections_left_out: 0,
         refused: Refused { seen: Seen::Some, attempts },
         stdout: Vec::new(),
         stderr: Vec::new(),

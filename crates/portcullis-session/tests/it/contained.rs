@@ -107,6 +107,7 @@ fn seen(made: &[&str]) -> Observed {
         programs: Programs::default(),
         files: Files { seen: Seen::All, changes: made.iter().map(change).collect() },
         connections: Vec::new(),
+        connections_left_out: 0,
         refused: Refused::default(),
         stdout: Vec::new(),
         stderr: Vec::new(),
