@@ -42,7 +42,7 @@ pub struct Permit {
     judged: Judged,
     arguments: Option<Value>,
     seen: bool,
-    contain: Option<Contain>,
+    contain: Option<Box<Contain>>,
 }
 
 impl Permit {
@@ -63,7 +63,7 @@ impl Permit {
             findings: judgement.decision.findings.clone(),
             seq,
         };
-        let (arguments, contain) = (edited.cloned(), judgement.contain.clone());
+        let (arguments, contain) = (edited.cloned(), judgement.contain.clone().map(Box::new));
         Some(Self { judged, arguments, seen: judgement.seen, contain })
     }
 
@@ -90,7 +90,7 @@ impl Permit {
     /// How the action is to be contained, where it is: who executes it runs it under this profile and reports with the
     /// ticket what was seen.
     pub fn contain(&self) -> Option<&Contain> {
-        self.contain.as_ref()
+        self.contain.as_deref()
     }
 
     /// All that the action does is in its text, or a person granted this very call.
@@ -203,7 +203,9 @@ impl Proposed {
             (true, None) if arguments.is_some() != (enforced == Enforced::Replaced) => {
                 Err("it does not say which arguments are permitted")
             }
-            (true, None) => Ok(Self::Permitted(Permit { judged, arguments, seen, contain })),
+            (true, None) => {
+                Ok(Self::Permitted(Permit { judged, arguments, seen, contain: contain.map(Box::new) }))
+            }
             (false, _) if contain.is_some() => Err("it contains what it does not permit"),
             (false, _) if enforced.proceeds() => Err("an action goes ahead without a permit"),
             (false, None) => Err("it denies without a reason"),
@@ -219,7 +221,7 @@ impl ActionAnswer {
     pub fn of(proposed: Proposed) -> Self {
         let (judged, permit, denial) = match proposed {
             Proposed::Permitted(Permit { judged, arguments, seen, contain }) => {
-                (judged, Some((arguments, seen, contain)), None)
+                (judged, Some((arguments, seen, contain.map(|contain| *contain))), None)
             }
             Proposed::Stopped(Stopped { judged, denial }) => (judged, None, Some(denial)),
         };

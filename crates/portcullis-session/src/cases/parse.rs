@@ -107,6 +107,19 @@ pub enum StepKind {
 }
 
 impl StepKind {
+    /// Whether the gate has a verdict on it.
+    fn is_judged(&self) -> bool {
+        matches!(
+            self,
+            Self::Call { .. }
+                | Self::Think(_)
+                | Self::Input(_)
+                | Self::Result(..)
+                | Self::Output(_)
+                | Self::Observed(_)
+        )
+    }
+
     /// Whether the last call may still get its result after this.
     pub(super) fn leaves_call_open(&self) -> bool {
         let of_result =
@@ -330,16 +343,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         }
     };
     let expect = rest.expectation()?;
-    let judged = matches!(
-        kind,
-        StepKind::Call { .. }
-            | StepKind::Think(_)
-            | StepKind::Input(_)
-            | StepKind::Result(..)
-            | StepKind::Output(_)
-            | StepKind::Observed(_)
-    );
-    if expect.is_some() && !judged {
+    if expect.is_some() && !kind.is_judged() {
         return Err("only `call`, `think`, `input`, `result`, `observed` and `output` have a verdict".into());
     }
     Ok((kind, expect))
