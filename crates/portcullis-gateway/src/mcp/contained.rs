@@ -6,7 +6,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use portcullis_contain::{Missing, Observed, settle};
+use portcullis_contain::{Contained, Missing, Observed, Profile, probe, settle};
 use portcullis_core::event::Place;
 use portcullis_core::id::Digest;
 use portcullis_session::engine::{Contain, Ticket};
@@ -42,6 +42,7 @@ impl Confined {
         let io = |error: std::io::Error| wrong(error.to_string());
         let settled = settle(contain.profile.clone(), home().as_deref(), Missing::Refused);
         let settled = settled.map_err(|error| wrong(error.to_string()))?;
+        check(&settled, options).map_err(wrong)?;
         let program = match &options.program {
             Some(program) => program.clone(),
             None => std::env::current_exe().map_err(io)?,
@@ -92,6 +93,25 @@ impl Confined {
 
     fn observed_file(&self) -> PathBuf {
         self.folder.path().join("observed")
+    }
+}
+
+/// Whether the server can run so: its client is answered before anything else is begun.
+fn check(profile: &Profile, options: &GateOptions) -> Result<(), String> {
+    if let Some(missing) = profile.write.iter().find(|path| !path.exists()) {
+        return Err(format!("`{}` does not exist", missing.display()));
+    }
+    let contained = match options.program.as_deref().and_then(Path::parent) {
+        Some(folder) => Contained::with_helper(&folder.join("portcullis-contain")),
+        None => Contained::new(),
+    };
+    let found = contained.and_then(|contained| probe(&contained)).map_err(|error| error.to_string())?;
+    let (level, reached) = (profile.least_level(), found.reached);
+    match level <= reached {
+        true => Ok(()),
+        false => Err(format!(
+            "it needs the level `{level}`, and `{reached}` is reached: `portcullis doctor` says which step fails"
+        )),
     }
 }
 

@@ -78,8 +78,9 @@ impl World {
 
     fn gate(&self, options: &[&str]) -> Command {
         let bundle = self.bundle.path().to_str().unwrap();
+        let policy = ["--policy", "Permissive Exploration Policy"];
         let server = ["--", "python3", "server.py"];
-        self.command(&[&["mcp", "--bundle", bundle][..], options, &server].concat())
+        self.command(&[&["mcp", "--bundle", bundle][..], &policy, options, &server].concat())
     }
 
     fn events(&self) -> Vec<Value> {

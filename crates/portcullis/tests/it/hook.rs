@@ -42,7 +42,9 @@ impl Client {
 
     /// One whose command lines run contained.
     fn containing(program: Program) -> Self {
-        Self { contains: true, ..Self::new(program) }
+        let mut client = Self::new(program);
+        client.contains = true;
+        client
     }
 
     fn home(&self) -> PathBuf {

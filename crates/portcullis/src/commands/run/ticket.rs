@@ -13,7 +13,7 @@ use portcullis_gateway::client::Client;
 use portcullis_session::engine::Ticket;
 use tokio::runtime::Runtime;
 
-use super::{Args, explain, refused, tell};
+use super::{Args, refused, say, tell};
 use crate::cli::Global;
 use crate::failure::Failure;
 use crate::out::clean_line;
@@ -42,7 +42,7 @@ pub(super) fn run(text: &str, args: &Args, global: &Global) -> Result<u8, Failur
     let observed =
         Contained::new().and_then(|contained| contained.run(&profile, &command)).map_err(refused)?;
     tell(&args.json, &observed)?;
-    explain(&observed, true);
+    say(&observed, &profile, true);
     let code = observed.ended.code();
     let report = ReportObserved {
         action: Some(taken.action),

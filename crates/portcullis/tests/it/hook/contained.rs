@@ -178,6 +178,7 @@ fn what_would_be_wrong_contained_is_left_as_it_is() {
     }
     // Old clients do not name their calls, so that outcomes of equal ones cannot be told apart.
     let unnamed = input("pre-bash", |input| {
+        input["cwd"] = project.path().to_str().unwrap().into();
         input["tool_input"] = json!({"command": "make"});
         input.as_object_mut().unwrap().remove("tool_use_id");
     });
