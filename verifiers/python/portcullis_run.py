@@ -65,7 +65,7 @@ def read_json(data):
     return need(isinstance(value, dict) and depth(value) <= 127) and value
 
 KINDS = """run-opened config input proposed verdict enforcement approval-requested approval-decided
-    grant-claimed outcome observation output evidence control gap run-closed""".split()
+    grant-claimed outcome observation observed output evidence control gap run-closed""".split()
 NUMBERS = "seq bytes ordinal after count segments events payloads erased".split()
 IS = dict(  # what each member has to be; those that are not here are texts
     dict.fromkeys(NUMBERS, is_u64), v=lambda x: is_u64(x) and x == 1, kind=KINDS.__contains__,
@@ -130,6 +130,15 @@ NEXT = {(kind, word, state): after or state for kind, words, before, after in MO
 WORD = {"verdict": "verdict", "enforcement": "enforced", "outcome": "status",
         "approval-decided": "decision"}
 
+def observe(states, body):
+    """What was seen of something contained: how it ended once, and up to 4,096 connections."""
+    need(("ended" in body) != ("connection" in body))
+    if "action" not in body: return need(is_text(body.get("server")))
+    need(is_id(body["action"]) and body["action"] in states["contained"])
+    ended, connections = states["contained"][body["action"]]
+    if "connection" in body: need(connections < 4096); connections += 1
+    else: need(not ended); ended = True
+    states["contained"][body["action"]] = ended, connections
 def step(states, kind, body, seq):
     word = body.get(WORD[kind]) if kind in WORD else "-"
     need(any(entry[:2] == (kind, word) for entry in NEXT))
@@ -142,6 +151,8 @@ def step(states, kind, body, seq):
     now, once = states[subject].get(body[subject], "new"), body.get("scope", "once") == "once"
     after = need((kind, word, now) in NEXT) and NEXT[kind, word, now]
     states[subject][body[subject]] = "once" if word == "granted" and once else after
+    if "contained" in body and word in ("executed", "replaced", "let-pass"):
+        states["contained"][body["action"]] = False, 0
     limit(len(states[subject]), TABLE, subject + "s")
 
 def read_trust(data):
@@ -165,7 +176,7 @@ class Run:
     """What an export says. `wanted`: the counts after which a head in the log needs the link, where
     there is a log."""
     def __init__(self, stream, trust=None, wanted=None):
-        self.stream, self.wanted, self.states = stream, wanted, dict(action={}, approval={})
+        self.stream, self.wanted, self.states = stream, wanted, dict(action={}, approval={}, contained={})
         self.line = self.byte = self.size = self.seq = self.events = self.anchored = 0
         self.segments, self.payloads, self.given, last = [], {}, dict(payload=0, erased=0), ""
         self.kin = dict(parent=None, opened=[], closed=[], ends={}, malformed=None)
@@ -277,6 +288,7 @@ class Run:
         kind, body = e["kind"], e["body"]
         need(s["state"] == "open" and (e["seq"] != 1 or kind == "run-opened"))
         need(lost or kind != "gap")
+        if kind == "observed": observe(self.states, body)
         if any(kind == move[0] for move in MOVES): step(self.states, kind, body, e["seq"])
         if kind == "run-closed":
             need(is_u64(body.get("count")) and body["count"] == e["seq"])

@@ -7,6 +7,7 @@
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::print_stdout,
+    clippy::cast_precision_loss,
     reason = "a benchmark is no part of the program: it may stop where something is wrong, and it prints"
 )]
 
@@ -14,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike as _;
 use portcullis_contain::{Contained, Ended, Invocation, Level, Output, Profile, Watch, project};
 
 /// What is run, and whether it should be run more seldom, since it takes long.
@@ -37,34 +40,49 @@ fn main() {
     let names: Vec<&String> = arguments.iter().filter(|word| word.parse::<usize>().is_err()).collect();
     let place = tempfile::tempdir_in("/var/tmp").unwrap();
     let works = works(place.path());
-    let runners = runners(place.path());
+    let runners = runners();
     println!("milliseconds, median (first quartile to third); the rounds are interleaved");
     for work in works.iter().filter(|work| names.is_empty() || names.iter().any(|name| *name == work.name)) {
         let rounds = (rounds / work.divide).max(5);
         let mut times: Vec<Vec<Duration>> = vec![Vec::new(); runners.len()];
+        let mut used = vec![Duration::ZERO; runners.len()];
         for round in 0..=rounds {
-            for ((_, run), times) in runners.iter().zip(&mut times) {
-                let begun = Instant::now();
+            for (((_, run), times), used) in runners.iter().zip(&mut times).zip(&mut used) {
+                let (begun, before) = (Instant::now(), processor());
                 run(work);
                 // The first round warms up.
-                times.extend((round > 0).then(|| begun.elapsed()));
+                if round > 0 {
+                    times.push(begun.elapsed());
+                    *used += processor() - before;
+                }
             }
         }
         println!("{} ({rounds} rounds)", work.name);
         let plain = median(&mut times[0]);
-        for ((name, _), times) in runners.iter().zip(&mut times) {
+        for (((name, _), times), used) in runners.iter().zip(&mut times).zip(used) {
             let middle = median(times);
             let (low, high) = (times[times.len() / 4], times[times.len() * 3 / 4]);
             println!(
-                "  {name:<20} {:>8.2} ({:.2} to {:.2})  {:+.2}  {:+.1} %",
+                "  {name:<20} {:>8.2} ({:.2} to {:.2})  {:+.2}  {:+.1} %  processor {:.2}",
                 ms(middle),
                 ms(low),
                 ms(high),
                 ms(middle) - ms(plain),
-                (ms(middle) / ms(plain) - 1.0) * 100.0
+                (ms(middle) / ms(plain) - 1.0) * 100.0,
+                ms(used) / rounds as f64
             );
         }
     }
+}
+
+/// Processor time of this process and all that it waited for.
+fn processor() -> Duration {
+    let of = |who| {
+        let usage = getrusage(who).unwrap();
+        let [user, system] = [usage.user_time(), usage.system_time()].map(|time| time.num_microseconds());
+        Duration::from_micros((user + system).try_into().unwrap())
+    };
+    of(UsageWho::RUSAGE_CHILDREN) + of(UsageWho::RUSAGE_SELF)
 }
 
 fn median(times: &mut [Duration]) -> Duration {
@@ -77,10 +95,13 @@ fn ms(time: Duration) -> f64 {
 }
 
 fn works(place: &Path) -> Vec<Work> {
-    let project = place.join("project");
+    let (project, small) = (place.join("project"), place.join("small"));
+    std::fs::create_dir(&small).unwrap();
     std::fs::create_dir_all(project.join("many")).unwrap();
-    for number in 0..2000 {
-        std::fs::write(project.join(format!("many/{number}")), "x").unwrap();
+    for number in 0..10_000 {
+        let folder = project.join(format!("many/{}", number / 100));
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(number.to_string()), "x").unwrap();
     }
     std::fs::write(project.join("test_one.py"), "def test_one():\n    assert 1 + 1 == 2\n").unwrap();
     std::fs::create_dir_all(project.join("src")).unwrap();
@@ -94,7 +115,8 @@ fn works(place: &Path) -> Vec<Work> {
         divide,
     };
     vec![
-        Work { name: "true", words: vec!["/bin/true".to_owned()], folder: project.clone(), divide: 1 },
+        Work { name: "true", words: vec!["/bin/true".to_owned()], folder: small, divide: 1 },
+        Work { name: "many", words: vec!["/bin/true".to_owned()], folder: project.clone(), divide: 4 },
         shell("python", 2, "python3 -c 1"),
         shell("starts", 4, "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done"),
         shell(
@@ -114,25 +136,30 @@ fn works(place: &Path) -> Vec<Work> {
             10,
             "rm -rf .git; git init -q; git add .; git -c user.name=a -c user.email=a@b commit -qm x",
         ),
-        shell("copy", 10, "rm -rf more; cp -r many more; rm -rf more"),
+        shell("copy", 10, "rm -rf more; cp -r many more"),
     ]
 }
 
-fn runners(place: &Path) -> Vec<(&'static str, Runner)> {
+fn runners() -> Vec<(&'static str, Runner)> {
     let mut all: Vec<(&'static str, Runner)> = vec![("without", Box::new(|work| plain(work, &work.words)))];
     let levels = [
         ("process", Level::Process, Watch::Changes),
-        ("process, unwatched", Level::Process, Watch::Nothing),
         ("namespace", Level::Namespace, Watch::Changes),
         ("namespace, unwatched", Level::Namespace, Watch::Nothing),
+        ("namespace, programs", Level::Namespace, Watch::Programs),
         ("namespace, all", Level::Namespace, Watch::All),
     ];
     for (name, level, watch) in levels {
         let helper = Path::new(env!("CARGO_BIN_EXE_contain-helper"));
         let contained = Contained::with_helper(helper).unwrap();
         let home = std::env::var_os("HOME").map(PathBuf::from);
-        let profile = Profile { watch, ..project(&place.join("project"), home.as_deref()).unwrap() };
-        all.push((name, Box::new(move |work| run_contained(&contained, &profile, level, work))));
+        all.push((
+            name,
+            Box::new(move |work| {
+                let profile = Profile { watch, ..project(&work.folder, home.as_deref()).unwrap() };
+                run_contained(&contained, profile, level, work);
+            }),
+        ));
     }
     if Command::new("bwrap").arg("--version").stdout(Stdio::null()).status().is_ok() {
         all.push(("bwrap", Box::new(bwrap)));
@@ -168,8 +195,7 @@ fn bwrap(work: &Work) {
     plain(work, &start.chain(work.words.iter().cloned()).collect::<Vec<_>>());
 }
 
-fn run_contained(contained: &Contained, profile: &Profile, level: Level, work: &Work) {
-    let mut profile = profile.clone();
+fn run_contained(contained: &Contained, mut profile: Profile, level: Level, work: &Work) {
     profile.limits.output_bytes = Some(1 << 20);
     let command = Invocation {
         program: work.words[0].clone().into(),

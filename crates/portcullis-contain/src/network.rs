@@ -26,10 +26,13 @@ impl Names for SystemNames {
     }
 }
 
+/// What is called for each connection.
+type Function = dyn Fn(&Connection) + Send + Sync;
+
 /// Who is told of each connection of a command when it has ended, while the command still runs. It is called from the
 /// proxy's threads: it should not wait.
 #[derive(Clone, Default)]
-pub struct OnConnection(Option<Arc<dyn Fn(&Connection) + Send + Sync>>);
+pub struct OnConnection(Option<Arc<Function>>);
 
 impl OnConnection {
     /// Calls this for each connection.

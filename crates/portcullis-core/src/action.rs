@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
+use crate::contrast::More;
 use crate::event::GrantScope;
 use crate::id::{ActionId, ApprovalId, Digest, DigestBuilder, canonical_json};
 use crate::label::Label;
@@ -247,6 +248,15 @@ pub enum Subject<'a> {
         /// What of them others had written into the thing that was read.
         tainted: Option<&'a Tainted>,
     },
+    /// What something contained did beyond what was predicted of it. It has happened.
+    Contained {
+        /// The action that ran contained, or `None` for a server.
+        action: Option<ActionId>,
+        /// The tool or server.
+        label: &'a Label,
+        /// What it did that was not predicted, where it matters.
+        more: &'a [More],
+    },
     /// The agent's reply.
     Output {
         /// The words.
@@ -262,7 +272,7 @@ impl<'a> Subject<'a> {
         match self {
             Self::Input { .. } => Hook::Input,
             Self::Action(_) => Hook::Action,
-            Self::Observation { .. } => Hook::Observation,
+            Self::Observation { .. } | Self::Contained { .. } => Hook::Observation,
             Self::Output { .. } => Hook::Output,
         }
     }
@@ -270,7 +280,7 @@ impl<'a> Subject<'a> {
     /// What was said or seen, when it is a text.
     pub fn text(&self) -> Option<&'a str> {
         match self {
-            Self::Action(_) => None,
+            Self::Action(_) | Self::Contained { .. } => None,
             Self::Input { text, .. } | Self::Observation { text, .. } | Self::Output { text, .. } => {
                 Some(text)
             }

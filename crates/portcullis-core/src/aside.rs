@@ -25,6 +25,8 @@ pub const SCOPE: &str = "scope";
 pub const DIGEST_KEY: &str = "digest-key";
 /// Name of the payload with what an action put into things: see [`Taint`](crate::taint::Taint).
 pub const TAINT: &str = "taint";
+/// Name of the payload with what was seen of something contained: see [`Observed`](crate::observed::Observed).
+pub const OBSERVED: &str = "observed";
 /// What replaces words that were erased.
 pub const ERASED: &str = "erased";
 /// What replaces words that were withheld: the record was handed over without its payloads.
@@ -251,7 +253,10 @@ impl Event {
                 texts.for_each(show);
             }
             EventBody::Verdict(record) => verdict_texts(record, show),
-            EventBody::Enforcement { call, action: _, enforced: _ } => call.iter_mut().for_each(show),
+            EventBody::Enforcement { call, action: _, enforced: _, contained: _ } => {
+                call.iter_mut().for_each(show)
+            }
+            EventBody::Observed(record) => record.server.iter_mut().for_each(show),
             EventBody::ApprovalRequested {
                 tool,
                 approval: _,
@@ -306,6 +311,7 @@ fn config_texts(change: &mut ConfigChange, show: &mut dyn FnMut(&mut String)) {
             show(server);
             show(tool);
         }
+        ConfigChange::ServerContained { server, contained: _ } => show(server),
         ConfigChange::ParentSaw { labels } => labels.each_mut(&mut |label| label_text(label, show)),
         ConfigChange::BundleLoaded { .. }
         | ConfigChange::Resumed { .. }

@@ -5,6 +5,7 @@
 //! salted commitment to it, so that a payload can be erased without breaking the chain. The same holds of words that
 //! may quote such text: see [`crate::aside`]. The format is `specs/run-chain.md`; field names here are part of it.
 
+mod contained;
 mod surroundings;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::contained::{
+    ConnectionRecord, ConnectionWord, Contained, EndedRecord, ObservedRecord, ObservedWhat, SeenRecord,
+};
 pub use self::surroundings::{ConfigChange, ListedTool, Parent, Place, RunOpened};
 use crate::finding::Finding;
 pub use crate::grant::{About, GrantScope, GrantedEffects, Lasting};
@@ -182,6 +186,9 @@ pub enum EventBody {
         /// The surface's own id of the call that goes ahead, where the action was proposed by an earlier one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<String>,
+        /// It goes ahead contained, and under which profile.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        contained: Option<Contained>,
     },
     /// A person was asked.
     ApprovalRequested {
@@ -251,6 +258,8 @@ pub enum EventBody {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tainted: Option<Tainted>,
     },
+    /// What an action, or a server, did while it ran contained. Payload `observed`.
+    Observed(ObservedRecord),
     /// The agent's reply. Payload `text`, and `documents` where some were handed over with it.
     Output {},
     /// Something that bears on a claim: a file's digest, a check's result. Of the gate's own on a reply, which is the
@@ -305,6 +314,7 @@ impl EventBody {
             Self::GrantClaimed { .. } => "grant-claimed",
             Self::Outcome { .. } => "outcome",
             Self::Observation { .. } => "observation",
+            Self::Observed(_) => "observed",
             Self::Output {} => "output",
             Self::Evidence { .. } => "evidence",
             Self::Control { .. } => "control",
@@ -321,6 +331,7 @@ impl EventBody {
             Self::Enforcement { action, .. } | Self::Observation { action, .. } => *action,
             Self::ApprovalRequested { about, .. } | Self::GrantClaimed { about, .. } => about.action(),
             Self::Outcome { action, .. } => Some(*action),
+            Self::Observed(record) => record.action,
             _ => None,
         }
     }

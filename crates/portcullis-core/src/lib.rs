@@ -7,6 +7,7 @@
 pub mod action;
 pub mod aside;
 pub mod bundle;
+pub mod contrast;
 pub mod delegation;
 pub mod denial;
 pub mod display;

@@ -28,6 +28,15 @@ pub const CHILDREN_OPEN_MAX: usize = 64;
 pub const CHILDREN_MAX: usize = 1_024;
 /// Actions of one run that may be executing at the same time.
 pub const OPEN_ACTIONS_MAX: usize = 1_024;
+/// Contained actions of one run of which can be reported what was seen: as many as may be open.
+pub const CONTAINED_ACTIONS_MAX: usize = OPEN_ACTIONS_MAX;
+/// Servers of one run that were started contained.
+pub const CONTAINED_SERVERS_MAX: usize = 256;
+/// Connections of one contained action or server that are recorded as they happen. The same bound is in the offline
+/// verifier.
+pub const CONTAINED_CONNECTIONS_MAX: u32 = 4_096;
+/// Tools for which is counted how much more they did than was predicted; what further ones did counts against all.
+pub const TOOLS_COUNTED_MAX: usize = 256;
 /// Approvals of one run that are remembered, decided ones included.
 pub const APPROVALS_MAX: usize = 1_024;
 /// Calls of one run that wait for a person at once; further ones are denied.

@@ -2,6 +2,8 @@
 //!
 //! What a level cannot see is said to be unseen, never left out silently.
 
+mod cut;
+
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -9,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::Digest;
 use crate::profile::Level;
+
+pub use cut::{Counts, OBSERVED_BYTES_MAX, OBSERVED_ENTRIES_MAX};
 
 /// What happened while a command ran contained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

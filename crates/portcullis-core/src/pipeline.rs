@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::action::{Action, Hook, Pending, Subject};
 use crate::bundle::Bundle;
 use crate::edit;
-use crate::effect::{EffectReader, LazyEffects};
+use crate::effect::{EffectReader, LazyEffects, Resource, ResourceKind};
 use crate::event::VerdictRecord;
 use crate::fact::{FactAnswer, FactRequest, Facts};
 use crate::finding::Finding;
@@ -122,6 +122,14 @@ impl<M: Memory> Pipeline<M> {
         match &self.effects {
             Some(reader) => LazyEffects::of(reader.as_ref(), bundle, run, action),
             None => LazyEffects::none(),
+        }
+    }
+
+    /// What is known of an absolute path.
+    pub fn path(&self, bundle: &Bundle, run: &RunState, path: &str) -> Resource {
+        match &self.effects {
+            Some(reader) => reader.path(bundle, run, path),
+            None => Resource::new(ResourceKind::Path, path),
         }
     }
 
@@ -245,6 +253,7 @@ fn apply_edits(
     let edits = findings.iter().filter(|finding| finding.verdict == Verdict::Modify).flat_map(|f| &f.edits);
     match pending.subject {
         Subject::Action(action) => edit::apply_to_arguments(&action.arguments, edits).map(Some),
+        Subject::Contained { .. } => Ok(None),
         Subject::Input { text, .. } | Subject::Observation { text, .. } | Subject::Output { text, .. } => {
             edit::apply_to_text(text, edits).map(Some)
         }

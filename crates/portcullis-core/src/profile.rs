@@ -145,10 +145,12 @@ pub enum Background {
 pub enum Watch {
     /// Nothing: for debuggers and other programs that trace.
     Nothing,
-    /// Programs that are started, and what is refused of starting, writing and connecting.
+    /// Programs that are started, files that are not as they were, and calls that no contained command makes.
+    Programs,
+    /// What is refused of writing and connecting as well. Each such call costs some microseconds.
     #[default]
     Changes,
-    /// What is read as well, and what was not refused. Each file that is opened costs some microseconds.
+    /// What is read as well, and what was not refused.
     All,
 }
 

@@ -24,6 +24,7 @@ use crate::verdict::Verdict;
 mod approvals;
 mod children;
 pub mod confirmations;
+pub mod contained;
 mod counts;
 mod frozen;
 pub mod progress;
@@ -32,6 +33,7 @@ use self::approvals::Approvals;
 pub use self::approvals::{Approval, ApprovalState, EDITED_ARGUMENTS, EDITED_TEXT, Endorsement, Given};
 pub use self::children::Children;
 use self::confirmations::{CONFIRMED, Confirmations};
+use self::contained::Containments;
 use self::counts::VerdictCounts;
 use self::frozen::RunClock;
 pub use self::frozen::RunFreeze;
@@ -116,6 +118,7 @@ pub struct RunState {
     /// What servers say of their tools.
     listed: ListedTools,
     usage: Usage,
+    contained: Containments,
 }
 
 impl RunState {
@@ -207,6 +210,11 @@ impl RunState {
             bytes: self.usage.bytes(),
             cost_micros: self.usage.cost_micros(),
         }
+    }
+
+    /// What runs contained, and what was reported of it.
+    pub fn contained(&self) -> &Containments {
+        &self.contained
     }
 
     /// How the agent is connected, as whoever opened the run says: `mcp`, `http`, `trace`, ...
@@ -348,11 +356,19 @@ impl RunState {
                 self.mode = opened.mode;
                 self.bundle = Some(opened.bundle);
             }
-            EventBody::Config(change) => self.apply_config(change),
+            EventBody::Config(change) => self.apply_config(change, event.seq),
             EventBody::Input { label } => self.apply_input(label),
             EventBody::Proposed(proposed) => self.apply_proposed(proposed, event.seq),
-            EventBody::Verdict(record) => self.apply_verdict(record, event.seq),
-            EventBody::Enforcement { action: Some(action), enforced, call } => {
+            EventBody::Verdict(record) => {
+                self.contained.judged(event, record);
+                self.apply_verdict(record, event.seq);
+            }
+            EventBody::Enforcement { action: Some(action), enforced, call, contained } => {
+                if let (true, Some(contained), Some(open)) =
+                    (enforced.proceeds(), contained, self.actions.get(action))
+                {
+                    self.contained.permitted(*action, open, contained, event.seq);
+                }
                 self.apply_enforcement(*action, *enforced, call.as_deref(), event.seq);
             }
             EventBody::ApprovalRequested { about, .. } => {
@@ -370,10 +386,14 @@ impl RunState {
                 let earlier = tainted.iter().flat_map(|tainted| tainted.labels.iter());
                 self.labels.extend(earlier.cloned());
             }
+            EventBody::Observed(record) => self.contained.observed(record, event.seq),
             EventBody::Control { control, note } => match control {
                 Control::Halt => self.phase = Phase::Halted,
                 Control::Pause => self.phase = Phase::Paused { by_person: true },
-                Control::Resume => self.phase = Phase::Running,
+                Control::Resume => {
+                    self.phase = Phase::Running;
+                    self.contained.forgive();
+                }
                 Control::Freeze | Control::ReleaseReads | Control::Release => {
                     self.apply_freeze(*control, note.as_deref(), event.t);
                 }
@@ -388,7 +408,7 @@ impl RunState {
         }
     }
 
-    fn apply_config(&mut self, change: &ConfigChange) {
+    fn apply_config(&mut self, change: &ConfigChange, seq: u64) {
         match change {
             ConfigChange::BundleLoaded { policy, mode, bundle, .. } => {
                 self.bundle = Some(*bundle);
@@ -406,6 +426,9 @@ impl RunState {
                 self.listed.accepted(server, tool, *digest);
             }
             ConfigChange::ParentSaw { labels } => self.labels.extend(labels.iter().cloned()),
+            ConfigChange::ServerContained { server, contained } => {
+                self.contained.started(server, contained, seq);
+            }
             ConfigChange::ChildOpened { run } => self.children.opened(*run),
             ConfigChange::ChildClosed { run, count, .. } => self.children.closed(*run, *count),
         }
@@ -416,6 +439,7 @@ impl RunState {
         if *label == Label::User {
             self.approvals.next_task();
             self.confirmations.lapse();
+            self.contained.forgive();
         }
         let waits_for_user =
             matches!(self.phase, Phase::Clarifying { .. } | Phase::Paused { by_person: false });

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use portcullis_core::action::Action;
 use portcullis_core::bundle::Bundle;
-use portcullis_core::effect::{Effect, EffectReader, Effects, Verb};
+use portcullis_core::effect::{Effect, EffectReader, Effects, Resource, Verb};
 use portcullis_core::infer::words_of;
 use portcullis_core::state::RunState;
 use portcullis_core::tool::Tool;
@@ -37,6 +37,15 @@ impl EffectReader for Reader {
             Some(folder) => path::own::mark(effects, folder, registry.get(name), &action.arguments),
             None => effects,
         }
+    }
+
+    fn path(&self, bundle: &Bundle, run: &RunState, path: &str) -> Resource {
+        let resource = path::resource(path, &Surroundings::of_run(bundle, run));
+        let Some(folder) = run.place().and_then(|place| place.gate.as_deref()) else { return resource };
+        let mut written = Effects::none();
+        written.push(Effect::new(Verb::Write, resource.clone()));
+        let marked = path::own::mark(written, folder, None, &Value::Null);
+        marked.first().map_or(resource, |effect| effect.resource.clone())
     }
 }
 

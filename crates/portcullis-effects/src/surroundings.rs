@@ -18,16 +18,18 @@ pub struct Surroundings<'a> {
 }
 
 impl<'a> Surroundings<'a> {
-    /// The surroundings of an action: what its surface said, else what the bundle says.
-    pub fn of(bundle: &'a Bundle, run: &'a RunState, action: &'a Action) -> Self {
+    /// The surroundings of a run: what its surface said, else what the bundle says.
+    pub fn of_run(bundle: &'a Bundle, run: &'a RunState) -> Self {
         let settings = &bundle.effects;
         let place = run.place();
         let workspace = place.and_then(|place| place.workspace.as_deref()).or(settings.workspace.as_deref());
-        Self {
-            settings,
-            workspace,
-            home: place.and_then(|place| place.home.as_deref()).or(settings.home.as_deref()),
-            directory: action.directory.as_deref().or(workspace),
-        }
+        let home = place.and_then(|place| place.home.as_deref()).or(settings.home.as_deref());
+        Self { settings, workspace, home, directory: workspace }
+    }
+
+    /// The surroundings of an action: what its surface said, else what the bundle says.
+    pub fn of(bundle: &'a Bundle, run: &'a RunState, action: &'a Action) -> Self {
+        let of_run = Self::of_run(bundle, run);
+        Self { directory: action.directory.as_deref().or(of_run.directory), ..of_run }
     }
 }

@@ -15,6 +15,8 @@
 //! | POST `/v1/runs/{run}/outputs` | [`ReportOutput`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/confirmations` | [`ReportConfirmation`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/evidence` | [`ReportEvidence`] | [`TextAnswer`] |
+//! | POST `/v1/runs/{run}/observed` | [`ReportObserved`] | [`ObservationAnswer`] |
+//! | POST `/v1/tickets/take` | [`TakeTicket`] | [`TakenTicket`] |
 //! | POST `/v1/runs/{run}/close` | [`Empty`] | [`Empty`] |
 //! | POST `/v1/runs/{run}/control` | [`ControlRun`] | [`Empty`] |
 //! | POST `/v1/freezes` | [`FreezeRuns`] | [`FreezeAnswer`] |
@@ -62,8 +64,9 @@ pub use portcullis_session::listings::{ChangedTool, ChangedTools};
 pub use portcullis_session::surface::{
     ActionAnswer, EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun,
     ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, ReportConfirmation, ReportEvidence, ReportInput,
-    ReportOutcome, ReportOutput, ReportTold, ReportTools, ReportedTool, Role, TURN_ACTIONS_MAX, TextAnswer,
-    TextEdit, ToolWords, ToolsAnswer, TurnAnswer, UnreadableTool, WAIT_MS_MAX,
+    ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, ReportedTool, Role,
+    TURN_ACTIONS_MAX, TakeTicket, TakenTicket, TextAnswer, TextEdit, ToolWords, ToolsAnswer, TurnAnswer,
+    UnreadableTool, WAIT_MS_MAX,
 };
 pub use standing::{Health, OTHERS_MAX, Reloaded};
 pub use tools::{AcceptTool, AcceptTools, AcceptedTool, AcceptedTools};

@@ -5,6 +5,7 @@ pub mod api;
 pub mod backup;
 pub mod bench;
 pub mod client;
+mod contained;
 mod contract_source;
 pub mod cosign;
 pub mod daemon;

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use portcullis_core::aside::OBSERVED;
 use portcullis_core::event::{About, Actor, Event, EventBody};
-use portcullis_core::id::RunId;
+use portcullis_core::id::{ActionId, RunId};
 use portcullis_core::state::EDITED_ARGUMENTS;
 use portcullis_core::time::Timestamp;
 use portcullis_core::verdict::PolicyAction;
@@ -39,6 +40,8 @@ pub enum Beyond {
     InputReceived,
     /// What a tool returned was found wanting.
     ResultJudged,
+    /// Something contained was seen to do this.
+    ContainedObserved,
     /// A person, or the lapse of time, answered a request.
     ApprovalDecided,
     /// A grant was used.
@@ -103,10 +106,12 @@ fn beyond(record: &Record) -> Vec<(u64, AuditRow)> {
     let mut rows: Vec<(u64, AuditRow)> = Vec::new();
     // Inputs by event, since their verdict comes later; results by event, for theirs.
     let (mut inputs, mut results) = (BTreeMap::new(), BTreeMap::new());
+    let mut tools: BTreeMap<ActionId, String> = BTreeMap::new();
     let mut step = 0;
     for event in record.events() {
         if let EventBody::Proposed(proposed) = &event.body {
             step = proposed.step;
+            tools.extend(proposed.tool.clone().map(|tool| (proposed.action, tool)));
         }
         if let (EventBody::Verdict(verdict), Some(cause)) = (&event.body, event.cause)
             && verdict.action.is_none()
@@ -129,6 +134,12 @@ fn beyond(record: &Record) -> Vec<(u64, AuditRow)> {
             }
             EventBody::Observation { label, .. } => {
                 results.insert(event.seq, label.to_string());
+            }
+            EventBody::Observed(observed) => {
+                let tool =
+                    observed.action.and_then(|action| tools.get(&action)).map(|tool| format!("tool:{tool}"));
+                let server = || observed.server.as_ref().map(|server| format!("server:{server}"));
+                results.insert(event.seq, tool.or_else(server).unwrap_or_default());
             }
             _ => {}
         }
@@ -178,6 +189,10 @@ fn particulars(record: &Record, event: &Event) -> Option<(Beyond, Value)> {
         }
         EventBody::GrantClaimed { approval, about: About::Text(reply) } => {
             (Beyond::GrantClaimed, json!({"approval": approval, "reply": reply}))
+        }
+        EventBody::Observed(observed) => {
+            let seen = text(OBSERVED).and_then(|text| serde_json::from_str::<Value>(&text).ok());
+            (Beyond::ContainedObserved, json!({"summary": observed, "observed": seen}))
         }
         EventBody::Evidence { name, digest } => {
             let kind = match event.actor == Actor::gate() && name == "verification" {

@@ -134,7 +134,9 @@ impl Facts {
                 self.mode = *mode;
             }
             EventBody::Input { .. } => self.text(event.seq, Hook::Input),
-            EventBody::Observation { .. } => self.text(event.seq, Hook::Observation),
+            EventBody::Observation { .. } | EventBody::Observed(_) => {
+                self.text(event.seq, Hook::Observation);
+            }
             EventBody::Output {} => self.text(event.seq, Hook::Output),
             EventBody::Proposed(proposed) => self.proposed(event.seq, proposed),
             EventBody::Verdict(record) => self.verdict(event, record),

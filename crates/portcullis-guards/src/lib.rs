@@ -4,6 +4,7 @@
 //! firing and staying silent; a guard without one does not pass the project's checks.
 
 pub mod approval;
+pub mod contain;
 pub mod contracts;
 pub mod effects;
 pub mod escalation;
@@ -44,6 +45,7 @@ pub fn catalogue() -> Vec<Box<dyn Guard<RunMemory>>> {
         Box::new(escalation::table::EscalationTable),
         Box::new(flow::authority::Authority),
         Box::new(flow::planted_order::PlantedOrder),
+        Box::new(contain::more::MoreThanPredicted),
         Box::new(outcome::verifier::OutcomeVerifier),
         Box::new(outcome::anomaly::OutcomeAnomaly),
         Box::new(output::verification::OutputVerification),

@@ -11,6 +11,7 @@ pub(crate) struct Options {
     pub(crate) policy: Option<String>,
     pub(crate) ask: bool,
     pub(crate) defer: bool,
+    pub(crate) uncontained: bool,
 }
 
 impl Options {
@@ -27,6 +28,7 @@ impl Options {
                 "--policy" => set(&mut options.policy, value()?.to_owned())?,
                 "--ask" if !options.ask => options.ask = true,
                 "--defer" if !options.defer => options.defer = true,
+                "--uncontained" if !options.uncontained => options.uncontained = true,
                 _ => return None,
             }
         }
@@ -50,13 +52,24 @@ mod tests {
     #[test]
     fn what_an_installation_writes_is_read() {
         assert_eq!(read(&[]), Some(Options::default()));
-        let all = ["--home", "/h", "--bundle", "/b", "--policy", "Strict Policy", "--ask", "--defer"];
+        let all = [
+            "--home",
+            "/h",
+            "--bundle",
+            "/b",
+            "--policy",
+            "Strict Policy",
+            "--ask",
+            "--defer",
+            "--uncontained",
+        ];
         let expected = Options {
             home: Some("/h".into()),
             bundle: Some("/b".into()),
             policy: Some("Strict Policy".into()),
             ask: true,
             defer: true,
+            uncontained: true,
         };
         assert_eq!(read(&all), Some(expected));
     }

@@ -28,6 +28,9 @@ pub struct ReportHookEvent<'a> {
     /// Calls that are permitted are left to the client's own rules and prompts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub defer: bool,
+    /// Command lines are left as they are, whatever the bundle contains.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncontained: bool,
     /// The folder that the agent works in, see [`place`](crate::place).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,

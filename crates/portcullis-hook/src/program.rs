@@ -81,6 +81,7 @@ fn request(input: &[u8], options: &Options) -> Option<(PathBuf, Vec<u8>)> {
         policy: options.policy.clone(),
         ask: options.ask,
         defer: options.defer,
+        uncontained: options.uncontained,
         workspace: place::workspace(project.as_deref(), user_home.as_deref()),
         home: user_home.as_deref().and_then(|home: &Path| place::absolute(home)),
     };

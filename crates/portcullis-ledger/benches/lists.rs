@@ -134,7 +134,12 @@ fn action(step: u8) -> [EventBody; 4] {
             facts: Vec::new(),
             grant: None,
         }),
-        EventBody::Enforcement { action: Some(action), enforced: Enforced::Executed, call: None },
+        EventBody::Enforcement {
+            action: Some(action),
+            enforced: Enforced::Executed,
+            call: None,
+            contained: None,
+        },
         EventBody::Outcome { action, status: OutcomeStatus::Ok },
     ]
 }

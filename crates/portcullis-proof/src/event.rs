@@ -19,7 +19,7 @@ pub const EVENT_VERSION: u64 = 1;
 pub const EVENT_PAYLOADS_MAX: usize = 256;
 
 /// The kinds of events. The set is closed: a verifier that does not know a kind cannot judge the run.
-pub const KINDS: [&str; 16] = [
+pub const KINDS: [&str; 17] = [
     "run-opened",
     "config",
     "input",
@@ -31,6 +31,7 @@ pub const KINDS: [&str; 16] = [
     "grant-claimed",
     "outcome",
     "observation",
+    "observed",
     "output",
     "evidence",
     "control",

@@ -7,6 +7,7 @@
 //! proposed -> verdict -> enforcement (held, withheld) -> verdict -> ...     as often as the gate judges again
 //!                     -> enforcement (executed, replaced, let-pass, asked)  once
 //!                                              -> outcome                   once; `unknown` may be followed by the real one
+//!                                              -> observed                  if it was contained: how it ended once, and connections
 //! ```
 
 use std::collections::HashMap;
@@ -19,6 +20,9 @@ pub const ACTIONS_MAX: usize = 1 << 20;
 
 /// The most approvals of one run that are followed.
 pub const APPROVALS_MAX: usize = 1 << 20;
+
+/// The most connections of one contained action that are recorded.
+pub const CONNECTIONS_MAX: u32 = 4096;
 
 /// Why an event does not fit the events before it.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,6 +68,15 @@ enum ApprovalState {
 pub struct Trajectory {
     actions: HashMap<Id, ActionState>,
     approvals: HashMap<Id, ApprovalState>,
+    /// What was observed of the actions that went ahead contained.
+    contained: HashMap<Id, Observed>,
+}
+
+/// What was observed of a contained action so far.
+#[derive(Debug, Default)]
+struct Observed {
+    ended: bool,
+    connections: u32,
 }
 
 impl Trajectory {
@@ -77,9 +90,10 @@ impl Trajectory {
             "proposed" => self.propose(id(body, "action")?),
             "verdict" if body.has("action") => self.judge(id(body, "action")?, body.text("verdict")?),
             "verdict" => proceeds(body.text("verdict")?).map(drop),
-            "enforcement" if body.has("action") => self.enforce(id(body, "action")?, body.text("enforced")?),
+            "enforcement" if body.has("action") => self.enforce(body),
             "enforcement" => known("enforced", body.text("enforced")?, &ENFORCED),
             "outcome" => self.conclude(id(body, "action")?, body.text("status")?),
+            "observed" => self.observe(body),
             "approval-requested" => {
                 self.subject(body, event.seq)?;
                 self.request(id(body, "approval")?)
@@ -128,7 +142,8 @@ impl Trajectory {
         }
     }
 
-    fn enforce(&mut self, action: Id, enforced: &str) -> Result<(), StateError> {
+    fn enforce(&mut self, body: &Body<'_>) -> Result<(), StateError> {
+        let (action, enforced) = (id(body, "action")?, body.text("enforced")?);
         known("enforced", enforced, &ENFORCED)?;
         let state = self.action(action)?;
         let ActionState::Judged { proceeds, review } = *state else {
@@ -144,12 +159,44 @@ impl Trajectory {
             "asked" if !review => {
                 violation(format!("action `{action}` is `asked` against its latest verdict"))
             }
-            "executed" | "replaced" | "let-pass" | "asked" => {
+            "asked" => {
                 *state = ActionState::Released;
+                Ok(())
+            }
+            "executed" | "replaced" | "let-pass" => {
+                *state = ActionState::Released;
+                if body.has("contained") {
+                    self.contained.insert(action, Observed::default());
+                }
                 Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// What was seen of something contained. Of a server, which is no action, only that it has a name.
+    fn observe(&mut self, body: &Body<'_>) -> Result<(), StateError> {
+        let (ended, connection) = (body.has("ended"), body.has("connection"));
+        if ended == connection {
+            return violation("`observed` has not one of `body.ended` and `body.connection`".to_owned());
+        }
+        if !body.has("action") {
+            return Ok(body.text("server").map(drop)?);
+        }
+        let action = id(body, "action")?;
+        self.action(action)?;
+        let Some(observed) = self.contained.get_mut(&action) else {
+            return violation(format!("action `{action}` is observed, but never went ahead contained"));
+        };
+        if connection {
+            observed.connections += 1;
+            if observed.connections > CONNECTIONS_MAX {
+                return violation(format!("action `{action}` has more than {CONNECTIONS_MAX} connections"));
+            }
+        } else if std::mem::replace(&mut observed.ended, true) {
+            return violation(format!("action `{action}` is observed to end a second time"));
+        }
+        Ok(())
     }
 
     fn conclude(&mut self, action: Id, status: &str) -> Result<(), StateError> {
@@ -296,7 +343,7 @@ mod tests {
 
     #[test]
     fn what_a_gate_writes_is_accepted() {
-        let runs: [&[&str]; 9] = [
+        let runs: [&[&str]; 11] = [
             &[
                 "proposed action=a",
                 "verdict action=a verdict=allow",
@@ -354,6 +401,17 @@ mod tests {
                 "approval-decided approval=c decision=answered",
             ],
             &["verdict verdict=deny", "enforcement enforced=withheld", "observation action=a"],
+            &[
+                "proposed action=a",
+                "verdict action=a verdict=allow",
+                "enforcement action=a enforced=executed contained=yes",
+                "observed action=a connection=yes",
+                "outcome action=a status=ok",
+                "observed action=a ended=yes",
+                "verdict verdict=warn",
+                "observed action=a connection=yes",
+            ],
+            &["observed server=files connection=yes", "observed server=files ended=yes"],
         ];
         for events in runs {
             assert_eq!(run(events), Ok(()), "{events:?}");
@@ -425,6 +483,34 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_contained_is_not_observed() {
+        let allowed = ["proposed action=a", "verdict action=a verdict=allow"];
+        let contained = [allowed[0], allowed[1], "enforcement action=a enforced=executed contained=yes"];
+        let withheld = ["proposed action=a", "verdict action=a verdict=deny"];
+        let held = [withheld[0], withheld[1], "enforcement action=a enforced=withheld contained=yes"];
+        let asked = ["proposed action=a", "verdict action=a verdict=review"];
+        let asked = [asked[0], asked[1], "enforcement action=a enforced=asked contained=yes"];
+        let ended = "observed action=a ended=yes";
+        let cases: [(&[&str], &[&str], &str); 10] = [
+            (&[], &[ended], "never proposed"),
+            (&allowed, &[ended], "never went ahead contained"),
+            (&allowed, &["enforcement action=a enforced=executed", ended], "never went ahead contained"),
+            (&held, &[ended], "never went ahead contained"),
+            (&asked, &["observed action=a connection=yes"], "never went ahead contained"),
+            (&contained, &[ended, ended], "a second time"),
+            (&contained, &["observed action=a"], "not one of"),
+            (&contained, &["observed action=a ended=yes connection=yes"], "not one of"),
+            (&contained, &["observed ended=yes"], "`body.server` is missing"),
+            (&contained, &["observed action=xyz ended=yes"], "`body.action` is `xyz`"),
+        ];
+        refused(&cases);
+        let connections = vec!["observed action=a connection=yes"; CONNECTIONS_MAX as usize];
+        assert_eq!(run(&[&contained[..], &connections].concat()), Ok(()));
+        let error = run(&[&contained[..], &connections, &connections[..1]].concat()).unwrap_err();
+        assert!(error.contains("more than 4096 connections"), "{error}");
+    }
+
+    #[test]
     fn a_decision_that_does_not_follow_is_refused() {
         let requested = ["proposed action=a", "approval-requested action=a approval=c"];
         let granted = [requested[0], requested[1], "approval-decided approval=c decision=granted scope=once"];
@@ -462,6 +548,7 @@ mod tests {
         let id = |number: usize| Hex((number as u128).to_be_bytes());
         Trajectory {
             actions: (0..ACTIONS_MAX).map(|number| (id(number), ActionState::Released)).collect(),
+            contained: HashMap::new(),
             approvals: (0..APPROVALS_MAX).map(|number| (id(number), ApprovalState::Requested)).collect(),
         }
     }

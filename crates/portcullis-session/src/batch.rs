@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use portcullis_core::aside::TAINT;
 use portcullis_core::bundle::Bundle;
+use portcullis_core::contrast::Prediction;
 use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef};
 use portcullis_core::memory::Texts;
 use portcullis_core::taint::Taint;
@@ -48,6 +49,8 @@ pub struct Said {
     pub reading: Option<RunReading>,
     /// What an action touches that may happen.
     pub touched: Option<Touched>,
+    /// What was read of an action that goes ahead contained.
+    pub prediction: Option<Prediction>,
 }
 
 /// Builds a [`Batch`], numbering events from where the run stands.
@@ -179,6 +182,13 @@ impl<'e> BatchBuilder<'e> {
             return;
         }
         self.batch.said.entry(seq).or_default().touched = Some(touched);
+    }
+
+    /// Keeps what was read of an action that goes ahead contained.
+    pub(crate) fn keep_prediction(&mut self, seq: u64, prediction: Option<Prediction>) {
+        if prediction.is_some() {
+            self.batch.said.entry(seq).or_default().prediction = prediction;
+        }
     }
 
     pub(crate) fn finish(self) -> Batch {

@@ -63,6 +63,13 @@ pub(crate) fn explain_text(run: RunId, subject: &Subject<'_>, decision: &Decisio
             };
             (DenialClass::ResultWithheld, target, *action)
         }
+        Subject::Contained { action, label, .. } => {
+            let target = match label {
+                Label::Tool(name) | Label::Server(name) => name.clone(),
+                other => other.to_string(),
+            };
+            (DenialClass::ResultWithheld, target, *action)
+        }
         Subject::Input { .. } => (class_of(decision.verdict, rule), "input".to_owned(), None),
         Subject::Output { .. } => {
             let class = match decision.verdict {

@@ -12,7 +12,7 @@ use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId};
 use portcullis_core::label::{Label, LabelSet};
 use portcullis_core::principal::Principal;
-use portcullis_core::profile::Level;
+use portcullis_core::profile::{Level, Profile};
 use portcullis_core::state::RunState;
 use portcullis_core::taint::Tainted;
 use portcullis_core::usage::Used;
@@ -20,7 +20,8 @@ use portcullis_guards::contracts::answer::ContractAnswer;
 
 use crate::batch::Batch;
 use crate::engine::{
-    Answer, AnswerError, ChildEnd, Engine, Judgement, Proposal, Reach, Reported, Teller, TextJudgement,
+    Answer, AnswerError, ChildEnd, Contain, Engine, Judgement, Proposal, Reach, Report, ReportError,
+    ReportWhat, Reported, ReportedOf, Teller, TextJudgement,
 };
 use crate::env::{CountingEnv, Env};
 use crate::facts::Recorded;
@@ -262,6 +263,34 @@ impl DryRun {
         let content = content.as_deref();
         let reported = Reported { action, status, content, reach: Reach::Replace, teller };
         self.judge(|engine, env, sources| engine.outcome(env, reported, sources))
+    }
+
+    /// Notes that a server is started contained.
+    ///
+    /// # Errors
+    /// Too many are.
+    pub fn contain_server(&mut self, server: &str, profile: Profile) -> Result<Contain, ReportError> {
+        let (batch, contain) = self.engine.contain_server(&mut self.env, server, profile)?;
+        self.commit(batch);
+        Ok(contain)
+    }
+
+    /// Judges what something contained was seen to do.
+    ///
+    /// # Errors
+    /// It does not have this ticket, or the ticket was used.
+    pub fn observed(
+        &mut self,
+        of: ReportedOf,
+        contain: &Contain,
+        what: ReportWhat,
+    ) -> Result<TextJudgement, ReportError> {
+        let (ticket, profile) = (Some(contain.ticket), contain.profile.digest());
+        let report = Report { of, ticket, profile, what };
+        self.judge(|engine, env, sources| match engine.observed(env, report, sources) {
+            Ok((batch, judgement)) => (batch, Ok(judgement)),
+            Err(error) => (Batch::default(), Err(error)),
+        })
     }
 
     /// Judges what a server says that answers no action.

@@ -6,6 +6,7 @@
 
 mod answers;
 mod approvals;
+mod contained;
 mod frozen;
 mod heard;
 mod key;
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
-use portcullis_core::bundle::{Bundle, PolicyRef};
+use portcullis_core::bundle::{Bundle, CONTAIN_SOURCE, PolicyRef};
 use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
 use portcullis_core::effect::LazyEffects;
@@ -45,6 +46,8 @@ use portcullis_trajectory::things::Touched;
 
 pub use self::answers::{Answer, AnswerError, Decider, Edit, Lasts, Says, ShownRequest};
 pub use self::approvals::{ANSWERED, EDITED};
+use self::contained::Predictions;
+pub use self::contained::{Contain, REPORT_REFUSED, Report, ReportError, ReportWhat, ReportedOf, Ticket};
 use self::heard::Heard;
 pub use self::key::UNNAMED_CALL;
 pub use self::kin::Asking;
@@ -84,6 +87,8 @@ pub struct Proposal {
     pub directory: Option<String>,
     /// Where a person has to decide, the client's own prompt may: see [`Enforced::Asked`].
     pub ask: bool,
+    /// The surface runs command lines contained, where it is given a profile.
+    pub contains: bool,
     /// How sure the agent or its planner is of this step, 0 to 1, where the surface reports it.
     pub confidence: Option<f64>,
 }
@@ -108,6 +113,8 @@ pub struct Judgement {
     /// It goes ahead, and there is nothing to it that neither policy nor a person had before them: all that it does
     /// is in its text, or a person granted this very call. Only set if the surface said where the agent works.
     pub seen: bool,
+    /// It goes ahead contained, and how.
+    pub contain: Option<Contain>,
     /// Number of the last event about it.
     pub seq: u64,
 }
@@ -169,6 +176,8 @@ pub struct Engine {
     reply: Option<String>,
     /// What actions touch whose outcome is awaited.
     touches: taints::Open,
+    /// What was read of contained actions.
+    predictions: Predictions,
 }
 
 impl Engine {
@@ -187,6 +196,7 @@ impl Engine {
             heard: Heard::default(),
             reply: None,
             touches: taints::Open::default(),
+            predictions: Predictions::default(),
         }
     }
 
@@ -201,8 +211,9 @@ impl Engine {
     pub fn recall(&mut self, event: &Event, texts: &Texts) {
         self.state.apply(event);
         self.learn(event, texts);
-        let touched = self.recall_touched(event, texts);
+        let (touched, prediction) = self.recall_read(event, texts);
         self.touches.learn(event, touched, &self.state);
+        self.predictions.learn(event, prediction, &self.state);
         if let Some(memory) = &mut self.memory {
             memory.record(&self.bundle, event, texts, None);
         }
@@ -239,9 +250,10 @@ impl Engine {
     pub fn commit(&mut self, events: &[Event], mut said: BTreeMap<u64, Said>) {
         for event in events {
             self.state.apply(event);
-            let Said { texts, reading, touched } = said.remove(&event.seq).unwrap_or_default();
+            let Said { texts, reading, touched, prediction } = said.remove(&event.seq).unwrap_or_default();
             self.learn(event, &texts);
             self.touches.learn(event, touched, &self.state);
+            self.predictions.learn(event, prediction, &self.state);
             if let Some(memory) = &mut self.memory {
                 memory.record(&self.bundle, event, &texts, reading);
             }
@@ -288,27 +300,20 @@ impl Engine {
 
     /// What guards want to know before they judge a proposal, of sources that take time to ask. Changes nothing.
     pub fn needs(&self, at: Timestamp, proposal: &Proposal, sources: &FactSources) -> Asked {
-        if !sources.any_of(self.pipeline.sources(Hook::Action)) || self.is_stopped(proposal.tool.as_deref()) {
+        // Which level is reached matters only to a surface that contains.
+        let is_asked = |name: &&str| proposal.contains || *name != CONTAIN_SOURCE;
+        let names = self.pipeline.sources(Hook::Action).filter(is_asked);
+        if !sources.any_of(names) || self.is_stopped(proposal.tool.as_deref()) {
             return Asked::default();
         }
         let Some(context) = self.context() else { return Asked::default() };
         let (action, _) = self.action_of(proposal.clone(), ActionId::from_bytes([0; 16]));
         let pending = Pending { at, subject: Subject::Action(&action), grant: None };
         let read = self.read(pending, &action);
-        let requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        let contains = proposal.contains;
+        let mut requests = sources.answerable(self.pipeline.needs(&read.in_context(context), &pending));
+        requests.retain(|request| contains || request.source != CONTAIN_SOURCE);
         Asked::of(requests, || self.shown(&pending.subject))
-    }
-
-    /// The same for something said or seen.
-    pub fn needs_of_text(&self, at: Timestamp, subject: Subject<'_>, sources: &FactSources) -> Asked {
-        if !sources.any_of(self.pipeline.sources(subject.hook())) || self.frozen(&subject).is_some() {
-            return Asked::default();
-        }
-        let Some(context) = self.context() else { return Asked::default() };
-        let pending = Pending { at, subject, grant: None };
-        let reading = self.reading(pending);
-        let requests = sources.answerable(self.pipeline.needs(&context.with_reading(&reading), &pending));
-        Asked::of(requests, || self.shown(&subject))
     }
 
     /// What sources are shown of what is judged.
@@ -452,13 +457,18 @@ impl Engine {
             let body = EventBody::GrantClaimed { approval: grant.approval, about: About::Action(action.id) };
             verdict = batch.push(Actor::gate(), Some(verdict), body);
         }
-        let body = EventBody::Enforcement { action: Some(action.id), enforced, call };
+        // Facts say which level is reached where the surface contains, and nothing elsewhere.
+        let by_bundle = self.profile_by_bundle(&action, &read, &decision, enforced, &facts);
+        let (profile, prediction) = by_bundle.unzip();
+        let (contain, contained) = profile.map(|profile| Self::contain(batch, profile)).unzip();
+        let body = EventBody::Enforcement { action: Some(action.id), enforced, call, contained };
         let touched = match enforced.may_happen() {
             true => self.touched(&action, &read, sources),
             false => Touched::default(),
         };
         let enforcement = batch.push_tainted(Actor::gate(), Some(verdict), body, Self::written(&touched));
         batch.keep_touched(enforcement, touched);
+        batch.keep_prediction(enforcement, prediction);
         batch.keep_reading(cause, read.reading.into_reading());
         if !action.is_call() && enforced.proceeds() {
             // Thinking is over as soon as it is permitted.
@@ -475,6 +485,7 @@ impl Engine {
             approval: None,
             grant: used.map(|g| g.approval),
             seen,
+            contain,
             seq: 0,
         }
     }

@@ -6,7 +6,7 @@ use portcullis_core::limits::{CHILDREN_MAX, CHILDREN_OPEN_MAX, DEPTH_MAX};
 use portcullis_ledger::LedgerError;
 
 use crate::dry::UnknownPolicy;
-use crate::engine::AnswerError;
+use crate::engine::{AnswerError, ReportError};
 use crate::env::NoRandomness;
 
 /// Why a run cannot open another one for a delegated agent.
@@ -40,6 +40,9 @@ pub enum SessionError {
     /// The approval cannot be answered.
     #[error(transparent)]
     Answer(#[from] AnswerError),
+    /// What was reported of something contained is refused.
+    #[error(transparent)]
+    Report(#[from] ReportError),
     /// No such policy.
     #[error(transparent)]
     Policy(#[from] UnknownPolicy),

@@ -205,6 +205,8 @@ impl Sources for Gathered<'_> {
         }
         match self.facts.iter().find(|record| record.request == *request) {
             Some(record) => record.answer.clone(),
+            // Of a surface that contains nothing it is not asked.
+            None if *request == level_request() => level_answer(Level::None),
             None => self.usage.answer(request, at),
         }
     }

@@ -35,6 +35,7 @@ use crate::policy::{self, Pipeline};
 use crate::principals::Principals;
 use crate::run::{Family, Run};
 use crate::taints::Taints;
+use crate::tickets::Tickets;
 
 pub use self::all_runs::NotReloaded;
 use self::arrivals::Announced;
@@ -84,6 +85,7 @@ pub struct Gate {
     principals: Arc<Principals>,
     commits: Commits,
     sources: Arc<FactSources>,
+    tickets: Tickets,
     family: Arc<Family>,
     /// Read when the first run is opened.
     taints: tokio::sync::OnceCell<Arc<Taints>>,
@@ -183,6 +185,7 @@ impl Gate {
             principals: Arc::default(),
             commits: Commits::new(observers),
             sources,
+            tickets: Tickets::default(),
             family: Arc::default(),
             taints: tokio::sync::OnceCell::new(),
             runs: Mutex::default(),
@@ -246,9 +249,21 @@ impl Gate {
             let waits_for = judgement.approval.filter(|_| judgement.enforced == Enforced::Held);
             match waits_for {
                 Some(approval) if decided(run, approval, deadline).await => {}
-                _ => return Ok((judgement, permit)),
+                _ => {
+                    if let Some((permit, contain)) =
+                        permit.as_ref().and_then(|permit| Some((permit, permit.contain()?)))
+                    {
+                        self.tickets.keep(run.id(), permit.action(), contain);
+                    }
+                    return Ok((judgement, permit));
+                }
             }
         }
+    }
+
+    /// The profiles that wait for who runs an action under them.
+    pub(crate) fn tickets(&self) -> &Tickets {
+        &self.tickets
     }
 
     /// Judges the agent's reply; a held one waits like a held action.

@@ -31,6 +31,7 @@ pub mod run;
 pub mod shipped;
 pub mod surface;
 mod taints;
+pub mod tickets;
 pub mod workload;
 
 /// The examples of the manual, which the tests compile and run.

@@ -12,7 +12,7 @@ use portcullis_core::id::{ActionId, ApprovalId};
 use portcullis_core::verdict::Verdict;
 use serde_json::Value;
 
-use crate::engine::Judgement;
+use crate::engine::{Contain, Judgement};
 use crate::error::SessionError;
 use crate::surface::ActionAnswer;
 
@@ -42,6 +42,7 @@ pub struct Permit {
     judged: Judged,
     arguments: Option<Value>,
     seen: bool,
+    contain: Option<Box<Contain>>,
 }
 
 impl Permit {
@@ -62,7 +63,8 @@ impl Permit {
             findings: judgement.decision.findings.clone(),
             seq,
         };
-        Some(Self { judged, arguments: edited.cloned(), seen: judgement.seen })
+        let (arguments, contain) = (edited.cloned(), judgement.contain.clone().map(Box::new));
+        Some(Self { judged, arguments, seen: judgement.seen, contain })
     }
 
     /// The action.
@@ -83,6 +85,12 @@ impl Permit {
     /// The same, by value: the permit is used up.
     pub fn into_edited_arguments(self) -> Option<Value> {
         self.arguments
+    }
+
+    /// How the action is to be contained, where it is: who executes it runs it under this profile and reports with the
+    /// ticket what was seen.
+    pub fn contain(&self) -> Option<&Contain> {
+        self.contain.as_deref()
     }
 
     /// All that the action does is in its text, or a person granted this very call.
@@ -184,6 +192,7 @@ impl Proposed {
             denial,
             approval,
             seen,
+            contain,
             findings,
             seq,
         } = answer;
@@ -194,7 +203,10 @@ impl Proposed {
             (true, None) if arguments.is_some() != (enforced == Enforced::Replaced) => {
                 Err("it does not say which arguments are permitted")
             }
-            (true, None) => Ok(Self::Permitted(Permit { judged, arguments, seen })),
+            (true, None) => {
+                Ok(Self::Permitted(Permit { judged, arguments, seen, contain: contain.map(Box::new) }))
+            }
+            (false, _) if contain.is_some() => Err("it contains what it does not permit"),
             (false, _) if enforced.proceeds() => Err("an action goes ahead without a permit"),
             (false, None) => Err("it denies without a reason"),
             (false, Some(denial)) => Ok(Self::Stopped(Stopped { judged, denial })),
@@ -207,12 +219,28 @@ impl ActionAnswer {
     /// executes the action on the strength of this answer.
     #[must_use]
     pub fn of(proposed: Proposed) -> Self {
-        let (permit, judged, arguments, seen, denial) = match proposed {
-            Proposed::Permitted(Permit { judged, arguments, seen }) => (true, judged, arguments, seen, None),
-            Proposed::Stopped(Stopped { judged, denial }) => (false, judged, None, false, Some(denial)),
+        let (judged, permit, denial) = match proposed {
+            Proposed::Permitted(Permit { judged, arguments, seen, contain }) => {
+                (judged, Some((arguments, seen, contain.map(|contain| *contain))), None)
+            }
+            Proposed::Stopped(Stopped { judged, denial }) => (judged, None, Some(denial)),
         };
         let Judged { action, step, verdict, enforced, approval, findings, seq } = judged;
-        Self { action, step, verdict, enforced, permit, arguments, denial, approval, seen, findings, seq }
+        let (permit, (arguments, seen, contain)) = (permit.is_some(), permit.unwrap_or_default());
+        Self {
+            action,
+            step,
+            verdict,
+            enforced,
+            permit,
+            arguments,
+            denial,
+            approval,
+            seen,
+            contain,
+            findings,
+            seq,
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod append;
 mod approval_rows;
+mod contained;
 mod frozen;
 mod judging;
 mod kin;

@@ -280,7 +280,7 @@ impl Flow {
                     if whole { Some(Vec::new()) } else { self.planted(&call, text, &seen, *tainted) };
                 FlowReading::Result(seen, planted)
             }
-            Subject::Output { .. } => FlowReading::Nothing,
+            Subject::Output { .. } | Subject::Contained { .. } => FlowReading::Nothing,
         }
     }
 

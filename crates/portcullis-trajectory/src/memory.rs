@@ -63,6 +63,7 @@ impl RunMemory {
             Subject::Action(action) => self.monitors.read_call(bundle, action),
             Subject::Observation { action, text, .. } => self.monitors.read_result(*action, text),
             Subject::Output { text, .. } => self.monitors.read_output(text),
+            Subject::Contained { .. } => monitors::Reading::default(),
         }
     }
 }

@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use portcullis_contain::{
-    Connection, ConnectionVerdict, ContainError, Ended, Invocation, Level, Limits, Names, Network, Observed,
-    OnConnection, Output, Profile,
+    Background, Connection, ConnectionVerdict, ContainError, Ended, Invocation, Level, Limits, Names,
+    Network, Observed, OnConnection, Output, Profile,
 };
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
@@ -418,6 +418,9 @@ fn named_hosts_need_a_network_of_ones_own() {
         refused.contains("requires the level `namespace`") && refused.contains("names hosts"),
         "{refused}"
     );
+    let kept = Profile { background: Background::Keep, ..site.profile() };
+    let refused = contained().run(&kept, &site.command("true")).unwrap_err().to_string();
+    assert!(refused.contains("hosts are reached through the caller"), "{refused}");
     if reaches(Level::Namespace) {
         assert_eq!(run(None).unwrap().level, Level::Namespace);
     }

@@ -4,6 +4,7 @@
 //! [contain]
 //! default = "project"          # of command lines for which nothing below says otherwise; "none": they are not
 //! below = "hold"               # where the machine does not reach a profile's level: "deny", "hold" or "uncontained"
+//! more = "warn"                # what did more than was predicted, where it matters: "warn", "review" or "deny"
 //! [contain.tools]
 //! Bash = "project"             # by the tool that the command line is given to
 //! [contain.commands]
@@ -36,6 +37,7 @@ use crate::limits::NAME_BYTES_MAX;
 use crate::principal::Attribute;
 use crate::profile::{Level, Places, Profile, allowing, join};
 use crate::tool::Tool;
+use crate::verdict::Verdict;
 
 /// Most profiles of a bundle, most servers, and most entries of each table of `[contain]`.
 const ENTRIES_MAX: usize = 1_024;
@@ -57,6 +59,8 @@ pub struct ContainSettings {
     pub default: Option<String>,
     /// What becomes of a call where the machine does not reach the level of its profile.
     pub below: Below,
+    /// What becomes of what did more than was predicted of it, where it matters.
+    pub more: OnMore,
     /// Profiles by tool; `None`: its command lines are not contained.
     pub tools: BTreeMap<String, Option<String>>,
     /// Profiles by program, or by program and subcommand with a space between.
@@ -67,6 +71,30 @@ pub struct ContainSettings {
     pub profiles: BTreeMap<String, Profile>,
     /// Where each of its profiles is, and whether something uses it.
     pub(super) places: BTreeMap<String, (Diagnostic, bool)>,
+}
+
+/// What becomes of a contained call that did more than was predicted, where it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum OnMore {
+    /// It is noted, and counts against the tool.
+    #[default]
+    Warn,
+    /// A person should look at it; its result is withheld.
+    Review,
+    /// Its result is withheld.
+    Deny,
+}
+
+impl OnMore {
+    /// The verdict on it.
+    #[must_use]
+    pub const fn verdict(self) -> Verdict {
+        match self {
+            Self::Warn => Verdict::Warn,
+            Self::Review => Verdict::Review,
+            Self::Deny => Verdict::Deny,
+        }
+    }
 }
 
 /// What becomes of a call where the machine does not reach the level of its profile.
@@ -243,6 +271,8 @@ fn contain(file: &File<'_>, mut table: Table<'_, '_>, settings: &mut ContainSett
     settings.below = table
         .word("below", &[("deny", Below::Deny), ("hold", Below::Hold), ("uncontained", Below::Uncontained)])
         .unwrap_or_default();
+    let more = [("warn", OnMore::Warn), ("review", OnMore::Review), ("deny", OnMore::Deny)];
+    settings.more = table.word("more", &more).unwrap_or_default();
     let tools = limited(file, table.entries("tools").unwrap_or_default(), "tools");
     let commands = limited(file, table.entries("commands").unwrap_or_default(), "commands");
     table.finish();

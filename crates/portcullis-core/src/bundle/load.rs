@@ -344,12 +344,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
     check_attributes(&main, !parts.access.is_empty(), diagnostics);
     check_sources(&main.sources, &parts.tools, diagnostics);
     check_contained(&main.contain.1, &parts.tools, diagnostics);
-    let keywords = KeywordIndex::new(policies.iter().map(|policy| policy.restricted_keywords.as_slice()))
-        .map_err(|error| {
-            let message = format!("the restricted keywords cannot be indexed: {error}");
-            diagnostics.push(Diagnostic::new(MAIN_FILE, "", 0..0, message));
-        })
-        .ok()?;
+    let keywords = keywords(&policies, diagnostics)?;
     check_names("activity", &parts.activities, diagnostics);
     let effects = EffectSettings {
         tables: parts.tables,
@@ -394,6 +389,16 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         tool_places,
         authority_entries,
     })
+}
+
+/// The restricted keywords of all policies.
+fn keywords(policies: &[RuntimePolicy], diagnostics: &mut Vec<Diagnostic>) -> Option<KeywordIndex> {
+    let index = KeywordIndex::new(policies.iter().map(|policy| policy.restricted_keywords.as_slice()));
+    let unusable = |error| {
+        let message = format!("the restricted keywords cannot be indexed: {error}");
+        diagnostics.push(Diagnostic::new(MAIN_FILE, "", 0..0, message));
+    };
+    index.map_err(unusable).ok()
 }
 
 /// Values apart from their places.

@@ -52,7 +52,9 @@ pub use approvals::{ApprovalRule, ApprovalSettings, Requirement};
 pub use authority::{AuthoritySettings, normal_party};
 pub use compare::{Difference, Direction};
 pub use compiled::{AccessPolicies, Compiled, Compiler};
-pub use containment::{Below, CONTAIN_SOURCE, ContainSettings, level_answer, level_of, level_request};
+pub use containment::{
+    Below, CONTAIN_SOURCE, ContainSettings, OnMore, level_answer, level_of, level_request,
+};
 pub use contract_model::ContractModel;
 pub use contracts::{ContractJudge, ContractSettings, OnFail, REPAIR_STRATEGIES};
 pub use diagnostic::{Diagnostic, nearest};

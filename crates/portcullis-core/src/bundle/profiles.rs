@@ -141,7 +141,12 @@ impl Stated {
             background: table.word("background", &[("end", Background::End), ("keep", Background::Keep)]),
             watch: table.word(
                 "watch",
-                &[("nothing", Watch::Nothing), ("changes", Watch::Changes), ("all", Watch::All)],
+                &[
+                    ("nothing", Watch::Nothing),
+                    ("programs", Watch::Programs),
+                    ("changes", Watch::Changes),
+                    ("all", Watch::All),
+                ],
             ),
             environment: environment(file, &mut table),
             limits: table.table("limits").map(limits).unwrap_or_default(),

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::fmt;
 
-use super::Effects;
+use super::{Effects, Resource, ResourceKind};
 use crate::action::Action;
 use crate::bundle::Bundle;
 use crate::state::RunState;
@@ -12,6 +12,12 @@ use crate::state::RunState;
 pub trait EffectReader: Send + Sync + fmt::Debug {
     /// What the action would touch.
     fn read(&self, bundle: &Bundle, run: &RunState, action: &Action) -> Effects;
+
+    /// The resource that an absolute path is, with what is known of such paths. A reader that does not say so knows
+    /// nothing of them.
+    fn path(&self, _bundle: &Bundle, _run: &RunState, path: &str) -> Resource {
+        Resource::new(ResourceKind::Path, path)
+    }
 }
 
 /// The effects of the pending action, read when the first guard asks for them and only then.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ClosedState, Mode};
+use super::{ClosedState, Contained, Mode};
 use crate::id::{Digest, RunId};
 use crate::label::LabelSet;
 use crate::principal::Principal;
@@ -127,6 +127,13 @@ pub enum ConfigChange {
         /// The link of that event, or `None` if it never began.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         link: Option<Digest>,
+    },
+    /// A server of tools was started contained.
+    ServerContained {
+        /// What it is known by.
+        server: String,
+        /// Under which profile.
+        contained: Contained,
     },
 }
 

@@ -4,11 +4,13 @@
 //! reach. What no folder or host stands for (a container, a process of the machine, a server on its loopback) cannot be
 //! given to something contained; then the action is not contained at all, and judged by its text alone.
 
+use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 
 use super::{CACHES, Level, Limits, Network, Places, Profile};
 use crate::bundle::registries;
 use crate::effect::{Effect, Effects, Resource, ResourceKind, Verb};
+use crate::host::{Host, HostRule};
 use crate::principal::Attribute;
 
 /// Ports of a host that are meant where none is named.
@@ -207,7 +209,13 @@ fn host(profile: &mut Profile, effect: &Effect) -> Result<(), String> {
         Some(Attribute::Integer(port)) if !WEB_PORTS.contains(port) => format!(":{port}"),
         _ => String::new(),
     };
-    reach(profile, [format!("{}{port}", host.name)]);
+    let name = match host.name.parse::<Ipv6Addr>() {
+        Ok(address) => Host::Address(address.into()).to_string(),
+        Err(_) => host.name.clone(),
+    };
+    let named = format!("{name}{port}");
+    HostRule::parse(&named)?;
+    reach(profile, [named]);
     Ok(())
 }
 
@@ -307,6 +315,9 @@ mod tests {
             allowed(&[web(Verb::Read, "docs.rs", 443), web(Verb::Read, "x.example", 8080)]).unwrap();
         assert_eq!(fetched.network, Network::Hosts(vec!["docs.rs".into(), "x.example:8080".into()]));
         assert_eq!(fetched.level, Level::Namespace);
+        let address = allowed(&[web(Verb::Read, "2001:db8::7", 8080)]).unwrap();
+        assert_eq!(address.network, Network::Hosts(vec!["[2001:db8::7]:8080".into()]));
+        assert!(allowed(&[web(Verb::Read, "*", 443)]).is_err());
         let pushed =
             Effect::new(Verb::Send, Resource::new(ResourceKind::Repository, "https://h.example/x.git"));
         let pushed = allowed(&[pushed, web(Verb::Send, "h.example", 443)]).unwrap();

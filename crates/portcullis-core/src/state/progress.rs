@@ -205,6 +205,7 @@ mod tests {
                 action: Some(action),
                 enforced: enforcements[usize::from(which) % 4],
                 call: None,
+                contained: None,
             },
             5 | 6 => EventBody::Outcome { action, status: statuses[usize::from(which) % 3] },
             7 => EventBody::Control { control: CONTROLS[usize::from(which) % CONTROLS.len()], note: None },

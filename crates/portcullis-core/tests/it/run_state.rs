@@ -89,7 +89,7 @@ impl Story {
     }
 
     fn enforce(&mut self, action: ActionId, enforced: Enforced) {
-        self.tell(EventBody::Enforcement { action: Some(action), enforced, call: None });
+        self.tell(EventBody::Enforcement { action: Some(action), enforced, call: None, contained: None });
     }
 
     fn outcome(&mut self, action: ActionId, status: OutcomeStatus) {

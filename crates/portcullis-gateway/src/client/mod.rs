@@ -32,6 +32,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 pub use error::ClientError;
 pub use one::ClientRun;
 pub(crate) use pool::own_user;
+use portcullis_session::engine::Ticket;
 pub use portcullis_session::permit::{Judged, Permit, Proposed, Stopped};
 pub use run::{RESUMES_IN_A_ROW_MAX, Run};
 pub use start::{StartOptions, ensure_daemon};
@@ -41,8 +42,9 @@ use crate::api::{
     ApprovalInfo, Approvals, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, GrantApprovals,
     Granted, Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
     ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportConfirmation, ReportEvidence,
-    ReportInput, ReportOutcome, ReportOutput, ReportTold, ReportTools, RevokeApproval, RunInfo, Runs, Stats,
-    TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX, WebhookList,
+    ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, RevokeApproval,
+    RunInfo, Runs, Stats, TakeTicket, TakenTicket, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX,
+    WebhookList,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -160,6 +162,20 @@ impl Client {
     /// Reports something that bears on the run.
     pub async fn evidence(&self, run: RunId, evidence: &ReportEvidence) -> Result<TextAnswer, ClientError> {
         self.post(&format!("/v1/runs/{run}/evidence"), evidence).await
+    }
+
+    /// Reports what was seen of something contained.
+    pub async fn observed(
+        &self,
+        run: RunId,
+        observed: &ReportObserved,
+    ) -> Result<ObservationAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/observed"), observed).await
+    }
+
+    /// Takes the profile of an action that is run contained now.
+    pub async fn take_ticket(&self, ticket: Ticket) -> Result<TakenTicket, ClientError> {
+        self.post("/v1/tickets/take", &TakeTicket { ticket }).await
     }
 
     /// How the webhooks of the daemon's bundle stand.

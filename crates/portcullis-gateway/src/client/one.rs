@@ -6,7 +6,7 @@ use portcullis_session::surface::Surface;
 use super::{Client, ClientError, Proposed};
 use crate::api::{
     ObservationAnswer, ProposeAction, ProposeTurn, ReportConfirmation, ReportEvidence, ReportInput,
-    ReportOutcome, ReportOutput, ReportTold, ReportTools, TextAnswer, ToolsAnswer,
+    ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, TextAnswer, ToolsAnswer,
 };
 
 /// See the [module documentation](self).
@@ -61,6 +61,10 @@ impl Surface for ClientRun {
 
     async fn evidence(&self, evidence: ReportEvidence) -> Result<TextAnswer, ClientError> {
         self.client.evidence(self.run, &evidence).await
+    }
+
+    async fn observed(&self, observed: ReportObserved) -> Result<ObservationAnswer, ClientError> {
+        self.client.observed(self.run, &observed).await
     }
 
     async fn tools(&self, tools: ReportTools) -> Result<ToolsAnswer, ClientError> {

@@ -21,8 +21,8 @@ use tokio::time::{sleep, timeout};
 use super::{Client, ClientError, Connection, Incoming, Proposed, StartOptions, ensure_daemon, next_frame};
 use crate::api::{
     HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, ReportConfirmation,
-    ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTold, ReportTools, TextAnswer,
-    ToolsAnswer,
+    ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools,
+    TextAnswer, ToolsAnswer,
 };
 use crate::home::Home;
 
@@ -158,6 +158,10 @@ impl Surface for Run {
 
     async fn evidence(&self, evidence: ReportEvidence) -> Result<TextAnswer, ClientError> {
         self.persistently(|| self.shared.client.evidence(self.shared.run, &evidence)).await
+    }
+
+    async fn observed(&self, observed: ReportObserved) -> Result<ObservationAnswer, ClientError> {
+        self.persistently(|| self.shared.client.observed(self.shared.run, &observed)).await
     }
 
     async fn tools(&self, tools: ReportTools) -> Result<ToolsAnswer, ClientError> {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use portcullis_ledger::{LedgerError, Refusal};
 use portcullis_session::bundle_dir::BundleError;
 use portcullis_session::credentials::CredentialError;
-use portcullis_session::engine::AnswerError;
+use portcullis_session::engine::{AnswerError, ReportError};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::OpenError;
 use portcullis_session::listings::ListingsError;
@@ -151,6 +151,16 @@ impl From<SessionError> for Failure {
             SessionError::Answer(AnswerError::Unknown(_)) => (StatusCode::NOT_FOUND, code::NOT_FOUND),
             SessionError::Answer(AnswerError::Changed(_)) => (StatusCode::CONFLICT, code::CHANGED),
             SessionError::Answer(_) => (StatusCode::CONFLICT, "conflict"),
+            SessionError::Report(error) => match error {
+                ReportError::NotContained(_) => (StatusCode::CONFLICT, "not_contained"),
+                ReportError::NoTicket(_) | ReportError::WrongTicket(_) => {
+                    (StatusCode::FORBIDDEN, code::FORBIDDEN)
+                }
+                ReportError::TicketUsed(_) => (StatusCode::CONFLICT, "ticket_used"),
+                ReportError::OtherProfile { .. } => (StatusCode::CONFLICT, "other_profile"),
+                ReportError::TooManyConnections(_) => (StatusCode::CONFLICT, "too_many_connections"),
+                ReportError::TooManyServers => (StatusCode::CONFLICT, "too_many_servers"),
+            },
             SessionError::Policy(_) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_policy"),
             SessionError::Closed(_) | SessionError::UnknownRun(_) => {
                 (StatusCode::CONFLICT, code::RUN_NOT_LIVE)
@@ -214,6 +224,7 @@ impl From<SurfaceError> for Failure {
             SurfaceError::TooLong { .. } => {
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_long", message)
             }
+            SurfaceError::NoSuchTicket => Self::new(StatusCode::CONFLICT, "no_such_ticket", message),
             SurfaceError::NotTheOperator => Self::new(StatusCode::FORBIDDEN, code::FORBIDDEN, message),
             SurfaceError::Session(error) => error.into(),
             SurfaceError::Open(error) => error.into(),

@@ -17,6 +17,7 @@ use super::auth::Caller;
 use super::error::Failure;
 use super::routes::{JsonBody, READ_ASIDE_BYTES};
 use crate::api::OpenRun;
+use crate::contained::Runner;
 use crate::hook::{self, Door, Failed, Rules};
 
 pub(super) async fn answer(
@@ -35,6 +36,7 @@ pub(super) async fn answer(
         ask: event.ask,
         defer: event.defer,
         place: Place { workspace: event.workspace, home: event.home, gate: None },
+        runner: Runner::new(None, shared.home.path()).filter(|_| !event.uncontained),
     };
     let inside = || Inside { local: shared.local.clone(), identity: identity.clone() };
     Ok(Json(hook::answer_here(input.as_bytes(), &parsed, &rules, inside).await))

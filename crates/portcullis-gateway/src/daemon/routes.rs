@@ -16,6 +16,7 @@ use hyper::body::Frame;
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{Attachment, NotReloaded};
 use portcullis_session::surface::{LocalRun, Surface as _};
+use portcullis_session::tickets::Taken;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::OwnedSemaphorePermit;
@@ -113,6 +114,8 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/outputs", post(output))
         .route("/v1/runs/{run}/confirmations", post(confirm))
         .route("/v1/runs/{run}/evidence", post(evidence))
+        .route("/v1/runs/{run}/observed", post(observed))
+        .route("/v1/tickets/take", post(take_ticket))
         .route("/v1/runs/{run}/close", post(close))
         .route("/v1/runs/{run}/control", post(control))
         .route("/v1/runs/{run}/events", get(queries::events))
@@ -271,6 +274,24 @@ async fn evidence(
     JsonBody(request): JsonBody<api::ReportEvidence>,
 ) -> Result<Json<api::TextAnswer>, Failure> {
     Ok(Json(live_run(&shared, &caller, &run).await?.evidence(request).await?))
+}
+
+async fn observed(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(request): JsonBody<api::ReportObserved>,
+) -> Result<Json<api::ObservationAnswer>, Failure> {
+    Ok(Json(live_run(&shared, &caller, &run).await?.observed(request).await?))
+}
+
+async fn take_ticket(
+    State(shared): State<Shared>,
+    Caller(identity): Caller,
+    JsonBody(request): JsonBody<api::TakeTicket>,
+) -> Result<Json<api::TakenTicket>, Failure> {
+    let Taken { run, action, profile } = shared.local.take_ticket(&identity, request.ticket)?;
+    Ok(Json(api::TakenTicket { run, action, profile }))
 }
 
 async fn tools(

@@ -11,6 +11,7 @@ use portcullis_ledger::log::{LogError, LogPlaces, LogThread, Round, check_standi
 use portcullis_ledger::{Ledger, OpenOptions};
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Credentials;
+use portcullis_session::facts::FactSource;
 use portcullis_session::gate::{Extensions, Gate, IDLE, NotReloaded};
 use portcullis_session::listings::Listings;
 use portcullis_session::shipped;
@@ -27,6 +28,7 @@ use super::listen::Hold;
 use super::shares::Shares;
 use super::{DaemonOptions, Shared, mark, routes, webhooks};
 use crate::api;
+use crate::contained::LevelSource;
 use crate::contract_source::ContractSource;
 use crate::cosign;
 use crate::home::Home;
@@ -58,6 +60,8 @@ pub async fn run(options: DaemonOptions) -> Result<(), DaemonError> {
 /// [`DaemonError`]: what keeps it from serving, and what to do about it.
 pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result<(), DaemonError> {
     let judges = ContractSource::join(&mut extensions.sources);
+    let level: Arc<dyn FactSource> = Arc::new(LevelSource::default());
+    extensions.sources = std::mem::take(&mut extensions.sources).or_with(level);
     let given = options.bundle.as_deref().map(std::path::absolute).transpose();
     let given = given.map_err(|source| DaemonError::Io { path: options.home.path().to_owned(), source })?;
     let hold = take_hold(&options.home, given.as_deref()).await?;

@@ -45,10 +45,14 @@ pub use portcullis_hook::event::{Answered, BLOCKED};
 
 use crate::api::{OpenRun, ProposeAction, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, Role};
 use crate::client::{ClientError, Judged, Permit, Proposed, Stopped};
+use crate::contained::Runner;
 use crate::home::Home;
 use crate::sentence::sentence;
 use door::OverSocket;
 
+/// The client's tool that is given command lines, and the argument that holds them.
+const SHELL: &str = "Bash";
+const COMMAND: &str = "command";
 /// The exit code of a failure that blocks nothing.
 const FAILED: u8 = 1;
 /// Longest stretch of an argument that a message quotes, in characters.
@@ -71,6 +75,8 @@ pub struct HookOptions {
     pub ask: bool,
     /// Calls that are permitted are left to the client's own rules and prompts.
     pub defer: bool,
+    /// Command lines are left as they are, whatever the bundle contains.
+    pub uncontained: bool,
     /// The folder that the agent was given to work in, where the client says it.
     pub project: Option<PathBuf>,
     /// The user's home folder.
@@ -96,6 +102,8 @@ pub(crate) struct Rules {
     pub(crate) defer: bool,
     /// Where the agent works.
     pub(crate) place: Place,
+    /// How command lines are rewritten so that they run contained; none: they are not.
+    pub(crate) runner: Option<Runner>,
 }
 
 /// Answers one event by requests over the socket. Never fails: what goes wrong is an answer too.
@@ -210,6 +218,7 @@ impl HookOptions {
             ask: self.ask,
             defer: self.defer,
             place: place(input, self),
+            runner: Runner::new(self.program.as_deref(), self.home.path()).filter(|_| !self.uncontained),
         })
     }
 }
@@ -220,12 +229,9 @@ fn open_request(input: &HookInput, rules: &Rules) -> OpenRun {
         session: Some(input.session.clone()),
         policy: rules.policy.clone(),
         bundle: Some(rules.bundle.clone().unwrap_or_else(|| shipped::DEVELOPER.to_owned())),
-        client: None,
-        server: None,
-        resume: None,
         rejoin: true,
         place: Some(rules.place.clone()),
-        parent: None,
+        ..OpenRun::default()
     }
 }
 
@@ -304,7 +310,9 @@ async fn judge<S: Surface>(
     call: &HookCall,
     rules: &Rules,
 ) -> Result<Answered, S::Error> {
+    let runner = rules.runner.as_ref().filter(|runner| !rules.defer && can_contain(runner, call));
     let proposal = ProposeAction {
+        contains: runner.is_some(),
         tool: Some(call.tool.clone()),
         arguments: call.arguments.clone(),
         call: Some(call_id(call)),
@@ -313,7 +321,7 @@ async fn judge<S: Surface>(
         ..ProposeAction::default()
     };
     let proposed = run.propose(proposal).await?;
-    Ok(Answered::with(match decide(proposed, call, rules.defer) {
+    Ok(Answered::with(match decide(proposed, call, rules.defer, runner) {
         Some(decision) => hook::decision(&decision),
         None => NO_OPINION.to_owned(),
     }))
@@ -324,10 +332,20 @@ fn shows_prompts(mode: Option<&str>) -> bool {
     matches!(mode, None | Some("default" | "plan" | "acceptEdits"))
 }
 
+/// Whether a call is a command line that the client lets be rewritten. Clients that name their calls honour
+/// `updatedInput`, which is older (2.0.10 and 2.0.43 of Claude Code); without the name the outcome would be that of
+/// another call.
+fn can_contain(runner: &Runner, call: &HookCall) -> bool {
+    let command = call.arguments.get(COMMAND).and_then(Value::as_str);
+    call.tool == SHELL && call.id.is_some() && command.is_some_and(|command| runner.can_run(command))
+}
+
 /// From the gate's answer to the client's words; none leaves the call to the client. `allow` takes the client's own
 /// prompt away, so it is said only of what was seen: a build or a script may do anything, and is the client's to ask for.
-fn decide(proposed: Proposed, call: &HookCall, defer: bool) -> Option<Decision> {
+fn decide(proposed: Proposed, call: &HookCall, defer: bool, runner: Option<&Runner>) -> Option<Decision> {
     match proposed {
+        // Whatever it does, it can do no more than was permitted.
+        Proposed::Permitted(permit) if permit.contain().is_some() => Some(contained(permit, call, runner)),
         // Observe mode watches: the client asks as it would without the gate.
         Proposed::Permitted(permit) if permit.is_let_pass() => None,
         // Arguments are replaced only where there is an answer.
@@ -346,6 +364,28 @@ fn decide(proposed: Proposed, call: &HookCall, defer: bool) -> Option<Decision> 
 /// The only *allow*: it uses up the permit.
 fn allow(permit: Permit) -> Decision {
     Decision::Allow(permit.into_edited_arguments())
+}
+
+/// The call as it runs under its profile. What cannot be rewritten must not run otherwise.
+fn contained(permit: Permit, call: &HookCall, runner: Option<&Runner>) -> Decision {
+    let ticket = permit.contain().map(|contain| contain.ticket.to_text());
+    let mut arguments = permit.edited_arguments().unwrap_or(&call.arguments).clone();
+    let rewritten = match (runner, ticket, arguments.get(COMMAND).and_then(Value::as_str)) {
+        (Some(runner), Some(ticket), Some(command)) if runner.can_run(command) => {
+            Some(runner.rewritten(command, &ticket))
+        }
+        _ => None,
+    };
+    match (rewritten, arguments.get_mut(COMMAND)) {
+        (Some(rewritten), Some(command)) => {
+            *command = rewritten.into();
+            match allow(permit) {
+                Decision::Allow(_) => Decision::Allow(Some(arguments)),
+                other => other,
+            }
+        }
+        _ => Decision::Deny(format!("Portcullis: the call of `{}` cannot be run contained", call.tool)),
+    }
 }
 
 /// The denial as the agent reads it, with what it stands against.
@@ -428,7 +468,10 @@ async fn outcome<S: Surface<Error: Failed>>(
     let report = ReportOutcome::of_call(call_id(call), status, content).within(shown::reach(call, failed));
     match (run.outcome(report).await, response) {
         (Ok(_), None) => Ok(Answered::with(NO_OPINION)),
-        (Ok(judged), Some(response)) => Ok(Answered::with(shown::result(call, failed, response, &judged))),
+        (Ok(judged), Some(response)) => {
+            let answer = shown::result(call, failed, response, &judged);
+            Ok(Answered::with(if judged.uncontained { not_contained(&answer, call) } else { answer }))
+        }
         (Err(error), _) if !error.is_not_executing() => Err(error),
         (Err(_), None) => Ok(Answered::with(NO_OPINION)),
         // It was recorded the first time, and the answer was lost with the daemon.
@@ -444,6 +487,19 @@ async fn outcome<S: Surface<Error: Failed>>(
             Ok(Answered::with(json!({ "systemMessage": message }).to_string()))
         }
     }
+}
+
+/// The answer with a word to the user that the client ran a call otherwise than it was permitted.
+fn not_contained(answer: &str, call: &HookCall) -> String {
+    let message = format!(
+        "portcullis: a call of `{}` was permitted contained, and the client ran it otherwise; does it honour `updatedInput`, or does another hook change the call?",
+        call.tool
+    );
+    let mut answer: Value = serde_json::from_str(answer).unwrap_or_else(|_| json!({}));
+    if let Some(fields) = answer.as_object_mut() {
+        fields.insert("systemMessage".to_owned(), message.into());
+    }
+    answer.to_string()
 }
 
 const _: () = assert!(portcullis_hook::limit::INPUT_BYTES_MAX == hook::INPUT_BYTES_MAX, "both read the same");

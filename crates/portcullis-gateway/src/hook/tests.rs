@@ -16,6 +16,7 @@ fn options(project: Option<&str>, home: Option<&str>) -> HookOptions {
         policy: None,
         ask: false,
         defer: false,
+        uncontained: false,
         project: project.map(PathBuf::from),
         user_home: home.map(PathBuf::from),
         program: None,
@@ -83,6 +84,7 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
         denial: (!permit).then(|| serde_json::from_value(denial).unwrap()),
         approval: None,
         seen: true,
+        contain: None,
         findings: vec![finding],
         seq: 1,
     }
@@ -91,7 +93,7 @@ fn judged(enforced: Enforced, permit: bool) -> ActionAnswer {
 #[test]
 fn answers_become_decisions() {
     let call = HookCall { tool: "Bash".into(), arguments: json!({"command": "rm /etc/x"}), id: None };
-    let decide = |answer, defer| super::decide(Proposed::received(answer).unwrap(), &call, defer);
+    let decide = |answer, defer| super::decide(Proposed::received(answer).unwrap(), &call, defer, None);
     let decided = |enforced, permit, defer| decide(judged(enforced, permit), defer);
     assert_eq!(decided(Enforced::Executed, true, false), Some(Decision::Allow(None)));
     assert_eq!(decided(Enforced::Executed, true, true), None);
@@ -108,10 +110,74 @@ fn answers_become_decisions() {
     assert!(matches!(decided(Enforced::Withheld, false, false), Some(Decision::Deny(_))));
 }
 
+fn runner() -> Runner {
+    Runner::new(Some(Path::new("/opt/portcullis")), Path::new("/home/u/.portcullis")).unwrap()
+}
+
+fn shell(command: &str) -> HookCall {
+    HookCall {
+        tool: "Bash".into(),
+        arguments: json!({"command": command, "timeout": 5}),
+        id: Some("c".into()),
+    }
+}
+
+#[test]
+fn a_contained_call_is_rewritten_whatever_it_does() {
+    let contain = json!({
+        "profile": portcullis_core::bundle::built_in_profile("project").unwrap(), "ticket": "ab".repeat(32),
+    });
+    let contain = serde_json::from_value(contain).unwrap();
+    let unseen = ActionAnswer { seen: false, contain: Some(contain), ..judged(Enforced::Executed, true) };
+    let decided = |answer, call: &HookCall, runner: Option<&Runner>| {
+        super::decide(Proposed::received(answer).unwrap(), call, false, runner)
+    };
+    let runner = runner();
+    let Some(Decision::Allow(Some(arguments))) = decided(unseen.clone(), &shell("make"), Some(&runner))
+    else {
+        panic!("it is allowed")
+    };
+    let command = arguments["command"].as_str().unwrap();
+    assert!(command.starts_with("/opt/portcullis --home /home/u/.portcullis run --ticket abab"), "{command}");
+    assert!(command.ends_with(" -c make"), "{command}");
+    assert_eq!(arguments["timeout"], 5, "the rest stays");
+    // What cannot be rewritten does not run.
+    assert!(matches!(decided(unseen.clone(), &shell("make"), None), Some(Decision::Deny(_))));
+    assert!(matches!(decided(unseen.clone(), &shell("cd x"), Some(&runner)), Some(Decision::Deny(_))));
+    let mut edited = ActionAnswer { enforced: Enforced::Replaced, ..unseen };
+    edited.arguments = Some(json!({"command": "make x"}));
+    let Some(Decision::Allow(Some(arguments))) = decided(edited, &shell("make"), Some(&runner)) else {
+        panic!("it is allowed")
+    };
+    assert!(arguments["command"].as_str().unwrap().ends_with(" -c 'make x'"));
+}
+
+#[test]
+fn only_named_command_lines_are_contained() {
+    let runner = runner();
+    assert!(can_contain(&runner, &shell("make")));
+    assert!(
+        !can_contain(&runner, &HookCall { id: None, ..shell("make") }),
+        "its outcome could not be told apart"
+    );
+    assert!(!can_contain(&runner, &HookCall { tool: "mcp__a__Bash".into(), ..shell("make") }));
+    assert!(!can_contain(&runner, &HookCall { arguments: json!({"command": 1}), ..shell("make") }));
+    assert!(!can_contain(&runner, &shell("cd src")));
+}
+
+#[test]
+fn the_user_is_told_of_what_ran_otherwise_than_permitted() {
+    let answer: Value = serde_json::from_str(&not_contained(NO_OPINION, &shell("make"))).unwrap();
+    assert!(answer["systemMessage"].as_str().unwrap().contains("`updatedInput`"));
+    let answer: Value =
+        serde_json::from_str(&not_contained(r#"{"decision":"block"}"#, &shell("make"))).unwrap();
+    assert_eq!(answer["decision"], "block");
+}
+
 #[test]
 fn what_the_gate_did_not_see_is_left_to_the_client() {
     let call = HookCall { tool: "Bash".into(), arguments: json!({"command": "make"}), id: None };
-    let decide = |answer, defer| super::decide(Proposed::received(answer).unwrap(), &call, defer);
+    let decide = |answer, defer| super::decide(Proposed::received(answer).unwrap(), &call, defer, None);
     let unseen = ActionAnswer { seen: false, ..judged(Enforced::Executed, true) };
     assert_eq!(decide(unseen.clone(), false), None);
     let held = ActionAnswer { seen: false, ..judged(Enforced::Held, false) };

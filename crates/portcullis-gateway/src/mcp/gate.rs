@@ -83,6 +83,8 @@ pub(super) struct Gate {
     pub(super) to_server: ToServer,
     command: String,
     server: Mutex<Server>,
+    /// Names of servers that must not be spoken to unless they run contained.
+    uncontained: Vec<String>,
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -93,6 +95,7 @@ impl Gate {
         server: String,
         to_client: LineWriter,
         to_server: LineWriter,
+        uncontained: Vec<String>,
     ) -> Self {
         Self {
             run,
@@ -103,6 +106,7 @@ impl Gate {
             to_server: ToServer::new(to_server),
             command,
             server: Mutex::new(Server { name: server, version: None }),
+            uncontained,
             tasks: Mutex::new(JoinSet::new()),
         }
     }
@@ -130,6 +134,11 @@ impl Gate {
             server.name = name.chars().take(SHOWN_CHARS_MAX).collect();
         }
         server.version = version;
+    }
+
+    /// Whether the bundle has a server of this name run contained, and this one does not.
+    pub(super) fn should_be_contained(&self, name: Option<&str>) -> bool {
+        name.is_some_and(|name| self.uncontained.iter().any(|known| known == name))
     }
 
     /// The command line that started the server: what it is known by across runs, whatever it calls itself.

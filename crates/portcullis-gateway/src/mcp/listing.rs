@@ -20,6 +20,14 @@ pub(super) async fn hello(gate: &Gate, line: &[u8], id: &RawValue, result: &RawV
         Ok(hello) => hello,
         Err(error) => return refused(id, format!("Portcullis does not pass on this answer: {error}")),
     };
+    if gate.should_be_contained(hello.server.as_deref()) {
+        gate.to_server.close().await;
+        return refused(
+            id,
+            "the bundle has this server run contained, and it was not started so: give its name in the bundle with `--server`"
+                .to_owned(),
+        );
+    }
     let changed = match overheard(gate, line, Ok(hello.besides)).await {
         Heard::Passes => None,
         Heard::Changed(line) => Some(line),

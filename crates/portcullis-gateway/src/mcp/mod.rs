@@ -16,6 +16,7 @@
 mod answers;
 mod asking;
 mod calls;
+mod contained;
 mod downstream;
 mod gate;
 mod held;
@@ -49,6 +50,7 @@ use crate::api::OpenRun;
 use crate::client::{ClientError, Run, StartOptions};
 use crate::home::Home;
 use crate::signals::{StopSignal, StopSignals};
+use contained::Confined;
 use gate::{Gate, LineWriter};
 use upstream::Gone;
 
@@ -75,7 +77,11 @@ pub struct GateOptions {
     pub session: Option<String>,
     /// The server and its arguments.
     pub command: Vec<OsString>,
-    /// The program that serves as daemon; none: the one that is running.
+    /// The server's name in the bundle; none: the name of its program.
+    pub server: Option<String>,
+    /// A profile of the bundle that the server is to run under; none: what the bundle says of a server of that name.
+    pub contain: Option<String>,
+    /// The program that serves as daemon, and runs the server where that is contained; none: the one that is running.
     pub program: Option<PathBuf>,
 }
 
@@ -108,6 +114,14 @@ pub enum GateError {
         server: String,
         /// Why.
         source: io::Error,
+    },
+    /// The server cannot run under its profile.
+    #[error("the server was not started: its profile `{profile}` cannot be had here: {why}")]
+    Contain {
+        /// The profile.
+        profile: String,
+        /// Why.
+        why: String,
     },
     /// Signals cannot be received.
     #[error("cannot listen for signals: {0}")]
@@ -147,8 +161,28 @@ pub async fn run(options: GateOptions) -> Result<Ended, GateError> {
     // Before anything is started that a signal should end in good order.
     let mut signals = StopSignals::listen().map_err(GateError::Signals)?;
     let run = open_run(&options, &server).await?;
-    let spawned = Command::new(program)
-        .args(arguments)
+    let opened = run.opened();
+    let confined = match opened.server.as_ref().map(|contain| Confined::new(contain, &options)) {
+        None => None,
+        Some(Ok(confined)) => Some(confined),
+        Some(Err(error)) => {
+            close(&run).await?;
+            return Err(error);
+        }
+    };
+    let mut starting = match &confined {
+        Some(confined) => {
+            let mut starting = Command::new(confined.program());
+            starting.args(confined.arguments(&options.command));
+            starting
+        }
+        None => {
+            let mut starting = Command::new(program);
+            starting.args(arguments);
+            starting
+        }
+    };
+    let spawned = starting
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::inherit())
@@ -172,8 +206,13 @@ pub async fn run(options: GateOptions) -> Result<Ended, GateError> {
         server.clone(),
         to_client,
         LineWriter::new(input),
+        // A server that says it is one of these, and does not run contained, is another than was meant.
+        if confined.is_some() { Vec::new() } else { opened.contained_servers },
     ));
     let ended = conduct(&gate, stdin::reader(), output, signals.next(), &mut child, &server).await;
+    if let Some(confined) = &confined {
+        confined.report(&gate.run, &command_line(&options.command)).await;
+    }
     let closed = close(&gate.run).await;
     let signal = ended?;
     closed.map(|()| Ended { run: gate.run.id(), signal })
@@ -209,6 +248,9 @@ async fn open_run(options: &GateOptions, server: &str) -> Result<Run, GateError>
         bundle: bundle.as_ref().map(|path| path.to_string_lossy().into_owned()),
         client: Some(format!("portcullis mcp -- {server}")),
         server: Some(command_line(&options.command)),
+        server_name: Some(options.server.clone().unwrap_or_else(|| server.to_owned())),
+        server_profile: options.contain.clone(),
+        server_place: Some(contained::place()),
         ..OpenRun::default()
     };
     let start = StartOptions { bundle, program: options.program.clone(), ..StartOptions::default() };

@@ -128,6 +128,7 @@ async fn stage(answer: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) 
         "stand-in".into(),
         LineWriter::new(gate_out),
         LineWriter::new(to_server),
+        vec!["kept apart".to_owned()],
     );
     let (process, ended) = oneshot::channel();
     let (signal, signalled) = oneshot::channel();

@@ -4,20 +4,23 @@ use std::path::Path;
 
 use portcullis_core::denial::DenialClass;
 use portcullis_core::event::{Event, EventBody};
-use portcullis_gateway::api::{ReportConfirmation, ReportEvidence, ReportInput, Role};
+use portcullis_gateway::api::{ProposeAction, ReportConfirmation, ReportEvidence, ReportInput, Role};
 use portcullis_session::engine::Reach;
+use serde_json::json;
 
-use crate::daemon::{Daemon, POLICY, mail, open};
+use crate::daemon::{Daemon, call, open};
 
 const ASKING: &str = "permit (principal, action, resource);\n\
-     @decision(\"clarify\") @reason(\"to this address?\")\n\
-     forbid (principal, action in Action::\"call\", resource == Tool::\"send_email\");\n";
+     @decision(\"clarify\") @reason(\"about these fees?\")\n\
+     forbid (principal, action in Action::\"call\", resource == Tool::\"Retrieve Compliance Documents\");\n";
+
+fn search(number: u32) -> ProposeAction {
+    call("retrieve_compliance_documents", json!({"query": format!("fees {number}")}), 0)
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_confirmation_lets_a_call_go_ahead_that_the_user_is_asked_about() {
     let daemon = Daemon::start_with_bundle(|bundle: &Path| {
-        let policy = POLICY.replace("approval_for_side_effects = true", "approval_for_side_effects = false");
-        std::fs::write(bundle.join("policies/mail.toml"), policy).unwrap();
         std::fs::create_dir_all(bundle.join("access")).unwrap();
         std::fs::write(bundle.join("access/asking.cedar"), ASKING).unwrap();
     })
@@ -25,7 +28,7 @@ async fn only_a_confirmation_lets_a_call_go_ahead_that_the_user_is_asked_about()
     let agent = daemon.agent();
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
     let asked = async |number: u32| {
-        let denial = agent.propose(run, &mail(number, 0)).await.unwrap().denial().cloned().unwrap();
+        let denial = agent.propose(run, &search(number)).await.unwrap().denial().cloned().unwrap();
         assert_eq!(denial.class, DenialClass::ClarificationNeeded, "{denial:?}");
         denial
     };
@@ -48,7 +51,7 @@ async fn only_a_confirmation_lets_a_call_go_ahead_that_the_user_is_asked_about()
     let late = agent.confirm(run, &confirm(action)).await.unwrap_err();
     assert_eq!(late.code(), Some("not_asked"), "that question is over");
     agent.confirm(run, &confirm(second.action.unwrap())).await.unwrap();
-    assert!(agent.propose(run, &mail(1, 0)).await.unwrap().is_permitted());
+    assert!(agent.propose(run, &search(1)).await.unwrap().is_permitted());
     let again = agent.confirm(run, &confirm(second.action.unwrap())).await.unwrap_err();
     assert_eq!(again.code(), Some("not_asked"));
     asked(1).await;

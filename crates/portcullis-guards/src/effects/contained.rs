@@ -70,7 +70,7 @@ impl Guard<RunMemory> for Contained {
             Below::Deny => Verdict::Deny,
         };
         let Some(profile) = profile(context, pending) else { return Ok(Vec::new()) };
-        let (level, reached) = (profile.level, level_of(facts));
+        let (level, reached) = (profile.least_level(), level_of(facts));
         if level <= reached {
             return Ok(Vec::new());
         }

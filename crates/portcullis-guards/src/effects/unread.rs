@@ -83,7 +83,7 @@ impl Guard<RunMemory> for Unread {
     ) -> Result<Vec<Finding>, GuardFailure> {
         let settings = &context.bundle.effects;
         let is_contained =
-            || containable(context, pending).is_some_and(|profile| profile.level <= level_of(facts));
+            || containable(context, pending).is_some_and(|profile| profile.least_level() <= level_of(facts));
         let mut findings: Vec<Finding> = Vec::new();
         for effect in unread(context) {
             let (verdict, contain) = match is_code(effect) {

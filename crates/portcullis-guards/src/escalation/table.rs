@@ -9,6 +9,9 @@ use portcullis_core::label::Label;
 use portcullis_core::verdict::Verdict;
 use portcullis_trajectory::memory::{Context, RunMemory};
 
+/// What each report counts that a contained call did more than was predicted: two are the tool risk of row 5.
+const MORE_RISK: f64 = 0.35;
+
 /// ## What it does
 /// Reads the signals of the run (violations, drift, uncertainty, uncovered tool risk) and gives the level of the first
 /// row of the escalation table that matches.
@@ -28,6 +31,8 @@ use portcullis_trajectory::memory::{Context, RunMemory};
 /// *Uncertainty* is 1 - the confidence that a surface may report. *Tool risk* is the risk that the request does not
 /// cover: the operator's figure for the tool if no word of the user's request names the tool or anything in its
 /// arguments, otherwise 0. An inferred figure is a guess and is ignored, and without a request nothing can be compared.
+/// Where contained calls of the tool [did more than was predicted](contain-more.md), it is at least 0.35, and 0.7 from the
+/// second time on.
 /// A row whose signal is missing is inactive, and the finding says so.
 ///
 /// ## Does not cover
@@ -74,7 +79,8 @@ impl Guard<RunMemory> for EscalationTable {
                 let violations = memory.monitors.violations(reading, action, context.effects());
                 signals.violations = u32::try_from(violations.len()).unwrap_or(u32::MAX);
                 signals.uncertainty = action.confidence.map(|confidence| 1.0 - confidence);
-                signals.tool_risk = reading.tool_risk;
+                let did_more = action.tool().map_or(0, |tool| context.run.contained().more_by(tool));
+                signals.tool_risk = risk(reading.tool_risk, did_more);
                 let tool = action.tool().and_then(|name| context.bundle.registry.get(name));
                 context_risk = tool.map_or(0.0, |tool| tool.risk);
             }
@@ -111,6 +117,15 @@ impl Guard<RunMemory> for EscalationTable {
         }
         Ok(vec![finding])
     }
+}
+
+/// The risk of a tool that the request does not cover, or that what the tool was seen to do shows, whichever is higher.
+fn risk(uncovered: Option<f64>, did_more: u32) -> Option<f64> {
+    if did_more == 0 {
+        return uncovered;
+    }
+    let shown = (MORE_RISK * f64::from(did_more)).min(1.0);
+    Some(uncovered.map_or(shown, |uncovered| uncovered.max(shown)))
 }
 
 /// `row 4 gives SOFT_STOP: drift 0.52; inactive without uncertainty: rows 3, 6`.

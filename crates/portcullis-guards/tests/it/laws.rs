@@ -142,7 +142,12 @@ fn state(steps: u32, side_effects: u32) -> RunState {
         );
         tell(
             step * 2 + 1,
-            EventBody::Enforcement { action: Some(action), enforced: Enforced::Executed, call: None },
+            EventBody::Enforcement {
+                action: Some(action),
+                enforced: Enforced::Executed,
+                call: None,
+                contained: None,
+            },
         );
     }
     state

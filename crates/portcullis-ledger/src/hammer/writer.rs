@@ -146,6 +146,7 @@ impl Run {
             action: Some(action),
             enforced: Enforced::Executed,
             call: None,
+            contained: None,
         })?;
         Ok(action)
     }

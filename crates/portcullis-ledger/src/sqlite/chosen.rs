@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use portcullis_core::aside::{DIGEST_KEY, TAINT};
+use portcullis_core::aside::{DIGEST_KEY, OBSERVED, TAINT};
 use portcullis_core::event::{About, Event, EventBody};
 use portcullis_core::id::{ActionId, ApprovalId};
 use portcullis_core::state::{EDITED_ARGUMENTS, EDITED_TEXT};
@@ -116,6 +116,8 @@ struct Named {
     proposed: HashMap<u64, ActionId>,
     /// The actions that a person was asked about.
     asked: HashMap<ApprovalId, About>,
+    /// The actions that were seen to do something, by the event that says so.
+    reported: HashMap<u64, ActionId>,
     derived: Vec<Derived>,
     /// Places in it, by commitment.
     places: HashMap<[u8; 32], usize>,
@@ -152,7 +154,9 @@ impl Named {
             EventBody::Verdict(record) => {
                 let mut of = from_cause();
                 of.extend(record.findings.iter().flat_map(|finding| &finding.evidence));
-                (aside, Origin::Texts(of, record.action))
+                // Of a report, it quotes what the action was seen to do.
+                let reported = || event.cause.and_then(|cause| self.reported.get(&cause)).copied();
+                (aside, Origin::Texts(of, record.action.or_else(reported)))
             }
             EventBody::ApprovalDecided { approval, .. } => {
                 let origin = || match self.asked.get(approval) {
@@ -166,6 +170,10 @@ impl Named {
                     .find(|name| event.payloads.contains_key(*name));
                 self.derive(event, name, edited);
                 (aside, noted)
+            }
+            EventBody::Observed(record) => {
+                self.reported.extend(record.action.map(|action| (event.seq, action)));
+                (Some(OBSERVED), Origin::Texts(Vec::new(), record.action))
             }
             EventBody::Evidence { .. } => (Some(RESULTS), Origin::Texts(from_cause(), None)),
             // Marks and names of things are taken from the arguments.

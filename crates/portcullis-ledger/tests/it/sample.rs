@@ -171,7 +171,12 @@ impl Run {
             facts: Vec::new(),
             grant: None,
         }));
-        self.chain(EventBody::Enforcement { action: Some(action), enforced: Enforced::Executed, call: None });
+        self.chain(EventBody::Enforcement {
+            action: Some(action),
+            enforced: Enforced::Executed,
+            call: None,
+            contained: None,
+        });
         action
     }
 

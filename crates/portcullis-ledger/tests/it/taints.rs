@@ -33,7 +33,8 @@ fn write(run: &mut Run, ledger: &SqliteLedger, key: &Digest, taints: &[Taint]) {
     for taint in taints {
         let text = serde_json::to_vec(&[taint]).unwrap();
         let action = Some(ActionId::from_bytes(fresh()));
-        let body = EventBody::Enforcement { action, enforced: Enforced::Executed, call: None };
+        let body =
+            EventBody::Enforcement { action, enforced: Enforced::Executed, call: None, contained: None };
         run.chain_with(body, &[(TAINT, &text)]);
         rows.push((run.head.count, taint));
     }

@@ -3,6 +3,7 @@
 //! A change in a vector is a new version of the format. `UPDATE_VECTORS=1` writes the files anew.
 
 mod bodies;
+mod contained;
 mod erasure;
 mod files;
 mod lines;
@@ -19,6 +20,7 @@ use portcullis_proof::{
 use serde::{Deserialize, Serialize};
 
 use bodies::body_cases;
+use contained::contained_cases;
 use erasure::erasure_cases;
 use files::file_cases;
 use lines::line_cases;
@@ -198,6 +200,7 @@ fn cases() -> Vec<Case> {
     cases.extend(erasure_cases());
     cases.extend(line_cases());
     cases.extend(body_cases());
+    cases.extend(contained_cases());
     cases
 }
 

@@ -24,6 +24,7 @@
 //! After `=>` stand the verdict, then optionally the rule of the headline, then optionally `at POINTER` with a
 //! place that one of its spans must have.
 
+mod observed;
 mod parse;
 mod run;
 

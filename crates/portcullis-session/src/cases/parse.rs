@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use portcullis_core::bundle::Diagnostic;
 use portcullis_core::delegation::{Objection, ParentAnswer};
 use portcullis_core::event::{Control, OutcomeStatus, Place};
+use portcullis_core::observed::Observed;
 use portcullis_core::principal::Principal;
 use portcullis_core::profile::Level;
 use portcullis_core::usage::Used;
 use portcullis_core::verdict::Verdict;
 use serde_json::{Value, json};
+
+use super::observed::observed;
 
 /// Largest number of steps in one block.
 const STEPS_MAX: usize = 10_000;
@@ -97,14 +100,31 @@ pub enum StepKind {
     Parent(ParentAnswer),
     /// The level at which the surface runs command lines contained from here on.
     Contained(Level),
+    /// What the last call was seen to do while it ran contained.
+    Observed(Box<Observed>),
     /// The run opens another one; what the runs below have used up from here on.
     Children(Used),
 }
 
 impl StepKind {
+    /// Whether the gate has a verdict on it.
+    fn is_judged(&self) -> bool {
+        matches!(
+            self,
+            Self::Call { .. }
+                | Self::Think(_)
+                | Self::Input(_)
+                | Self::Result(..)
+                | Self::Output(_)
+                | Self::Observed(_)
+        )
+    }
+
     /// Whether the last call may still get its result after this.
     pub(super) fn leaves_call_open(&self) -> bool {
-        matches!(self, Self::Result(..) | Self::Sees(_) | Self::Judged(..) | Self::Rewritten(_))
+        let of_result =
+            matches!(self, Self::Result(..) | Self::Sees(_) | Self::Judged(..) | Self::Rewritten(_));
+        of_result || matches!(self, Self::Observed(_))
     }
 }
 
@@ -197,7 +217,7 @@ fn parse_block(block: &[(usize, &str)]) -> Result<Vec<Step>, CaseError> {
 }
 
 /// The words that a step begins with.
-const STEP_WORDS: [&str; 29] = [
+const STEP_WORDS: [&str; 30] = [
     "policy",
     "directory",
     "input",
@@ -224,6 +244,7 @@ const STEP_WORDS: [&str; 29] = [
     "parent",
     "children",
     "contained",
+    "observed",
     "surface",
     "judged",
     "rewritten",
@@ -308,6 +329,7 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         "used" => StepKind::Used(used(rest.json()?)?),
         "parent" => StepKind::Parent(parent(rest.word(), rest.word())?),
         "contained" => StepKind::Contained(rest.word().parse()?),
+        "observed" => StepKind::Observed(Box::new(observed(rest.json()?)?)),
         "children" => StepKind::Children(used(rest.json()?)?),
         "pause" => StepKind::Control(Control::Pause),
         "halt" => StepKind::Control(Control::Halt),
@@ -321,16 +343,8 @@ fn parse_step(text: &str) -> Result<(StepKind, Option<Expectation>), String> {
         }
     };
     let expect = rest.expectation()?;
-    let judged = matches!(
-        kind,
-        StepKind::Call { .. }
-            | StepKind::Think(_)
-            | StepKind::Input(_)
-            | StepKind::Result(..)
-            | StepKind::Output(_)
-    );
-    if expect.is_some() && !judged {
-        return Err("only `call`, `think`, `input`, `result` and `output` have a verdict".into());
+    if expect.is_some() && !kind.is_judged() {
+        return Err("only `call`, `think`, `input`, `result`, `observed` and `output` have a verdict".into());
     }
     Ok((kind, expect))
 }

@@ -7,6 +7,7 @@ use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{GrantScope, ListedTool, OutcomeStatus, Parent};
 use portcullis_core::id::{ApprovalId, Digest, RunId};
 use portcullis_core::label::{Label, LabelSet};
+use portcullis_core::observed::Observed;
 use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::Principal;
 use portcullis_core::verdict::Verdict;
@@ -14,7 +15,7 @@ use portcullis_guards::contracts::answer::{ContractAnswer, Rewritten, Said};
 
 use super::parse::{Case, CaseFile, Expectation, Step, StepKind};
 use crate::dry::{DryOpening, DryRun, TRACE};
-use crate::engine::{Answer, Judgement, Proposal, Says, TextJudgement};
+use crate::engine::{Answer, Judgement, Proposal, ReportWhat, ReportedOf, Says, TextJudgement};
 use crate::policy::{self, Pipeline};
 
 /// What running a file showed.
@@ -217,11 +218,24 @@ impl Runner<'_> {
             StepKind::Control(control) => self.dry.control(*control, None),
             StepKind::Used(used) => self.dry.used_elsewhere(*used),
             StepKind::Parent(answer) => self.dry.parent_says(answer.clone()),
+            StepKind::Observed(observed) => self.observed(step, observed),
             StepKind::Contained(level) => self.dry.contains_at(*level),
             StepKind::Children(used) => {
                 self.dry.open_child(RunId::from_bytes([2; 16]));
                 self.dry.used_below(*used);
             }
+        }
+    }
+
+    fn observed(&mut self, step: &Step, observed: &Observed) {
+        let contained = self.last.as_ref().and_then(|last| Some((last.action.id, last.contain.clone()?)));
+        let Some((action, contain)) = contained else {
+            return self.complain(step.line, "the last call does not run contained");
+        };
+        let observed = Observed { profile: contain.profile.name.clone(), ..observed.clone() };
+        match self.dry.observed(ReportedOf::Action(action), &contain, ReportWhat::Ended(Box::new(observed))) {
+            Ok(judgement) => self.check(step, &judgement.decision),
+            Err(error) => self.complain(step.line, error.to_string()),
         }
     }
 

@@ -125,11 +125,13 @@ impl Engine {
             cause = batch.push(Actor::gate(), Some(cause), EventBody::Verdict(record));
         }
         let enforced = Enforced::Withheld;
-        let body = EventBody::Enforcement { action: Some(action.id), enforced, call: standing.call };
+        let (action_id, call) = (Some(action.id), standing.call);
+        let body = EventBody::Enforcement { action: action_id, enforced, call, contained: None };
         batch.push(Actor::gate(), Some(cause), body);
         let denial = Some(explain(&self.state, self.run, &action, &decision));
         let (step, approval, grant) = (standing.step, None, None);
-        Judgement { action, step, decision, enforced, denial, approval, grant, seen: false, seq: 0 }
+        let contain = None;
+        Judgement { action, step, decision, enforced, denial, approval, grant, seen: false, contain, seq: 0 }
     }
 
     /// Whether a call would touch what it would have touched when a person was asked.
@@ -235,7 +237,8 @@ impl Engine {
         };
         let expired = batch.push(Actor::gate(), None, body);
         let action = about.action();
-        let body = EventBody::Enforcement { action, enforced: Enforced::Withheld, call: None };
+        let body =
+            EventBody::Enforcement { action, enforced: Enforced::Withheld, call: None, contained: None };
         batch.push(Actor::gate(), Some(expired), body);
     }
 
@@ -263,7 +266,12 @@ impl Engine {
         cause: u64,
         requested: Requested,
     ) -> Judgement {
-        let held = EventBody::Enforcement { action: Some(action.id), enforced: Enforced::Held, call: None };
+        let held = EventBody::Enforcement {
+            action: Some(action.id),
+            enforced: Enforced::Held,
+            call: None,
+            contained: None,
+        };
         let cause = batch.push(Actor::gate(), Some(cause), held);
         let approval = ApprovalId::from_bytes(batch.id());
         let tool = action.tool().unwrap_or_default().to_owned();
@@ -292,6 +300,7 @@ impl Engine {
             approval: Some(approval),
             grant: None,
             seen: false,
+            contain: None,
             seq: 0,
         }
     }

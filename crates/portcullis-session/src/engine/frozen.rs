@@ -29,7 +29,7 @@ impl Engine {
         let stopped = match subject {
             Subject::Action(action) => self.is_stopped(action.tool()),
             Subject::Output { .. } => freeze.stops == Frozen::Everything,
-            Subject::Input { .. } | Subject::Observation { .. } => false,
+            Subject::Input { .. } | Subject::Observation { .. } | Subject::Contained { .. } => false,
         };
         stopped.then(|| denial(freeze))
     }
@@ -48,6 +48,7 @@ impl Engine {
             approval: Some(approval),
             grant: None,
             seen: false,
+            contain: None,
             seq: 0,
         })
     }

@@ -178,7 +178,7 @@ impl Engine {
         if enforced.proceeds() {
             cause = self.claim(batch, &grant, held, cause);
         }
-        let body = EventBody::Enforcement { action: None, enforced, call: None };
+        let body = EventBody::Enforcement { action: None, enforced, call: None, contained: None };
         batch.push(Actor::gate(), Some(cause), body);
         let shown = shown_text(&decision, asked, enforced);
         let denial = (!enforced.proceeds()).then(|| explain_text(self.run, &reply.subject(), &decision));
@@ -218,7 +218,11 @@ impl Engine {
             cause = batch.push(Actor::gate(), Some(cause), EventBody::Verdict(record));
         }
         let enforced = Enforced::Withheld;
-        batch.push(Actor::gate(), Some(cause), EventBody::Enforcement { action: None, enforced, call: None });
+        batch.push(
+            Actor::gate(),
+            Some(cause),
+            EventBody::Enforcement { action: None, enforced, call: None, contained: None },
+        );
         TextJudgement { seq: batch.seq(), ..self.withheld(reply, decision, None) }
     }
 

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use portcullis_core::action::Action;
+use portcullis_core::contrast::Prediction;
 use portcullis_core::event::{Event, EventBody, OutcomeStatus};
 use portcullis_core::id::ActionId;
 use portcullis_core::limits::OPEN_ACTIONS_MAX;
@@ -136,17 +137,20 @@ impl Engine {
         sources.tainted(&Things::kept_by(Some(server)), text)
     }
 
-    /// What a stored proposal touches, as far as its own text says.
-    pub(super) fn recall_touched(&self, event: &Event, texts: &Texts) -> Option<Touched> {
-        let EventBody::Proposed(proposed) = &event.body else { return None };
+    /// What a stored proposal touches, as far as its own text says, and what is predicted of it.
+    pub(super) fn recall_read(&self, event: &Event, texts: &Texts) -> (Option<Touched>, Option<Prediction>) {
+        let EventBody::Proposed(proposed) = &event.body else { return (None, None) };
         let json = |name: &str| texts.get(name).and_then(|text| serde_json::from_str(text).ok());
-        let action = Action::new(proposed.action, proposed.tool.clone(), json("arguments")?, None)
+        let Some(arguments) = json("arguments") else { return (None, None) };
+        let action = Action::new(proposed.action, proposed.tool.clone(), arguments, None)
             .with_continuation(json("continuation"))
             .in_directory(proposed.directory.clone())
             .of_server(proposed.server.clone());
         let effects = self.pipeline.effects(&self.bundle, &self.state, &action);
         let shown_by = |thing: &str, foreign: &Foreign| self.touches.is_shown_by(thing, foreign);
-        Some(self.flow()?.touched(&self.bundle, &action, None, effects.get(), shown_by))
+        let touched =
+            self.flow().map(|flow| flow.touched(&self.bundle, &action, None, effects.get(), shown_by));
+        (touched, Some(Prediction::of(effects.get())))
     }
 }
 

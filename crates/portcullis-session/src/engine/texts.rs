@@ -103,6 +103,18 @@ pub struct TextJudgement {
 }
 
 impl Engine {
+    /// What guards want to know before they judge something said or seen, of sources that take time to ask.
+    pub fn needs_of_text(&self, at: Timestamp, subject: Subject<'_>, sources: &FactSources) -> Asked {
+        if !sources.any_of(self.pipeline.sources(subject.hook())) || self.frozen(&subject).is_some() {
+            return Asked::default();
+        }
+        let Some(context) = self.context() else { return Asked::default() };
+        let pending = Pending { at, subject, grant: None };
+        let reading = self.reading(pending);
+        let requests = sources.answerable(self.pipeline.needs(&context.with_reading(&reading), &pending));
+        Asked::of(requests, || self.shown(&subject))
+    }
+
     /// What guards want to know before they judge the outcome of an action, of sources that take time to ask.
     pub fn needs_of_outcome(&self, at: Timestamp, reported: Reported<'_>, sources: &FactSources) -> Asked {
         let Some(text) = reported.content else { return Asked::default() };
@@ -287,7 +299,7 @@ impl Engine {
                 let record = decision.record(&context, &pending, &facts);
                 last = batch.push(Actor::gate(), Some(said), EventBody::Verdict(record));
             }
-            let body = EventBody::Enforcement { action: None, enforced, call: None };
+            let body = EventBody::Enforcement { action: None, enforced, call: None, contained: None };
             let enforcement = batch.push(Actor::gate(), Some(last), body);
             if let (Enforced::Held, Subject::Output { text, documents }) = (enforced, subject) {
                 let reply = Reply { text, documents, reach };

@@ -1,15 +1,18 @@
 //! Surfaces in the process of the gate.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use portcullis_contracts::verify::documents_given;
-use portcullis_core::event::{Enforced, ListedTool, Place};
+use portcullis_core::bundle::Bundle;
+use portcullis_core::event::{Enforced, ListedTool, OutcomeStatus, Place};
 use portcullis_core::finding::SpanEdit;
-use portcullis_core::id::{Digest, RunId};
+use portcullis_core::id::{ActionId, Digest, DigestBuilder, RunId};
 use portcullis_core::label::Label;
 use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::CredentialKind;
+use portcullis_core::profile::{Places, Profile};
 use portcullis_core::verdict::Verdict;
 use portcullis_proof::export::PAYLOAD_BYTES_MAX;
 use portcullis_wire::mcp::list::INSTRUCTIONS;
@@ -19,17 +22,23 @@ use tokio::task::JoinHandle;
 
 use super::{
     EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
-    ProposeTurn, ReportConfirmation, ReportEvidence, ReportInput, ReportOutcome, ReportOutput, ReportTold,
-    ReportTools, ReportedTool, Role, Surface, TURN_ACTIONS_MAX, TextAnswer, TextEdit, ToolWords, ToolsAnswer,
-    WAIT_MS_MAX,
+    ProposeTurn, ReportConfirmation, ReportEvidence, ReportInput, ReportObserved, ReportOutcome,
+    ReportOutput, ReportTold, ReportTools, ReportedTool, Role, Surface, TURN_ACTIONS_MAX, TextAnswer,
+    TextEdit, ToolWords, ToolsAnswer, WAIT_MS_MAX,
 };
 use crate::credentials::Identity;
-use crate::engine::{EDITED, Judgement, Proposal, TextJudgement};
+use crate::engine::{
+    Contain, EDITED, Judgement, Proposal, Report, ReportWhat, ReportedOf, TextJudgement, Ticket,
+};
 use crate::error::SessionError;
 use crate::gate::{Gate, OpenError, Reply, RunRequest, settle};
 use crate::listings::{self, Listings, ListingsError};
 use crate::permit::{Permit, Proposed};
 use crate::run::Run;
+use crate::tickets::Taken;
+
+/// Name of the evidence that an action was permitted to run contained, and was not run so.
+pub const UNCONTAINED: &str = "uncontained";
 
 /// How much of a call's id an error message repeats, in characters.
 const CALL_SHOWN_CHARS: usize = 80;
@@ -49,6 +58,11 @@ pub enum SurfaceError {
     /// An agent speaks as the operator.
     #[error("an agent's credential cannot act for the operator")]
     NotTheOperator,
+    /// A ticket stands for nothing.
+    #[error(
+        "the ticket is not known to this daemon, or was used: an action runs once, under the permit that it got"
+    )]
+    NoSuchTicket,
     /// The run.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -105,6 +119,13 @@ impl Local {
             check_folder("place", folder)?;
         }
         let server = request.server;
+        let confined = Confined {
+            name: request.server_name,
+            profile: request.server_profile,
+            place: request.server_place.unwrap_or_default(),
+        };
+        // A run that is taken up again has its server running.
+        let confined = Some(confined).filter(|_| request.resume.is_none());
         let wanted = RunRequest {
             identity,
             surface: request.surface,
@@ -120,9 +141,14 @@ impl Local {
         let gate = Arc::clone(&self.gate);
         let opened = tokio::spawn(async move { gate.open(wanted).await });
         let opened = opened.await.map_err(|_| SessionError::CutShort)??;
+        let command = server.clone().unwrap_or_default();
         if let Some(server) = server {
             self.known_changes(&opened.run, server).await?;
         }
+        let contain = match confined.map(|confined| confined.profile(&opened.bundle)).transpose()?.flatten() {
+            Some(profile) => Some(self.contain_server(&opened.run, command, profile).await?),
+            None => None,
+        };
         let disabled = opened.bundle.registry.iter().filter(|tool| !tool.enabled);
         Ok(OpenedRun {
             run: opened.run.id(),
@@ -132,6 +158,8 @@ impl Local {
             mode: opened.bundle.mode,
             shared: opened.shared,
             disabled_tools: disabled.flat_map(|tool| [tool.name.clone(), tool.id.clone()]).collect(),
+            server: contain,
+            contained_servers: opened.bundle.contain.servers.keys().cloned().collect(),
         })
     }
 
@@ -146,6 +174,25 @@ impl Local {
         }
         let (gate, listings) = (Arc::clone(&self.gate), Arc::clone(&self.listings));
         Ok(LocalRun { gate, listings, kind: identity.kind, run })
+    }
+
+    /// The profile that a ticket stands for, for who runs an action under it now. Once.
+    ///
+    /// # Errors
+    /// It is none of this caller, or was taken.
+    pub fn take_ticket(&self, identity: &Identity, ticket: Ticket) -> Result<Taken, SurfaceError> {
+        let taken = self.gate.tickets().take(ticket, |run| self.run(identity, run).is_ok());
+        taken.ok_or(SurfaceError::NoSuchTicket)
+    }
+
+    async fn contain_server(
+        &self,
+        run: &Arc<Run>,
+        command: String,
+        profile: Profile,
+    ) -> Result<Contain, SurfaceError> {
+        let run = Arc::clone(run);
+        Ok(settle(async move { run.contain_server(&command, profile).await }).await?)
     }
 
     /// Informs a run of known changes to a server's tools, before anything is listed in it.
@@ -196,24 +243,29 @@ impl Surface for LocalRun {
         check_text(outcome.content.as_deref().unwrap_or_default())?;
         let action = match (outcome.action, &outcome.call) {
             (Some(action), None) => action,
-            (None, Some(call)) => {
-                let action = self.run.awaits_outcome_of_call(call).await;
-                action
-                    .ok_or_else(|| SessionError::NoSuchCall(call.chars().take(CALL_SHOWN_CHARS).collect()))?
-            }
+            (None, Some(call)) => self.action_of_call(call).await?,
             _ => return Err(invalid("name the action with `action` or `call`")),
         };
         let run = Arc::clone(&self.run);
+        let happened = outcome.status != OutcomeStatus::NotExecuted;
         let work = async move { run.outcome(action, outcome.status, outcome.content, outcome.reach).await };
         let (seq, judged) = settle(work).await?;
+        // Whoever runs it takes the profile before, and the client tells the outcome after.
+        let uncontained = self.gate.tickets().give_up(self.run.id(), action) && happened;
+        if uncontained {
+            let digest = DigestBuilder::new("portcullis/uncontained/v1").part(action.as_bytes()).finish();
+            let run = Arc::clone(&self.run);
+            settle(async move { run.evidence(UNCONTAINED.to_owned(), digest).await }).await?;
+        }
         Ok(match judged {
-            Some(judged) => observation_answer(judged, seq),
+            Some(judged) => ObservationAnswer { uncontained, ..observation_answer(judged, seq) },
             None => ObservationAnswer {
                 verdict: Verdict::Allow,
                 enforced: Enforced::Executed,
                 denial: None,
                 shown: None,
                 edits: Vec::new(),
+                uncontained,
                 seq,
             },
         })
@@ -274,6 +326,26 @@ impl Surface for LocalRun {
             edits: Vec::new(),
             verification: None,
         })
+    }
+
+    async fn observed(&self, reported: ReportObserved) -> Result<ObservationAnswer, SurfaceError> {
+        let ReportObserved { action, call, server, ticket, profile_digest: profile, observed, connection } =
+            reported;
+        let of = match (action, call, server) {
+            (Some(action), None, None) => ReportedOf::Action(action),
+            (None, Some(call), None) => ReportedOf::Action(self.action_of_call(&call).await?),
+            (None, None, Some(server)) => ReportedOf::Server(server),
+            _ => return Err(invalid("name what ran with one of `action`, `call` and `server`")),
+        };
+        let what = match (observed, connection) {
+            (Some(observed), None) => ReportWhat::Ended(Box::new(observed)),
+            (None, Some(connection)) => ReportWhat::Connection(connection),
+            _ => return Err(invalid("say what was seen with one of `observed` and `connection`")),
+        };
+        let run = Arc::clone(&self.run);
+        let report = Report { of, ticket, profile, what };
+        let (seq, judged) = settle(async move { run.observed(report).await }).await?;
+        Ok(observation_answer(judged, seq))
     }
 
     async fn tools(&self, report: ReportTools) -> Result<ToolsAnswer, SurfaceError> {
@@ -347,6 +419,12 @@ impl Waiting {
 }
 
 impl LocalRun {
+    /// The action whose outcome is awaited and that the surface knows by this id.
+    async fn action_of_call(&self, call: &str) -> Result<ActionId, SessionError> {
+        let action = self.run.awaits_outcome_of_call(call).await;
+        action.ok_or_else(|| SessionError::NoSuchCall(call.chars().take(CALL_SHOWN_CHARS).collect()))
+    }
+
     /// The run itself, for what people do with it.
     #[must_use]
     pub fn run(self) -> Arc<Run> {
@@ -408,6 +486,34 @@ impl LocalRun {
     }
 }
 
+/// A server that is started.
+struct Confined {
+    name: Option<String>,
+    /// A profile for it, by its name.
+    profile: Option<String>,
+    place: Place,
+}
+
+impl Confined {
+    /// The profile that is named, or the one that the bundle has for a server of this name.
+    fn profile(&self, bundle: &Bundle) -> Result<Option<Profile>, SurfaceError> {
+        let profile = match (&self.profile, &self.name) {
+            (Some(name), _) => {
+                let profile = bundle.contain.profile(name);
+                Some(profile.ok_or_else(|| invalid(format!("the bundle has no profile `{name}`")))?)
+            }
+            (None, Some(server)) => bundle.contain.servers.get(server).cloned(),
+            (None, None) => None,
+        };
+        let folder = |folder: &Option<String>| folder.as_ref().map(PathBuf::from);
+        let (workspace, home) = (folder(&self.place.workspace), folder(&self.place.home));
+        let here = workspace.as_deref();
+        let places = Places { workspace: here, home: home.as_deref(), here };
+        let placed = profile.map(|profile| profile.at(&places)).transpose();
+        placed.map_err(|why| invalid(format!("the server's profile: {why}")))
+    }
+}
+
 /// Refuses a proposal that means nothing, before it is judged.
 fn check_action(action: &ProposeAction) -> Result<(), SurfaceError> {
     if !action.arguments.is_object() && !action.arguments.is_null() {
@@ -435,6 +541,7 @@ fn proposal(action: ProposeAction) -> Result<Proposal, SurfaceError> {
         call: action.call,
         directory: action.directory,
         ask: action.ask,
+        contains: action.contains,
         confidence: action.confidence,
     })
 }
@@ -487,6 +594,7 @@ fn observation_answer(judged: TextJudgement, seq: u64) -> ObservationAnswer {
         denial: judged.denial,
         edits: if judged.shown.is_some() { edits_of(&judged.decision) } else { Vec::new() },
         shown: judged.shown,
+        uncontained: false,
         seq,
     }
 }

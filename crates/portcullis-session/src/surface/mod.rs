@@ -12,10 +12,11 @@ mod tools;
 
 use portcullis_core::id::RunId;
 
-pub use self::local::{Local, LocalRun, SurfaceError};
+pub use self::local::{Local, LocalRun, SurfaceError, UNCONTAINED};
 pub use self::requests::{
     ActionAnswer, EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, OpenRun, OpenedRun, ProposeAction, ProposeTurn,
-    REQUEST_BYTES_MAX, ReportEvidence, TURN_ACTIONS_MAX, TurnAnswer, WAIT_MS_MAX,
+    REQUEST_BYTES_MAX, ReportEvidence, ReportObserved, TURN_ACTIONS_MAX, TakeTicket, TakenTicket, TurnAnswer,
+    WAIT_MS_MAX,
 };
 pub use self::texts::{
     ObservationAnswer, ReportConfirmation, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role,
@@ -70,6 +71,12 @@ pub trait Surface: Send + Sync {
         &self,
         evidence: ReportEvidence,
     ) -> impl Future<Output = Result<TextAnswer, Self::Error>> + Send;
+
+    /// Reports what was seen of something contained. It is judged beside what was predicted.
+    fn observed(
+        &self,
+        observed: ReportObserved,
+    ) -> impl Future<Output = Result<ObservationAnswer, Self::Error>> + Send;
 
     /// Reports the tools that a server lists.
     fn tools(&self, tools: ReportTools) -> impl Future<Output = Result<ToolsAnswer, Self::Error>> + Send;

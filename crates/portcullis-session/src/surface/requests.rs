@@ -4,12 +4,16 @@ use portcullis_core::denial::Denial;
 use portcullis_core::event::{Enforced, Mode, Place};
 use portcullis_core::finding::Finding;
 use portcullis_core::id::{ActionId, ApprovalId, Digest, RunId, SegmentId};
+use portcullis_core::observed::{Connection, Observed};
+use portcullis_core::profile::Profile;
 use portcullis_core::verdict::Verdict;
 use portcullis_wire::strict;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::engine::{Contain, Ticket};
 
 /// Largest request body, in bytes: the largest message of a protocol behind the gate, and room around it.
 pub const REQUEST_BYTES_MAX: usize = 24 * 1024 * 1024;
@@ -48,6 +52,15 @@ pub struct OpenRun {
     /// known of changes to them holds from the start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
+    /// The server's name in the bundle, where it stands there: `[server."NAME"]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
+    /// A profile of the bundle for the server, instead of the one that the bundle gives it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_profile: Option<String>,
+    /// Where the server is started, and the user's home folder: what paths of its profile are taken from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_place: Option<Place>,
     /// Continue this run in a new segment.
     #[serde(default)]
     pub resume: Option<RunId>,
@@ -80,6 +93,12 @@ pub struct OpenedRun {
     /// Names and ids of disabled tools.
     #[serde(default)]
     pub disabled_tools: Vec<String>,
+    /// The profile that the server is to run under, and the ticket for what is seen of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Contain>,
+    /// Names of servers that the bundle has run contained.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contained_servers: Vec<String>,
 }
 
 /// Proposes an action.
@@ -112,6 +131,10 @@ pub struct ProposeAction {
     /// [asked](Enforced::Asked), without a permit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ask: bool,
+    /// The surface runs command lines contained, where it is given a profile: it gets the permit's
+    /// [`contain`](ActionAnswer), and runs the action under it or not at all.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contains: bool,
     /// How sure the agent or its planner is of this step, 0 to 1, where it knows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
@@ -156,6 +179,9 @@ pub struct ActionAnswer {
     /// was opened without a place.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seen: bool,
+    /// How it is to be contained, where there is a permit and the bundle says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contain: Option<Contain>,
     /// All findings in declared order.
     #[serde(default)]
     pub findings: Vec<Finding>,
@@ -171,6 +197,52 @@ pub struct ReportEvidence {
     pub name: String,
     /// Digest of the thing itself.
     pub digest: Digest,
+}
+
+/// Reports what was seen of something that runs contained: how it ended, or a connection as it happens. One of `action`,
+/// `call` and `server` names it; one of `observed` and `connection` is what was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReportObserved {
+    /// The action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionId>,
+    /// The surface's own id of the call, while its outcome is awaited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// The command that starts the server, where it is a server that runs contained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
+    /// The ticket that came with the permit. A report without it is refused, and that it was made is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<Ticket>,
+    /// Digest of the profile that it ran under.
+    pub profile_digest: Digest,
+    /// All that was seen, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
+    /// A connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
+}
+
+/// Takes the profile of an action that is run contained now. Once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TakeTicket {
+    /// The ticket that came with the permit.
+    pub ticket: Ticket,
+}
+
+/// What a ticket stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TakenTicket {
+    /// The run.
+    pub run: RunId,
+    /// The action.
+    pub action: ActionId,
+    /// What the action runs under.
+    pub profile: Profile,
 }
 
 /// Proposes the actions of one turn of the agent: calls that it makes side by side. They are judged in this order.

@@ -86,6 +86,9 @@ pub struct ObservationAnswer {
     /// The stretches of the content that were replaced, as bytes `[from, to)`, with what stands there now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edits: Vec<TextEdit>,
+    /// The action was permitted to run contained, and was not run so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncontained: bool,
     /// Number of the last event written for it.
     pub seq: u64,
 }

@@ -5,6 +5,7 @@ mod approvals;
 mod bundle_dir;
 mod commits;
 mod confirmations;
+mod contained;
 mod erased;
 mod facts;
 mod freezes;

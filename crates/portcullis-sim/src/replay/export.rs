@@ -8,15 +8,16 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use portcullis_core::aside::{DIGEST_KEY, ERASED};
-use portcullis_core::bundle::Bundle;
+use portcullis_core::aside::{DIGEST_KEY, ERASED, OBSERVED};
+use portcullis_core::bundle::{Bundle, built_in_profile};
 use portcullis_core::event::{
     About, Actor, ApprovalDecision, ConfigChange, Enforced, Event, EventBody, GrantScope, Lasting,
-    OutcomeStatus, PayloadRef, Proposed, RunOpened, VerdictRecord,
+    ObservedRecord, ObservedWhat, OutcomeStatus, PayloadRef, Proposed, RunOpened, VerdictRecord,
 };
 use portcullis_core::fact::FactRecord;
 use portcullis_core::id::{ActionId, ApprovalId, Commitment};
 use portcullis_core::label::Label;
+use portcullis_core::profile::Profile;
 use portcullis_core::state::confirmations::CONFIRMED;
 use portcullis_core::state::{EDITED_ARGUMENTS, EDITED_TEXT};
 use portcullis_proof::export::{
@@ -25,7 +26,7 @@ use portcullis_proof::export::{
 };
 use portcullis_proof::{ReadError, Status};
 use portcullis_session::dry::{DryOpening, DryRun};
-use portcullis_session::engine::{Answer, Edit, Lasts, Proposal, Says};
+use portcullis_session::engine::{Answer, Contain, Edit, Lasts, Proposal, ReportWhat, ReportedOf, Says};
 use portcullis_wire::strict;
 use serde_json::{Map, Value};
 
@@ -68,6 +69,8 @@ pub(super) fn replay(judge: &Judge<'_>, sink: Sink<'_>) -> Result<Summary, Repla
         requested: HashMap::new(),
         approvals: HashMap::new(),
         executing: HashMap::new(),
+        contained: HashMap::new(),
+        servers: HashMap::new(),
         rows: Vec::new(),
         replies: Vec::new(),
         replies_given: HashMap::new(),
@@ -267,6 +270,10 @@ struct Rerun<'e> {
     approvals: HashMap<ApprovalId, ApprovalId>,
     /// Recorded actions that go ahead here, and the actions that stand for them.
     executing: HashMap<ActionId, ActionId>,
+    /// Recorded actions that run contained here, with the actions that stand for them and their tickets.
+    contained: HashMap<ActionId, (ActionId, Contain)>,
+    /// The tickets of servers that run contained here.
+    servers: HashMap<String, Contain>,
     rows: Vec<Row>,
     replies: Vec<ReplyRow>,
     /// Replies, verified or not.
@@ -325,6 +332,13 @@ impl Rerun<'_> {
             EventBody::Config(ConfigChange::ToolAccepted { server, tool, digest }) => {
                 self.dry.tool_accepted(server, tool, *digest);
             }
+            EventBody::Config(ConfigChange::ServerContained { server, contained }) => {
+                // What the profile says is not in the record, and no verdict rests on it.
+                let profile = built_in_profile("read-only");
+                let profile = profile.map(|profile| Profile { name: contained.profile.clone(), ..profile });
+                let contain = profile.and_then(|profile| self.dry.contain_server(server, profile).ok());
+                self.servers.extend(contain.map(|contain| (server.clone(), contain)));
+            }
             EventBody::Config(ConfigChange::ChildOpened { run }) => self.dry.open_child(*run),
             EventBody::Config(ConfigChange::ParentSaw { labels }) => self.dry.parent_saw(labels.clone()),
             EventBody::Config(closed @ ConfigChange::ChildClosed { .. }) => self.child_closed(event, closed),
@@ -354,6 +368,7 @@ impl Rerun<'_> {
             EventBody::Evidence { name, .. } if name == CONFIRMED && event.actor == Actor::user() => {
                 self.dry.confirmed();
             }
+            EventBody::Observed(record) => self.observed(event, record),
             _ => {}
         }
     }
@@ -403,6 +418,7 @@ impl Rerun<'_> {
             directory: proposed.directory.clone(),
             ask: self.asked.contains(&proposed.action),
             confidence: proposed.confidence,
+            contains: false,
         };
         self.actions.insert(proposed.action, (event.seq, Some(proposal)));
     }
@@ -420,6 +436,32 @@ impl Rerun<'_> {
         let text = self.export.text(seen, "content").unwrap_or_default();
         let judged = self.dry.child_closed(closed, Some((labels, text)));
         self.comparer.text("observation", seen.seq, judged.as_ref().map(|judged| &judged.decision));
+    }
+
+    /// A contained action was seen to do something: it is judged, if the action runs contained here too, and the report is
+    /// there.
+    fn observed(&mut self, event: &Event, record: &ObservedRecord) {
+        let reported = self.export.text(event, OBSERVED).and_then(|text| match record.what {
+            ObservedWhat::Ended(_) => Some(ReportWhat::Ended(serde_json::from_str(&text).ok()?)),
+            ObservedWhat::Connection(_) => Some(ReportWhat::Connection(serde_json::from_str(&text).ok()?)),
+        });
+        let contained = match (record.action, &record.server) {
+            (Some(action), _) => {
+                let here = self.contained.get(&action);
+                here.map(|(here, contain)| (ReportedOf::Action(*here), contain.clone()))
+            }
+            (None, Some(server)) => {
+                let contain = self.servers.get(server);
+                contain.map(|contain| (ReportedOf::Server(server.clone()), contain.clone()))
+            }
+            (None, None) => None,
+        };
+        let judged = contained.zip(reported).and_then(|((of, contain), what)| {
+            self.told(event.seq, 0);
+            self.dry.recall_facts(self.export.facts(event.seq));
+            self.dry.observed(of, &contain, what).ok()
+        });
+        self.comparer.text("observed", event.seq, judged.as_ref().map(|judged| &judged.decision));
     }
 
     /// An action went ahead: what was seen of it is judged, if it went ahead here too.
@@ -475,6 +517,9 @@ impl Rerun<'_> {
         self.comparer.action(proposed, seq, tool, record, Some(&judgement.decision));
         if judgement.enforced.may_happen() && judgement.action.is_call() {
             self.executing.insert(action, judgement.action.id);
+        }
+        if let Some(contain) = judgement.contain.clone() {
+            self.contained.insert(action, (judgement.action.id, contain));
         }
         if let Some(asked) = judgement.approval {
             self.requested.insert(About::Action(action), asked);

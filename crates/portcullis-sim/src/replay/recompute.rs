@@ -86,7 +86,7 @@ pub enum Outcome {
 pub struct Comparison {
     /// The seq of the verdict; of the text, where the record has none on it.
     pub event: u64,
-    /// What was judged: `action`, `input`, `observation` or `output`.
+    /// What was judged: `action`, `input`, `observation`, `observed` or `output`.
     pub subject: &'static str,
     /// The tool of an action.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -170,6 +170,7 @@ fn judged(body: &EventBody) -> bool {
         EventBody::Input { .. }
             | EventBody::Proposed(_)
             | EventBody::Observation { .. }
+            | EventBody::Observed(_)
             | EventBody::Output {}
             | EventBody::ApprovalDecided { .. }
     )

@@ -85,6 +85,9 @@ struct Rules {
     /// Leave what is permitted to the client's own rules and prompts, instead of allowing it
     #[arg(long)]
     defer: bool,
+    /// Leave command lines as they are, whatever the bundle contains
+    #[arg(long)]
+    uncontained: bool,
 }
 
 /// Whether the command line answers hooks: then nothing but 0 and 2 may come out of it.
@@ -129,6 +132,7 @@ fn options(args: &Args, global: &Global) -> Result<HookOptions, Failure> {
         policy: rules.policy.clone(),
         ask: rules.ask,
         defer: rules.defer,
+        uncontained: rules.uncontained,
         project: folder("CLAUDE_PROJECT_DIR"),
         user_home: folder("HOME"),
         program: None,
@@ -200,6 +204,7 @@ fn arguments(rules: &Rules, global: &Global) -> Result<Vec<String>, Failure> {
     }
     words.extend(rules.ask.then(|| "--ask".to_owned()));
     words.extend(rules.defer.then(|| "--defer".to_owned()));
+    words.extend(rules.uncontained.then(|| "--uncontained".to_owned()));
     Ok(words)
 }
 

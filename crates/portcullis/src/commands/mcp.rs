@@ -16,6 +16,7 @@ Examples:
   portcullis mcp -- npx -y @modelcontextprotocol/server-filesystem /srv/files
   portcullis mcp --bundle my-bundle --policy \"Strict Compliance Policy\" \\
       -- my-server --flag
+  portcullis mcp --contain project -- my-server
   portcullis mcp -- portcullis demo-server /tmp/workspace
 
 Put it where the server's command stands in your client's configuration. The daemon is started when it is not \
@@ -36,6 +37,12 @@ pub(crate) struct Args {
     /// The client session, by which several servers of one client share a run
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// The server's name in the bundle, where that has it run contained; otherwise the name of its program
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+    /// Run the server under this profile of the bundle
+    #[arg(long, value_name = "PROFILE")]
+    contain: Option<String>,
     /// The server and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -52,6 +59,8 @@ pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
         policy: args.policy.clone(),
         session: args.session.clone(),
         command: args.command.clone(),
+        server: args.server.clone(),
+        contain: args.contain.clone(),
         program: None,
     };
     let runtime = runtime()?;

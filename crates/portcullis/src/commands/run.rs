@@ -1,5 +1,7 @@
 //! `portcullis run`: a command that can do what its profile says, and nothing else.
 
+mod ticket;
+
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -11,7 +13,7 @@ use portcullis_contain::{
     Profile, PutBack, PutBackHow, Watch, explain, parse, project as project_profile,
 };
 
-use crate::cli::Json;
+use crate::cli::{Global, Json};
 use crate::exit;
 use crate::failure::Failure;
 use crate::out::clean_line;
@@ -41,6 +43,12 @@ pub(crate) struct Args {
     /// A file with a profile, or `project`
     #[arg(long, value_name = "P", default_value = PROJECT)]
     profile: PathBuf,
+    /// Run an action that the daemon permitted to run contained, under its profile: for hooks
+    #[arg(long, value_name = "T", hide = true, conflicts_with_all = ["profile", "read", "write", "net", "level"])]
+    ticket: Option<String>,
+    /// The profile itself, as JSON, placed and settled: for `portcullis mcp`
+    #[arg(long, value_name = "TEXT", hide = true, conflicts_with = "profile")]
+    profile_json: Option<String>,
     /// A folder to read and to execute programs from, besides the profile's
     #[arg(long, value_name = "DIR")]
     read: Vec<PathBuf>,
@@ -93,7 +101,10 @@ enum LevelArg {
     Namespace,
 }
 
-pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
+pub(crate) fn run(args: &Args, global: &Global) -> Result<u8, Failure> {
+    if let Some(text) = &args.ticket {
+        return ticket::run(text, args, global);
+    }
     let here =
         std::env::current_dir().map_err(|error| Failure::unreadable(format!("this folder: {error}")))?;
     let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
@@ -118,7 +129,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
     let observed =
         Contained::new().and_then(|contained| contained.run(&profile, &command)).map_err(refused)?;
     tell(&args.json, &observed)?;
-    say(&observed, &profile, args.level.is_some());
+    say(&observed, &profile, args.level.is_some() || args.profile_json.is_some());
     Ok(observed.ended.code())
 }
 
@@ -143,6 +154,10 @@ fn network(args: &[Net], profile: Network) -> Result<Network, Failure> {
 }
 
 fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Failure> {
+    if let Some(text) = &args.profile_json {
+        return serde_json::from_str(text)
+            .map_err(|error| Failure::usage(format!("`--profile-json`: {error}")));
+    }
     if args.profile == Path::new(PROJECT) {
         return project_of(here, home).map(|(profile, _)| profile);
     }

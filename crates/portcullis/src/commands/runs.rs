@@ -251,7 +251,11 @@ fn detail(event: &Event) -> String {
             (Some(rule), Some(reason)) => format!("{} {rule}: {reason}", record.verdict),
             _ => record.verdict.to_string(),
         },
+        EventBody::Enforcement { enforced, contained: Some(contained), .. } => {
+            format!("{}, contained: {}", name(serde_json::to_value(enforced)), contained.profile)
+        }
         EventBody::Enforcement { enforced, .. } => name(serde_json::to_value(enforced)),
+        EventBody::Observed(record) => record.to_string(),
         EventBody::ApprovalRequested { approval, about: About::Text(reply), .. } => {
             format!("{} for the reply of event {reply}", short(approval))
         }

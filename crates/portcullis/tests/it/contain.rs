@@ -22,17 +22,17 @@ fn is_alive(project: &Path) -> bool {
     length() > before
 }
 
-/// At the process level only the command itself dies with the supervisor: what it moved to a session of its own lives
-/// on, as the manual says.
+/// At the process level what it moved to a session of its own dies because it is watched.
 #[test]
-fn when_the_supervisor_is_killed_the_command_dies() {
+fn when_the_supervisor_is_killed_the_command_dies_with_all_that_it_started() {
     let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
     let reached = probe(&helper).unwrap().reached;
     for level in [Level::Process, Level::Namespace].into_iter().filter(|level| *level <= reached) {
         // The supervisor runs as whoever runs the tests: without capabilities even root writes only what is its own.
         let project = tempfile::tempdir_in("/var/tmp").unwrap();
         let mut supervisor = Command::new(env!("CARGO_BIN_EXE_portcullis"));
-        supervisor.args(["run", "--level", level.as_str(), "--", "/bin/sh", "-c", HEARTBEAT]);
+        let script = format!("setsid -f /bin/sh -c '{HEARTBEAT}'; sleep 60");
+        supervisor.args(["run", "--level", level.as_str(), "--", "/bin/sh", "-c", &script]);
         supervisor.current_dir(project.path()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut supervisor = supervisor.spawn().unwrap();
         let begun = Instant::now();
@@ -93,4 +93,50 @@ fn hosts_are_named_on_the_command_line() {
     let (_, out, why) = run(&[&["--net", &host], ask.as_slice(), &["other.test"]].concat());
     let line = "`other.test:80` was refused: the profile `project` does not name it; add `other.test` to its hosts, or give `--net other.test`";
     assert_eq!((out.trim(), why), ("", format!("portcullis: {line}\n")));
+}
+
+#[test]
+fn a_command_is_contained_within_another_one_where_nothing_can_be_traced() {
+    let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
+    if probe(&helper).unwrap().reached < Level::Process {
+        return println!("SKIPPED: commands cannot be contained here");
+    }
+    let project = tempfile::tempdir_in("/var/tmp").unwrap();
+    let portcullis = Path::new(env!("CARGO_BIN_EXE_portcullis"));
+    let mut outer = Command::new(portcullis);
+    outer.args(["run", "--level", "process", "--read"]).arg(portcullis.parent().unwrap()).arg("--");
+    outer.arg(portcullis).args(["run", "--level", "process", "--json", "-", "--", "true"]);
+    let output = outer.current_dir(project.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains(r#""programs":{"seen":"nothing","started":[]}"#), "{said}");
+}
+
+#[test]
+fn a_profile_is_learned_from_what_a_command_did() {
+    let helper = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_portcullis-contain"))).unwrap();
+    let probe = probe(&helper).unwrap();
+    if probe.reached < Level::Process || !probe.watched {
+        return println!("SKIPPED: commands cannot be contained or traced here");
+    }
+    let project = tempfile::tempdir_in("/var/tmp").unwrap();
+    let portcullis = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
+        command.current_dir(project.path());
+        command
+    };
+    let script = "echo said; mkdir out; echo x > out/file; cat /etc/passwd >/dev/null; echo x > /srv/refused";
+    let learned = portcullis().args(["init", "--learn", "--", "sh", "-c", script]).output().unwrap();
+    let draft = String::from_utf8(learned.stdout).unwrap();
+    assert!(draft.contains("# refused, 1 times: write \"/srv/refused\""), "{draft}");
+    assert!(String::from_utf8_lossy(&learned.stderr).contains("said"));
+    fs::write(project.path().join("learned.toml"), &draft).unwrap();
+    // What it did it can do again, and what it did not it cannot.
+    let again = |script: &str| {
+        let mut command = portcullis();
+        command.args(["run", "--profile", "learned.toml", "--", "sh", "-c", script]).output().unwrap()
+    };
+    let same = again("echo x > out/file; cat /etc/passwd >/dev/null");
+    assert!(same.status.success(), "{draft}\n{}", String::from_utf8_lossy(&same.stderr));
+    assert!(!again("echo x > other").status.success(), "{draft}");
 }

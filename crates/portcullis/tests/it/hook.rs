@@ -2,6 +2,7 @@
 //! documented shapes. Both programs are held to the same tests: `portcullis hook`, and `portcullis-hook`, which hands over
 //! to it.
 
+mod contained;
 mod programs;
 
 use std::fs;
@@ -29,12 +30,21 @@ enum Program {
 struct Client {
     folder: tempfile::TempDir,
     program: Program,
+    /// Command lines are rewritten so that they run contained, where the machine can do that.
+    contains: bool,
 }
 
 impl Client {
     fn new(program: Program) -> Self {
         // Socket paths are short; the usual temporary folder may not be.
-        Self { folder: tempfile::tempdir_in("/tmp").unwrap(), program }
+        Self { folder: tempfile::tempdir_in("/tmp").unwrap(), program, contains: false }
+    }
+
+    /// One whose command lines run contained.
+    fn containing(program: Program) -> Self {
+        let mut client = Self::new(program);
+        client.contains = true;
+        client
     }
 
     fn home(&self) -> PathBuf {
@@ -47,9 +57,11 @@ impl Client {
 
     /// The program that answers an event.
     fn hook(&self, args: &[&str]) -> Command {
+        // What these tests are about is the same on every machine, whatever it can contain.
+        let leaves: &[&str] = if self.contains { &[] } else { &["--uncontained"] };
         match self.program {
-            Program::Whole => self.command(&[&["hook"], args].concat()),
-            Program::Small => self.small(Path::new(SMALL), args),
+            Program::Whole => self.command(&[&["hook"], leaves, args].concat()),
+            Program::Small => self.small(Path::new(SMALL), &[leaves, args].concat()),
         }
     }
 

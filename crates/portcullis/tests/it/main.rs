@@ -15,6 +15,8 @@ mod completions;
 #[cfg(test)]
 mod contain;
 #[cfg(test)]
+mod contained_server;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod crash;

@@ -9,10 +9,11 @@ use crate::profile::{Background, Level, Limits, Network, Profile};
 
 impl Found {
     pub(super) fn contain(&mut self, old: &ContainSettings, new: &ContainSettings) {
-        let ContainSettings { default, below, tools, commands, servers, profiles, places: _ } = old;
+        let ContainSettings { default, below, more, tools, commands, servers, profiles, places: _ } = old;
         self.chosen("[contain] default", Some(default), Some(&new.default));
         let rank = |below: Below| below as u32;
         self.ranked("[contain] below", rank(*below), rank(new.below), below, &new.below);
+        self.ranked("[contain] more", *more as u32, new.more as u32, more, &new.more);
         self.all_chosen("[contain.tools]", tools, &new.tools);
         self.all_chosen("[contain.commands]", commands, &new.commands);
         self.profiles("profile", profiles, &new.profiles, Direction::Changed);

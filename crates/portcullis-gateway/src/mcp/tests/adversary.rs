@@ -207,6 +207,7 @@ async fn a_server_that_does_not_read_cannot_keep_the_gate() {
         "s".into(),
         LineWriter::new(to_client),
         LineWriter::new(to_server),
+        Vec::new(),
     ));
     let said = format!("{}\n", r#"{"jsonrpc":"2.0","method":"n","params":[1,2,3]}"#).repeat(10);
     let gone = timeout(2 * SERVER_ENDS_MAX, upstream::pump(&gate, said.as_bytes())).await;

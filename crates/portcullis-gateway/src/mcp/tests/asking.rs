@@ -1,5 +1,6 @@
 //! Questions to the user through a client that shows forms.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
@@ -197,23 +198,62 @@ async fn a_call_that_is_given_up_withdraws_its_question() {
     stage.leave().await.0.unwrap();
 }
 
+/// A daemon that asks about each call once and, while one is asked about, stops all others.
+fn one_by_one() -> impl Fn(&str, &Value) -> Answer + Send + Sync + 'static {
+    let standing = Mutex::new((None::<String>, Vec::<String>::new()));
+    move |path, body| {
+        let (open, confirmed) = &mut *standing.lock().unwrap();
+        match path.rsplit('/').next() {
+            Some("actions") => {
+                let tool = body["tool"].as_str().unwrap().to_owned();
+                if confirmed.contains(&tool) {
+                    return permit();
+                }
+                let own = *open.get_or_insert_with(|| tool.clone()) == tool;
+                stopped("clarification_needed", if own { "access/ask" } else { "run/phase/clarifying" })
+            }
+            Some("confirmations") => {
+                confirmed.extend(open.take());
+                now(200, json!({"seq": 9, "verdict": "allow", "enforced": "executed", "denial": null}))
+            }
+            _ => kind(path, body),
+        }
+    }
+}
+
 #[tokio::test]
 async fn calls_of_one_turn_are_asked_about_one_after_the_other() {
-    let mut stage = introduced("2025-11-25", FORMS, asking(2)).await;
+    let mut stage = introduced("2025-11-25", FORMS, one_by_one()).await;
     stage.client.send(&call("1", "t")).await;
     stage.client.send(&call("2", "u")).await;
-    let (first, asked) = question(&mut stage).await;
-    let yes = json!({"action": "accept", "content": {"confirm": true}});
-    stage.client.send(&answered(&first, &yes)).await;
-    let (second, asked_then) = question(&mut stage).await;
-    assert_ne!((&first, &asked["params"]["message"]), (&second, &asked_then["params"]["message"]));
-    stage.client.send(&answered(&second, &yes)).await;
-    let denied = stage.client.json().await;
-    assert_eq!(denied["result"]["isError"], true, "the stand-in still asks about the first: {denied}");
-    let line = stage.server.next().await.unwrap();
-    let executed: Value = serde_json::from_str(&line).unwrap();
-    let reply = json!({"jsonrpc": "2.0", "id": executed["id"], "result": {"content": []}});
-    stage.server.send(&reply.to_string()).await;
-    stage.client.json().await;
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let (id, asked) = question(&mut stage).await;
+        seen.push(asked["params"]["message"].clone());
+        stage.client.send(&answered(&id, &json!({"action": "accept", "content": {"confirm": true}}))).await;
+        let line = stage.server.next().await.unwrap();
+        let executed: Value = serde_json::from_str(&line).unwrap();
+        let tool = executed["params"]["name"].as_str().unwrap();
+        assert!(
+            asked["params"]["message"].as_str().unwrap().contains(&format!("call of `{tool}`")),
+            "{asked}"
+        );
+        let reply = json!({"jsonrpc": "2.0", "id": executed["id"], "result": {"content": []}});
+        stage.server.send(&reply.to_string()).await;
+        // The other call is asked about once this one's question is over, perhaps before its result is told.
+        let told = stage.client.json().await;
+        if told["method"] == "elicitation/create" {
+            let id = told["id"].as_str().unwrap();
+            seen.push(told["params"]["message"].clone());
+            let yes = json!({"action": "accept", "content": {"confirm": true}});
+            stage.client.send(&answered(id, &yes)).await;
+            stage.client.json().await;
+            stage.server.next().await.unwrap();
+            break;
+        }
+    }
+    assert_eq!(seen.len(), 2);
+    assert_ne!(seen[0], seen[1]);
+    assert_eq!(stage.asked("/confirmations").len(), 2);
     stage.leave().await.0.unwrap();
 }

@@ -333,6 +333,16 @@ async fn entries_that_cannot_be_read_are_hidden_and_reported() {
 }
 
 #[tokio::test]
+async fn a_server_that_should_run_contained_is_not_spoken_to() {
+    let mut stage = stage(kind).await;
+    let answer = stage.told("initialize", "{}", r#""result":{"serverInfo":{"name":"kept apart"}}"#).await;
+    assert!(answer.contains(r#""error""#) && answer.contains("`--server`"), "{answer}");
+    assert_eq!(stage.asked("/tools").len(), 0);
+    // Its input is closed: nothing more reaches it.
+    assert_eq!(stage.server.next().await, None);
+}
+
+#[tokio::test]
 async fn instructions_that_changed_are_taken_out() {
     let mut stage = stage(|path, body| {
         if path.ends_with("/tools") && body["tools"][0]["description"] == ORDER {

@@ -7,7 +7,7 @@ use super::{Case, bad};
 use crate::sample::{Builder, Export, action, id};
 
 /// Name, what it is, and events as kind and body.
-type Told = (&'static str, &'static str, Vec<(&'static str, String)>);
+pub(super) type Told = (&'static str, &'static str, Vec<(&'static str, String)>);
 
 /// A run of one segment whose second event is this line.
 fn second(line: &str) -> Export {
@@ -20,7 +20,7 @@ fn second(line: &str) -> Export {
 }
 
 /// A run of one segment with these events, as kind and body, after its opening.
-fn told(events: &[(&str, &str)]) -> Export {
+pub(super) fn told(events: &[(&str, &str)]) -> Export {
     let mut builder = Builder::new(0x01);
     builder.segment(0x51, "writer-1");
     builder.event("run-opened", "{}");
@@ -35,7 +35,7 @@ fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }
 
-fn valid(name: &'static str, what: &'static str, export: &Export) -> Case {
+pub(super) fn valid(name: &'static str, what: &'static str, export: &Export) -> Case {
     Case {
         name,
         what,
@@ -117,7 +117,7 @@ fn contradictory() -> Vec<Case> {
 }
 
 /// What an event says of the one action there is.
-fn a(rest: &str) -> String {
+pub(super) fn a(rest: &str) -> String {
     action(0xa1, rest)
 }
 

@@ -14,7 +14,9 @@ pub(super) fn check() -> Check {
     };
     let Probe { reached, landlock, watched, failed } = found;
     let detail = match reached {
-        Level::None => "nothing can be contained".to_owned(),
+        Level::None => {
+            "nothing can be contained: the hook judges command lines by their text alone".to_owned()
+        }
         level if watched => format!("commands run at the level `{level}`, Landlock ABI {landlock}"),
         level => format!(
             "commands run at the level `{level}`, Landlock ABI {landlock}; the programs that they start cannot be \

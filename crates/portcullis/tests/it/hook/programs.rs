@@ -21,7 +21,9 @@ fn alone(client: &Client) -> PathBuf {
 fn the_small_program_answers_by_itself_where_a_daemon_runs() {
     let client = Client::new(Program::Small);
     let program = alone(&client);
-    let tell = |args: &[&str], input: &[u8]| told(client.small(&program, args), input);
+    let tell = |args: &[&str], input: &[u8]| {
+        told(client.small(&program, &[&["--uncontained"], args].concat()), input)
+    };
     let pre = fs::read(fixture("pre-edit")).unwrap();
     let ran = tell(&[], &pre);
     assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "no daemon runs: {}", ran.stderr);

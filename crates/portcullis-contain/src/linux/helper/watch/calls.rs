@@ -161,7 +161,8 @@ pub(in crate::linux::helper) fn filter(watch: Watch, limits: &Limits) -> Vec<soc
     for call in MEMORY.iter().filter(|_| limits.memory_bytes.is_some()) {
         all.extend(when(EQUAL, number(*call), vec![answer(TRACE)]));
     }
-    for looked in LOOKED.iter().chain(LOOKED_HERE) {
+    let is_wanted = |looked: &&Looked| watch != Watch::Programs || looked.what == AttemptWhat::Execute;
+    for looked in LOOKED.iter().chain(LOOKED_HERE).filter(is_wanted) {
         let trace = vec![answer(TRACE)];
         all.extend(match looked.when {
             When::Flags(index) if watch != Watch::All => {
