@@ -142,6 +142,10 @@ pub(crate) const GIT: &str = ".git";
 const DEPENDENCIES: &[&str] =
     &["node_modules", "bower_components", "site-packages", "target", "vendor", ".venv", "venv", ".tox"];
 
+/// Folders of package managers, which nobody works in at all and which hold whole repositories of others.
+const CACHES: &[&str] =
+    &[".bun", ".bundle", ".cache", ".cargo", ".composer", ".gem", ".m2", ".npm", ".nuget", "pnpm", "pkg"];
+
 /// A folder that may be written, and what is protected in it. Paths are below it.
 #[derive(Debug, Default)]
 pub(crate) struct Guarded {
@@ -149,6 +153,8 @@ pub(crate) struct Guarded {
     pub(crate) root: PathBuf,
     /// What is protected, whether it exists or not.
     pub(crate) names: Vec<PathBuf>,
+    /// Whether folders below are left out: somebody fetched what is in them.
+    pub(crate) is_cache: bool,
     /// Folders of git's own that may be removed as a whole, such as those of worktrees.
     pub(crate) removable: Vec<PathBuf>,
 }
@@ -172,7 +178,9 @@ pub(crate) fn unless_named(mut all: Vec<Guarded>, named: &[PathBuf]) -> Vec<Guar
 }
 
 fn below(root: &Path, write: &[PathBuf], folder: &Path) -> Guarded {
-    let mut guarded = Guarded { root: root.to_owned(), ..Guarded::default() };
+    let is_cache =
+        root.iter().any(|part| CACHES.iter().any(|known| part == *known)) && !folder.starts_with(root);
+    let mut guarded = Guarded { root: root.to_owned(), is_cache, ..Guarded::default() };
     let inside = |path: &&Path| path.starts_with(root);
     let starts = folder.ancestors().take_while(inside);
     let mut places: Vec<&Path> = write.iter().map(PathBuf::as_path).filter(inside).chain(starts).collect();
@@ -288,6 +296,16 @@ mod tests {
             assert!(has(&all[0], name), "{name}");
         }
         assert_eq!(all[0].removable, [PathBuf::from("worktrees/one")]);
+    }
+
+    #[test]
+    fn nobody_looks_below_a_cache_unless_the_command_starts_there() {
+        let write = [PathBuf::from("/h/.cargo/registry"), PathBuf::from("/h/code")];
+        let caches = |start: &str| {
+            guarded(&write, Path::new(start)).iter().map(|all| all.is_cache).collect::<Vec<_>>()
+        };
+        assert_eq!(caches("/h/code/x"), [true, false]);
+        assert_eq!(caches("/h/.cargo/registry/src"), [false, false]);
     }
 
     #[test]

@@ -11,6 +11,8 @@ mod limits;
 #[cfg(test)]
 mod network;
 #[cfg(test)]
+mod predicted;
+#[cfg(test)]
 mod servers;
 #[cfg(test)]
 mod watch;

@@ -32,6 +32,8 @@ struct Kept {
     names: BTreeSet<PathBuf>,
     /// What is protected in folders below and existed there, with the folder.
     nested: BTreeMap<PathBuf, PathBuf>,
+    /// Nobody looks below.
+    is_cache: bool,
     entries: Entries,
     /// The folders between, such as `.git`: what is there, without what is in it.
     between: BTreeMap<PathBuf, Option<Entry>>,
@@ -98,21 +100,22 @@ impl Keep {
 
 impl Kept {
     fn new(guarded: Guarded) -> Result<Self, ContainError> {
-        let Guarded { root, names, removable } = guarded;
+        let Guarded { root, names, is_cache, removable } = guarded;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let handle = rustix::fs::open(&root, flags, Mode::empty())
             .map_err(|error| ContainError::io(format!("open `{}`", root.display()))(error.into()))?;
         let names = BTreeSet::from_iter(names);
         let mut nested = BTreeMap::new();
         let is_at_top = |path: &Path| names.iter().any(|name| name.starts_with(path));
-        for (path, place) in walk::walk(&handle, When::Before).names {
+        let below = if is_cache { walk::Found::default() } else { walk::walk(&handle, When::Before) };
+        for (path, place) in below.names {
             for name in obeyed(&handle, &path).into_iter().filter(|name| !is_at_top(name)) {
                 nested.insert(name, place.clone());
             }
         }
         let (entries, between) = (Entries::new(), BTreeMap::new());
         let removable = BTreeSet::from_iter(removable);
-        let mut kept = Self { root, handle, names, nested, entries, between, removable };
+        let mut kept = Self { root, handle, names, nested, is_cache, entries, between, removable };
         kept.read()?;
         Ok(kept)
     }
@@ -233,6 +236,9 @@ impl Kept {
     /// Sets aside what was made in folders below and is run or obeyed there.
     fn clear_below(&self, all: &[Self], done: &mut Vec<PutBack>) {
         let mut tell = |path: &Path, how| done.push(PutBack { path: self.root.join(path), how });
+        if self.is_cache {
+            return;
+        }
         let found = walk::walk(&self.handle, When::After);
         if let Some(problem) = found.incomplete {
             tell(Path::new(""), PutBackHow::Failed(problem));
