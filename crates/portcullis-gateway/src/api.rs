@@ -257,6 +257,7 @@ mod tests {
                 call: None,
                 directory: None,
                 ask: false,
+                contains: false,
                 confidence: None,
                 wait_ms: None
             })
