@@ -1,5 +1,7 @@
 //! What a person is shown of a request, and the digest of it.
 
+use std::sync::OnceLock;
+
 use portcullis_core::event::{About, Event, EventBody, PayloadRef, Proposed, VerdictRecord};
 use portcullis_core::grant::held_for;
 use portcullis_core::id::{ApprovalId, Digest, DigestBuilder, canonical_json};
@@ -21,6 +23,8 @@ const LISTED_BYTES_MAX: u64 = 4_096;
 const REQUEST_EVENTS_MAX: usize = 16;
 /// Events before the proposal that are looked through for what came before.
 const BEFORE_EVENTS: usize = 200;
+/// What stands in the lines of the events that are shown of these.
+const BEFORE_KINDS: [&str; 2] = [r#""input""#, r#""proposed""#];
 /// Calls that are shown as what came before.
 const BEFORE_CALLS: usize = 5;
 /// The most that is shown of a text that came before, in characters.
@@ -76,6 +80,8 @@ pub(super) async fn info(
 pub(super) struct Standing {
     request: Request,
     detail: Detail,
+    /// What its call would touch, once that was read.
+    touches: OnceLock<Option<Vec<String>>>,
 }
 
 impl Standing {
@@ -93,7 +99,7 @@ impl Standing {
                 read(shared, move |reader| {
                     let Some(row) = reader.approval(id)? else { return Ok(None) };
                     let request = Request::read(reader, &row, detail)?;
-                    Ok(Some((row, Self { request, detail })))
+                    Ok(Some((row, Self::of(request, detail))))
                 })
                 .await?
             }
@@ -127,17 +133,25 @@ impl Standing {
             }
             Request::read(reader, &row, detail)
         });
-        Ok(Self { request: request.await?, detail })
+        Ok(Self::of(request.await?, detail))
+    }
+
+    fn of(request: Request, detail: Detail) -> Self {
+        Self { request, detail, touches: OnceLock::new() }
     }
 
     /// The request as it stands now.
     pub(super) async fn info(&self, shared: &Shared, row: ApprovalRow) -> api::ApprovalInfo {
-        let Self { request, detail } = self;
-        let (mut live, mut touches) = (Live::default(), None);
+        let Self { request, detail, touches } = self;
+        let mut live = Live::default();
         if let Some(run) = shared.gate.look_at(row.run) {
-            let proposal = request.proposal().filter(|_| *detail == Detail::Whole);
-            let of_engine = |engine: &Engine| (of_live(engine, &row), engine.touches(proposal));
-            (live, touches) = run.with_engine(of_engine).await;
+            let whole = *detail == Detail::Whole;
+            let read = |engine: &Engine| engine.touches(request.proposal().filter(|_| whole));
+            let of_engine = |engine: &Engine| {
+                touches.get_or_init(|| read(engine));
+                of_live(engine, &row)
+            };
+            live = run.with_engine(of_engine).await;
         }
         let findings = &request.verdict.findings;
         let lapsed = live.expires_at.is_some_and(|at| at < clock::now());
@@ -150,7 +164,7 @@ impl Standing {
             policy: live.policy.unwrap_or(row.policy),
             effects: held_for(findings),
             instead: findings.iter().filter_map(|finding| finding.instead.clone()).collect(),
-            touches,
+            touches: touches.get().cloned().flatten(),
             before: request.before.clone(),
             wanted: live.wanted,
             patterns: live.patterns,
@@ -329,25 +343,34 @@ impl Request {
 fn before(reader: &dyn Reader, row: &ApprovalRow, proposed: u64) -> Result<Vec<api::Before>, LedgerError> {
     let first = proposed.saturating_sub(1).saturating_sub(BEFORE_EVENTS as u64);
     let events = reader.events(row.run, first, BEFORE_EVENTS)?;
-    let (mut said, mut calls) = (None, Vec::<api::Before>::new());
-    for stored in events.iter().take_while(|stored| stored.seq < proposed) {
+    // From the latest on, so that nothing is read that is not shown.
+    let (mut said, mut before) = (false, Vec::<api::Before>::new());
+    for stored in events.iter().rev().skip_while(|stored| stored.seq >= proposed) {
+        let calls = before.len() - usize::from(said);
+        if said && calls >= BEFORE_CALLS {
+            break;
+        }
+        // Most events are of another kind, and need not be read.
+        let named = |line: &str| BEFORE_KINDS.iter().any(|kind| line.contains(kind));
+        if !str::from_utf8(&stored.line).is_ok_and(named) {
+            continue;
+        }
         let event = Event::from_line(&stored.line).map_err(|_| disagrees(row))?;
         match &event.body {
-            EventBody::Input { label } => {
+            EventBody::Input { label } if !said => {
                 let text = text_of(reader, row, event.payloads.get("text"))?;
-                said = Some(entry(event.seq, label.to_string(), &text));
+                before.push(entry(event.seq, label.to_string(), &text));
+                said = true;
             }
-            EventBody::Proposed(proposed) if Some(proposed.action) != row.action => {
+            EventBody::Proposed(proposed) if Some(proposed.action) != row.action && calls < BEFORE_CALLS => {
                 let tool = proposed.tool.clone().unwrap_or_else(|| "thought".to_owned());
                 let text = text_of(reader, row, event.payloads.get("arguments"))?;
-                calls.push(entry(event.seq, tool, &text));
+                before.push(entry(event.seq, tool, &text));
             }
             _ => {}
         }
     }
-    let skipped = calls.len().saturating_sub(BEFORE_CALLS);
-    let mut before: Vec<_> = said.into_iter().chain(calls.into_iter().skip(skipped)).collect();
-    before.sort_by_key(|entry| entry.seq);
+    before.reverse();
     Ok(before)
 }
 
