@@ -72,7 +72,7 @@ mod tests {
     use crate::project;
 
     fn said(what: AttemptWhat, target: &str) -> String {
-        let profile = project(Path::new("/work/project"), None).unwrap();
+        let profile = project(Path::new("/code/project"), None).unwrap();
         line(&Attempt { what, target: target.to_owned(), times: 1 }, &profile)
     }
 
@@ -85,7 +85,7 @@ mod tests {
                 "`/etc/x` could not be written: add \"/etc\" to `write` of profile `project`",
             ),
             (AttemptWhat::Write, "/x", "add \"/x\" to `write`"),
-            (AttemptWhat::Write, "/work/project/.git/config", "it is protected"),
+            (AttemptWhat::Write, "/code/project/.git/config", "it is protected"),
             (AttemptWhat::Read, "/srv/data", "add \"/srv/data\" to `read`"),
             (AttemptWhat::Execute, "/srv/bin/tool", "add \"/srv/bin\" to `execute`"),
             (AttemptWhat::Connect, "192.0.2.1:80", "`network` of profile"),

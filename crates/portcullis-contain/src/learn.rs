@@ -208,20 +208,20 @@ mod tests {
     #[test]
     fn a_draft_is_a_profile_that_grants_what_was_used_and_no_more() {
         use AttemptWhat::{Connect, Read, Write};
-        let root = Path::new("/work/project");
+        let root = Path::new("/code/project");
         let used = crate::project(root, None).unwrap();
         let did = Did(vec![
             attempt(Read, "/usr/lib/libc.so"),
             attempt(Read, "/etc/hosts"),
-            attempt(Read, "/work/project/src/main.c"),
-            attempt(Write, "/work/project/out/main.o"),
-            attempt(Write, "/work/project/.git/config"),
+            attempt(Read, "/code/project/src/main.c"),
+            attempt(Write, "/code/project/out/main.o"),
+            attempt(Write, "/code/project/.git/config"),
             attempt(Write, "/dev/null"),
             attempt(Connect, "127.0.0.1:8080"),
         ]);
         let refused = vec![
             attempt(Read, "/home/x/.ssh/id_rsa"),
-            attempt(Write, "/work/project/.envrc"),
+            attempt(Write, "/code/project/.envrc"),
             attempt(Write, "/etc/\nname = \"evil\""),
         ];
         let text = draft("make", &observed(refused), &did, &used, root);
@@ -229,11 +229,11 @@ mod tests {
             crate::parse(&text, &Places { workspace: None, home: None, here: Some(Path::new("/")) }).unwrap();
         let paths = |all: &[&str]| all.iter().map(PathBuf::from).collect::<Vec<_>>();
         assert_eq!(profile.name, "make");
-        assert_eq!(profile.write, paths(&["/work/project/out"]));
+        assert_eq!(profile.write, paths(&["/code/project/out"]));
         // The project of this test is not there, and what is not there is left out when a profile is read.
         assert_eq!(profile.read, paths(&["/etc"]));
         assert!(
-            text.contains("read = [\n  \"/etc\", # learned\n  \"/work/project\", # learned\n]"),
+            text.contains("read = [\n  \"/etc\", # learned\n  \"/code/project\", # learned\n]"),
             "{text}"
         );
         assert_eq!(profile.execute, paths(&["/usr"]));

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Files;
 
 /// What only tests use, and has to be public since they are in another crate or file.
-const FOR_TESTS: [(&str, &str); 13] = [
+const FOR_TESTS: [(&str, &str); 12] = [
     ("as_with_landlock", "shows what a level holds on older kernels"),
     ("check_root", "holds a whole log to its root, tile by tile"),
     ("degraded", "says which contracts a repair has broken"),
@@ -18,7 +18,6 @@ const FOR_TESTS: [(&str, &str); 13] = [
     ("is_permitted", "looks at an answer without using up its permit"),
     ("keeping_events", "the manual shows how guards of one's own are tested with it"),
     ("recover_blocking", "recovers at a moment of the test's choice"),
-    ("with_helper", "the helper that Cargo built is not beside a program of tests"),
     ("with_names", "names of tests lead to servers on loopback, which no name server says"),
     ("writer_id", "finds the lock of a writer"),
     ("ARGUMENTS_BYTES_MIN", "the smallest call of the benchmarks"),

@@ -1,10 +1,13 @@
 //! From files to a [`Bundle`]: each file is read on its own, then what they say of each other is checked.
 
+mod checks;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use self::checks::{check_policies, check_tools};
 use super::approvals;
 use super::authority::{self, AuthoritySettings};
 use super::diagnostic::{Diagnostic, nearest};
@@ -24,15 +27,11 @@ use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder};
-use crate::infer::TOOL_TYPES;
 use crate::keywords::KeywordIndex;
-use crate::limits::{
-    ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, CONTRACTS_MAX, KEYWORDS_MAX, POLICIES_MAX,
-    TOOLS_MAX,
-};
+use crate::limits::{ACTIVITIES_MAX, BUNDLE_FILE_BYTES_MAX, BUNDLE_FILES_MAX, CONTRACTS_MAX};
 use crate::policy::RuntimePolicy;
 use crate::principal::Attribute;
-use crate::tool::{Registry, SEED_TYPES, Tool};
+use crate::tool::{Registry, Tool};
 use crate::verdict::Verdict;
 
 const MAIN_FILE: &str = "portcullis.toml";
@@ -543,64 +542,4 @@ fn duplicate(what: &str, name: &str, place: &Diagnostic) -> Diagnostic {
     let mut diagnostic = place.clone();
     diagnostic.message = format!("the {what} name `{name}` is used twice");
     diagnostic
-}
-
-fn check_tools(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
-    let mut names = BTreeMap::new();
-    for (number, tool) in parts.tools.iter().enumerate() {
-        for name in [&tool.value.name, &tool.value.id] {
-            if names.insert(name.as_str(), number).is_some_and(|other| other != number) {
-                diagnostics.push(duplicate("tool", name, &tool.place));
-            }
-        }
-    }
-    if let Some(tool) = parts.tools.get(TOOLS_MAX) {
-        let mut diagnostic = tool.place.clone();
-        diagnostic.message = format!("more than {TOOLS_MAX} tools");
-        diagnostics.push(diagnostic);
-    }
-    let valid: Vec<&str> = names.keys().copied().collect();
-    for (name, role) in &parts.functions {
-        if let FunctionRole::CallTool(tool) = role
-            && !names.contains_key(tool.as_str())
-        {
-            let message = format!("the function `{name}` calls the tool `{tool}`, which is not listed");
-            let diagnostic = Diagnostic::new("functions/", "", 0..0, message);
-            diagnostics.push(diagnostic.did_you_mean(tool, valid.iter().copied()));
-        }
-    }
-    for tool in parts.plan_tools.iter().filter(|tool| !names.contains_key(tool.value.as_str())) {
-        diagnostics.push(unknown("tool", tool, &valid));
-    }
-}
-
-fn check_policies(parts: &Parts, diagnostics: &mut Vec<Diagnostic>) {
-    if parts.policies.is_empty() && parts.main.is_some() && diagnostics.is_empty() {
-        let message = "the bundle has no runtime policy";
-        diagnostics
-            .push(Diagnostic::new(MAIN_FILE, "", 0..0, message).help("add a [[policy]] to policies/*.toml"));
-    }
-    let mut names = BTreeSet::new();
-    for policy in &parts.policies {
-        if !names.insert(&policy.value.name) {
-            diagnostics.push(duplicate("runtime policy", &policy.value.name, &policy.place));
-        }
-    }
-    let mut plans = BTreeSet::new();
-    for plan in &parts.plans {
-        if !plans.insert(&plan.value.name) {
-            diagnostics.push(duplicate("plan", &plan.value.name, &plan.place));
-        }
-    }
-    let keywords: usize = parts.policies.iter().map(|policy| policy.value.restricted_keywords.len()).sum();
-    if parts.policies.len() > POLICIES_MAX || keywords > KEYWORDS_MAX {
-        let message = format!("more than {POLICIES_MAX} runtime policies or {KEYWORDS_MAX} keywords");
-        diagnostics.push(Diagnostic::new(MAIN_FILE, "", 0..0, message));
-    }
-    let tool_types = parts.tools.iter().map(|tool| tool.value.tool_type.as_str());
-    let known: BTreeSet<&str> = SEED_TYPES.into_iter().chain(TOOL_TYPES).chain(tool_types).collect();
-    let valid: Vec<&str> = known.iter().copied().collect();
-    for allowed in parts.allowed_types.iter().filter(|t| !known.contains(t.value.as_str())) {
-        diagnostics.push(unknown("tool type", allowed, &valid));
-    }
 }

@@ -1,3 +1,5 @@
+//! What was predicted beside what was seen.
+
 use std::path::PathBuf;
 
 use super::*;

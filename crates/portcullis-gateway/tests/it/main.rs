@@ -14,6 +14,7 @@ mod hooks;
 mod log;
 mod lying;
 mod monitor;
+mod observed;
 mod own_daemon;
 mod replies;
 mod resources;

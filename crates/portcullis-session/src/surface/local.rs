@@ -7,10 +7,8 @@ use std::time::Duration;
 use portcullis_contracts::verify::documents_given;
 use portcullis_core::bundle::Bundle;
 use portcullis_core::event::{Enforced, ListedTool, OutcomeStatus, Place};
-use portcullis_core::finding::SpanEdit;
 use portcullis_core::id::{ActionId, Digest, DigestBuilder, RunId};
 use portcullis_core::label::Label;
-use portcullis_core::pipeline::Decision;
 use portcullis_core::principal::CredentialKind;
 use portcullis_core::profile::{Places, Profile};
 use portcullis_core::verdict::Verdict;
@@ -20,16 +18,15 @@ use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::answers::{observation_answer, text_answer};
 use super::{
     EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
     ProposeTurn, ReportConfirmation, ReportEvidence, ReportInput, ReportObserved, ReportOutcome,
     ReportOutput, ReportTold, ReportTools, ReportedTool, Role, Surface, TURN_ACTIONS_MAX, TextAnswer,
-    TextEdit, ToolWords, ToolsAnswer, WAIT_MS_MAX,
+    ToolWords, ToolsAnswer, WAIT_MS_MAX,
 };
 use crate::credentials::Identity;
-use crate::engine::{
-    Contain, EDITED, Judgement, Proposal, Report, ReportWhat, ReportedOf, TextJudgement, Ticket,
-};
+use crate::engine::{Contain, Judgement, Proposal, Report, ReportWhat, ReportedOf, Ticket};
 use crate::error::SessionError;
 use crate::gate::{Gate, OpenError, Reply, RunRequest, settle};
 use crate::listings::{self, Listings, ListingsError};
@@ -585,40 +582,4 @@ fn listed_tool(tool: ReportedTool, changed_from: Option<Digest>) -> ListedTool {
         destructive_hint: tool.destructive_hint,
         changed_from,
     }
-}
-
-fn observation_answer(judged: TextJudgement, seq: u64) -> ObservationAnswer {
-    ObservationAnswer {
-        verdict: judged.decision.verdict,
-        enforced: judged.enforced,
-        denial: judged.denial,
-        edits: if judged.shown.is_some() { edits_of(&judged.decision) } else { Vec::new() },
-        shown: judged.shown,
-        uncontained: false,
-        seq,
-    }
-}
-
-fn text_answer(judged: TextJudgement) -> TextAnswer {
-    let TextJudgement { decision, enforced, shown, denial, approval, verification, seq } = judged;
-    // Of words that a person gave, no stretch is one of the reply's.
-    let by_stretches = shown.is_some() && !decision.findings.iter().any(|finding| finding.rule == EDITED);
-    let edits = if by_stretches { edits_of(&decision) } else { Vec::new() };
-    TextAnswer { seq, verdict: decision.verdict, enforced, denial, approval, shown, edits, verification }
-}
-
-/// The edits of a text, in its order and each once.
-fn edits_of(decision: &Decision) -> Vec<TextEdit> {
-    let edits = decision.findings.iter().filter(|finding| finding.verdict == Verdict::Modify);
-    let mut edits: Vec<&SpanEdit> = edits.flat_map(|finding| &finding.edits).collect();
-    edits.sort();
-    edits.dedup();
-    edits
-        .into_iter()
-        .map(|edit| TextEdit {
-            start: edit.span.start,
-            end: edit.span.end,
-            replacement: edit.replacement.clone(),
-        })
-        .collect()
 }

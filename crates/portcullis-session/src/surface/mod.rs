@@ -5,6 +5,7 @@
 //! give the same answers: what a message may hold, and what is meant where it says nothing, is decided here, once for
 //! all of them.
 
+mod answers;
 mod local;
 mod requests;
 mod texts;

@@ -2,6 +2,7 @@
 //! documented shapes. Both programs are held to the same tests: `portcullis hook`, and `portcullis-hook`, which hands over
 //! to it.
 
+mod bundle;
 mod contained;
 mod programs;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use self::bundle::quick_bundle;
 use crate::command::{Ran, portcullis, project};
 
 const SMALL: &str = env!("CARGO_BIN_EXE_portcullis-hook");
@@ -563,21 +565,6 @@ fn the_agents_credential_grants_nothing(program: Program) {
     }
     let again = input("pre-mcp", |input| input["tool_use_id"] = "toolu_13Mcp".into());
     assert_eq!(decision(&client.answer(&args, &again)), "deny");
-}
-
-/// The shipped bundle, whose held calls are answered at once.
-fn quick_bundle(folder: &Path) -> PathBuf {
-    let bundle = folder.join("bundle");
-    for (path, bytes) in portcullis_session::shipped::developer_bundle() {
-        let path = bundle.join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-    let main = bundle.join("portcullis.toml");
-    let text = fs::read_to_string(&main).unwrap();
-    assert!(text.contains("approval_wait_s = 20"));
-    fs::write(main, text.replace("approval_wait_s = 20", "approval_wait_s = 0")).unwrap();
-    bundle
 }
 
 /// Each of these for both programs.
