@@ -38,6 +38,10 @@ for file in README.md a b c x y a.txt b.txt c.txt x.txt file file.txt old.txt ne
 done
 git init -q . && git add . && git -c user.name=u -c user.email=u@u commit -qm start";
 
+/// Shells, and what scripts of the system are made of: what they do is seen by itself.
+const PLAIN: &[&str] =
+    &["bash", "sh", "dash", "env", "perl", "python3.11", "node", "gzip", "git", "contain-helper"];
+
 /// What a command did to something.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Done {
@@ -212,7 +216,7 @@ fn is_plain(done: &Done) -> bool {
         Done::Changed(path) => {
             path.starts_with("/dev/") || path.starts_with("/proc/") || path.starts_with("/tmp")
         }
-        Done::Started(name) => ["bash", "sh", "dash", "gzip", "git", "python3.11"].contains(&name.as_str()),
+        Done::Started(name) => PLAIN.contains(&name.as_str()),
         _ => false,
     }
 }
@@ -247,7 +251,13 @@ fn covers(effect: &Effect, done: &Done) -> bool {
                 && resource.kind == ResourceKind::Command
                 && is_program(&resource.name, name)
         }
-        Done::Connected(_) => resource.kind == ResourceKind::Host || effect.verb == Verb::Send,
+        // What is fetched, and what is on another machine, is reached over a network.
+        Done::Connected(_) => {
+            matches!(resource.kind, ResourceKind::Host | ResourceKind::Package)
+                || effect.verb == Verb::Send
+                || effect.attributes.get("remote") == Some(&Attribute::Boolean(true))
+                || resource.attributes.get("remote") == Some(&Attribute::Boolean(true))
+        }
     }
 }
 
