@@ -158,7 +158,8 @@ fn refused(attempts: &[Attempt]) -> String {
             (_, true) => " (protected: no profile lets it be written)",
             _ => "",
         };
-        let _infallible = writeln!(text, "# refused, {times} times: {field} {}{note}", quoted(target));
+        let often = if *times == 1 { String::new() } else { format!(", {times} times") };
+        let _infallible = writeln!(text, "# refused{often}: {field} {}{note}", quoted(target));
     }
     if attempts.len() > REFUSED_MAX {
         let _infallible = writeln!(text, "# refused: {} more", attempts.len() - REFUSED_MAX);
