@@ -237,7 +237,7 @@ impl Guarded {
 /// Whether something at this path is protected wherever its folder lies.
 pub(crate) fn is_protected(path: &Path) -> bool {
     let ends = |name: &&str| path.ends_with(name);
-    AT_HOME.iter().chain(ANYWHERE).any(|name| ends(name))
+    AT_HOME.iter().chain(ANYWHERE).any(ends)
         || git::OBEYED.iter().any(|name| path.ends_with(Path::new(GIT).join(name)))
 }
 

@@ -99,7 +99,7 @@ impl Borrowed {
         let before = self.registers;
         self.call(libc::SYS_tgkill, [self.group, self.thread, signal as u64, 0])?;
         before.put(self.pid).ok()?;
-        self.to_signal(signal)?;
+        self.advance_to_signal(signal)?;
         ptrace::setsiginfo(self.pid, &info).ok()?;
         ptrace::step(self.pid, signal).ok()?;
         (self.wait()? == (libc::SIGTRAP, 0)).then_some(Handed::Prepared)
@@ -163,13 +163,13 @@ impl Borrowed {
         let call = self.registers.with_call(self.at, u64::try_from(number).ok()?, arguments);
         call.put(self.pid).ok()?;
         for _ in 0..2 {
-            self.to_call()?;
+            self.advance_to_call()?;
         }
         (Registers::of(self.pid).ok()?.result() == 0).then_some(())
     }
 
     /// Lets it run to the next begin or end of a call.
-    fn to_call(&mut self) -> Option<()> {
+    fn advance_to_call(&mut self) -> Option<()> {
         for _ in 0..STOPS_MAX {
             ptrace::syscall(self.pid, None).ok()?;
             match self.wait()? {
@@ -182,7 +182,7 @@ impl Borrowed {
     }
 
     /// Lets it run to where it gets this signal.
-    fn to_signal(&mut self, wanted: Signal) -> Option<()> {
+    fn advance_to_signal(&mut self, wanted: Signal) -> Option<()> {
         for _ in 0..STOPS_MAX {
             ptrace::cont(self.pid, None).ok()?;
             match self.wait()? {
