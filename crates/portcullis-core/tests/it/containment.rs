@@ -95,7 +95,7 @@ fn mistakes_in_profiles_have_a_place_and_advice() {
             portcullis.toml:3:15: `write`: a path has 1 to 4096 bytes
             portcullis.toml:3:19: `write`: `{worskpace}` stands for nothing (did you mean `{workspace}`?)
             portcullis.toml:6:36: unknown field `loopbck` in the network (did you mean `loopback`?)
-            portcullis.toml:6:22: `https://x` is no host: `name`, `name:port` or `*.name`, in lower case
+            portcullis.toml:6:22: `https://x`: give a host, such as `example.org` or `example.org:8443`, not a URL
             portcullis.toml:5:16: `A=B` is no name of a variable; `*` stands only at its end
             portcullis.toml:7:27: `wall_seconds` must be a whole number from 1 to 9223372036854775807, found 0
             portcullis.toml:7:30: unknown field `walls` in the limits (did you mean `wall_seconds`?)"#]],

@@ -323,25 +323,7 @@ impl Rerun<'_> {
                 self.replies.extend(reply.map(|row| ReplyRow { line, ..row }));
             }
             EventBody::Control { control, note } => self.dry.control(*control, note.clone()),
-            EventBody::Config(ConfigChange::Resumed { .. }) if event.payloads.contains_key(DIGEST_KEY) => {
-                self.dry.renew_key(event.seq);
-            }
-            EventBody::Config(ConfigChange::ToolsListed { server, origin, tools }) => {
-                self.dry.tools_listed(server, origin.as_deref(), tools.clone());
-            }
-            EventBody::Config(ConfigChange::ToolAccepted { server, tool, digest }) => {
-                self.dry.tool_accepted(server, tool, *digest);
-            }
-            EventBody::Config(ConfigChange::ServerContained { server, contained }) => {
-                // What the profile says is not in the record, and no verdict rests on it.
-                let profile = built_in_profile("read-only");
-                let profile = profile.map(|profile| Profile { name: contained.profile.clone(), ..profile });
-                let contain = profile.and_then(|profile| self.dry.contain_server(server, profile).ok());
-                self.servers.extend(contain.map(|contain| (server.clone(), contain)));
-            }
-            EventBody::Config(ConfigChange::ChildOpened { run }) => self.dry.open_child(*run),
-            EventBody::Config(ConfigChange::ParentSaw { labels }) => self.dry.parent_saw(labels.clone()),
-            EventBody::Config(closed @ ConfigChange::ChildClosed { .. }) => self.child_closed(event, closed),
+            EventBody::Config(change) => self.config(event, change),
             EventBody::Proposed(proposed) => self.proposed(line, event, proposed),
             EventBody::Verdict(record) => {
                 if let Some(action) = record.action {
@@ -369,6 +351,32 @@ impl Rerun<'_> {
                 self.dry.confirmed();
             }
             EventBody::Observed(record) => self.observed(event, record),
+            _ => {}
+        }
+    }
+
+    /// What governs the run changed, or something about its surroundings became known.
+    fn config(&mut self, event: &Event, change: &ConfigChange) {
+        match change {
+            ConfigChange::Resumed { .. } if event.payloads.contains_key(DIGEST_KEY) => {
+                self.dry.renew_key(event.seq);
+            }
+            ConfigChange::ToolsListed { server, origin, tools } => {
+                self.dry.tools_listed(server, origin.as_deref(), tools.clone());
+            }
+            ConfigChange::ToolAccepted { server, tool, digest } => {
+                self.dry.tool_accepted(server, tool, *digest);
+            }
+            ConfigChange::ServerContained { server, contained } => {
+                // What the profile says is not in the record, and no verdict rests on it.
+                let profile = built_in_profile("read-only");
+                let profile = profile.map(|profile| Profile { name: contained.profile.clone(), ..profile });
+                let contain = profile.and_then(|profile| self.dry.contain_server(server, profile).ok());
+                self.servers.extend(contain.map(|contain| (server.clone(), contain)));
+            }
+            ConfigChange::ChildOpened { run } => self.dry.open_child(*run),
+            ConfigChange::ParentSaw { labels } => self.dry.parent_saw(labels.clone()),
+            closed @ ConfigChange::ChildClosed { .. } => self.child_closed(event, closed),
             _ => {}
         }
     }

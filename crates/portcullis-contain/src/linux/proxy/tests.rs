@@ -333,58 +333,60 @@ fn the_loopback_is_reached_where_it_is_named() {
     }
 }
 
+/// Heads that two readers could take for different requests, or for none. `H` stands for the host.
+const TWOFOLD: &[&str] = &[
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: 1, 1\r\n\r\nx",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: +1\r\n\r\nx",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: 18446744073709551616\r\n\r\nx",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length:\r\n\r\nx",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: xchunked\r\n\r\n",
+    "GET http://H/ HTTP/1.0\r\nHost: H\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding : chunked\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nX: y\r\n z\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\n Host: H\r\n\r\n",
+    "GET http://H/ HTTP/1.1\nHost: H\n\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\nX: y\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\rX: y\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nX: \0\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: H\r\nHost: H\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: b.test\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
+    "GET http://H/ HTTP/1.1\r\n\r\n",
+    "GET http://user@H/ HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET http://b.test@H/ HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET http://H/#x HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET http://H\\@b.test/ HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET https://H/ HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET / HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET //H/ HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET http://H/ b HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET  http://H/ HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET http://H/\u{e9} HTTP/1.1\r\nHost: H\r\n\r\n",
+    "G@T http://H/ HTTP/1.1\r\nHost: H\r\n\r\n",
+    "GET http://H/ HTTP/2.0\r\nHost: H\r\n\r\n",
+    "GET http://H/\r\n\r\n",
+    "\r\nGET http://H/ HTTP/1.1\r\nHost: H\r\n\r\n",
+    "CONNECT H HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
+    "CONNECT H HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "CONNECT a.test HTTP/1.1\r\n\r\n",
+    "CONNECT user@H HTTP/1.1\r\n\r\n",
+    "CONNECT http://H HTTP/1.1\r\n\r\n",
+    "CONNECT a.test:0 HTTP/1.1\r\n\r\n",
+    "\u{16}\u{3}\u{1} a TLS hello",
+    "\u{5}\u{1} a SOCKS hello",
+];
+
 #[test]
 fn what_could_be_read_in_two_ways_never_reaches_a_server() {
     let (port, read) = server(1, b"");
     let rig = rig(&private(port));
     let host = format!("a.test:{port}");
-    let heads = [
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: 1, 1\r\n\r\nx",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: +1\r\n\r\nx",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length: 18446744073709551616\r\n\r\nx",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nContent-Length:\r\n\r\nx",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: xchunked\r\n\r\n",
-        "GET http://H/ HTTP/1.0\r\nHost: H\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding : chunked\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nX: y\r\n z\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\n Host: H\r\n\r\n",
-        "GET http://H/ HTTP/1.1\nHost: H\n\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\nX: y\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\rX: y\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nX: \0\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: H\r\nHost: H\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: b.test\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
-        "GET http://H/ HTTP/1.1\r\n\r\n",
-        "GET http://user@H/ HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET http://b.test@H/ HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET http://H/#x HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET http://H\\@b.test/ HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET https://H/ HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET / HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET //H/ HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET http://H/ b HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET  http://H/ HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET http://H/\u{e9} HTTP/1.1\r\nHost: H\r\n\r\n",
-        "G@T http://H/ HTTP/1.1\r\nHost: H\r\n\r\n",
-        "GET http://H/ HTTP/2.0\r\nHost: H\r\n\r\n",
-        "GET http://H/\r\n\r\n",
-        "\r\nGET http://H/ HTTP/1.1\r\nHost: H\r\n\r\n",
-        "CONNECT H HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello",
-        "CONNECT H HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
-        "CONNECT a.test HTTP/1.1\r\n\r\n",
-        "CONNECT user@H HTTP/1.1\r\n\r\n",
-        "CONNECT http://H HTTP/1.1\r\n\r\n",
-        "CONNECT a.test:0 HTTP/1.1\r\n\r\n",
-        "\u{16}\u{3}\u{1} a TLS hello",
-        "\u{5}\u{1} a SOCKS hello",
-    ];
-    for head in heads {
+    for head in TWOFOLD {
         let told = rig.ask(
             head.replace('H', "\u{1}")
                 .replace("\u{1}TTP", "HTTP")
@@ -401,7 +403,7 @@ fn what_could_be_read_in_two_ways_never_reaches_a_server() {
         );
     }
     let made = rig.finish();
-    assert_eq!(made.len(), heads.len());
+    assert_eq!(made.len(), TWOFOLD.len());
     assert!(
         made.iter()
             .all(|made| matches!(made.verdict, ConnectionVerdict::Refused(_)) && made.address.is_none()),

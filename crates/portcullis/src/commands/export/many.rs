@@ -89,7 +89,7 @@ pub(super) fn tree(
     path: &Path,
     global: &Global,
 ) -> Result<u8, Failure> {
-    let (runs, missing) = below(reader, root)?;
+    let Below { runs, missing } = below(reader, root)?;
     for (opener, child) in &missing {
         note_missing(*opener, *child);
     }
@@ -97,15 +97,22 @@ pub(super) fn tree(
         anchored::evidence(reader, store, *run, policy)?;
     }
     let code = write(reader, store, &runs, Some(root), options, policy, path, global)?;
-    if below(reader, root)?.0 != runs {
+    if below(reader, root)?.runs != runs {
         return Err(Failure::no("a run of the tree opened another one while the tree was written")
             .help("export it again, or close its runs first"));
     }
     Ok(code)
 }
 
-/// A run and all runs below it, each after the one that opened it; and those that have no events, each with its opener.
-fn below(reader: &dyn Reader, root: RunId) -> Result<(Vec<RunId>, Vec<(RunId, RunId)>), Failure> {
+/// A run and all runs below it.
+struct Below {
+    /// Each after the one that opened it.
+    runs: Vec<RunId>,
+    /// Those that have no events, each behind its opener.
+    missing: Vec<(RunId, RunId)>,
+}
+
+fn below(reader: &dyn Reader, root: RunId) -> Result<Below, Failure> {
     let (mut runs, mut missing) = (vec![root], Vec::new());
     let mut next = 0;
     while let Some(run) = runs.get(next) {
@@ -122,7 +129,7 @@ fn below(reader: &dyn Reader, root: RunId) -> Result<(Vec<RunId>, Vec<(RunId, Ru
                 .help("export the runs below it one by one"));
         }
     }
-    Ok((runs, missing))
+    Ok(Below { runs, missing })
 }
 
 /// The daemon ended between the opening of a run and its first event. Its parent says so once it is taken up.
