@@ -26,7 +26,7 @@ use portcullis_proof::Status;
 use portcullis_session::bundles::Bundles;
 use portcullis_session::credentials::Identity;
 use portcullis_session::engine::{
-    Contain, REPORT_REFUSED, Reach, Report, ReportError, ReportWhat, ReportedOf, Ticket,
+    Contain, Proposal, REPORT_REFUSED, Reach, Report, ReportError, ReportWhat, ReportedOf, Ticket,
 };
 use portcullis_session::error::SessionError;
 use portcullis_session::facts::{FactSource, FactSources, Question};
@@ -34,7 +34,7 @@ use portcullis_session::gate::{Extensions, Gate, Opened, RunRequest};
 use portcullis_session::policy;
 use serde_json::json;
 
-use crate::{call, events};
+use crate::events;
 
 const SHELL: &str = "[[tool]]\nname = 'shell'\ntype = 'QUERY_DB'\nside_effecting = false\n\
                      effects = { line = 'shell' }\n";
@@ -78,6 +78,11 @@ async fn open(gate: &Gate, resume: Option<RunId>) -> Opened {
     let place = Place { workspace: folder("/home/u/project"), home: folder("/home/u"), gate: None };
     let request = RunRequest { resume, place: Some(place), ..RunRequest::new(identity, "test") };
     gate.open(request).await.unwrap()
+}
+
+/// A call of a surface that runs command lines contained.
+fn call(tool: &str, arguments: serde_json::Value) -> Proposal {
+    Proposal { contains: true, ..crate::call(tool, arguments) }
 }
 
 /// A command line that goes ahead, with how it is to be contained.

@@ -94,7 +94,10 @@ fn a_command_does_what_its_profile_says_and_the_record_says_what_it_did() {
         let post = project.event("post-bash", &command, "toolu_1");
         assert!(client.answer(&[], &post).get("systemMessage").is_none());
         let events = client.recorded();
-        let [enforcement] = bodies(&events, "enforcement")[..] else { panic!("{:?}", kinds(&events)) };
+        // The second one is of the report: it tried to write outside, and where hooks are.
+        let [enforcement, _] = bodies(&events, "enforcement")[..] else { panic!("{:?}", kinds(&events)) };
+        let [_, of_report] = bodies(&events, "verdict")[..] else { panic!("{:?}", kinds(&events)) };
+        assert_eq!(of_report["verdict"], "warn");
         assert_eq!(
             (&enforcement["enforced"], &enforcement["contained"]["profile"]),
             (&json!("executed"), &json!("project"))
