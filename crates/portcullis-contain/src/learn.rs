@@ -234,7 +234,7 @@ mod tests {
         // The project of this test is not there, and what is not there is left out when a profile is read.
         assert_eq!(profile.read, paths(&["/etc"]));
         assert!(
-            text.contains("read = [\n  \"/etc\", # learned\n  \"/code/project\", # learned\n]"),
+            text.contains("read = [\n  \"/code/project\", # learned\n  \"/etc\", # learned\n]"),
             "{text}"
         );
         assert_eq!(profile.execute, paths(&["/usr"]));

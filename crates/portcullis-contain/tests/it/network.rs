@@ -205,7 +205,10 @@ fn path() -> OsString {
 fn toolchains() -> Vec<PathBuf> {
     let cargo = Path::new(env!("CARGO")).ancestors().nth(2).unwrap().to_owned();
     let peers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.peers/python");
-    [cargo, peers].into_iter().filter(|path| path.exists()).collect()
+    // A virtual environment's Python is a link to the one that it was made with.
+    let python = peers.join("bin/python").canonicalize().ok();
+    let python = python.and_then(|python| python.ancestors().nth(2).map(Path::to_owned));
+    [cargo, peers].into_iter().chain(python).filter(|path| path.exists()).collect()
 }
 
 /// Whether a program runs here.
