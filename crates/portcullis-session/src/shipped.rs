@@ -22,6 +22,7 @@ const DEFAULT_FILES: &[(&str, &[u8])] = &files![
     "policies/permissive.toml",
     "policies/strict.toml",
     "portcullis.toml",
+    "tests/contained.md",
     "tests/effects.md",
     "tests/permissive.md",
     "tests/replies.md",
@@ -38,7 +39,9 @@ const DEVELOPER_FILES: &[(&str, &[u8])] = &files![
     "access/services.cedar",
     "policies/developer.toml",
     "portcullis.toml",
+    "tests/contained.md",
     "tests/held.md",
+    "tests/observed.md",
     "tests/ordinary.md",
     "tools/claude-code.toml",
 ];
