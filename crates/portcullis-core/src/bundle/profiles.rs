@@ -349,7 +349,9 @@ fn network(file: &File<'_>, table: &mut Table<'_, '_>) -> Option<Network> {
                     file.report(file.at(span.clone(), wrong));
                 }
             }
-            Some(Network::Hosts(hosts.into_iter().take(HOSTS_MAX).map(|host| host.value).collect()))
+            // What was reported is left out, so that it is not reported again of the whole profile.
+            let named = hosts.into_iter().take(HOSTS_MAX).map(|host| host.value);
+            Some(Network::Hosts(named.filter(|host| HostRule::parse(host).is_ok()).collect()))
         }
         _ => {
             file.report(
