@@ -253,7 +253,7 @@ fn covers(effect: &Effect, done: &Done) -> bool {
         }
         // What is fetched, and what is on another machine, is reached over a network.
         Done::Connected(_) => {
-            matches!(resource.kind, ResourceKind::Host | ResourceKind::Package)
+            matches!(resource.kind, ResourceKind::Host | ResourceKind::Package | ResourceKind::Cluster)
                 || effect.verb == Verb::Send
                 || effect.attributes.get("remote") == Some(&Attribute::Boolean(true))
                 || resource.attributes.get("remote") == Some(&Attribute::Boolean(true))
