@@ -46,7 +46,7 @@ fn line(Attempt { what, target, .. }: &Attempt, profile: &Profile) -> String {
         }
         AttemptWhat::Connect if target.starts_with(['/', '@']) => {
             format!(
-                "the socket `{target}` could not be reached: `unix_sockets = true` in profile `{name}` lets it"
+                "the socket `{target}` could not be reached: `sockets = {{ paths = [\"{target}\"] }}` in profile `{name}` lets it"
             )
         }
         AttemptWhat::Connect => {
@@ -54,7 +54,7 @@ fn line(Attempt { what, target, .. }: &Attempt, profile: &Profile) -> String {
         }
         AttemptWhat::Call => match target.split_once(' ') {
             Some((_, "AF_UNIX")) => format!(
-                "a Unix socket could not be made: `unix_sockets = true` in profile `{name}` lets it, and with it whatever listens on a path"
+                "a Unix socket could not be made: `sockets = \"own\"` in profile `{name}` lets it, and {{ paths = [PATHS] }} lets it reach others"
             ),
             Some((_, "AF_INET" | "AF_INET6")) => {
                 format!(
@@ -89,7 +89,7 @@ mod tests {
             (AttemptWhat::Read, "/srv/data", "add \"/srv/data\" to `read`"),
             (AttemptWhat::Execute, "/srv/bin/tool", "add \"/srv/bin\" to `execute`"),
             (AttemptWhat::Connect, "192.0.2.1:80", "`network` of profile"),
-            (AttemptWhat::Connect, "/run/docker.sock", "`unix_sockets = true`"),
+            (AttemptWhat::Connect, "/run/docker.sock", "`sockets = { paths = [\"/run/docker.sock\"] }`"),
             (AttemptWhat::Call, "socket AF_UNIX", "whatever listens on a path"),
             (AttemptWhat::Call, "socket AF_INET", "`network` of profile"),
             (AttemptWhat::Call, "unshare", "no contained command makes this call"),

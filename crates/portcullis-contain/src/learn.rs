@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use portcullis_core::observed::{Attempt, AttemptWhat, Observed};
+use portcullis_core::host::{Host, HostRule, Reach};
+use portcullis_core::observed::{Attempt, AttemptWhat, Connection, ConnectionVerdict, Observed};
 use portcullis_core::profile::{Network, Profile};
 
 use crate::protected;
@@ -71,7 +72,7 @@ pub fn draft(name: &str, observed: &Observed, did: &Did, used: &Profile, root: &
         list("execute", &execute),
         list("read", &read),
         list("write", &write),
-        network(did, used),
+        network(observed, did, used),
     );
     let names: Vec<String> = used.environment.iter().map(|name| quoted(name)).collect();
     let _infallible = writeln!(text, "environment = [{}]", names.join(", "));
@@ -108,7 +109,7 @@ fn written(paths: &[&Path], used: &Profile, root: &Path) -> BTreeSet<PathBuf> {
     folders_within
 }
 
-fn network(did: &Did, used: &Profile) -> String {
+fn network(observed: &Observed, did: &Did, used: &Profile) -> String {
     if used.network == Network::None {
         return "network = \"none\"\n".to_owned();
     }
@@ -120,16 +121,31 @@ fn network(did: &Did, used: &Profile) -> String {
         .map(|address| address.port())
         .collect();
     match (ports.is_empty(), &used.network) {
-        (true, _) => "network = \"none\"\n".to_owned(),
-        (false, Network::Hosts(hosts)) => {
-            let hosts: Vec<String> = hosts.iter().map(|host| quoted(host)).collect();
-            format!("network = {{ hosts = [{}] }}\n", hosts.join(", "))
+        (_, Network::Hosts(rules)) if !reached(observed, rules).is_empty() => {
+            let hosts: Vec<String> = reached(observed, rules).iter().map(|host| quoted(host)).collect();
+            format!("network = {{ hosts = [{}] }} # learned\n", hosts.join(", "))
         }
+        (true, _) | (false, Network::Hosts(_)) => "network = \"none\"\n".to_owned(),
         (false, _) => {
             let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
             format!("network = {{ loopback = [] }} # learned: ports {}\n", ports.join(", "))
         }
     }
+}
+
+/// The hosts that it reached through the proxy, as a profile names them. Those that these rules let have private
+/// addresses may have such again.
+fn reached(observed: &Observed, rules: &[String]) -> BTreeSet<String> {
+    let rules: Vec<HostRule> = rules.iter().filter_map(|rule| HostRule::parse(rule).ok()).collect();
+    let permitted = observed.connections.iter().filter(|one| one.verdict == ConnectionVerdict::Permitted);
+    let named = permitted.filter_map(|Connection { host, port, .. }| {
+        let host = host.parse().map_or_else(|_| Host::parse(host).ok(), |address| Some(Host::Address(address)))?;
+        let is_private = rules.iter().any(|rule| rule.reach(&host, *port) == Some(Reach::Private));
+        let prefix = if is_private && matches!(host, Host::Name(_)) { "private:" } else { "" };
+        let port = if matches!(port, 80 | 443) { String::new() } else { format!(":{port}") };
+        Some(format!("{prefix}{host}{port}"))
+    });
+    named.collect()
 }
 
 fn list(field: &str, paths: &BTreeSet<PathBuf>) -> String {
@@ -244,6 +260,33 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("ports 8080") && !text.contains("\nname = \"evil\""), "{text}");
+    }
+
+    #[test]
+    fn hosts_are_those_that_were_reached() {
+        let connection = |host: &str, port, verdict| Connection {
+            host: host.to_owned(),
+            port,
+            address: None,
+            sent: 1,
+            received: 1,
+            verdict,
+        };
+        let mut observed = observed(Vec::new());
+        observed.connections = vec![
+            connection("a.example", 443, ConnectionVerdict::Permitted),
+            connection("x.in.example", 8080, ConnectionVerdict::Permitted),
+            connection("evil.example", 443, ConnectionVerdict::Refused("not named".to_owned())),
+        ];
+        let rules = ["*.example", "private:*.in.example:8080", "b.example"].map(str::to_owned).to_vec();
+        let used = Profile {
+            network: Network::Hosts(rules),
+            ..crate::project(Path::new("/p"), None).unwrap()
+        };
+        let text = network(&observed, &Did::default(), &used);
+        assert_eq!(text, "network = { hosts = [\"a.example\", \"private:x.in.example:8080\"] } # learned\n");
+        observed.connections.clear();
+        assert_eq!(network(&observed, &Did::default(), &used), "network = \"none\"\n");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub use portcullis_core::observed::{
     Attempt, AttemptWhat, Connection, ConnectionVerdict, Ended, FileChange, FileChangeHow, Files, Limit,
     Observed, Program, Programs, PutBack, PutBackHow, Refused, Seen,
 };
-pub use portcullis_core::profile::{Background, Level, Limits, Network, Places, Profile, VERSION, Watch};
+pub use portcullis_core::profile::{
+    Background, Level, Limits, Network, Places, Profile, Sockets, VERSION, Watch,
+};
 pub use profile::{Invocation, Missing, Output, parse, project, settle};
 pub use step::{Probe, Step};

@@ -91,9 +91,9 @@ pub struct Profile {
     /// The network.
     #[serde(default)]
     pub network: Network,
-    /// Whether it may make Unix sockets: agents' keys, D-Bus and docker listen on such.
+    /// Unix sockets on paths: agents' keys, D-Bus and docker listen on such.
     #[serde(default)]
-    pub unix_sockets: bool,
+    pub sockets: Sockets,
     /// What becomes of processes that it leaves running.
     #[serde(default)]
     pub background: Background,
@@ -126,6 +126,30 @@ pub enum Network {
     /// address; with `:port`, or else with 80 and 443. `private:name` may have addresses of private networks. Needs
     /// the namespace level.
     Hosts(Vec<String>),
+}
+
+/// The Unix sockets that a command has. Pairs of connected streams it always has.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sockets {
+    /// It cannot make one.
+    #[default]
+    None,
+    /// Those that it makes itself. Needs the namespace level.
+    Own,
+    /// The same, and those at these paths or below them.
+    Paths(Vec<PathBuf>),
+}
+
+impl Sockets {
+    /// The paths that are named.
+    #[must_use]
+    pub fn paths(&self) -> &[PathBuf] {
+        match self {
+            Self::None | Self::Own => &[],
+            Self::Paths(paths) => paths,
+        }
+    }
 }
 
 /// What becomes of processes that a command leaves running.
@@ -189,8 +213,9 @@ impl Profile {
         self.within_limits()
     }
 
-    fn paths(&self) -> [(&'static str, &Vec<PathBuf>); 3] {
-        [("read", &self.read), ("execute", &self.execute), ("write", &self.write)]
+    fn paths(&self) -> [(&'static str, &[PathBuf]); 4] {
+        let sockets = self.sockets.paths();
+        [("read", &self.read), ("execute", &self.execute), ("write", &self.write), ("sockets", sockets)]
     }
 
     /// The same, wherever its paths are taken from.
@@ -225,12 +250,12 @@ impl Profile {
         Ok(())
     }
 
-    /// The least level at which it may run: its own, and with named hosts that of namespaces. Below it nothing holds a
-    /// command to the proxy: rules for ports know no addresses.
+    /// The least level at which it may run: its own, and with named hosts or with sockets that of namespaces. Below it
+    /// nothing holds a command to the proxy, since rules for ports know no addresses, nor to some sockets.
     #[must_use]
     pub fn least_level(&self) -> Level {
-        match self.network {
-            Network::Hosts(_) => Level::Namespace,
+        match (&self.network, &self.sockets) {
+            (Network::Hosts(_), _) | (_, Sockets::Own | Sockets::Paths(_)) => Level::Namespace,
             _ => self.level,
         }
     }

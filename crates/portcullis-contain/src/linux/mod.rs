@@ -10,6 +10,7 @@ mod probe;
 mod proxy;
 mod relay;
 mod run;
+mod sockets;
 mod wait;
 
 pub use helper::main as helper;

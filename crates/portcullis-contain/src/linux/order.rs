@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use portcullis_core::observed::{AttemptWhat, Ended, Limit, Seen};
-use portcullis_core::profile::{Background, Level, Limits, Network, Watch};
+use portcullis_core::profile::{Background, Level, Limits, Network, Sockets, Watch};
 
 /// The version of both; a helper refuses another one.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 3;
 
 /// Most bytes of an order. The kernel takes 128 KiB for an argument.
 pub(super) const BYTES_MAX: usize = 120 << 10;
@@ -38,7 +38,9 @@ pub(super) struct Order {
     pub(super) network: Network,
     /// Where the socket of the proxy is handed out, if there is one.
     pub(super) handover: Option<PathBuf>,
-    pub(super) unix_sockets: bool,
+    pub(super) sockets: Sockets,
+    /// Sockets of others on paths, which are hidden.
+    pub(super) hidden: Vec<PathBuf>,
     pub(super) limits: Limits,
     /// Whether what is left running goes on.
     pub(super) background: Background,

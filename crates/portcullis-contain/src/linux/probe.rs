@@ -7,7 +7,7 @@ use crate::error::ContainError;
 use crate::profile::{Invocation, Output};
 use crate::step::{Probe, Step};
 use portcullis_core::observed::Seen;
-use portcullis_core::profile::{Background, Level, Limits, Network, Profile, VERSION, Watch};
+use portcullis_core::profile::{Background, Level, Limits, Network, Profile, Sockets, VERSION, Watch};
 
 /// Runs a command that does nothing at each level, from the highest.
 ///
@@ -35,7 +35,8 @@ fn attempt(contained: &Contained, level: Level) -> Result<(u32, bool), ContainEr
         execute: ["/usr", "/bin", "/lib", "/lib64", "/nix/store"].map(Into::into).to_vec(),
         write: Vec::new(),
         network: Network::Loopback(Vec::new()),
-        unix_sockets: false,
+        sockets: Sockets::None,
+        hidden: Vec::new(),
         background: Background::End,
         watch: Watch::default(),
         environment: vec!["PATH".to_owned()],

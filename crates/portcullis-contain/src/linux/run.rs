@@ -18,6 +18,7 @@ use super::order::{BYTES_MAX, Order, PROTOCOL, Report};
 use super::place::Place;
 use super::proxy::{self, Handover, Proxy};
 use super::relay::Relay;
+use super::sockets;
 use super::wait;
 use crate::error::ContainError;
 use crate::git;
@@ -27,8 +28,7 @@ use crate::profile::{Invocation, Output};
 use crate::protected::{guarded, unless_named};
 use crate::step::Step;
 use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused, Seen};
-use portcullis_core::profile::Level;
-use portcullis_core::profile::{Background, Network, Profile, Watch};
+use portcullis_core::profile::{Background, Level, Network, Profile, Sockets, Watch};
 
 /// Lines of a report that are read: more than the helper's counts have entries.
 const LINES_MAX: usize = 32 << 10;
@@ -227,11 +227,16 @@ impl Contained {
         };
         let what = format!("the folder `{}`", start.display());
         let folder = start.canonicalize().map_err(ContainError::io(what))?;
-        for path in profile.read.iter().chain(&profile.execute).chain(&profile.write) {
+        let sockets = profile.sockets.paths();
+        for path in profile.read.iter().chain(&profile.execute).chain(&profile.write).chain(sockets) {
             stays_within(path, &start, &folder)?;
         }
         // What is not there cannot be read; but a folder to write in that is missing is a mistake.
         let there = |paths: &[PathBuf]| paths.iter().filter_map(|path| path.canonicalize().ok()).collect();
+        let listed = match &profile.sockets {
+            Sockets::Paths(paths) => Sockets::Paths(there(paths)),
+            others => others.clone(),
+        };
         let write = writable(&profile.write)?;
         let folders: Vec<PathBuf> = write.iter().filter(|path| path.is_dir()).cloned().collect();
         let keep = Keep::new(unless_named(guarded(&folders, &folder), &named(&profile.write)))?;
@@ -249,7 +254,8 @@ impl Contained {
             folder,
             network: profile.network.clone(),
             handover: matches!(profile.network, Network::Hosts(_)).then(|| place.handover()),
-            unix_sockets: profile.unix_sockets,
+            hidden: sockets::to_hide(&listed)?,
+            sockets: listed,
             limits: profile.limits,
             background: profile.background,
             watch: profile.watch,
@@ -354,11 +360,12 @@ fn stays_within(path: &Path, start: &Path, folder: &Path) -> Result<(), ContainE
 /// Why a level that was asked for is none for this profile.
 fn below(profile: &Profile, level: Level) -> ContainError {
     let (name, least) = (&profile.name, profile.least_level());
-    let why = match profile.network {
-        Network::Hosts(_) if profile.level < least => {
+    let why = match (&profile.network, &profile.sockets) {
+        _ if profile.level == least => "",
+        (Network::Hosts(_), _) => {
             "; its `network` names hosts, and only a network of its own holds a command to them"
         }
-        _ => "",
+        _ => "; its `sockets` are not \"none\", and only mounts of its own hide those of others",
     };
     ContainError::Profile(format!("`{name}` requires the level `{least}`, and `{level}` is below it{why}"))
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use portcullis_contain::{ContainError, Ended, Level, Probe, Profile, probe};
+use portcullis_contain::{ContainError, Ended, Level, Probe, Profile, Sockets, probe};
 
 use super::world::{self, World, contained, invocation, programs};
 
@@ -82,13 +82,17 @@ pub(super) fn every_program_at(level: Level, abi: Option<u32>) {
         let ports = escape.says("ports").map(|port| port.parse().unwrap()).into_iter().collect();
         let mut command = invocation(&world, PYTHON, &world.arguments(&escape.name), level);
         command.folder = Some(world.project().join(escape.says("folder").unwrap_or("")));
-        let unix_sockets = escape.says("unix").is_some();
-        let profile = Profile { unix_sockets, ..world.profile(ports) };
+        let sockets = match escape.says("sockets") {
+            None => Sockets::None,
+            Some("own") => Sockets::Own,
+            Some(path) => Sockets::Paths(vec![world.outside().join(path)]),
+        };
+        let profile = Profile { sockets, ..world.profile(ports) };
         let expected = escape.expected(level, abi);
         let observed = match contained.run(&profile, &command) {
             Ok(observed) => observed,
             Err(error) => {
-                if expected != "not run" || !matches!(error, ContainError::Level { .. }) {
+                if expected != "not run" || !matches!(error, ContainError::Level { .. } | ContainError::Profile(_)) {
                     problems.push(format!("{}: expected {expected}: {error}", escape.name));
                 }
                 continue;

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 
 use portcullis_contain::{
-    Background, Contained, Invocation, Level, Limits, Network, Output, Profile, VERSION, Watch,
+    Background, Contained, Invocation, Level, Limits, Network, Output, Profile, Sockets, VERSION, Watch,
 };
 
 /// What is in every protected file of a world: git's settings, which include others and name a folder of hooks.
@@ -207,7 +207,7 @@ impl World {
             execute: [system, vec![self.project()]].concat(),
             write: vec![self.project()],
             network: Network::Loopback(ports),
-            unix_sockets: false,
+            sockets: Sockets::None,
             background: Background::End,
             watch: Watch::default(),
             environment: vec!["PATH".to_owned()],

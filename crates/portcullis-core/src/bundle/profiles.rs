@@ -19,8 +19,8 @@ use crate::host::HostRule;
 use crate::limits::NAME_BYTES_MAX;
 use crate::profile::places::{STARTS, Start};
 use crate::profile::{
-    Background, HOSTS_MAX, Level, Limits, Network, PATHS_MAX, PORTS_MAX, Profile, VARIABLES_MAX, VERSION,
-    Watch,
+    Background, HOSTS_MAX, Level, Limits, Network, PATHS_MAX, PORTS_MAX, Profile, Sockets,
+    VARIABLES_MAX, VERSION, Watch,
 };
 
 /// Longest path of a profile, in bytes.
@@ -106,7 +106,7 @@ pub(super) struct Stated {
     execute: Vec<PathBuf>,
     write: Vec<PathBuf>,
     network: Option<Network>,
-    unix_sockets: Option<bool>,
+    sockets: Option<Sockets>,
     background: Option<Background>,
     watch: Option<Watch>,
     environment: Vec<String>,
@@ -137,7 +137,7 @@ impl Stated {
             execute: paths(file, &mut table, "execute"),
             write: paths(file, &mut table, "write"),
             network: network(file, &mut table),
-            unix_sockets: table.boolean("unix_sockets"),
+            sockets: sockets(file, &mut table),
             background: table.word("background", &[("end", Background::End), ("keep", Background::Keep)]),
             watch: table.word(
                 "watch",
@@ -181,7 +181,13 @@ impl Stated {
                 (Some(own), _) => own.clone(),
                 (None, below) => below.cloned().unwrap_or_default(),
             },
-            unix_sockets: self.unix_sockets.or(below.map(|below| below.unix_sockets)).unwrap_or(false),
+            sockets: match (&self.sockets, below.map(|below| &below.sockets)) {
+                (Some(Sockets::Paths(own)), Some(below @ Sockets::Paths(_))) => {
+                    Sockets::Paths(list(own, Some(&below.paths().to_vec())))
+                }
+                (Some(own), _) => own.clone(),
+                (None, below) => below.cloned().unwrap_or_default(),
+            },
             background: self.background.or(below.map(|below| below.background)).unwrap_or_default(),
             watch: self.watch.or(below.map(|below| below.watch)).unwrap_or_default(),
             environment,
@@ -360,6 +366,22 @@ fn network(file: &File<'_>, table: &mut Table<'_, '_>) -> Option<Network> {
             None
         }
     }
+}
+
+/// `"none"`, `"own"` or `{ paths = [PATHS] }`.
+fn sockets(file: &File<'_>, table: &mut Table<'_, '_>) -> Option<Sockets> {
+    if !table.is_table("sockets") {
+        let is_own = table.word("sockets", &[("none", false), ("own", true)])?;
+        return Some(if is_own { Sockets::Own } else { Sockets::None });
+    }
+    let mut table = table.table("sockets")?;
+    let paths = paths(file, &mut table, "paths");
+    if paths.is_empty() {
+        let message = "`sockets` is \"none\", \"own\" or { paths = [PATHS] }";
+        file.report(file.at(table.span.clone(), message));
+    }
+    table.finish();
+    Some(Sockets::Paths(paths))
 }
 
 fn port(value: &serde_json::Value) -> Option<u16> {

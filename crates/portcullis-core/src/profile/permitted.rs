@@ -7,7 +7,7 @@
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
 
-use super::{CACHES, Level, Limits, Network, Places, Profile};
+use super::{CACHES, Level, Limits, Network, Places, Profile, Sockets};
 use crate::bundle::registries;
 use crate::effect::{Effect, Effects, Resource, ResourceKind, Verb};
 use crate::host::{Host, HostRule};
@@ -54,7 +54,7 @@ pub fn join(one: Profile, other: Profile) -> Profile {
         execute: both(one.execute, other.execute),
         write: both(one.write, other.write),
         network: networks(one.network, other.network),
-        unix_sockets: one.unix_sockets || other.unix_sockets,
+        sockets: sockets(one.sockets, other.sockets),
         background: one.background.max(other.background),
         watch: one.watch.max(other.watch),
         environment,
@@ -72,6 +72,19 @@ pub fn join(one: Profile, other: Profile) -> Profile {
 
 fn more(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some(one?.max(other?))
+}
+
+fn sockets(one: Sockets, other: Sockets) -> Sockets {
+    match (one, other) {
+        (Sockets::None, sockets) | (sockets, Sockets::None) => sockets,
+        (Sockets::Own, Sockets::Own) => Sockets::Own,
+        (one, other) => {
+            let mut paths = [one.paths(), other.paths()].concat();
+            paths.sort();
+            paths.dedup();
+            Sockets::Paths(paths)
+        }
+    }
 }
 
 fn networks(one: Network, other: Network) -> Network {

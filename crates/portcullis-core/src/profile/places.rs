@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Profile;
+use super::{Profile, Sockets};
 
 /// Stands for git's folders of the worktrees that the profile lets be written; found when the command is run.
 pub const GIT: &str = "{git}";
@@ -84,6 +84,9 @@ impl Profile {
         profile.read = placed(&self.read, places, false)?;
         profile.execute = placed(&self.execute, places, false)?;
         profile.write = placed(&self.write, places, true)?;
+        if let Sockets::Paths(paths) = &self.sockets {
+            profile.sockets = Sockets::Paths(placed(paths, places, false)?);
+        }
         Ok(profile)
     }
 }

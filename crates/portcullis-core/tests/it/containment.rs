@@ -157,7 +157,7 @@ fn a_comparison_says_what_a_contained_command_may_do_more() {
     );
     let new = load(
         "[effects]\nunknown = 'contain'\n[contain]\ndefault = 'a'\nbelow = 'uncontained'\n[contain.commands]\ngit = 'none'\n\
-         [profile.a]\nread = ['/x', '/y']\nnetwork = { hosts = ['x.example'] }\nunix_sockets = true\nlimits = { cpu_seconds = 3 }\n",
+         [profile.a]\nread = ['/x', '/y']\nnetwork = { hosts = ['x.example'] }\nsockets = 'own'\nlimits = { cpu_seconds = 3 }\n",
     );
     let differences = old.unwrap().differences(&new.unwrap());
     let lines = differences.iter().map(|d| format!("{} {}: {} -> {}", d.direction, d.part, d.old, d.new));
@@ -168,7 +168,7 @@ fn a_comparison_says_what_a_contained_command_may_do_more() {
         loosened profile `a` level: namespace -> process
         loosened profile `a` read: - -> `/y`
         loosened profile `a` network: None -> Hosts(["x.example"])
-        loosened profile `a` unix_sockets: false -> true
+        loosened profile `a` sockets: none -> own
         loosened contained server `s`: there -> gone
         tightened profile `a` cpu_seconds: no limit -> 3"#]]
     .assert_eq(&lines.collect::<Vec<_>>().join("\n"));

@@ -14,8 +14,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::report::Reporter;
 use super::{Failed, at, filter};
 use crate::linux::order::{Order, Report};
-use portcullis_core::profile::Level;
-use portcullis_core::profile::Network;
+use portcullis_core::profile::{Level, Network, Sockets};
 
 /// Devices that hold nothing: every program may use them.
 pub(super) const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
@@ -165,7 +164,7 @@ fn grants(order: &Order) -> Vec<(&Path, BitFlags<AccessFs>)> {
     let execute = read | AccessFs::Execute;
     // Devices are never made or controlled, and sockets not reached unless they may be used at all.
     let mut never = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev;
-    if !order.unix_sockets {
+    if order.sockets == Sockets::None {
         never |= AccessFs::ResolveUnix | AccessFs::MakeSock;
     }
     let write = read | (AccessFs::from_write(NEWEST) & !never);
@@ -178,6 +177,7 @@ fn grants(order: &Order) -> Vec<(&Path, BitFlags<AccessFs>)> {
     grants.extend(order.read.iter().map(|path| (path.as_path(), read)));
     grants.extend(order.execute.iter().map(|path| (path.as_path(), execute)));
     grants.extend(order.write.iter().map(|path| (path.as_path(), write)));
+    grants.extend(order.sockets.paths().iter().map(|path| (path.as_path(), AccessFs::ResolveUnix.into())));
     grants.extend(DEVICES.iter().map(|path| (Path::new(*path), device)));
     if order.level == Level::Namespace {
         grants.push((Path::new("/dev/shm"), write));
@@ -205,6 +205,9 @@ fn grant(
     let Ok(file) = PathFd::new(path) else { return Ok(rules) };
     let access = if path.is_dir() { access } else { access & AccessFs::from_file(abi) };
     let access = access & AccessFs::from_all(abi);
+    if access.is_empty() {
+        return Ok(rules);
+    }
     let named = |error: landlock::RulesetError| at("landlock")(format!("`{}`: {error}", path.display()));
     rules.add_rule(PathBeneath::new(file, access)).map_err(named)
 }

@@ -9,8 +9,7 @@ use seccompiler::sock_filter;
 
 use super::watch::calls;
 use crate::linux::order::Order;
-use portcullis_core::profile::Level;
-use portcullis_core::profile::Network;
+use portcullis_core::profile::{Level, Network, Sockets};
 
 /// Load a word of the call's description.
 const LOAD: u16 = 0x20;
@@ -233,7 +232,7 @@ fn others(order: &Order, holds_signals: bool, told: Refusal) -> Vec<sock_filter>
 /// Which sockets are made: those of the families that the order leaves, of types that its rules can hold.
 fn sockets(order: &Order, told: Refusal) -> Vec<sock_filter> {
     let mut checks = vec![load(argument(0))];
-    if order.unix_sockets {
+    if order.sockets != Sockets::None {
         checks.extend(when(EQUAL, number(libc::AF_UNIX.into()), vec![answer(ALLOW)]));
     }
     let ports = match &order.network {
@@ -283,7 +282,7 @@ fn internet(only_tcp: bool, told: Refusal) -> Vec<sock_filter> {
 
 /// Pairs are harmless, but for datagrams: one end can still send to any path.
 fn pairs(order: &Order, told: Refusal) -> Vec<sock_filter> {
-    if order.unix_sockets {
+    if order.sockets != Sockets::None {
         return vec![answer(ALLOW)];
     }
     let mut checks = vec![load(argument(1)), statement(AND, SOCKET_TYPE)];

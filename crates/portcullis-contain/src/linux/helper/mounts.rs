@@ -68,12 +68,25 @@ pub(super) fn make(order: &Order) -> Result<(), Failed> {
             }
         }
     }
+    hide(&order.hidden)?;
     // The old folder lies below the mounts now.
     std::env::set_current_dir(&order.folder).map_err(named("folder", &order.folder))
 }
 
 fn named<E: std::fmt::Display>(step: &'static str, path: &Path) -> impl Fn(E) -> Failed {
     move |error| at(step)(format!("`{}`: {error}", path.display()))
+}
+
+/// Puts nothing in the place of sockets. What is gone, or what this user cannot get at, the command cannot reach either.
+fn hide(sockets: &[PathBuf]) -> Result<(), Failed> {
+    let nothing = handle(Path::new("/dev/null")).map_err(at("hide"))?;
+    for socket in sockets {
+        match bind(&nothing, socket, false) {
+            Ok(()) | Err(nix::Error::EACCES | nix::Error::ENOENT) => {}
+            Err(error) => return Err(named("hide", socket)(error)),
+        }
+    }
+    Ok(())
 }
 
 fn is_hidden(path: &Path) -> bool {
@@ -83,7 +96,7 @@ fn is_hidden(path: &Path) -> bool {
 /// Opens what the order names, those above before those below. What does not exist is left out.
 fn open(order: &Order) -> Result<Vec<Opened>, Failed> {
     let mut paths: Vec<(PathBuf, bool)> = order.write.iter().map(|path| (path.clone(), true)).collect();
-    for path in order.read.iter().chain(&order.execute) {
+    for path in order.read.iter().chain(&order.execute).chain(order.sockets.paths()) {
         if !paths.iter().any(|(known, _)| known == path) {
             paths.push((path.clone(), false));
         }

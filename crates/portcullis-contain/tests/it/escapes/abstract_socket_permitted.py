@@ -1,8 +1,7 @@
 # plain: open
-# process: held
+# process: not run
 # namespace: held
-# unix: true
-# process below 6: open
+# sockets: own
 from escape import *
 import socket
 attempt(lambda: socket.socket(socket.AF_UNIX).connect("\0" + ABSTRACT))

@@ -1,7 +1,7 @@
 # plain: open
-# process: open
+# process: not run
 # namespace: open
-# unix: true
+# sockets: own
 from escape import *
 import socket
 def listen():

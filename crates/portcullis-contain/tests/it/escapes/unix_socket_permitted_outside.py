@@ -1,7 +1,7 @@
 # plain: open
-# process: open
-# namespace: open
-# unix: true
+# process: not run
+# namespace: held
+# sockets: own
 from escape import *
 import socket
 attempt(lambda: socket.socket(socket.AF_UNIX).connect(OUTSIDE + "/socket"))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{Direction, Found};
 use crate::bundle::{Below, ContainSettings};
-use crate::profile::{Background, Level, Limits, Network, Profile};
+use crate::profile::{Background, Level, Limits, Network, Profile, Sockets};
 
 impl Found {
     pub(super) fn contain(&mut self, old: &ContainSettings, new: &ContainSettings) {
@@ -83,7 +83,7 @@ impl Found {
             execute,
             write,
             network,
-            unix_sockets,
+            sockets,
             background,
             watch,
             environment,
@@ -99,7 +99,13 @@ impl Found {
         self.list(&of("execute"), &names(execute), &names(&new.execute), true);
         self.list(&of("write"), &names(write), &names(&new.write), true);
         self.network(&of("network"), network, &new.network);
-        self.flag(of("unix_sockets"), *unix_sockets, new.unix_sockets, false);
+        let kind = |sockets: &Sockets| match sockets {
+            Sockets::None => (1, Sockets::None),
+            Sockets::Own | Sockets::Paths(_) => (0, Sockets::Own),
+        };
+        let ((old_rank, old_kind), (new_rank, new_kind)) = (kind(sockets), kind(&new.sockets));
+        self.ranked(of("sockets"), old_rank, new_rank, &old_kind, &new_kind);
+        self.list(&of("sockets"), &names(sockets.paths()), &names(new.sockets.paths()), true);
         let keeps = |background: Background| background == Background::Keep;
         self.flag(of("background keep"), keeps(*background), keeps(new.background), false);
         self.ranked(of("watch"), *watch as u32, new.watch as u32, watch, &new.watch);
