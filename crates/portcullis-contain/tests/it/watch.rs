@@ -144,6 +144,8 @@ fn a_child_is_stopped_and_continued_as_without_a_witness() {
              read, write = os.pipe()\n\
              child = os.fork()\n\
              if child == 0:\n  \
+               # `SIGTSTP` does not stop a group that nobody in its session watches over.\n  \
+               os.setpgid(0, 0)\n  \
                while True: os.write(write, b'x'); time.sleep(0.01)\n\
              os.set_blocking(read, False)\n\
              def ticks():\n  \
