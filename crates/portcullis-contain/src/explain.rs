@@ -1,6 +1,6 @@
 //! What a command was refused, in one line with what to write.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use portcullis_core::observed::{Attempt, AttemptWhat, Observed};
 use portcullis_core::profile::Profile;
@@ -22,18 +22,28 @@ fn is_usual(attempt: &Attempt) -> bool {
         AttemptWhat::Write => {
             attempt.target.contains("/__pycache__/") || attempt.target.ends_with("/__pycache__")
         }
-        AttemptWhat::Call => attempt.target == "socket AF_UNIX",
+        AttemptWhat::Call => matches!(attempt.target.as_str(), "socket AF_UNIX" | "socket AF_NETLINK"),
         _ => false,
     }
+}
+
+/// A folder that nobody should name for one file in it.
+fn is_wide(folder: &Path) -> bool {
+    let home = std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute());
+    folder.parent().is_none()
+        || folder.starts_with("/dev")
+        || home.is_some_and(|home| home.starts_with(folder))
 }
 
 fn line(Attempt { what, target, .. }: &Attempt, profile: &Profile) -> String {
     let name = &profile.name;
     let path = Path::new(target);
-    let above = path.parent().filter(|above| above.parent().is_some()).unwrap_or(path).display();
+    let above = path.parent().filter(|above| !is_wide(above)).unwrap_or(path).display();
     match what {
         AttemptWhat::Write if profile.write.iter().any(|root| path.starts_with(root)) => {
-            format!("`{target}` could not be written: it is protected, and no profile lets it be written")
+            format!(
+                "`{target}` could not be written: it is protected unless `write` of profile `{name}` names it"
+            )
         }
         AttemptWhat::Write => {
             format!("`{target}` could not be written: add \"{above}\" to `write` of profile `{name}`")
@@ -56,7 +66,7 @@ fn line(Attempt { what, target, .. }: &Attempt, profile: &Profile) -> String {
             Some((_, "AF_UNIX")) => format!(
                 "a Unix socket could not be made: `sockets = \"own\"` in profile `{name}` lets it, and {{ paths = [PATHS] }} lets it reach others"
             ),
-            Some((_, "AF_INET" | "AF_INET6")) => {
+            Some((_, "AF_INET" | "AF_INET6" | "AF_NETLINK")) => {
                 format!(
                     "a socket could not be made: `network` of profile `{name}` says which network there is"
                 )
@@ -85,12 +95,13 @@ mod tests {
                 "`/etc/x` could not be written: add \"/etc\" to `write` of profile `project`",
             ),
             (AttemptWhat::Write, "/x", "add \"/x\" to `write`"),
-            (AttemptWhat::Write, "/code/project/.git/config", "it is protected"),
+            (AttemptWhat::Write, "/dev/ttyS9", "add \"/dev/ttyS9\" to `write`"),
+            (AttemptWhat::Write, "/code/project/.git/config", "it is protected unless"),
             (AttemptWhat::Read, "/srv/data", "add \"/srv/data\" to `read`"),
             (AttemptWhat::Execute, "/srv/bin/tool", "add \"/srv/bin\" to `execute`"),
             (AttemptWhat::Connect, "192.0.2.1:80", "`network` of profile"),
             (AttemptWhat::Connect, "/run/docker.sock", "`sockets = { paths = [\"/run/docker.sock\"] }`"),
-            (AttemptWhat::Call, "socket AF_UNIX", "whatever listens on a path"),
+            (AttemptWhat::Call, "socket AF_UNIX", "lets it reach others"),
             (AttemptWhat::Call, "socket AF_INET", "`network` of profile"),
             (AttemptWhat::Call, "unshare", "no contained command makes this call"),
         ];

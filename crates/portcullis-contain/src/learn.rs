@@ -139,7 +139,8 @@ fn reached(observed: &Observed, rules: &[String]) -> BTreeSet<String> {
     let rules: Vec<HostRule> = rules.iter().filter_map(|rule| HostRule::parse(rule).ok()).collect();
     let permitted = observed.connections.iter().filter(|one| one.verdict == ConnectionVerdict::Permitted);
     let named = permitted.filter_map(|Connection { host, port, .. }| {
-        let host = host.parse().map_or_else(|_| Host::parse(host).ok(), |address| Some(Host::Address(address)))?;
+        let host =
+            host.parse().map_or_else(|_| Host::parse(host).ok(), |address| Some(Host::Address(address)))?;
         let is_private = rules.iter().any(|rule| rule.reach(&host, *port) == Some(Reach::Private));
         let prefix = if is_private && matches!(host, Host::Name(_)) { "private:" } else { "" };
         let port = if matches!(port, 80 | 443) { String::new() } else { format!(":{port}") };
@@ -171,7 +172,7 @@ fn refused(attempts: &[Attempt]) -> String {
         let is_secret = Path::new(target).iter().any(|part| SECRETS.iter().any(|secret| part == *secret));
         let note = match (is_secret, protected::is_protected(Path::new(target))) {
             (true, _) => " (may hold secrets)",
-            (_, true) => " (protected: no profile lets it be written)",
+            (_, true) => " (protected unless it is named itself)",
             _ => "",
         };
         let often = if *times == 1 { String::new() } else { format!(", {times} times") };
@@ -279,10 +280,8 @@ mod tests {
             connection("evil.example", 443, ConnectionVerdict::Refused("not named".to_owned())),
         ];
         let rules = ["*.example", "private:*.in.example:8080", "b.example"].map(str::to_owned).to_vec();
-        let used = Profile {
-            network: Network::Hosts(rules),
-            ..crate::project(Path::new("/p"), None).unwrap()
-        };
+        let used =
+            Profile { network: Network::Hosts(rules), ..crate::project(Path::new("/p"), None).unwrap() };
         let text = network(&observed, &Did::default(), &used);
         assert_eq!(text, "network = { hosts = [\"a.example\", \"private:x.in.example:8080\"] } # learned\n");
         observed.connections.clear();

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use portcullis_core::bundle::{built_in_profile, read_profile};
-use portcullis_core::profile::{CACHES, GIT, Level, Places, Profile, TEMPORARY};
+use portcullis_core::profile::{CACHES, GIT, Level, Places, Profile, Sockets, TEMPORARY};
 
 use crate::error::ContainError;
 use crate::network::OnConnection;
@@ -120,7 +120,11 @@ pub fn settle(mut profile: Profile, home: Option<&Path>, missing: Missing) -> Re
             }
         }
     }
-    for paths in [&mut profile.read, &mut profile.execute] {
+    let sockets = match &mut profile.sockets {
+        Sockets::Paths(paths) => Some(paths),
+        Sockets::None | Sockets::Own => None,
+    };
+    for paths in [&mut profile.read, &mut profile.execute].into_iter().chain(sockets) {
         for path in paths.iter_mut().filter(|path| path.as_os_str() == TEMPORARY) {
             *path = std::env::temp_dir();
         }

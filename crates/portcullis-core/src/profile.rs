@@ -167,7 +167,7 @@ pub enum Background {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Watch {
-    /// Nothing: for debuggers and other programs that trace.
+    /// Nothing: nothing is told, and it costs no time.
     Nothing,
     /// Programs that are started, files that are not as they were, and calls that no contained command makes.
     Programs,

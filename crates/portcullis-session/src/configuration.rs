@@ -10,7 +10,7 @@
 
 use std::sync::LazyLock;
 
-use portcullis_core::bundle::MonitorSettings;
+use portcullis_core::bundle::{BUILT_IN_PROFILES, MonitorSettings};
 use portcullis_core::id::{Digest, DigestBuilder};
 use portcullis_detect::Detector;
 use portcullis_detect::automaton::Markers;
@@ -25,8 +25,9 @@ const ENGINE: &str = env!("CARGO_PKG_VERSION");
 
 /// Every file that is compiled in and takes part in verdicts, by its path under `crates`, in the order of the names. A
 /// test holds the list against the folders.
-pub static ARTEFACTS: [(&str, &[u8]); 8] = [
+pub static ARTEFACTS: [(&str, &[u8]); 9] = [
     ("portcullis-core/src/bundle/monitors.toml", MonitorSettings::BUILT_IN.as_bytes()),
+    ("portcullis-core/src/bundle/profiles.toml", BUILT_IN_PROFILES.as_bytes()),
     ("portcullis-detect/data/markers.toml", Markers::SHIPPED.as_bytes()),
     ("portcullis-detect/models/order.model", Detector::ORDER_MODEL),
     ("portcullis-detect/models/override.model", Detector::OVERRIDE_MODEL),

@@ -205,10 +205,10 @@ mod tests {
             format!("(../{common}x)"),
             format!("../..{work}x"),
             format!("\"{work}\""),
-            host.to_owned(),
         ] {
             assert!(foreign(&line).is_some(), "{line}");
         }
+        assert!(registry(host).is_some());
         for line in [
             format!("GET /v1{work}7"),
             format!("src/{common}mod.rs"),

@@ -36,7 +36,6 @@ fn attempt(contained: &Contained, level: Level) -> Result<(u32, bool), ContainEr
         write: Vec::new(),
         network: Network::Loopback(Vec::new()),
         sockets: Sockets::None,
-        hidden: Vec::new(),
         background: Background::End,
         watch: Watch::default(),
         environment: vec!["PATH".to_owned()],

@@ -457,7 +457,10 @@ impl Told {
 fn not_started(command: &Invocation, number: i32) -> ContainError {
     let error = std::io::Error::from_raw_os_error(number);
     let missing = error.kind() == std::io::ErrorKind::NotFound;
-    let next = if missing {
+    let is_path = command.program.as_encoded_bytes().contains(&b'/');
+    let next = if missing && is_path {
+        "what is in `/tmp` and `/run` is hidden from it unless the profile names it"
+    } else if missing {
         "it is looked for on the PATH that the profile shows"
     } else {
         "the profile lets programs be executed below its `execute` folders only: `--read DIR` adds one"

@@ -32,7 +32,8 @@ pub(super) fn to_hide(sockets: &Sockets) -> Result<Vec<PathBuf>, ContainError> {
     let mut table = Vec::new();
     File::open(TABLE).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut table)).map_err(failed())?;
     let listed = listed(&table).filter(|_| table.len() as u64 <= BYTES_MAX);
-    let listed = listed.ok_or_else(|| failed()(std::io::Error::other("it is too long, or a path in it cannot be read")))?;
+    let listed = listed
+        .ok_or_else(|| failed()(std::io::Error::other("it is too long, or a path in it cannot be read")))?;
     let mut hidden: Vec<PathBuf> = listed.iter().filter_map(|path| path.canonicalize().ok()).collect();
     hidden.retain(|path| is_socket(path) && !sockets.paths().iter().any(|allowed| path.starts_with(allowed)));
     hidden.sort();

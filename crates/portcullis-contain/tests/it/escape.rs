@@ -92,7 +92,9 @@ pub(super) fn every_program_at(level: Level, abi: Option<u32>) {
         let observed = match contained.run(&profile, &command) {
             Ok(observed) => observed,
             Err(error) => {
-                if expected != "not run" || !matches!(error, ContainError::Level { .. } | ContainError::Profile(_)) {
+                if expected != "not run"
+                    || !matches!(error, ContainError::Level { .. } | ContainError::Profile(_))
+                {
                     problems.push(format!("{}: expected {expected}: {error}", escape.name));
                 }
                 continue;

@@ -63,7 +63,7 @@ pub use ledger::{AnchorTime, LedgerSettings};
 pub use lint::Lint;
 pub use loops::LoopSettings;
 pub use monitors::{ACTS, Met, MonitorSettings, Need, Pattern, Places, Weights};
-pub use profiles::{built_in_profile, read_profile, registries};
+pub use profiles::{BUILT_IN_PROFILES, built_in_profile, read_profile, registries};
 pub use scores::Scores;
 pub use settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, TableColumns};
 pub use snapshot::{Bundle, Credential, Plan, PlanStep, PolicyRef};

@@ -19,8 +19,8 @@ use crate::host::HostRule;
 use crate::limits::NAME_BYTES_MAX;
 use crate::profile::places::{STARTS, Start};
 use crate::profile::{
-    Background, HOSTS_MAX, Level, Limits, Network, PATHS_MAX, PORTS_MAX, Profile, Sockets,
-    VARIABLES_MAX, VERSION, Watch,
+    Background, HOSTS_MAX, Level, Limits, Network, PATHS_MAX, PORTS_MAX, Profile, Sockets, VARIABLES_MAX,
+    VERSION, Watch,
 };
 
 /// Longest path of a profile, in bytes.
@@ -29,6 +29,8 @@ const PATH_BYTES_MAX: usize = 4096;
 const EXTENDS_MAX: usize = 16;
 /// Where the built-in ones are.
 const BUILT_IN_FILE: &str = "profiles.toml";
+/// What is in it.
+pub const BUILT_IN_PROFILES: &str = include_str!("profiles.toml");
 static BUILT_IN: LazyLock<BTreeMap<String, Profile>> = LazyLock::new(built_in);
 
 /// Package registries by the name of the ecosystem in `package npm:left-pad`.
@@ -84,7 +86,7 @@ pub fn read_profile(file: &str, text: &str) -> Result<Profile, Vec<Diagnostic>> 
 }
 
 fn built_in() -> BTreeMap<String, Profile> {
-    let file = File::new(BUILT_IN_FILE, include_str!("profiles.toml"));
+    let file = File::new(BUILT_IN_FILE, BUILT_IN_PROFILES);
     let parsed = file.parse();
     let profiles = parsed.as_ref().map(|parsed| {
         let mut table = Table::new(&file, "file", 0..0, parsed.get_ref());
@@ -414,7 +416,7 @@ mod tests {
 
     #[test]
     fn the_built_in_profiles_are_read_without_a_mistake() {
-        let file = File::new(BUILT_IN_FILE, include_str!("profiles.toml"));
+        let file = File::new(BUILT_IN_FILE, BUILT_IN_PROFILES);
         let parsed = file.parse().unwrap();
         let mut table = Table::new(&file, "file", 0..0, parsed.get_ref());
         let stated = table.named_tables("profile").into_iter();

@@ -480,7 +480,10 @@ mod tests {
                 "call x => no",
                 "line 2: `no` is not a verdict: allow, warn, modify, clarify, pause, review, deny, halt",
             ),
-            ("grant => allow", "line 2: only `call`, `think`, `input`, `result` and `output` have a verdict"),
+            (
+                "grant => allow",
+                "line 2: only `call`, `think`, `input`, `result`, `observed` and `output` have a verdict",
+            ),
             ("call", "line 2: `call` needs the name or id of a tool"),
             ("used {\"stps\": 1}", "line 2: `stps` is not a field of `used` (did you mean `steps`?)"),
             (

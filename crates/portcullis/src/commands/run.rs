@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use portcullis_contain::{
-    ConnectionVerdict, ContainError, Contained, HostRule, Invocation, Level, Network, Observed, Places,
-    Profile, PutBack, PutBackHow, Watch, explain, parse, project as project_profile,
+    ConnectionVerdict, ContainError, Contained, HostRule, Invocation, Level, Missing, Network, Observed,
+    Places, Profile, PutBack, PutBackHow, Watch, explain, parse, project as project_profile, settle,
 };
+use portcullis_core::bundle::built_in_profile;
 
 use crate::cli::{Global, Json};
 use crate::exit;
@@ -40,7 +41,7 @@ executed; 3 where the level is not reached, and 64 for a mistake here: it was no
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// A file with a profile, or `project`
+    /// `project`, `fetch`, `read-only`, or a file with a profile
     #[arg(long, value_name = "P", default_value = PROJECT)]
     profile: PathBuf,
     /// Run an action that the daemon permitted to run contained, under its profile: for hooks
@@ -158,8 +159,10 @@ fn profile(args: &Args, here: &Path, home: Option<&Path>) -> Result<Profile, Fai
         return serde_json::from_str(text)
             .map_err(|error| Failure::usage(format!("`--profile-json`: {error}")));
     }
-    if args.profile == Path::new(PROJECT) {
-        return project_of(here, home).map(|(profile, _)| profile);
+    if let Some(built_in) = args.profile.to_str().and_then(built_in_profile) {
+        let places = Places { workspace: Some(narrow(project(here, home), home)?), home, here: Some(here) };
+        let placed = built_in.at(&places).map_err(Failure::usage)?;
+        return settle(placed, home, Missing::Refused).map_err(refused);
     }
     let shown = args.profile.display();
     let unread = |error| Failure::unreadable(format!("the profile `{shown}`: {error}"));
@@ -179,18 +182,30 @@ pub(super) fn project_here() -> Result<(Profile, PathBuf), Failure> {
 }
 
 fn project_of(here: &Path, home: Option<&Path>) -> Result<(Profile, PathBuf), Failure> {
-    let folder = project(here, home);
-    if Some(folder) == home || folder.parent().is_none() {
+    let folder = narrow(project(here, home), home)?;
+    Ok((project_profile(folder, home).map_err(refused)?, folder.to_owned()))
+}
+
+/// A folder that can be written as a whole: neither the home folder nor one above it.
+fn narrow<'a>(folder: &'a Path, home: Option<&Path>) -> Result<&'a Path, Failure> {
+    let is_above_home = home.is_some_and(|home| is_below(home, folder));
+    if is_above_home || folder.parent().is_none() {
         let shown = folder.display();
         return Err(Failure::usage(format!("`{shown}` is no project: all of it could be written"))
             .help("go into a project, or give --profile with a file that names folders"));
     }
-    Ok((project_profile(folder, home).map_err(refused)?, folder.to_owned()))
+    Ok(folder)
+}
+
+/// Whether one folder is below the other or the same, by whatever names.
+fn is_below(path: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    path.starts_with(folder) || real(path).starts_with(real(folder))
 }
 
 /// The folder with `.git` that this one is in, unless that is the home folder or above; otherwise this one.
 fn project<'a>(here: &'a Path, home: Option<&Path>) -> &'a Path {
-    let is_above_home = |folder: &Path| home.is_some_and(|home| home.starts_with(folder));
+    let is_above_home = |folder: &Path| home.is_some_and(|home| is_below(home, folder));
     let mut above = here.ancestors().take_while(|folder| !is_above_home(folder));
     above.find(|folder| folder.join(".git").exists()).unwrap_or(here)
 }
@@ -235,7 +250,9 @@ fn say(observed: &Observed, profile: &Profile, level_was_asked: bool) {
             observed.profile
         ));
     }
-    lines.extend(refused_connections(observed));
+    let connection = refused_connections(observed);
+    let is_explained = connection.is_some();
+    lines.extend(connection);
     for PutBack { path, how } in &observed.put_back {
         let path = path.display();
         lines.push(match how {
@@ -249,7 +266,7 @@ fn say(observed: &Observed, profile: &Profile, level_was_asked: bool) {
         });
     }
     // Where it ended well, it could do without.
-    if observed.ended.code() != exit::YES {
+    if observed.ended.code() != exit::YES && !is_explained {
         lines.extend(explain(observed, profile));
     }
     for line in lines {
@@ -308,5 +325,10 @@ mod tests {
         assert_eq!(project(&inner, Some(home.path())), inner);
         fs::create_dir(home.path().join("code/project/.git")).unwrap();
         assert_eq!(project(&inner, Some(home.path())), home.path().join("code/project"));
+        for folder in [home.path(), home.path().parent().unwrap(), Path::new("/")] {
+            assert!(project_of(folder, Some(home.path())).is_err(), "{folder:?}");
+        }
+        std::os::unix::fs::symlink(home.path(), inner.join("home")).unwrap();
+        assert!(project_of(&inner.join("home"), Some(home.path())).is_err());
     }
 }

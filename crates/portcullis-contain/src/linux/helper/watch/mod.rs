@@ -63,6 +63,8 @@ struct Watching {
     pending: HashMap<i32, Pending>,
     /// Stopped by job control, until somebody lets them go on.
     held: HashSet<i32>,
+    /// This program, until one was started: its own next stage is not the command's doing.
+    own: Option<PathBuf>,
 }
 
 /// A call that was begun.
@@ -136,6 +138,7 @@ impl Watcher {
             sights: Some(Sights::default()),
             pending: HashMap::new(),
             held: HashSet::new(),
+            own: std::env::current_exe().ok(),
         }))
     }
 
@@ -220,6 +223,9 @@ impl Watching {
         let begun = former.and_then(|former| self.pending.remove(&former));
         self.forget(pid.as_raw());
         let Some(program) = self.processes.link(pid, "exe") else { return self.see(Sights::missed) };
+        if self.own.take().is_some_and(|own| own == program) {
+            return;
+        }
         // A script is executed by another program: both are told.
         let script = begun.and_then(|begun| match begun {
             Pending::Does(_, targets) => targets.into_iter().next(),
