@@ -9,12 +9,13 @@
 
 mod error;
 mod explain;
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod git;
 mod learn;
 mod network;
+mod present;
 mod profile;
-#[cfg(target_os = "linux")]
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod protected;
 mod step;
 

@@ -1,8 +1,11 @@
 //! Files that something outside runs or obeys later, and that are therefore never written, even inside a project.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::git;
+use crate::present::{Listed, Present};
 
 /// What is protected at the top of a folder that may be written, and in each folder between it and where the command
 /// starts: start-up files, which count in a home folder, and in whatever somebody takes for one.
@@ -195,15 +198,30 @@ fn below(root: &Path, write: &[PathBuf], folder: &Path) -> Guarded {
         }
     }
     // A file that another name leads to is obeyed under both.
+    let mut present = Present::new(|folder| listed(&root.join(folder)));
     let led_to = |name: &PathBuf| {
         let path = root.join(name);
-        path.canonicalize().ok().filter(|real| *real != path)
+        present.may_be(name).then(|| path.canonicalize().ok().filter(|real| *real != path))?
     };
     let targets: Vec<PathBuf> = guarded.names.iter().filter_map(led_to).collect();
     guarded.add(targets);
     guarded.names.sort();
     guarded.names.dedup();
     guarded
+}
+
+fn listed(folder: &Path) -> Listed {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Listed::Absent;
+        }
+        Err(_) => return Listed::Unknown,
+    };
+    match entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<Result<Vec<_>, _>>() {
+        Ok(names) => Listed::of(names.iter().map(|name| name.as_encoded_bytes())),
+        Err(_) => Listed::Unknown,
+    }
 }
 
 impl Guarded {
@@ -242,15 +260,26 @@ pub(crate) fn is_protected(path: &Path) -> bool {
 }
 
 /// What is protected in a folder below another one, where the name of an entry is the first part of it.
-pub(crate) fn anywhere(folder: &Path, entry: &str) -> impl Iterator<Item = &'static str> {
-    let is_dependency = folder.iter().any(|part| DEPENDENCIES.iter().any(|known| part == *known));
-    let known = if is_dependency { &[][..] } else { ANYWHERE };
-    let entry = entry.to_ascii_lowercase();
-    known
-        .iter()
-        .copied()
-        .filter(move |name| name.split('/').next().is_some_and(|first| first.to_ascii_lowercase() == entry))
+pub(crate) fn anywhere(folder: &Path, entry: &str) -> Vec<&'static str> {
+    let is_it = |first: &&str| first.eq_ignore_ascii_case(entry);
+    let is_dependency = || folder.iter().any(|part| DEPENDENCIES.iter().any(|known| part == *known));
+    // Every file of a project comes by here.
+    if !FIRST_PARTS.iter().any(is_it) || is_dependency() {
+        return Vec::new();
+    }
+    ANYWHERE.iter().copied().filter(|name| is_it(&first_part(name))).collect()
 }
+
+fn first_part(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(first, _)| first)
+}
+
+static FIRST_PARTS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
+    let mut all: Vec<&'static str> = ANYWHERE.iter().copied().map(first_part).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+});
 
 #[cfg(test)]
 mod tests {
@@ -310,7 +339,7 @@ mod tests {
 
     #[test]
     fn among_dependencies_only_repositories_count() {
-        let names = |folder: &str| anywhere(Path::new(folder), "claude.MD").collect::<Vec<_>>();
+        let names = |folder: &str| anywhere(Path::new(folder), "claude.MD");
         assert_eq!(names("packages/one"), ["CLAUDE.md"]);
         assert!(names("node_modules/x").is_empty());
     }

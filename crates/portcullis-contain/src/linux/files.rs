@@ -1,9 +1,12 @@
-//! What became of the files that could be written: they are looked at before the command starts and after everything
-//! of it has ended.
+//! What became of the files that could be written: their names are listed before the command starts, and they are
+//! looked at after everything of it has ended.
 //!
-//! A file is another one if its inode, size, times, kind or permissions are others; no command can set the time of the
-//! last change. Contents are read only of files that changed, up to [`HASHED_MAX`]. Links are not followed, and of
-//! devices and pipes no more than their names is looked at.
+//! Where there are many, only their names are listed before. The kernel notes the time of each file's last change,
+//! whatever it was, and no command can set it: a file is another one if that is not before the command's start, or if it
+//! has another inode. The command is not started before the kernel's clock for files has gone past the time that is
+//! compared with. Few files, and those of file systems that may go by another clock, are looked at before as well, and
+//! compared. Contents are read only of files that changed, up to [`HASHED_MAX`]. Links are not followed, and of devices
+//! and pipes no more than their names is looked at.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -13,10 +16,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use portcullis_core::id::Digest;
 use portcullis_core::observed::{FileChange, FileChangeHow, Files, Seen};
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, FsWord, Mode, OFlags};
+use rustix::time::ClockId;
 
 use crate::error::ContainError;
 
@@ -32,42 +37,84 @@ const HASHED_MAX: u64 = 128 << 20;
 const CHUNK: usize = 128 << 10;
 /// Threads that look, where there is much to look at.
 const THREADS_MAX: usize = 4;
+/// A tick takes 1 to 10 ms.
+const PART_OF_A_TICK: Duration = Duration::from_micros(500);
+/// Where the clock was set back meanwhile, it is not waited for.
+const TICKS_MAX: u32 = 40;
+/// Files and folders that are looked at one by one before the command: it takes less time than a tick.
+const FEW: usize = 1000;
+/// File systems that go by this kernel's clock: ext4, XFS, Btrfs, F2FS, bcachefs, ZFS, tmpfs, overlayfs.
+const KERNEL_TIMED: [FsWord; 8] =
+    [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0xca45_1a4e, 0x2fc1_2fc1, 0x0102_1994, 0x794c_7630];
 /// Folders that wait to be looked at before threads are worth starting.
 const MUCH: usize = 24;
 
-/// What tells a file from another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    mode: u32,
+/// A time of the kernel's clock, in seconds and nanoseconds.
+type Time = (i64, i64);
+
+/// A file or folder.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    kind: FileType,
     inode: u64,
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
+    /// Size and time of the last change, where it was looked at.
+    looked: Option<(u64, Time)>,
 }
 
-impl Stamp {
-    fn kind(&self) -> FileType {
-        FileType::from_raw_mode(self.mode)
-    }
+/// A folder with what is in it, in the order of names.
+#[derive(Debug, Default)]
+struct Folder {
+    mode: u32,
+    entries: Vec<(OsString, Entry)>,
+}
 
-    /// Folders change with what is in them, which is told by itself.
-    fn is_same(&self, other: &Self) -> bool {
-        if self.kind() == FileType::Directory { self.mode == other.mode } else { self == other }
+impl Folder {
+    fn get(&self, name: &OsStr) -> Option<&Entry> {
+        let place = self.entries.binary_search_by(|(other, _)| other.as_os_str().cmp(name)).ok()?;
+        self.entries.get(place).map(|(_, entry)| entry)
     }
 }
 
 /// Folders with what is in them.
 #[derive(Debug, Default)]
 struct Tree {
-    folders: HashMap<PathBuf, HashMap<OsString, Stamp>>,
+    folders: HashMap<PathBuf, Folder>,
     /// Something was not looked at.
     is_cut: bool,
+}
+
+/// How closely files are looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Closely {
+    /// On these devices their names and inodes only: a fifth of the time.
+    Listed(Vec<u64>),
+    Looked,
+}
+
+impl Closely {
+    /// Lists where the time of a file's last change is the kernel's.
+    fn listed(roots: &[PathBuf]) -> Self {
+        let timed = |root: &&PathBuf| {
+            let kind = rustix::fs::statfs(root.as_path()).map(|found| found.f_type);
+            kind.is_ok_and(|kind| KERNEL_TIMED.contains(&kind))
+        };
+        let devices = roots.iter().filter(timed).filter_map(|root| rustix::fs::stat(root.as_path()).ok());
+        Self::Listed(devices.map(|found| found.st_dev).collect())
+    }
+
+    fn looks_at(&self, device: u64) -> bool {
+        match self {
+            Self::Listed(devices) => !devices.contains(&device),
+            Self::Looked => true,
+        }
+    }
 }
 
 /// The files that can be written, as they are before the command.
 #[derive(Debug)]
 pub(super) struct Before {
     roots: Vec<PathBuf>,
+    since: Time,
     tree: JoinHandle<Tree>,
 }
 
@@ -81,28 +128,57 @@ impl Before {
         let roots = outermost(write);
         rustix::fs::flock(&gate, FlockOperation::LockExclusive).map_err(|error| failed()(error.into()))?;
         let these = roots.clone();
+        let since = now(ClockId::Realtime);
         let look = move || {
-            let tree = look(&these);
+            let mut tree = look(&these, &Closely::Looked, FEW);
+            if tree.is_cut {
+                tree = look(&these, &Closely::listed(&these), ENTRIES_MAX);
+                wait_until(since);
+            }
             // Closing it would unlock it as well.
             let _unlocked = rustix::fs::flock(&gate, FlockOperation::Unlock);
             tree
         };
         let tree = thread::Builder::new().spawn(look).map_err(failed())?;
-        Ok(Self { roots, tree })
+        Ok(Self { roots, since, tree })
     }
 
     /// Looks again, and tells what is not as it was.
-    pub(super) fn finish(self) -> Files {
+    ///
+    /// `meanwhile` goes on beside it, and says whether it changed files: then they are looked at after it.
+    pub(super) fn finish(self, meanwhile: impl FnOnce() -> bool) -> Files {
+        let look = || look(&self.roots, &Closely::Looked, ENTRIES_MAX);
+        let (after, has_changed) = thread::scope(|scope| {
+            // Where there is no thread to be had, it is done afterwards.
+            let after = thread::Builder::new().spawn_scoped(scope, look);
+            let has_changed = meanwhile();
+            (after.ok().and_then(|after| after.join().ok()), has_changed)
+        });
         let Ok(before) = self.tree.join() else { return Files::default() };
-        let after = look(&self.roots);
+        let after = after.filter(|_| !has_changed).unwrap_or_else(look);
         let is_cut = before.is_cut || after.is_cut;
-        let mut changes = compare(&before, &after);
+        let mut changes = compare(&before, &after, self.since);
         changes.sort_by(|one, other| one.path.cmp(&other.path));
         let is_too_many = changes.len() > CHANGES_MAX;
         changes.truncate(CHANGES_MAX);
         let is_read = read_contents(&mut changes);
         let seen = if is_cut || is_too_many || !is_read { Seen::Some } else { Seen::All };
         Files { seen, changes }
+    }
+}
+
+fn now(clock: ClockId) -> Time {
+    let time = rustix::time::clock_gettime(clock);
+    (time.tv_sec, time.tv_nsec)
+}
+
+/// Waits until changes of files get a time that is not before this one: the kernel's clock for them ticks.
+fn wait_until(since: Time) {
+    for _ in 0..TICKS_MAX {
+        if now(ClockId::RealtimeCoarse) >= since {
+            return;
+        }
+        thread::sleep(PART_OF_A_TICK);
     }
 }
 
@@ -126,12 +202,12 @@ struct Queue {
     tree: Tree,
 }
 
-fn look(roots: &[PathBuf]) -> Tree {
+fn look(roots: &[PathBuf], closely: &Closely, most: usize) -> Tree {
     let tree = Tree::default();
-    let mut queue = Queue { waiting: roots.to_vec(), at_work: 0, left: ENTRIES_MAX, tree };
+    let mut queue = Queue { waiting: roots.to_vec(), at_work: 0, left: most, tree };
     while queue.waiting.len() < MUCH {
         let Some(folder) = queue.waiting.pop() else { return queue.tree };
-        let found = entries(&folder, queue.left);
+        let found = entries(&folder, queue.left, closely);
         queue.add(folder, found);
     }
     let threads = thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
@@ -139,14 +215,14 @@ fn look(roots: &[PathBuf]) -> Tree {
     thread::scope(|scope| {
         for _ in 1..threads {
             // Where there is no thread to be had, the others do the work.
-            let _none = thread::Builder::new().spawn_scoped(scope, || work(&queue, &more));
+            let _none = thread::Builder::new().spawn_scoped(scope, || work(&queue, &more, closely));
         }
-        work(&queue, &more);
+        work(&queue, &more, closely);
     });
     queue.into_inner().unwrap_or_else(PoisonError::into_inner).tree
 }
 
-fn work(queue: &Mutex<Queue>, more: &Condvar) {
+fn work(queue: &Mutex<Queue>, more: &Condvar, closely: &Closely) {
     let mut locked = lock(queue);
     loop {
         let Some(folder) = locked.waiting.pop() else {
@@ -159,7 +235,7 @@ fn work(queue: &Mutex<Queue>, more: &Condvar) {
         locked.at_work += 1;
         let left = locked.left;
         drop(locked);
-        let found = entries(&folder, left);
+        let found = entries(&folder, left, closely);
         locked = lock(queue);
         locked.at_work -= 1;
         locked.add(folder, found);
@@ -172,90 +248,98 @@ fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
 }
 
 impl Queue {
-    fn add(&mut self, folder: PathBuf, found: Option<HashMap<OsString, Stamp>>) {
+    fn add(&mut self, folder: PathBuf, found: Option<Folder>) {
         let Some(found) = found else {
             self.tree.is_cut = true;
             return;
         };
-        self.left = self.left.saturating_sub(found.len());
-        let folders = found.iter().filter(|(_, stamp)| stamp.kind() == FileType::Directory);
+        self.left = self.left.saturating_sub(found.entries.len());
+        let folders = found.entries.iter().filter(|(_, entry)| entry.kind == FileType::Directory);
         self.waiting.extend(folders.map(|(name, _)| folder.join(name)));
         self.tree.folders.insert(folder, found);
     }
 }
 
 /// What is in a folder; nothing where it cannot be looked at, or there is more than `most`.
-fn entries(folder: &Path, most: usize) -> Option<HashMap<OsString, Stamp>> {
+fn entries(folder: &Path, most: usize, closely: &Closely) -> Option<Folder> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let handle = match rustix::fs::open(folder, flags, Mode::empty()) {
         Ok(handle) => handle,
         // It is gone, or something else is there now: that is told by the folder above.
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Some(HashMap::new()),
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Some(Folder::default()),
         Err(_) => return None,
     };
-    let mut found = HashMap::new();
-    for entry in Dir::read_from(&handle).ok()? {
-        let entry = entry.ok()?;
-        let name = entry.file_name();
+    let own = rustix::fs::fstat(&handle).ok()?;
+    let (mode, looks) = (own.st_mode, closely.looks_at(own.st_dev));
+    let mut found = Vec::new();
+    for listed in Dir::read_from(&handle).ok()? {
+        let listed = listed.ok()?;
+        let name = listed.file_name();
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
         if found.len() >= most {
             return None;
         }
-        match rustix::fs::statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => found.insert(OsStr::from_bytes(name.to_bytes()).to_owned(), stamp(&stat)),
-            Err(rustix::io::Errno::NOENT) => continue,
-            Err(_) => return None,
-        };
+        let mut entry = Entry { kind: listed.file_type(), inode: listed.ino(), looked: None };
+        // Where a folder is changed is told by what is in it.
+        if entry.kind == FileType::Unknown || looks && entry.kind != FileType::Directory {
+            match rustix::fs::statat(&handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => entry = looked(&stat, entry.inode),
+                Err(rustix::io::Errno::NOENT) => continue,
+                Err(_) => return None,
+            }
+        }
+        found.push((OsStr::from_bytes(name.to_bytes()).to_owned(), entry));
     }
-    Some(found)
+    found.sort_by(|(one, _), (other, _)| one.cmp(other));
+    Some(Folder { mode, entries: found })
 }
 
-#[expect(clippy::useless_conversion, reason = "the widths of these fields differ between architectures")]
-fn stamp(stat: &rustix::fs::Stat) -> Stamp {
-    let nanoseconds = |part: u64| i64::try_from(part).unwrap_or(0);
-    Stamp {
-        mode: stat.st_mode,
-        inode: stat.st_ino,
-        bytes: u64::try_from(stat.st_size).unwrap_or(0),
-        modified: (stat.st_mtime.into(), nanoseconds(stat.st_mtime_nsec.into())),
-        changed: (stat.st_ctime.into(), nanoseconds(stat.st_ctime_nsec.into())),
-    }
+#[allow(
+    clippy::allow_attributes,
+    clippy::useless_conversion,
+    reason = "the widths of these fields differ between architectures"
+)]
+fn looked(stat: &rustix::fs::Stat, inode: u64) -> Entry {
+    let bytes = u64::try_from(stat.st_size).unwrap_or(0);
+    let changed = (stat.st_ctime.into(), i64::try_from(stat.st_ctime_nsec).unwrap_or(0));
+    Entry { kind: FileType::from_raw_mode(stat.st_mode), inode, looked: Some((bytes, changed)) }
 }
 
-fn compare(before: &Tree, after: &Tree) -> Vec<FileChange> {
+fn compare(before: &Tree, after: &Tree, since: Time) -> Vec<FileChange> {
     let mut changes = Vec::new();
-    let nothing = HashMap::new();
     for (folder, now) in &after.folders {
+        let was = before.folders.get(folder);
         // Folders that were not looked at before say nothing about what is in them.
-        let was = match before.folders.get(folder) {
-            Some(was) => was,
-            None if before.is_cut => continue,
-            None => &nothing,
-        };
-        for (name, stamp) in now {
-            let how = match was.get(name) {
-                Some(old) if old.is_same(stamp) => continue,
+        if was.is_none() && before.is_cut {
+            continue;
+        }
+        if was.is_some_and(|was| was.mode != 0 && was.mode != now.mode) {
+            let how = FileChangeHow::Changed;
+            changes.push(FileChange { path: folder.clone(), how, bytes: None, digest: None });
+        }
+        for (name, entry) in now.entries.iter().filter(|(_, entry)| entry.kind != FileType::Directory) {
+            let how = match was.and_then(|was| was.get(name)).filter(|old| old.kind != FileType::Directory) {
+                Some(old) if entry.is_same(old, since) => continue,
                 Some(_) => FileChangeHow::Changed,
-                None if stamp.kind() == FileType::Directory => continue,
                 None => FileChangeHow::Made,
             };
-            let is_file = stamp.kind() == FileType::RegularFile;
-            let bytes = is_file.then_some(stamp.bytes);
+            let bytes = entry.looked.filter(|_| entry.kind == FileType::RegularFile).map(|(bytes, _)| bytes);
             changes.push(FileChange { path: folder.join(name), how, bytes, digest: None });
         }
     }
     for (folder, was) in &before.folders {
-        let now = match after.folders.get(folder) {
-            Some(now) => now,
-            None if after.is_cut => continue,
-            None => &nothing,
+        let now = after.folders.get(folder);
+        if now.is_none() && after.is_cut {
+            continue;
+        }
+        let is_there = |name: &OsString| {
+            let entry = now.and_then(|now| now.get(name));
+            entry.is_some_and(|entry| entry.kind != FileType::Directory)
         };
-        let gone = was
-            .iter()
-            .filter(|(name, stamp)| stamp.kind() != FileType::Directory && !now.contains_key(*name));
-        changes.extend(gone.map(|(name, _)| FileChange {
+        let gone = was.entries.iter().filter(|(_, entry)| entry.kind != FileType::Directory);
+        changes.extend(gone.filter(|(name, _)| !is_there(name)).map(|(name, _)| FileChange {
             path: folder.join(name),
             how: FileChangeHow::Deleted,
             bytes: None,
@@ -263,6 +347,17 @@ fn compare(before: &Tree, after: &Tree) -> Vec<FileChange> {
         }));
     }
     changes
+}
+
+impl Entry {
+    /// Whether it is what was there before this time.
+    fn is_same(&self, was: &Self, since: Time) -> bool {
+        let is_unchanged = match (was.looked, self.looked) {
+            (Some(was), Some(now)) => was == now,
+            (_, now) => now.is_some_and(|(_, changed)| changed < since),
+        };
+        is_unchanged && was.inode == self.inode
+    }
 }
 
 /// Adds the digests; whether all contents were read.
@@ -312,13 +407,16 @@ fn digest(path: &Path, chunk: &mut [u8]) -> Option<(Digest, u64)> {
 mod tests {
     use super::*;
     use std::fs;
+    use std::os::fd::AsRawFd as _;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     fn told(folder: &Path, change: impl FnOnce()) -> Files {
-        let before = look(&[folder.to_owned()]);
-        let before = Before { roots: vec![folder.to_owned()], tree: thread::spawn(move || before) };
+        let gate = tempfile::tempfile().unwrap();
+        let other = File::open(format!("/proc/self/fd/{}", gate.as_raw_fd())).unwrap();
+        let before = Before::begin(&[folder.to_owned()], gate).unwrap();
+        rustix::fs::flock(&other, FlockOperation::LockShared).unwrap();
         change();
-        before.finish()
+        before.finish(|| false)
     }
 
     fn names(files: &Files, folder: &Path) -> Vec<(String, FileChangeHow)> {
@@ -331,6 +429,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir_all(at("gone/deep")).unwrap();
+        fs::create_dir(at("shut")).unwrap();
         for name in ["same", "content", "mode", "gone/one", "gone/deep/two", "moved", "touched"] {
             fs::write(at(name), "old").unwrap();
         }
@@ -343,6 +442,7 @@ mod tests {
             fs::set_permissions(at("mode"), fs::Permissions::from_mode(0o600)).unwrap();
             fs::remove_dir_all(at("gone")).unwrap();
             fs::rename(at("moved"), at("here")).unwrap();
+            fs::set_permissions(at("shut"), fs::Permissions::from_mode(0o700)).unwrap();
             fs::create_dir(at("made")).unwrap();
             fs::write(at("made/file"), "abc").unwrap();
             fs::remove_file(at("link")).unwrap();
@@ -358,6 +458,7 @@ mod tests {
             ("made/file", Made),
             ("mode", Changed),
             ("moved", Deleted),
+            ("shut", Changed),
         ];
         assert_eq!(names(&files, folder.path()), expected.map(|(name, how)| (name.to_owned(), how)));
         assert_eq!(files.seen, Seen::All);

@@ -27,7 +27,7 @@ use crate::network::{Names, SystemNames};
 use crate::profile::{Invocation, Output};
 use crate::protected::{guarded, unless_named};
 use crate::step::Step;
-use portcullis_core::observed::{Attempt, Ended, Limit, Observed, Program, Programs, Refused, Seen};
+use portcullis_core::observed::{Attempt, Ended, Files, Limit, Observed, Program, Programs, Refused, Seen};
 use portcullis_core::profile::{Background, Level, Network, Profile, Sockets, Watch};
 
 /// Lines of a report that are read: more than the helper's counts have entries.
@@ -147,11 +147,12 @@ impl Contained {
         }
         let place = Place::make(command.user, &profile.write)?;
         let environment = environment(profile, command, &place, level)?;
-        let (order, write, keep) = self.order(profile, command, &place, level, &environment)?;
+        let write = writable(&profile.write)?;
         let before = match profile.watch {
             Watch::Nothing => None,
             _ => Some(files::Before::begin(&write, place.gate()?)?),
         };
+        let (order, keep) = self.order(profile, command, &place, level, &environment, write)?;
         let begun = Instant::now();
         let handover = place.handover_for(profile, command)?;
         let waiting = wait::Waiting::begin(command.forward_signals)?;
@@ -162,8 +163,18 @@ impl Contained {
         let status = waiting.wait(&mut child)?;
         let (stdout, stderr, too_much) = relay.finish();
         let (connections, connections_left_out) = proxy.map(Proxy::finish).unwrap_or_default();
-        let put_back = keep.put_back();
-        let mut files = before.map(files::Before::finish).unwrap_or_default();
+        let mut put_back = Vec::new();
+        let mend = || {
+            put_back = keep.put_back();
+            !put_back.is_empty()
+        };
+        let mut files = match before {
+            Some(before) => before.finish(mend),
+            None => {
+                mend();
+                Files::default()
+            }
+        };
         let mut told = told(&place.report())?;
         if profile.background == Background::Keep {
             place.leave();
@@ -212,7 +223,7 @@ impl Contained {
         Proxy::begin(profile, names, told, handover, helper).map_err(ContainError::io("start the proxy"))
     }
 
-    /// The order, as the helper's argument, what may be written, and what is protected, as it is.
+    /// The order, as the helper's argument, and what is protected, as it is.
     fn order(
         &self,
         profile: &Profile,
@@ -220,7 +231,8 @@ impl Contained {
         place: &Place,
         level: Level,
         environment: &Environment,
-    ) -> Result<(String, Vec<PathBuf>, Keep), ContainError> {
+        write: Vec<PathBuf>,
+    ) -> Result<(String, Keep), ContainError> {
         let start = match &command.folder {
             Some(folder) => folder.clone(),
             None => std::env::current_dir().map_err(ContainError::io("the folder this runs in"))?,
@@ -237,7 +249,6 @@ impl Contained {
             Sockets::Paths(paths) => Sockets::Paths(there(paths)),
             others => others.clone(),
         };
-        let write = writable(&profile.write)?;
         let folders: Vec<PathBuf> = write.iter().filter(|path| path.is_dir()).cloned().collect();
         let keep = Keep::new(unless_named(guarded(&folders, &folder), &named(&profile.write)))?;
         let (shut, pinned) = keep.existing();
@@ -271,7 +282,7 @@ impl Contained {
                 BYTES_MAX >> 10
             )));
         }
-        Ok((text, order.write, keep))
+        Ok((text, keep))
     }
 
     fn spawn(

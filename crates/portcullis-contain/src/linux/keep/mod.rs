@@ -11,13 +11,17 @@ mod repository;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::CString;
+use std::ops::Bound;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Dir, Mode, OFlags};
+use rustix::io::Errno;
 
 use crate::error::ContainError;
 use crate::git;
+use crate::present::{Listed, Present};
 use crate::protected::{GIT, Guarded};
 use entry::{BYTES_MAX, Content, Entries, Entry, FILES_MAX, OWNER, Read, Room, entry, look};
 use portcullis_core::observed::{PutBack, PutBackHow};
@@ -87,7 +91,10 @@ impl Keep {
         let mut done = Vec::new();
         for kept in &self.folders {
             kept.clear_the_way(&self.folders, &mut done);
-            for name in kept.names.iter().chain(kept.nested.keys()) {
+            let mut present = Present::new(|folder: &Path| listed(&kept.handle, folder));
+            let was_there = |name: &Path| kept.known(name).next().is_some();
+            let names = kept.names.iter().filter(|name| was_there(name) || present.may_be(name));
+            for name in names.chain(kept.nested.keys()) {
                 kept.mend(name, &mut done);
             }
         }
@@ -122,7 +129,9 @@ impl Kept {
 
     fn read(&mut self) -> Result<(), ContainError> {
         let mut room = Room::full();
-        for name in self.names.iter().chain(self.nested.keys()) {
+        let mut present = Present::new(|folder: &Path| listed(&self.handle, folder));
+        let names = self.names.iter().filter(|name| present.may_be(name));
+        for name in names.chain(self.nested.keys()) {
             look(&self.handle, name, Content::All, &mut room, &mut self.entries).ok_or_else(|| {
                 ContainError::Profile(format!(
                     "more than {FILES_MAX} files or {} MiB are protected below `{}`; let it write narrower folders",
@@ -191,13 +200,19 @@ impl Kept {
         within || above() || nested()
     }
 
+    /// What was at a protected path and below it.
+    fn known(&self, name: &Path) -> impl Iterator<Item = (&PathBuf, &Entry)> {
+        let from = (Bound::Included(name), Bound::Unbounded);
+        self.entries.range::<Path, _>(from).take_while(move |(path, _)| path.starts_with(name))
+    }
+
     /// Puts back what belongs to one protected path.
     fn mend(&self, name: &Path, done: &mut Vec<PutBack>) {
         if self.is_removed(name) {
             return;
         }
         let mut tell = |path: &Path, how| done.push(PutBack { path: self.root.join(path), how });
-        let known = || self.entries.range(name.to_owned()..).take_while(|(path, _)| path.starts_with(name));
+        let known = || self.known(name);
         self.open_folders(known().filter(|(_, entry)| entry.is_folder()).map(|(path, _)| path.as_path()));
         let mut now = Entries::new();
         let mut room = Room { files: FILES_MAX * 2, bytes: BYTES_MAX * 2 };
@@ -251,6 +266,21 @@ impl Kept {
                 tell(path, mend::set_aside(&self.handle, path, path, &self.root));
             }
         }
+    }
+}
+
+fn listed(root: &OwnedFd, folder: &Path) -> Listed {
+    let shown = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let opened = match entry::below(root, shown, OFlags::RDONLY | OFlags::DIRECTORY) {
+        Ok(opened) => opened,
+        Err(Errno::NOENT | Errno::NOTDIR) => return Listed::Absent,
+        Err(_) => return Listed::Unknown,
+    };
+    let Ok(entries) = Dir::new(opened) else { return Listed::Unknown };
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_owned()));
+    match names.collect::<Result<Vec<CString>, _>>() {
+        Ok(names) => Listed::of(names.iter().map(|name| name.as_bytes())),
+        Err(_) => Listed::Unknown,
     }
 }
 
