@@ -134,7 +134,7 @@ fn works(place: &Path) -> Vec<Work> {
         shell(
             "git",
             10,
-            "rm -rf .git; git init -q; git add .; git -c user.name=a -c user.email=a@b commit -qm x",
+            "mkdir new && cp Cargo.toml new && cd new && git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm x; cd .. && rm -rf new",
         ),
         shell("copy", 10, "rm -rf more; cp -r many more"),
     ]
