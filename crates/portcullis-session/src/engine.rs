@@ -18,11 +18,14 @@ mod size;
 mod taints;
 mod texts;
 mod words;
+mod work;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
+use portcullis_core::aside::OBSERVED;
 use portcullis_core::bundle::{Bundle, CONTAIN_SOURCE, PolicyRef};
 use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
@@ -55,6 +58,8 @@ pub(crate) use self::kin::ChildEnd;
 use self::server::server_name;
 pub use self::texts::{Reach, Reported, TextJudgement, VERIFICATION};
 use self::words::Words;
+pub use self::work::{ToCheck, WorkBy};
+use self::written::Writes;
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
@@ -178,6 +183,8 @@ pub struct Engine {
     touches: taints::Open,
     /// What was read of contained actions.
     predictions: Predictions,
+    /// What actions write.
+    writes: Writes,
 }
 
 impl Engine {
@@ -197,6 +204,7 @@ impl Engine {
             reply: None,
             touches: taints::Open::default(),
             predictions: Predictions::default(),
+            writes: Writes::default(),
         }
     }
 
@@ -211,9 +219,10 @@ impl Engine {
     pub fn recall(&mut self, event: &Event, texts: &Texts) {
         self.state.apply(event);
         self.learn(event, texts);
-        let (touched, prediction) = self.recall_read(event, texts);
+        let taints::Recalled { touched, prediction, written } = self.recall_read(event, texts);
         self.touches.learn(event, touched, &self.state);
         self.predictions.learn(event, prediction, &self.state);
+        self.writes.learn(event, written, texts.get(OBSERVED).map(String::as_str), &self.state);
         if let Some(memory) = &mut self.memory {
             memory.record(&self.bundle, event, texts, None);
         }
@@ -250,10 +259,12 @@ impl Engine {
     pub fn commit(&mut self, events: &[Event], mut said: BTreeMap<u64, Said>) {
         for event in events {
             self.state.apply(event);
-            let Said { texts, reading, touched, prediction } = said.remove(&event.seq).unwrap_or_default();
+            let Said { texts, reading, touched, prediction, written } =
+                said.remove(&event.seq).unwrap_or_default();
             self.learn(event, &texts);
             self.touches.learn(event, touched, &self.state);
             self.predictions.learn(event, prediction, &self.state);
+            self.writes.learn(event, written, texts.get(OBSERVED).map(String::as_str), &self.state);
             if let Some(memory) = &mut self.memory {
                 memory.record(&self.bundle, event, &texts, reading);
             }
@@ -469,6 +480,9 @@ impl Engine {
         let enforcement = batch.push_tainted(Actor::gate(), Some(verdict), body, Self::written(&touched));
         batch.keep_touched(enforcement, touched);
         batch.keep_prediction(enforcement, prediction);
+        if enforced.may_happen() {
+            batch.keep_written(enforcement, self.written_by(&action, &read));
+        }
         batch.keep_reading(cause, read.reading.into_reading());
         if !action.is_call() && enforced.proceeds() {
             // Thinking is over as soon as it is permitted.
