@@ -20,6 +20,7 @@ use crate::recent::Recent;
 use crate::time::Timestamp;
 use crate::usage::{Usage, Used};
 use crate::verdict::Verdict;
+use crate::work::OPEN_TOLD;
 
 mod approvals;
 mod children;
@@ -416,6 +417,9 @@ impl RunState {
             EventBody::Evidence { name, digest } => {
                 if name == CONFIRMED && event.actor == Actor::user() {
                     self.confirmations.given(*digest);
+                }
+                if name == OPEN_TOLD && event.actor == Actor::gate() {
+                    self.works.told(event.seq);
                 }
             }
         }

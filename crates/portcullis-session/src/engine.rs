@@ -25,7 +25,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use portcullis_core::action::{Action, Grant, Hook, Pending, Subject};
-use portcullis_core::aside::OBSERVED;
 use portcullis_core::bundle::{Bundle, CONTAIN_SOURCE, PolicyRef};
 use portcullis_core::delegation;
 use portcullis_core::denial::Denial;
@@ -56,6 +55,7 @@ pub use self::key::UNNAMED_CALL;
 pub use self::kin::Asking;
 pub(crate) use self::kin::ChildEnd;
 use self::server::server_name;
+use self::taints::Recalled;
 pub use self::texts::{Reach, Reported, TextJudgement, VERIFICATION};
 use self::words::Words;
 pub use self::work::{ToCheck, WorkBy};
@@ -219,10 +219,8 @@ impl Engine {
     pub fn recall(&mut self, event: &Event, texts: &Texts) {
         self.state.apply(event);
         self.learn(event, texts);
-        let taints::Recalled { touched, prediction, written } = self.recall_read(event, texts);
-        self.touches.learn(event, touched, &self.state);
-        self.predictions.learn(event, prediction, &self.state);
-        self.writes.learn(event, written, texts.get(OBSERVED).map(String::as_str), &self.state);
+        let read = self.recall_read(event, texts);
+        self.learn_read(event, texts, read);
         if let Some(memory) = &mut self.memory {
             memory.record(&self.bundle, event, texts, None);
         }
@@ -262,9 +260,7 @@ impl Engine {
             let Said { texts, reading, touched, prediction, written } =
                 said.remove(&event.seq).unwrap_or_default();
             self.learn(event, &texts);
-            self.touches.learn(event, touched, &self.state);
-            self.predictions.learn(event, prediction, &self.state);
-            self.writes.learn(event, written, texts.get(OBSERVED).map(String::as_str), &self.state);
+            self.learn_read(event, &texts, Recalled { touched, prediction, written });
             if let Some(memory) = &mut self.memory {
                 memory.record(&self.bundle, event, &texts, reading);
             }

@@ -7,7 +7,7 @@ use crate::event::{Event, EventBody, ObservedRecord, ObservedWhat, OutcomeStatus
 use crate::id::ActionId;
 use crate::limits::OPEN_ACTIONS_MAX;
 use crate::recent::Recent;
-use crate::work::{CALLS_CITED_MAX, Call, ItemId, WORK_ITEMS_MAX, WorkItem, WorkRecord};
+use crate::work::{CALLS_CITED_MAX, Call, ItemId, ItemState, WORK_ITEMS_MAX, WorkItem, WorkRecord};
 
 /// All items, at most [`WORK_ITEMS_MAX`], and the latest finished calls, at most [`CALLS_CITED_MAX`].
 #[derive(Debug, Clone, Default)]
@@ -16,6 +16,10 @@ pub struct Works {
     /// Items with evidence that is not stale.
     fresh: BTreeSet<ItemId>,
     calls: Recent<ActionId, Call>,
+    /// Number of the latest event by which a call ended, or an item changed.
+    latest: u64,
+    /// Number of the event by which the agent was last told what is open.
+    told: u64,
     /// Exit statuses of contained actions whose outcome is awaited.
     exits: Recent<ActionId, u8>,
 }
@@ -42,6 +46,21 @@ impl Works {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
+    }
+
+    /// The items that are not shown to be done and that the agent can do something about.
+    pub fn open(&self) -> impl Iterator<Item = &WorkItem> {
+        let is_the_agents = |item: &&WorkItem| {
+            let decided = item.state == ItemState::Claimed && (item.waits || item.criteria.is_empty());
+            item.is_open() && !decided && item.proposed.is_empty()
+        };
+        self.items.values().filter(is_the_agents)
+    }
+
+    /// Whether anything has happened since the agent was last told what is open.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        self.latest > self.told
     }
 
     /// The items with evidence that is not stale.
@@ -93,6 +112,7 @@ impl Works {
             }
         }
         let Some(after) = record.after.as_deref() else { return };
+        self.latest = seq;
         let is_next = self.items.len() < WORK_ITEMS_MAX && after.id.0 as usize == self.items.len() + 1;
         if is_next || self.items.contains_key(&after.id) {
             let is_fresh = !after.buried && after.evidence.iter().any(|evidence| evidence.stale.is_none());
@@ -120,6 +140,12 @@ impl Works {
             exit: self.exits.remove(&id),
         };
         self.calls.insert(id, call, CALLS_CITED_MAX);
+        self.latest = seq;
+    }
+
+    /// The agent was told what is open.
+    pub(super) fn told(&mut self, seq: u64) {
+        self.told = seq;
     }
 
     /// What an action returned.

@@ -39,6 +39,8 @@ pub use self::written::{Covers, Written};
 use crate::event::OutcomeStatus;
 use crate::id::{ActionId, Commitment, Digest, DigestBuilder};
 
+/// Name of the evidence that the agent was told which items are open.
+pub const OPEN_TOLD: &str = "work-open";
 /// Most items of a run.
 pub const WORK_ITEMS_MAX: usize = 1_024;
 /// Most finished calls of a run that evidence can cite: the latest ones.

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use portcullis_core::action::Action;
+use portcullis_core::aside::OBSERVED;
 use portcullis_core::contrast::Prediction;
 use portcullis_core::event::{Event, EventBody, OutcomeStatus};
 use portcullis_core::id::ActionId;
@@ -19,6 +20,7 @@ use portcullis_trajectory::flow::Flow;
 use portcullis_trajectory::memory::RunReading;
 use portcullis_trajectory::things::{Things, Touched};
 
+use super::work::written;
 use super::{Engine, Read};
 use crate::facts::Sources;
 use crate::taints::thing_name;
@@ -149,6 +151,14 @@ impl Engine {
         sources.tainted(&Things::kept_by(Some(server)), text)
     }
 
+    /// Takes an event into account that is now part of the run, with what was read of its action.
+    pub(super) fn learn_read(&mut self, event: &Event, texts: &Texts, read: Recalled) {
+        let Recalled { touched, prediction, written } = read;
+        self.touches.learn(event, touched, &self.state);
+        self.predictions.learn(event, prediction, &self.state);
+        self.writes.learn(event, written, texts.get(OBSERVED).map(String::as_str), &self.state);
+    }
+
     /// What is read again of a stored proposal, as far as its own text says.
     pub(super) fn recall_read(&self, event: &Event, texts: &Texts) -> Recalled {
         let EventBody::Proposed(proposed) = &event.body else { return Recalled::default() };
@@ -165,10 +175,7 @@ impl Engine {
         let shown_by = |thing: &str, foreign: &Foreign| self.touches.is_shown_by(thing, foreign);
         let touched =
             self.flow().map(|flow| flow.touched(&self.bundle, &action, None, effects.get(), shown_by));
-        let written = writes.then(|| match effects.get() {
-            effects if effects.is_empty() => Written::anything(),
-            effects => Written::of(effects),
-        });
+        let written = action.is_call().then(|| written(effects.get(), writes));
         Recalled { touched, prediction: Some(Prediction::of(effects.get())), written }
     }
 }

@@ -1,17 +1,22 @@
 //! Work items of a run: operations become events, and what actions write makes evidence stale.
 
 use portcullis_core::action::Action;
+use portcullis_core::effect::Effects;
 use portcullis_core::event::{Actor, EventBody};
-use portcullis_core::id::ActionId;
+use portcullis_core::id::{ActionId, DigestBuilder};
 use portcullis_core::observed::Observed;
+use portcullis_core::state::Phase;
 use portcullis_core::work::{
-    Around, Call, Covers, Criterion, Evidence, ItemId, Operation, Party, Refusal, WorkError, WorkItem,
-    WorkRecord, Written, decide, digest_of_criteria,
+    Around, Call, Covers, Criterion, Evidence, ItemId, OPEN_TOLD, Operation, Party, Refusal, WorkError,
+    WorkItem, WorkRecord, Written, decide, digest_of_criteria,
 };
 
 use super::{Engine, Read};
 use crate::batch::{Batch, BatchBuilder};
 use crate::env::Env;
+
+/// Most open items that the agent is told by name.
+const OPEN_NAMED_MAX: usize = 10;
 
 /// Who does something to an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +38,14 @@ pub struct ToCheck {
     pub since: u64,
 }
 
+/// What a call with these effects writes. Where nothing is read of a call that has some effect, it may be any.
+pub(super) fn written(effects: &Effects, side_effecting: bool) -> Written {
+    match effects.is_empty() && side_effecting {
+        true => Written::anything(),
+        false => Written::of(effects),
+    }
+}
+
 impl Engine {
     fn work_folder(&self) -> Option<&str> {
         let place = self.state.place().and_then(|place| place.workspace.as_deref());
@@ -41,11 +54,8 @@ impl Engine {
 
     /// What an action writes that may happen.
     pub(super) fn written_by(&self, action: &Action, read: &Read<'_>) -> Option<Written> {
-        if !action.is_call() || !self.is_side_effecting(action.tool()) {
-            return None;
-        }
-        let effects = read.effects.get();
-        Some(if effects.is_empty() { Written::anything() } else { Written::of(effects) })
+        let side_effecting = self.is_side_effecting(action.tool());
+        action.is_call().then(|| written(read.effects.get(), side_effecting))
     }
 
     /// Reads a list of what an item covers, in the folder in which the agent works.
@@ -109,6 +119,11 @@ impl Engine {
             let next = "read the items of this run";
             return Err(WorkError::new(Refusal::UnknownItem, "item", format!("there is no item {id}"), next));
         };
+        if self.state.freeze().is_some() || *self.state.phase() == Phase::Halted {
+            // What a check runs may have effects, and a person stopped those.
+            let (reason, next) = ("a person stopped this run", "check it once the run goes on");
+            return Err(WorkError::new(Refusal::WaitsForPerson, "item", reason, next));
+        }
         let frozen = digest_of_criteria(&item.criteria, &item.covers, self.key.as_ref());
         if item.frozen.is_some_and(|digest| digest != frozen) {
             let reason = format!("the criteria of {id} are not there as they were frozen: words were erased");
@@ -121,6 +136,35 @@ impl Engine {
     /// Whether a tool's call succeeded since an item was started.
     pub fn succeeded_since(&self, tool: &str, seq: u64) -> bool {
         self.state.works().succeeded_since(tool, seq).is_some()
+    }
+
+    /// What the agent is told when it wants to stop, where items are open that it can do something about: once for all that
+    /// happened since it was last told.
+    pub fn stopping(&self, env: &mut dyn Env) -> Option<(Batch, String)> {
+        let works = self.state.works();
+        let open: Vec<&WorkItem> = works.open().collect();
+        if open.is_empty() || !works.has_news() {
+            return None;
+        }
+        let mut digest = DigestBuilder::new("portcullis/work-open/v1");
+        let mut told = String::from("These work items are not shown to be done:");
+        for (number, item) in open.iter().enumerate() {
+            digest = digest.part(item.id.to_string().as_bytes()).part(item.state.as_str().as_bytes());
+            if number < OPEN_NAMED_MAX {
+                let why = if item.reason.is_empty() { String::new() } else { format!(" ({})", item.reason) };
+                told.push_str(&format!("\n- {} {}: {}{why}", item.id, item.title, item.state));
+            }
+        }
+        if let Some(more) = open.len().checked_sub(OPEN_NAMED_MAX).filter(|more| *more > 0) {
+            told.push_str(&format!("\n- and {more} more"));
+        }
+        told.push_str(
+            "\nDo what is missing and claim them with evidence, or tell the user that they are open.",
+        );
+        let mut batch = self.builder(env);
+        let body = EventBody::Evidence { name: OPEN_TOLD.to_owned(), digest: digest.finish() };
+        batch.push(Actor::gate(), None, body);
+        Some((batch.finish(), told))
     }
 
     /// Says that the evidence of an item is stale where what happened since says so: of what ran contained, and was not

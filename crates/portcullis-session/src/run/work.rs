@@ -42,6 +42,19 @@ impl Run {
         self.live.lock().await.engine.covers(list)
     }
 
+    /// What the agent is told when it wants to stop: see [`Engine::stopping`](crate::engine::Engine::stopping).
+    ///
+    /// # Errors
+    /// Those of every write.
+    pub async fn stopping(&self) -> Result<Option<String>, SessionError> {
+        let mut live = self.live.lock().await;
+        live.check_open()?;
+        let Live { engine, env, .. } = &mut *live;
+        let Some((batch, told)) = engine.stopping(env) else { return Ok(None) };
+        live.commit(batch).await?;
+        Ok(Some(told))
+    }
+
     /// What an item is to be checked by now.
     ///
     /// # Errors
