@@ -20,7 +20,6 @@ use crate::recent::Recent;
 use crate::time::Timestamp;
 use crate::usage::{Usage, Used};
 use crate::verdict::Verdict;
-use crate::work::OPEN_TOLD;
 
 mod approvals;
 mod children;
@@ -352,6 +351,7 @@ impl RunState {
     pub fn apply(&mut self, event: &Event) {
         self.seq = event.seq;
         self.usage.apply(event);
+        self.works.follow(event);
         match &event.body {
             EventBody::RunOpened(opened) => {
                 self.principal = Some(opened.principal.clone());
@@ -394,13 +394,8 @@ impl RunState {
                 self.labels.insert(label.clone());
                 let earlier = tainted.iter().flat_map(|tainted| tainted.labels.iter());
                 self.labels.extend(earlier.cloned());
-                self.works.returned(event);
             }
-            EventBody::Observed(record) => {
-                self.contained.observed(record, event.seq);
-                self.works.observed(record);
-            }
-            EventBody::Work(record) => self.works.apply(record, event.seq),
+            EventBody::Observed(record) => self.contained.observed(record, event.seq),
             EventBody::Control { control, note } => match control {
                 Control::Halt => self.phase = Phase::Halted,
                 Control::Pause => self.phase = Phase::Paused { by_person: true },
@@ -413,13 +408,13 @@ impl RunState {
                 }
             },
             EventBody::RunClosed { state, .. } => self.closed = Some(Phase::Closed(*state)),
-            EventBody::Enforcement { action: None, .. } | EventBody::Output {} | EventBody::Gap { .. } => {}
+            EventBody::Enforcement { action: None, .. }
+            | EventBody::Output {}
+            | EventBody::Work(_)
+            | EventBody::Gap { .. } => {}
             EventBody::Evidence { name, digest } => {
                 if name == CONFIRMED && event.actor == Actor::user() {
                     self.confirmations.given(*digest);
-                }
-                if name == OPEN_TOLD && event.actor == Actor::gate() {
-                    self.works.told(event.seq);
                 }
             }
         }

@@ -15,20 +15,46 @@ use crate::state::StateError;
 /// The most items of one run that are followed.
 pub(crate) const ITEMS_MAX: usize = 1 << 20;
 
-/// Who may do what, from which state to which: operation, actors, states before, states after. No state before is that of
-/// an item that is made, and no state after is the one before.
-const MOVES: [(&str, &[&str], &[&str], &[&str]); 11] = [
-    ("create", &["agent:", "approver:"], &[], &["pending"]),
-    ("propose", &["agent:"], &["pending"], &[]),
-    ("accept", &["approver:"], &["pending"], &[]),
-    ("decline", &["approver:"], &["pending"], &[]),
-    ("require", &["approver:"], &["pending"], &[]),
-    ("start", &["agent:"], &["pending"], &["in_progress"]),
-    ("claim", &["agent:"], &["in_progress"], &["claimed"]),
-    ("check", &["gate"], &["claimed"], &["claimed", "in_progress", "verified"]),
-    ("attest", &["approver:"], &["claimed"], &["verified"]),
-    ("ask_changes", &["approver:"], &["claimed"], &["in_progress"]),
-    ("bury", &["approver:"], &["pending", "in_progress", "claimed", "verified"], &[]),
+/// What may be done.
+struct Move {
+    op: &'static str,
+    /// Who may; one that ends with a colon stands for all that begin so.
+    actors: &'static [&'static str],
+    /// The states that it may follow; none where it makes an item.
+    before: &'static [&'static str],
+    /// The states that it leads to; none where it changes none.
+    after: &'static [&'static str],
+}
+
+const fn by_agent(op: &'static str, before: &'static [&'static str], after: &'static [&'static str]) -> Move {
+    Move { op, actors: &["agent:"], before, after }
+}
+
+const fn by_person(
+    op: &'static str,
+    before: &'static [&'static str],
+    after: &'static [&'static str],
+) -> Move {
+    Move { op, actors: &["approver:"], before, after }
+}
+
+const MOVES: [Move; 11] = [
+    Move { op: "create", actors: &["agent:", "approver:"], before: &[], after: &["pending"] },
+    by_agent("propose", &["pending"], &[]),
+    by_person("accept", &["pending"], &[]),
+    by_person("decline", &["pending"], &[]),
+    by_person("require", &["pending"], &[]),
+    by_agent("start", &["pending"], &["in_progress"]),
+    by_agent("claim", &["in_progress"], &["claimed"]),
+    Move {
+        op: "check",
+        actors: &["gate"],
+        before: &["claimed"],
+        after: &["claimed", "in_progress", "verified"],
+    },
+    by_person("attest", &["claimed"], &["verified"]),
+    by_person("ask_changes", &["claimed"], &["in_progress"]),
+    by_person("bury", &["pending", "in_progress", "claimed", "verified"], &[]),
 ];
 
 /// What is done to no item as a whole.
@@ -49,7 +75,7 @@ impl Items {
         if op == STALE {
             return by(op, actor, &["gate"]);
         }
-        let Some((op, actors, before, after)) = MOVES.iter().find(|(known, ..)| *known == op) else {
+        let Some(Move { op, actors, before, after }) = MOVES.iter().find(|known| known.op == op) else {
             return Err(StateError::Violation(format!("`body.op` is `{op}`, which is no operation")));
         };
         if body.has("refused") {

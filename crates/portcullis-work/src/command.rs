@@ -29,10 +29,12 @@ impl Checker<'_> {
         let folder = self.place().folder(directory)?;
         let seconds = timeout_seconds.unwrap_or(DEADLINE_SECONDS);
         let profile = self.profile()?;
-        let observed = self.run(profile, command, &folder, seconds)?;
-        let output = tail(&observed);
+        let observed = self.run(profile.clone(), command, &folder, seconds)?;
+        // Programs try what they can do without, so a refusal alone is no error; but it may be why the command failed.
+        let refused = explain(&observed, &profile).map_or_else(String::new, |why| format!(" ({why})"));
+        let output = format!("{refused}{}", tail(&observed));
         match observed.ended {
-            Ended::Status(0) => Ok(format!("status 0{output}")),
+            Ended::Status(0) => Ok(format!("status 0{}", tail(&observed))),
             Ended::Status(status) => fail(format!("status {status}{output}")),
             Ended::Signal(signal) => fail(format!("ended by signal {signal}{output}")),
         }
@@ -81,12 +83,6 @@ impl Checker<'_> {
         }
         if let Some(limit) = observed.limits.first() {
             return error(format!("reached {}{}", limit.field(), tail(&observed)));
-        }
-        // What was refused may be why it failed, which says nothing about the work.
-        if observed.ended != Ended::Status(0)
-            && let Some(why) = explain(&observed, &profile)
-        {
-            return error(format!("was kept from what it tried: {why}{}", tail(&observed)));
         }
         Ok(observed)
     }

@@ -3,17 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::OpenAction;
-use crate::event::{Event, EventBody, ObservedRecord, ObservedWhat, OutcomeStatus};
+use crate::event::{Actor, Event, EventBody, ObservedRecord, ObservedWhat, OutcomeStatus};
 use crate::id::ActionId;
 use crate::limits::OPEN_ACTIONS_MAX;
 use crate::recent::Recent;
-use crate::work::{CALLS_CITED_MAX, Call, ItemId, ItemState, WORK_ITEMS_MAX, WorkItem, WorkRecord};
+use crate::work::{
+    CALLS_CITED_MAX, Call, ItemId, ItemState, OPEN_TOLD, WORK_ITEMS_MAX, WorkItem, WorkRecord,
+};
 
 /// All items, at most [`WORK_ITEMS_MAX`], and the latest finished calls, at most [`CALLS_CITED_MAX`].
 #[derive(Debug, Clone, Default)]
 pub struct Works {
     items: BTreeMap<ItemId, WorkItem>,
-    /// Items with evidence that is not stale.
+    /// Claimed and verified items with evidence that is not stale.
     fresh: BTreeSet<ItemId>,
     calls: Recent<ActionId, Call>,
     /// Number of the latest event by which a call ended, or an item changed.
@@ -63,7 +65,7 @@ impl Works {
         self.latest > self.told
     }
 
-    /// The items with evidence that is not stale.
+    /// The claimed and verified items with evidence that is not stale.
     pub fn fresh(&self) -> impl Iterator<Item = &WorkItem> {
         self.fresh.iter().filter_map(|id| self.items.get(id))
     }
@@ -99,8 +101,26 @@ impl Works {
         calls.max_by_key(|(_, call)| call.outcome).map(|(id, call)| (*id, call))
     }
 
-    /// Takes an operation into account.
-    pub(super) fn apply(&mut self, record: &WorkRecord, seq: u64) {
+    /// Takes an event into account. Outcomes come by [`Self::ended`], with what is known of the action.
+    pub(super) fn follow(&mut self, event: &Event) {
+        match &event.body {
+            EventBody::Work(record) => self.apply(record, event.seq),
+            EventBody::Observed(record) => self.observed(record),
+            EventBody::Observation { action: Some(action), .. } => {
+                if let (Some(call), Some(content)) =
+                    (self.calls.get_mut(action), event.payloads.get("content"))
+                {
+                    call.content = Some(content.commitment);
+                }
+            }
+            EventBody::Evidence { name, .. } if name == OPEN_TOLD && event.actor == Actor::gate() => {
+                self.told = event.seq;
+            }
+            _ => {}
+        }
+    }
+
+    fn apply(&mut self, record: &WorkRecord, seq: u64) {
         if record.refused.is_some() {
             return;
         }
@@ -115,7 +135,8 @@ impl Works {
         self.latest = seq;
         let is_next = self.items.len() < WORK_ITEMS_MAX && after.id.0 as usize == self.items.len() + 1;
         if is_next || self.items.contains_key(&after.id) {
-            let is_fresh = !after.buried && after.evidence.iter().any(|evidence| evidence.stale.is_none());
+            let counts = matches!(after.state, ItemState::Claimed | ItemState::Verified) && !after.buried;
+            let is_fresh = counts && after.evidence.iter().any(|evidence| evidence.stale.is_none());
             match is_fresh {
                 true => self.fresh.insert(after.id),
                 false => self.fresh.remove(&after.id),
@@ -143,23 +164,8 @@ impl Works {
         self.latest = seq;
     }
 
-    /// The agent was told what is open.
-    pub(super) fn told(&mut self, seq: u64) {
-        self.told = seq;
-    }
-
-    /// What an action returned.
-    pub(super) fn returned(&mut self, event: &Event) {
-        if let EventBody::Observation { action: Some(action), .. } = &event.body
-            && let Some(call) = self.calls.get_mut(action)
-            && let Some(content) = event.payloads.get("content")
-        {
-            call.content = Some(content.commitment);
-        }
-    }
-
     /// How something contained ended.
-    pub(super) fn observed(&mut self, record: &ObservedRecord) {
+    fn observed(&mut self, record: &ObservedRecord) {
         let (ObservedWhat::Ended(ended), Some(action)) = (&record.what, record.action) else { return };
         match self.calls.get_mut(&action) {
             Some(call) => call.exit = Some(ended.how.code()),

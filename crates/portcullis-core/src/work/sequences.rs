@@ -273,7 +273,9 @@ impl Auditor {
         self.writes.push((began, ended, file));
         for books in &mut self.items {
             let Some(now) = state.works().item(books.item.id) else { return Err("an item is gone".into()) };
-            let covered = covers_file(&books.item.covers, file);
+            // Evidence of a claim that was turned down shows nothing anyway.
+            let counts = matches!(books.item.state, ItemState::Claimed | ItemState::Verified);
+            let covered = counts && covers_file(&books.item.covers, file);
             for (was, is) in books.item.evidence.iter().zip(&now.evidence) {
                 let wanted = was.stale.is_some() || (covered && !now.buried);
                 if is.stale.is_some() != wanted && !now.buried {

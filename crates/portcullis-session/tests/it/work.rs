@@ -229,3 +229,28 @@ async fn a_write_during_a_check_turns_the_claim_down() {
     assert_eq!(item.state, ItemState::InProgress);
     assert!(item.reason.contains("stale"), "{}", item.reason);
 }
+
+/// Told once for all that has happened, and again after something has.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_open_is_told_once_for_all_that_has_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path());
+    let opened = open(&gate, None).await;
+    assert_eq!(opened.run.stopping().await.unwrap(), None, "there is no work");
+    started(&opened).await;
+    let told = opened.run.stopping().await.unwrap().unwrap();
+    assert!(told.contains("#1 fix the parser of Mallory: in_progress"), "{told}");
+    assert_eq!(opened.run.stopping().await.unwrap(), None, "nothing has happened since");
+    let tests = run(&gate, &opened, "cat tests.log").await;
+    assert!(opened.run.stopping().await.unwrap().is_some());
+    work(&opened, Party::Agent, claim(&[tests])).await.unwrap();
+    check(&opened, Came::Fail).await.unwrap();
+    let told = opened.run.stopping().await.unwrap().unwrap();
+    assert!(told.contains("criterion 1 (`command_exit_zero`) failed"), "{told}");
+    let tests = run(&gate, &opened, "cat tests.log").await;
+    work(&opened, Party::Agent, claim(&[tests])).await.unwrap();
+    check(&opened, Came::Pass).await.unwrap();
+    assert_eq!(opened.run.stopping().await.unwrap(), None, "it is done");
+    gate.close(opened.run.id(), ClosedState::Closed).await.unwrap();
+    is_valid(&gate, opened.run.id());
+}
