@@ -65,7 +65,7 @@ def read_json(data):
     return need(isinstance(value, dict) and depth(value) <= 127) and value
 
 KINDS = """run-opened config input proposed verdict enforcement approval-requested approval-decided
-    grant-claimed outcome observation observed output evidence control gap run-closed""".split()
+    grant-claimed outcome observation observed output evidence work control gap run-closed""".split()
 NUMBERS = "seq bytes ordinal after count segments events payloads erased".split()
 IS = dict(  # what each member has to be; those that are not here are texts
     dict.fromkeys(NUMBERS, is_u64), v=lambda x: is_u64(x) and x == 1, kind=KINDS.__contains__,
@@ -139,6 +139,28 @@ def observe(states, body):
     if "connection" in body: need(connections < 4096); connections += 1
     else: need(not ended); ended = True
     states["contained"][body["action"]] = ended, connections
+WORK = {  # operation: who, states before (none: it is made), states after (none: it stays)
+    "create": ("agent: approver:", "", "pending"), "propose": ("agent:", "pending", ""),
+    "accept": ("approver:", "pending", ""), "decline": ("approver:", "pending", ""),
+    "require": ("approver:", "pending", ""), "start": ("agent:", "pending", "in_progress"),
+    "claim": ("agent:", "in_progress", "claimed"),
+    "check": ("gate", "claimed", "claimed in_progress verified"),
+    "attest": ("approver:", "claimed", "verified"), "stale": ("gate", "", ""),
+    "ask_changes": ("approver:", "claimed", "in_progress"),
+    "bury": ("approver:", "pending in_progress claimed verified", "")}
+def work(items, body, actor):
+    """What is done to a work item, by whom; `items` has None for those that were buried."""
+    op = body.get("op")
+    who, before, after = need(is_text(op) and op in WORK) and WORK[op]
+    if op != "stale" and "refused" in body: return
+    need(any(actor.startswith(w) if w[-1] == ":" else actor == w for w in who.split()))
+    if op == "stale": return
+    item, state = body.get("item"), body.get("state")
+    need(is_u64(item) and is_text(state))
+    if not before: need(item == len(items) + 1); limit(item, TABLE, "items")
+    else: need(item in items and items[item] in before.split())
+    need(state in after.split() if after else state == items[item])
+    items[item] = None if op == "bury" else state
 def step(states, kind, body, seq):
     word = body.get(WORD[kind]) if kind in WORD else "-"
     need(any(entry[:2] == (kind, word) for entry in NEXT))
@@ -176,7 +198,7 @@ class Run:
     """What an export says. `wanted`: the counts after which a head in the log needs the link, where
     there is a log."""
     def __init__(self, stream, trust=None, wanted=None):
-        self.stream, self.wanted, self.states = stream, wanted, dict(action={}, approval={}, contained={})
+        self.stream, self.wanted, self.states = stream, wanted, dict(action={}, approval={}, contained={}, items={})
         self.line = self.byte = self.size = self.seq = self.events = self.anchored = 0
         self.segments, self.payloads, self.given, last = [], {}, dict(payload=0, erased=0), ""
         self.kin = dict(parent=None, opened=[], closed=[], ends={}, malformed=None)
@@ -289,6 +311,7 @@ class Run:
         need(s["state"] == "open" and (e["seq"] != 1 or kind == "run-opened"))
         need(lost or kind != "gap")
         if kind == "observed": observe(self.states, body)
+        if kind == "work": work(self.states["items"], body, e["actor"])
         if any(kind == move[0] for move in MOVES): step(self.states, kind, body, e["seq"])
         if kind == "run-closed":
             need(is_u64(body.get("count")) and body["count"] == e["seq"])

@@ -16,6 +16,7 @@ use crate::fact::{FactAnswer, FactRecord};
 use crate::finding::{Finding, Span, SpanEdit};
 use crate::grant::{GrantScope, GrantedEffects};
 use crate::label::Label;
+use crate::work::WORK;
 
 /// Name of the payload with the words of a verdict.
 pub const FINDINGS: &str = "findings";
@@ -141,6 +142,7 @@ impl EventBody {
             Self::ApprovalDecided { scope: Some(scope), .. } => {
                 (SCOPE, serde_json::to_string(&take_resources(scope.resources_mut()?)))
             }
+            Self::Work(record) if record.has_words() => (WORK, record.take_words()),
             _ => return None,
         };
         // Texts, numbers and lists of them always have a JSON text.
@@ -157,6 +159,7 @@ impl EventBody {
         match self {
             Self::Verdict(_) => Some(FINDINGS),
             Self::ApprovalDecided { .. } => Some(SCOPE),
+            Self::Work(_) => Some(WORK),
             _ => None,
         }
     }
@@ -183,6 +186,7 @@ impl EventBody {
                     _ => false,
                 }
             }
+            Self::Work(record) => record.put_words(text),
             _ => true,
         }
     }
@@ -212,6 +216,9 @@ impl Event {
     pub fn join(&mut self, text: Option<&str>, gone: &str) {
         if self.aside().is_none() || text.is_some_and(|text| self.body.put_aside(text)) {
             return;
+        }
+        if let EventBody::Work(record) = &mut self.body {
+            record.lose_words(gone);
         }
         if let EventBody::Verdict(record) = &mut self.body {
             if !record.findings.is_empty() {
@@ -285,6 +292,7 @@ impl Event {
                 labels.each_mut(&mut |label| label_text(label, show));
             }
             EventBody::Evidence { name, digest: _ } => show(name),
+            EventBody::Work(record) => record.each_text(show),
             EventBody::Control { note, control: _ } => note.iter_mut().for_each(show),
             EventBody::Gap { cause, from: _, to: _ } => show(cause),
             EventBody::RunClosed { successor, state: _, count: _ } => successor.iter_mut().for_each(show),
@@ -341,7 +349,7 @@ fn verdict_texts(record: &mut VerdictRecord, show: &mut dyn FnMut(&mut String)) 
     }
 }
 
-fn value_texts(value: &mut Value, show: &mut dyn FnMut(&mut String)) {
+pub(crate) fn value_texts(value: &mut Value, show: &mut dyn FnMut(&mut String)) {
     let mut rest = vec![value];
     while let Some(value) = rest.pop() {
         match value {

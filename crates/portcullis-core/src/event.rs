@@ -26,6 +26,7 @@ use crate::limits::EVENT_BYTES_MAX;
 use crate::taint::Tainted;
 use crate::time::Timestamp;
 use crate::verdict::{Escalation, PolicyAction, Verdict};
+use crate::work::WorkRecord;
 
 /// Version of the event line, its field `v`.
 pub const EVENT_VERSION: u8 = 1;
@@ -270,6 +271,8 @@ pub enum EventBody {
         /// Digest of the thing itself.
         digest: Digest,
     },
+    /// Something was done to a work item, or refused. Payload `work`.
+    Work(WorkRecord),
     /// A person took hold of the run.
     Control {
         /// What they did.
@@ -317,6 +320,7 @@ impl EventBody {
             Self::Observed(_) => "observed",
             Self::Output {} => "output",
             Self::Evidence { .. } => "evidence",
+            Self::Work(_) => "work",
             Self::Control { .. } => "control",
             Self::Gap { .. } => "gap",
             Self::RunClosed { .. } => "run-closed",

@@ -45,3 +45,4 @@ pub mod time;
 pub mod tool;
 pub mod usage;
 pub mod verdict;
+pub mod work;

@@ -28,6 +28,7 @@ pub mod contained;
 mod counts;
 mod frozen;
 pub mod progress;
+mod work;
 
 use self::approvals::Approvals;
 pub use self::approvals::{Approval, ApprovalState, EDITED_ARGUMENTS, EDITED_TEXT, Endorsement, Given};
@@ -37,6 +38,7 @@ use self::contained::Containments;
 use self::counts::VerdictCounts;
 use self::frozen::RunClock;
 pub use self::frozen::RunFreeze;
+pub use self::work::Works;
 
 /// Whether the run may go on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -119,6 +121,7 @@ pub struct RunState {
     listed: ListedTools,
     usage: Usage,
     contained: Containments,
+    works: Works,
 }
 
 impl RunState {
@@ -215,6 +218,11 @@ impl RunState {
     /// What runs contained, and what was reported of it.
     pub fn contained(&self) -> &Containments {
         &self.contained
+    }
+
+    /// The work items, and the calls that evidence may cite.
+    pub fn works(&self) -> &Works {
+        &self.works
     }
 
     /// How the agent is connected, as whoever opened the run says: `mcp`, `http`, `trace`, ...
@@ -343,6 +351,7 @@ impl RunState {
     pub fn apply(&mut self, event: &Event) {
         self.seq = event.seq;
         self.usage.apply(event);
+        self.works.follow(event);
         match &event.body {
             EventBody::RunOpened(opened) => {
                 self.principal = Some(opened.principal.clone());
@@ -379,7 +388,7 @@ impl RunState {
                 self.approvals.apply(event, self.clock.read(event.t), None);
             }
             EventBody::Outcome { action, status } => {
-                self.apply_outcome(*action, *status, event.actor == Actor::gate());
+                self.apply_outcome(*action, *status, event.actor == Actor::gate(), event.seq);
             }
             EventBody::Observation { label, tainted, .. } => {
                 self.labels.insert(label.clone());
@@ -399,7 +408,10 @@ impl RunState {
                 }
             },
             EventBody::RunClosed { state, .. } => self.closed = Some(Phase::Closed(*state)),
-            EventBody::Enforcement { action: None, .. } | EventBody::Output {} | EventBody::Gap { .. } => {}
+            EventBody::Enforcement { action: None, .. }
+            | EventBody::Output {}
+            | EventBody::Work(_)
+            | EventBody::Gap { .. } => {}
             EventBody::Evidence { name, digest } => {
                 if name == CONFIRMED && event.actor == Actor::user() {
                     self.confirmations.given(*digest);
@@ -525,7 +537,7 @@ impl RunState {
         }
     }
 
-    fn apply_outcome(&mut self, id: ActionId, status: OutcomeStatus, by_gate: bool) {
+    fn apply_outcome(&mut self, id: ActionId, status: OutcomeStatus, by_gate: bool, seq: u64) {
         let action = match self.actions.remove(&id) {
             Some(action) => {
                 self.executing -= usize::from(action.executing);
@@ -536,6 +548,7 @@ impl RunState {
                 None => return,
             },
         };
+        self.works.ended(id, &action, status, seq);
         // Only what may have happened counts against the limit, and only the gate itself knows that it did not: an
         // agent or a server would say so of everything.
         let never_happened = status == OutcomeStatus::NotExecuted && by_gate;

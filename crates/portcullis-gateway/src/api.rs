@@ -16,6 +16,9 @@
 //! | POST `/v1/runs/{run}/confirmations` | [`ReportConfirmation`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/evidence` | [`ReportEvidence`] | [`TextAnswer`] |
 //! | POST `/v1/runs/{run}/observed` | [`ReportObserved`] | [`ObservationAnswer`] |
+//! | POST `/v1/runs/{run}/stopping` | [`Empty`] | [`StopAnswer`] |
+//! | GET `/v1/runs/{run}/work` | | [`WorkList`] |
+//! | POST `/v1/runs/{run}/work` | [`WorkRequest`] | [`WorkAnswer`] |
 //! | POST `/v1/tickets/take` | [`TakeTicket`] | [`TakenTicket`] |
 //! | POST `/v1/runs/{run}/close` | [`Empty`] | [`Empty`] |
 //! | POST `/v1/runs/{run}/control` | [`ControlRun`] | [`Empty`] |
@@ -51,6 +54,7 @@ mod freezes;
 mod standing;
 mod tools;
 mod webhooks;
+mod work;
 
 pub use approvals::{
     AnswerApproval, ApprovalFilter, ApprovalInfo, ApprovalPhase, Approvals, ApproverFigures, Before,
@@ -64,13 +68,17 @@ pub use portcullis_session::listings::{ChangedTool, ChangedTools};
 pub use portcullis_session::surface::{
     ActionAnswer, EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun,
     ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, ReportConfirmation, ReportEvidence, ReportInput,
-    ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, ReportedTool, Role,
+    ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, ReportedTool, Role, StopAnswer,
     TURN_ACTIONS_MAX, TakeTicket, TakenTicket, TextAnswer, TextEdit, ToolWords, ToolsAnswer, TurnAnswer,
     UnreadableTool, WAIT_MS_MAX,
 };
 pub use standing::{Health, OTHERS_MAX, Reloaded};
 pub use tools::{AcceptTool, AcceptTools, AcceptedTool, AcceptedTools};
 pub use webhooks::{WebhookAnswer, WebhookDecision, WebhookInfo, WebhookList};
+pub use work::{
+    CALLS_LISTED_MAX, CHECK_WAIT_MS, CHECKS_AT_ONCE, CallInfo, WorkAnswer, WorkList, WorkOperation,
+    WorkRequest,
+};
 
 use portcullis_core::event::{Control, Mode};
 use portcullis_core::freeze::Frozen;

@@ -50,6 +50,8 @@ pub enum Beyond {
     VerificationRun,
     /// Something else that bears on a claim.
     EvidenceRecorded,
+    /// Something was done to a work item, or refused.
+    WorkItemChanged,
     /// A person took hold of the run.
     ControlApplied,
     /// Events are lost.
@@ -202,6 +204,7 @@ fn particulars(record: &Record, event: &Event) -> Option<(Beyond, Value)> {
             let results = text("results").and_then(|text| serde_json::from_str::<Value>(&text).ok());
             (kind, json!({"name": name, "digest": digest, "by": actor, "results": results}))
         }
+        EventBody::Work(work) => (Beyond::WorkItemChanged, json!({"work": work, "by": actor})),
         EventBody::Control { control, note } => {
             (Beyond::ControlApplied, json!({"control": control, "note": note, "by": actor}))
         }

@@ -19,7 +19,7 @@ pub const EVENT_VERSION: u64 = 1;
 pub const EVENT_PAYLOADS_MAX: usize = 256;
 
 /// The kinds of events. The set is closed: a verifier that does not know a kind cannot judge the run.
-pub const KINDS: [&str; 17] = [
+pub const KINDS: [&str; 18] = [
     "run-opened",
     "config",
     "input",
@@ -34,6 +34,7 @@ pub const KINDS: [&str; 17] = [
     "observed",
     "output",
     "evidence",
+    "work",
     "control",
     "gap",
     "run-closed",

@@ -22,6 +22,7 @@ pub mod report;
 pub mod state;
 pub mod trust;
 pub mod verify;
+mod work;
 
 pub use chain::{
     Digest, Hex, HexError, Id, Parent, SegmentStart, event_hash, event_link, payload_commitment, segment_link,

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 
 use crate::chain::Id;
 use crate::event::{Body, Event};
+use crate::work::Items;
 
 /// The most actions of one run that are followed.
 pub const ACTIONS_MAX: usize = 1 << 20;
@@ -70,6 +71,7 @@ pub struct Trajectory {
     approvals: HashMap<Id, ApprovalState>,
     /// What was observed of the actions that went ahead contained.
     contained: HashMap<Id, Observed>,
+    items: Items,
 }
 
 /// What was observed of a contained action so far.
@@ -94,6 +96,7 @@ impl Trajectory {
             "enforcement" => known("enforced", body.text("enforced")?, &ENFORCED),
             "outcome" => self.conclude(id(body, "action")?, body.text("status")?),
             "observed" => self.observe(body),
+            "work" => self.items.apply(event),
             "approval-requested" => {
                 self.subject(body, event.seq)?;
                 self.request(id(body, "approval")?)
@@ -558,6 +561,7 @@ mod tests {
         Trajectory {
             actions: (0..ACTIONS_MAX).map(|number| (id(number), ActionState::Released)).collect(),
             contained: HashMap::new(),
+            items: Items::default(),
             approvals: (0..APPROVALS_MAX).map(|number| (id(number), ApprovalState::Requested)).collect(),
         }
     }

@@ -11,6 +11,7 @@ use portcullis_core::event::{Actor, EVENT_VERSION, Event, EventBody, PayloadRef}
 use portcullis_core::memory::Texts;
 use portcullis_core::taint::Taint;
 use portcullis_core::time::Timestamp;
+use portcullis_core::work::Written;
 use portcullis_ledger::{Refusal, StoredPayload};
 use portcullis_trajectory::memory::RunReading;
 use portcullis_trajectory::redact::{Redacted, redact, redact_own};
@@ -51,6 +52,8 @@ pub struct Said {
     pub touched: Option<Touched>,
     /// What was read of an action that goes ahead contained.
     pub prediction: Option<Prediction>,
+    /// What an action writes that may happen.
+    pub written: Option<Written>,
 }
 
 /// Builds a [`Batch`], numbering events from where the run stands.
@@ -188,6 +191,13 @@ impl<'e> BatchBuilder<'e> {
     pub(crate) fn keep_prediction(&mut self, seq: u64, prediction: Option<Prediction>) {
         if prediction.is_some() {
             self.batch.said.entry(seq).or_default().prediction = prediction;
+        }
+    }
+
+    /// Keeps what an action writes that may happen.
+    pub(crate) fn keep_written(&mut self, seq: u64, written: Option<Written>) {
+        if written.is_some() {
+            self.batch.said.entry(seq).or_default().written = written;
         }
     }
 

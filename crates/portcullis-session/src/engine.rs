@@ -18,6 +18,8 @@ mod size;
 mod taints;
 mod texts;
 mod words;
+mod work;
+mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,8 +55,11 @@ pub use self::key::UNNAMED_CALL;
 pub use self::kin::Asking;
 pub(crate) use self::kin::ChildEnd;
 use self::server::server_name;
+use self::taints::Recalled;
 pub use self::texts::{Reach, Reported, TextJudgement, VERIFICATION};
 use self::words::Words;
+pub use self::work::{ToCheck, WorkBy};
+use self::written::Writes;
 use crate::batch::{Batch, BatchBuilder, Said};
 use crate::denial::explain;
 use crate::env::Env;
@@ -178,6 +183,8 @@ pub struct Engine {
     touches: taints::Open,
     /// What was read of contained actions.
     predictions: Predictions,
+    /// What actions write.
+    writes: Writes,
 }
 
 impl Engine {
@@ -197,6 +204,7 @@ impl Engine {
             reply: None,
             touches: taints::Open::default(),
             predictions: Predictions::default(),
+            writes: Writes::default(),
         }
     }
 
@@ -211,9 +219,8 @@ impl Engine {
     pub fn recall(&mut self, event: &Event, texts: &Texts) {
         self.state.apply(event);
         self.learn(event, texts);
-        let (touched, prediction) = self.recall_read(event, texts);
-        self.touches.learn(event, touched, &self.state);
-        self.predictions.learn(event, prediction, &self.state);
+        let read = self.recall_read(event, texts);
+        self.learn_read(event, texts, read);
         if let Some(memory) = &mut self.memory {
             memory.record(&self.bundle, event, texts, None);
         }
@@ -250,10 +257,10 @@ impl Engine {
     pub fn commit(&mut self, events: &[Event], mut said: BTreeMap<u64, Said>) {
         for event in events {
             self.state.apply(event);
-            let Said { texts, reading, touched, prediction } = said.remove(&event.seq).unwrap_or_default();
+            let Said { texts, reading, touched, prediction, written } =
+                said.remove(&event.seq).unwrap_or_default();
             self.learn(event, &texts);
-            self.touches.learn(event, touched, &self.state);
-            self.predictions.learn(event, prediction, &self.state);
+            self.learn_read(event, &texts, Recalled { touched, prediction, written });
             if let Some(memory) = &mut self.memory {
                 memory.record(&self.bundle, event, &texts, reading);
             }
@@ -469,6 +476,9 @@ impl Engine {
         let enforcement = batch.push_tainted(Actor::gate(), Some(verdict), body, Self::written(&touched));
         batch.keep_touched(enforcement, touched);
         batch.keep_prediction(enforcement, prediction);
+        if enforced.may_happen() {
+            batch.keep_written(enforcement, self.written_by(&action, &read));
+        }
         batch.keep_reading(cause, read.reading.into_reading());
         if !action.is_call() && enforced.proceeds() {
             // Thinking is over as soon as it is permitted.

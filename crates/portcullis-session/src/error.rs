@@ -3,6 +3,7 @@
 use portcullis_core::freeze::FreezeScope;
 use portcullis_core::id::{ActionId, RunId};
 use portcullis_core::limits::{CHILDREN_MAX, CHILDREN_OPEN_MAX, DEPTH_MAX};
+use portcullis_core::work::WorkError;
 use portcullis_ledger::LedgerError;
 
 use crate::dry::UnknownPolicy;
@@ -43,6 +44,9 @@ pub enum SessionError {
     /// What was reported of something contained is refused.
     #[error(transparent)]
     Report(#[from] ReportError),
+    /// What was asked for of a work item is refused.
+    #[error(transparent)]
+    Work(#[from] WorkError),
     /// No such policy.
     #[error(transparent)]
     Policy(#[from] UnknownPolicy),

@@ -10,6 +10,7 @@ mod frozen;
 mod judging;
 mod kin;
 mod taint_rows;
+mod work;
 
 use std::sync::Arc;
 

@@ -42,6 +42,8 @@ pub struct HookInput {
     pub permission_mode: Option<String>,
     /// The event's name as sent.
     pub name: String,
+    /// The agent goes on because it was kept from stopping, and wants to stop again.
+    pub kept_going: bool,
     /// What happened.
     pub event: HookEvent,
 }
@@ -165,7 +167,7 @@ pub enum HookError {
     Arguments(#[from] StrictError),
 }
 
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "session_id",
     "cwd",
     "permission_mode",
@@ -177,6 +179,7 @@ const FIELDS: [&str; 11] = [
     "error",
     "prompt",
     "last_assistant_message",
+    "stop_hook_active",
 ];
 
 /// Reads one input.
@@ -188,7 +191,7 @@ pub fn parse(input: &[u8]) -> Result<HookInput, HookError> {
         return Err(HookError::TooLarge);
     }
     let text = std::str::from_utf8(input).map_err(|error| HookError::InvalidUtf8(error.valid_up_to()))?;
-    let [session, cwd, mode, name, tool, arguments, id, response, error, prompt, reply] =
+    let [session, cwd, mode, name, tool, arguments, id, response, error, prompt, reply, active] =
         fields::read(text, &FIELDS)?;
     let name = required("hook_event_name", name)?;
     let call = || {
@@ -238,6 +241,7 @@ pub fn parse(input: &[u8]) -> Result<HookInput, HookError> {
         directory,
         permission_mode: optional("permission_mode", mode, NAME_BYTES_MAX)?,
         name,
+        kept_going: fields::present(active).is_some_and(|raw| raw.get() != "false"),
         event,
     })
 }

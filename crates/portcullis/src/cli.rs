@@ -14,7 +14,7 @@ use portcullis_gateway::hook::BLOCKED;
 use crate::commands::{
     approvals, backup, bench, calibrate, check, completions, contract, demo, demo_server, doctor, erase,
     eval, export, freeze, fsck, governance, hammer, hook, init, log, mcp, monitor, policy, retention, run,
-    runs, serve, simulate, tools, train, verify, verify_output, witness,
+    runs, serve, simulate, tools, train, verify, verify_output, witness, work,
 };
 use crate::exit;
 use crate::failure::Failure;
@@ -123,6 +123,7 @@ enum Command {
     Approvals(approvals::Args),
     Runs(runs::Args),
     Freeze(freeze::Args),
+    Work(work::Args),
     Export(export::Args),
     Erase(erase::Args),
     Retention(retention::Args),
@@ -176,7 +177,11 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Color::Never => ColorChoice::Never.write_global(),
     }
     // These speak a protocol on standard output: even a failure must not stand there.
-    let speaks = matches!(cli.command, Command::Mcp(_) | Command::DemoServer(_));
+    let speaks = match &cli.command {
+        Command::Mcp(_) | Command::DemoServer(_) => true,
+        Command::Work(args) => args.speaks(),
+        _ => false,
+    };
     let global = Global { json: cli.global.json == Json::Lines && !speaks, home: cli.global.home };
     let done = match cli.command {
         Command::Init(args) => init::run(&args, &global),
@@ -186,6 +191,7 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Approvals(args) => approvals::run(&args, &global),
         Command::Runs(args) => runs::run(&args, &global),
         Command::Freeze(args) => freeze::run(&args, &global),
+        Command::Work(args) => work::run(&args, &global),
         Command::Export(args) => export::run(&args, &global),
         Command::Governance(args) => governance::run(&args, &global),
         Command::Erase(args) => erase::run(&args, &global),

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use super::{
     AccessSettings, AnchorTime, AuthoritySettings, Bundle, Citations, EffectSettings, LedgerSettings,
-    MonitorSettings, Scores, VerificationSettings,
+    MonitorSettings, Scores, VerificationSettings, WorkSettings,
 };
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
@@ -86,6 +86,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
         effects,
         contain,
         ledger,
+        work,
         loops,
         flow,
         authority,
@@ -120,6 +121,7 @@ pub(super) fn differences(old: &Bundle, new: &Bundle) -> Vec<Difference> {
     found.effects(effects, &new.effects);
     found.contain(contain, &new.contain);
     found.ledger(ledger, &new.ledger);
+    found.work(*work, new.work);
     found.limit("[loops] alike", some(loops.alike), some(new.loops.alike));
     found.limit("[loops] denials", some(loops.denials), some(new.loops.denials));
     found.flag("[flow] strict", flow.strict, new.flow.strict, true);
@@ -374,6 +376,14 @@ impl Found {
             &anchor,
             &new.anchor,
         );
+    }
+
+    fn work(&mut self, old: WorkSettings, new: WorkSettings) {
+        let WorkSettings { attempts, revisions, steps, accept_agent_criteria } = old;
+        self.limit("[work] attempts", some(attempts), some(new.attempts));
+        self.limit("[work] revisions", some(revisions), some(new.revisions));
+        self.limit("[work] steps", some(steps), some(new.steps));
+        self.flag("[work] accept_agent_criteria", accept_agent_criteria, new.accept_agent_criteria, false);
     }
 
     fn authority(&mut self, old: &AuthoritySettings, new: &AuthoritySettings) {

@@ -19,9 +19,9 @@ use super::settings::{AccessSettings, EffectSettings, FunctionRole, TableColumns
 use super::toml_table::{File, Table};
 use super::{
     Activities, Activity, ApprovalSettings, Bundle, ContainSettings, ContractModel, ContractSettings,
-    Credential, MonitorSettings, Plan, Scores, VerificationSettings, activities, containment, contract_model,
-    contracts, credentials, escalation, flow, ledger, loops, monitors, plans, policies, read_effects, scores,
-    tools, verification,
+    Credential, MonitorSettings, Plan, Scores, VerificationSettings, WorkSettings, activities, containment,
+    contract_model, contracts, credentials, escalation, flow, ledger, loops, monitors, plans, policies,
+    read_effects, scores, tools, verification, work,
 };
 use crate::effect::AttributeType;
 use crate::escalation::EscalationSettings;
@@ -69,6 +69,7 @@ struct Main {
     effects: EffectSettings,
     contain: containment::Read,
     ledger: LedgerSettings,
+    work: WorkSettings,
     loops: LoopSettings,
     flow: FlowSettings,
     authority: (AuthoritySettings, Vec<authority::Entry>),
@@ -269,6 +270,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
     let contain = containment::read(file, table);
     let access = table.table("access").map(|table| read_effects::access(file, table));
     let ledger = table.table("ledger").map(ledger::read);
+    let work = table.table("work").map(work::read);
     let loops = table.table("loops").map(loops::read);
     let flow = table.table("flow").map(flow::read);
     let authority = table.table("authority").map(|table| authority::read(file, table));
@@ -283,6 +285,7 @@ fn read_main(file: &File<'_>, table: &mut Table<'_, '_>) -> Main {
         effects: effects.unwrap_or_default(),
         contain,
         ledger: ledger.unwrap_or_default(),
+        work: work.unwrap_or_default(),
         loops: loops.unwrap_or_default(),
         flow: flow.unwrap_or_default(),
         authority: authority.unwrap_or_default(),
@@ -365,6 +368,7 @@ fn assemble(parts: Parts, digest: Digest, diagnostics: &mut Vec<Diagnostic>) -> 
         effects,
         contain: main.contain.0,
         ledger: main.ledger,
+        work: main.work,
         loops: main.loops,
         flow: main.flow,
         authority,

@@ -44,6 +44,7 @@ mod toml_table;
 mod tools;
 mod verification;
 mod webhooks;
+mod work;
 
 use std::collections::BTreeMap;
 
@@ -69,6 +70,7 @@ pub use settings::{AccessSettings, EffectSettings, FunctionRole, SqlDialect, Tab
 pub use snapshot::{Bundle, Credential, Plan, PlanStep, PolicyRef};
 pub use verification::{Citations, VerificationSettings};
 pub use webhooks::{WEBHOOKS_MAX, Webhook};
+pub use work::WorkSettings;
 
 use crate::id::Digest;
 

@@ -19,6 +19,7 @@ use super::monitors::MonitorSettings;
 use super::scores::Scores;
 use super::settings::{AccessSettings, EffectSettings};
 use super::verification::VerificationSettings;
+use super::work::WorkSettings;
 use crate::escalation::EscalationSettings;
 use crate::event::Mode;
 use crate::id::{Digest, DigestBuilder, canonical_json};
@@ -51,6 +52,8 @@ pub struct Bundle {
     pub contain: ContainSettings,
     /// What is stored.
     pub ledger: LedgerSettings,
+    /// How far work items go without a person.
+    pub work: WorkSettings,
     /// How much repetition is too much.
     pub loops: LoopSettings,
     /// How strictly calls are weighed against what tools returned and the user asked for.

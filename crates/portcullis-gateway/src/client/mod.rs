@@ -39,12 +39,12 @@ pub use start::{StartOptions, ensure_daemon};
 
 use crate::api::{
     AcceptTool, AcceptTools, AcceptedTool, AcceptedTools, ActionAnswer, AnswerApproval, ApprovalFilter,
-    ApprovalInfo, Approvals, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval, GrantApprovals,
-    Granted, Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
-    ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportConfirmation, ReportEvidence,
-    ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, RevokeApproval,
-    RunInfo, Runs, Stats, TakeTicket, TakenTicket, TextAnswer, ToolsAnswer, TurnAnswer, WAIT_MS_MAX,
-    WebhookList,
+    ApprovalInfo, Approvals, CHECK_WAIT_MS, ChangedTools, ControlRun, Empty, ErrorBody, GrantApproval,
+    GrantApprovals, Granted, Health, ID_PREFIX_MIN, NEXT_HEADER, ObservationAnswer, OpenRun, OpenedRun,
+    ProposeAction, ProposeTurn, REQUEST_BYTES_MAX, RefuseApproval, Reloaded, ReportConfirmation,
+    ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools,
+    RevokeApproval, RunInfo, Runs, Stats, StopAnswer, TakeTicket, TakenTicket, TextAnswer, ToolsAnswer,
+    TurnAnswer, WAIT_MS_MAX, WebhookList, WorkAnswer, WorkList, WorkRequest,
 };
 use crate::home::{APPROVER_TOKEN_VARIABLE, Home};
 use pool::{Body, Connection, Pool};
@@ -171,6 +171,22 @@ impl Client {
         observed: &ReportObserved,
     ) -> Result<ObservationAnswer, ClientError> {
         self.post(&format!("/v1/runs/{run}/observed"), observed).await
+    }
+
+    /// Says that the agent wants to stop.
+    pub async fn stopping(&self, run: RunId) -> Result<StopAnswer, ClientError> {
+        self.post(&format!("/v1/runs/{run}/stopping"), &Empty {}).await
+    }
+
+    /// Does something to a work item. `run` may be a prefix.
+    pub async fn work(&self, run: &str, request: &WorkRequest) -> Result<WorkAnswer, ClientError> {
+        let wait = Duration::from_millis(request.wait_ms.unwrap_or(CHECK_WAIT_MS).into());
+        self.post_within(&format!("/v1/runs/{}/work", checked_id(run)?), request, wait).await
+    }
+
+    /// The work items of a live run, and the calls that can be cited. `run` may be a prefix.
+    pub async fn work_list(&self, run: &str) -> Result<WorkList, ClientError> {
+        self.get(&format!("/v1/runs/{}/work", checked_id(run)?)).await
     }
 
     /// Takes the profile of an action that is run contained now.

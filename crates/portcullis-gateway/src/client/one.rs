@@ -6,7 +6,8 @@ use portcullis_session::surface::Surface;
 use super::{Client, ClientError, Proposed};
 use crate::api::{
     ObservationAnswer, ProposeAction, ProposeTurn, ReportConfirmation, ReportEvidence, ReportInput,
-    ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, TextAnswer, ToolsAnswer,
+    ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools, StopAnswer, TextAnswer,
+    ToolsAnswer,
 };
 
 /// See the [module documentation](self).
@@ -61,6 +62,10 @@ impl Surface for ClientRun {
 
     async fn evidence(&self, evidence: ReportEvidence) -> Result<TextAnswer, ClientError> {
         self.client.evidence(self.run, &evidence).await
+    }
+
+    async fn stopping(&self) -> Result<StopAnswer, ClientError> {
+        self.client.stopping(self.run).await
     }
 
     async fn observed(&self, observed: ReportObserved) -> Result<ObservationAnswer, ClientError> {

@@ -22,7 +22,7 @@ use super::{Client, ClientError, Connection, Incoming, Proposed, StartOptions, e
 use crate::api::{
     HEARTBEAT_S, ObservationAnswer, OpenRun, OpenedRun, ProposeAction, ProposeTurn, ReportConfirmation,
     ReportEvidence, ReportInput, ReportObserved, ReportOutcome, ReportOutput, ReportTold, ReportTools,
-    TextAnswer, ToolsAnswer,
+    StopAnswer, TextAnswer, ToolsAnswer, WorkAnswer, WorkList, WorkRequest,
 };
 use crate::home::Home;
 
@@ -97,6 +97,24 @@ impl Run {
         self.shared.latest().1
     }
 
+    /// Does something to a work item of the run.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn work(&self, request: &WorkRequest) -> Result<WorkAnswer, ClientError> {
+        let run = self.shared.run.to_string();
+        self.persistently(|| self.shared.client.work(&run, request)).await
+    }
+
+    /// The work items of the run, and the calls that can be cited.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub async fn work_list(&self) -> Result<WorkList, ClientError> {
+        let run = self.shared.run.to_string();
+        self.persistently(|| self.shared.client.work_list(&run)).await
+    }
+
     async fn persistently<A, F>(&self, request: impl Fn() -> F) -> Result<A, ClientError>
     where
         F: Future<Output = Result<A, ClientError>>,
@@ -158,6 +176,10 @@ impl Surface for Run {
 
     async fn evidence(&self, evidence: ReportEvidence) -> Result<TextAnswer, ClientError> {
         self.persistently(|| self.shared.client.evidence(self.shared.run, &evidence)).await
+    }
+
+    async fn stopping(&self) -> Result<StopAnswer, ClientError> {
+        self.persistently(|| self.shared.client.stopping(self.shared.run)).await
     }
 
     async fn observed(&self, observed: ReportObserved) -> Result<ObservationAnswer, ClientError> {

@@ -161,6 +161,7 @@ impl From<SessionError> for Failure {
                 ReportError::TooManyConnections(_) => (StatusCode::CONFLICT, "too_many_connections"),
                 ReportError::TooManyServers => (StatusCode::CONFLICT, "too_many_servers"),
             },
+            SessionError::Work(error) => return super::work::refused(error),
             SessionError::Policy(_) => (StatusCode::UNPROCESSABLE_ENTITY, "unknown_policy"),
             SessionError::Closed(_) | SessionError::UnknownRun(_) => {
                 (StatusCode::CONFLICT, code::RUN_NOT_LIVE)

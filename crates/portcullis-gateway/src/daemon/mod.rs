@@ -22,6 +22,7 @@ mod shares;
 mod streamed;
 mod tools;
 mod webhooks;
+mod work;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -75,6 +76,8 @@ struct Shared {
     listings: Arc<Listings>,
     /// Room for replies that are being checked or repaired.
     replies: Arc<tokio::sync::Semaphore>,
+    /// Room for checks of work items.
+    checks: Arc<tokio::sync::Semaphore>,
     /// Room for governance packs that are being made.
     packs: Arc<tokio::sync::Semaphore>,
     /// Room for long bodies that are being read, in KiB.

@@ -34,6 +34,7 @@ use super::log;
 use super::queries;
 use super::tools as tool_changes;
 use super::webhooks;
+use super::work;
 use crate::api;
 
 /// JSON bodies whose mistakes are answered like every other failure.
@@ -115,6 +116,8 @@ pub(super) fn router(shared: Shared) -> Router {
         .route("/v1/runs/{run}/confirmations", post(confirm))
         .route("/v1/runs/{run}/evidence", post(evidence))
         .route("/v1/runs/{run}/observed", post(observed))
+        .route("/v1/runs/{run}/stopping", post(stopping))
+        .route("/v1/runs/{run}/work", get(work::list).post(work::operate))
         .route("/v1/tickets/take", post(take_ticket))
         .route("/v1/runs/{run}/close", post(close))
         .route("/v1/runs/{run}/control", post(control))
@@ -283,6 +286,15 @@ async fn observed(
     JsonBody(request): JsonBody<api::ReportObserved>,
 ) -> Result<Json<api::ObservationAnswer>, Failure> {
     Ok(Json(live_run(&shared, &caller, &run).await?.observed(request).await?))
+}
+
+async fn stopping(
+    State(shared): State<Shared>,
+    caller: Caller,
+    Path(run): Path<String>,
+    JsonBody(api::Empty {}): JsonBody<api::Empty>,
+) -> Result<Json<api::StopAnswer>, Failure> {
+    Ok(Json(live_run(&shared, &caller, &run).await?.stopping().await?))
 }
 
 async fn take_ticket(

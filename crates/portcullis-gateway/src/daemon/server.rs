@@ -95,6 +95,7 @@ pub async fn serve(options: DaemonOptions, mut extensions: Extensions) -> Result
         replies: Arc::new(Semaphore::new(api::REPLIES_AT_ONCE)),
         bodies: Arc::new(Semaphore::new(api::BODIES_BYTES_MAX >> 10)),
         exports: Shares::new(api::EXPORTS_OF_AGENT, api::EXPORTS_AT_ONCE),
+        checks: Arc::new(Semaphore::new(api::CHECKS_AT_ONCE)),
         packs: Arc::new(Semaphore::new(api::PACKS_AT_ONCE)),
         webhooks: Arc::default(),
         log_failure,

@@ -13,7 +13,7 @@
 //! | `PreToolUse` | the call is judged: allowed, denied, held, or left to the client's prompt |
 //! | `PostToolUse`, `PostToolUseFailure` | the outcome, and what the agent sees of it: see [`shown`] |
 //! | `PermissionDenied` | the outcome: not executed |
-//! | `Stop` | an output, where the client tells the reply |
+//! | `Stop` | an output, where the client tells the reply; the agent is told of open work items and goes on, once |
 //! | `SessionEnd` | the run is closed |
 //! | any other | evidence: its name and the digest of the input |
 //!
@@ -266,6 +266,11 @@ async fn event<S: Surface<Error: Failed>>(
             let reply =
                 ReportOutput { text: text.clone(), documents: None, reach: Reach::Tell, wait_ms: None };
             run.output(reply).await?;
+            return stopped(run, parsed).await;
+        }
+        HookEvent::Stop(None) => {
+            evidence(run, &parsed.name, input).await?;
+            return stopped(run, parsed).await;
         }
         HookEvent::PreToolUse(call) => {
             return judge(run, parsed, call, rules).await;
@@ -280,12 +285,19 @@ async fn event<S: Surface<Error: Failed>>(
         HookEvent::PermissionDenied(call) => {
             return outcome(run, call, OutcomeStatus::NotExecuted, None, again).await;
         }
-        HookEvent::Stop(None) | HookEvent::Other => {
+        HookEvent::Other => {
             let name: String = parsed.name.chars().take(EVENT_NAME_CHARS_MAX).collect();
             evidence(run, &name, input).await?;
         }
     }
     Ok(Answered::with(NO_OPINION))
+}
+
+/// The agent wants to stop. It is kept going once for what is open, and never twice in a row: what it was told and did not
+/// do is the user's to know.
+async fn stopped<S: Surface>(run: &S, parsed: &HookInput) -> Result<Answered, S::Error> {
+    let open = if parsed.kept_going { None } else { run.stopping().await?.open };
+    Ok(Answered::with(open.map_or_else(|| NO_OPINION.to_owned(), |open| hook::prompt_blocked(&open))))
 }
 
 async fn evidence<S: Surface>(run: &S, name: &str, input: &[u8]) -> Result<(), S::Error> {

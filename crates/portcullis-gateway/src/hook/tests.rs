@@ -377,3 +377,18 @@ async fn a_prompt_that_is_withheld_does_not_reach_the_agent() {
     let (answer, told) = answered(&stop, 200, denied("denied", "let-pass")).await;
     assert_eq!((said(&answer), &told[0]["reach"]), (json!({}), &json!("tell")));
 }
+
+#[tokio::test]
+async fn an_agent_that_stops_is_told_what_is_open_and_not_twice_in_a_row() {
+    let open =
+        json!({"verdict": "allow", "enforced": "executed", "denial": null, "seq": 3, "open": "#1 is open"});
+    let stop = |again: bool| {
+        json!({"session_id": "s", "hook_event_name": "Stop", "last_assistant_message": "Done.",
+            "stop_hook_active": again})
+    };
+    let (answer, told) = answered(&stop(false), 200, open.clone()).await;
+    assert_eq!(said(&answer), json!({"decision": "block", "reason": "#1 is open"}));
+    assert_eq!(told.len(), 2, "the reply, and that the agent wants to stop: {told:?}");
+    let (answer, told) = answered(&stop(true), 200, open).await;
+    assert_eq!((said(&answer), told.len()), (json!({}), 1));
+}

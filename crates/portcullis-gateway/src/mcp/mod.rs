@@ -27,6 +27,7 @@ mod stdin;
 mod tests;
 mod to_server;
 mod upstream;
+mod work_items;
 
 use std::ffi::OsString;
 use std::io;
@@ -45,6 +46,7 @@ use tokio::time::timeout;
 pub use calls::{CANCELLED_MAX, OPEN_CALLS_MAX, OPEN_REQUESTS_MAX, TASKS_MAX};
 pub use session_key::SESSION_VARIABLE;
 pub use upstream::ID_BYTES_MAX;
+pub use work_items::{WorkServer, WorkServerError, serve_work};
 
 use crate::api::OpenRun;
 use crate::client::{ClientError, Run, StartOptions};

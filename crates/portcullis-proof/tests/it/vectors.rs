@@ -8,6 +8,7 @@ mod erasure;
 mod files;
 mod lines;
 mod meaning;
+mod work;
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use erasure::erasure_cases;
 use files::file_cases;
 use lines::line_cases;
 use meaning::meaning_cases;
+use work::work_cases;
 
 use crate::sample::{Builder, Export, ORIGIN, closed, id, resumed};
 
@@ -201,6 +203,7 @@ fn cases() -> Vec<Case> {
     cases.extend(line_cases());
     cases.extend(body_cases());
     cases.extend(contained_cases());
+    cases.extend(work_cases());
     cases
 }
 

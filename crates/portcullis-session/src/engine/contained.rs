@@ -250,6 +250,10 @@ impl Engine {
         let prediction = action.and_then(|action| self.predictions.known.get(&action));
         // Nothing is read of a server, nor of arguments that were erased.
         let prediction = prediction.cloned().unwrap_or_else(Prediction::unread);
+        let files = match &what {
+            ReportWhat::Ended(observed) => Some(observed.clone()),
+            ReportWhat::Connection(_) => None,
+        };
         let (what, payload, more) = match what {
             ReportWhat::Ended(observed) => self.ended(&prediction, *observed),
             ReportWhat::Connection(connection) => {
@@ -270,6 +274,9 @@ impl Engine {
         let seen = batch.push_with(Actor::gate(), since, body, [Some((OBSERVED, JSON, payload))]);
         let subject = Subject::Contained { action, label: &label, more: &more };
         let judgement = self.judge_text(&mut batch, subject, seen, Reach::Tell, sources);
+        if let (Some(action), Some(files)) = (action, &files) {
+            self.push_stale(&mut batch, action, Some(files), seen);
+        }
         Ok((batch.finish(), judgement))
     }
 

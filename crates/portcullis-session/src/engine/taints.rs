@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use portcullis_core::action::Action;
+use portcullis_core::aside::OBSERVED;
 use portcullis_core::contrast::Prediction;
 use portcullis_core::event::{Event, EventBody, OutcomeStatus};
 use portcullis_core::id::ActionId;
@@ -13,11 +14,13 @@ use portcullis_core::limits::OPEN_ACTIONS_MAX;
 use portcullis_core::memory::Texts;
 use portcullis_core::state::RunState;
 use portcullis_core::taint::{Taint, Tainted};
+use portcullis_core::work::Written;
 use portcullis_trajectory::carried::Foreign;
 use portcullis_trajectory::flow::Flow;
 use portcullis_trajectory::memory::RunReading;
 use portcullis_trajectory::things::{Things, Touched};
 
+use super::work::written;
 use super::{Engine, Read};
 use crate::facts::Sources;
 use crate::taints::thing_name;
@@ -81,6 +84,17 @@ impl Open {
     }
 }
 
+/// What is read again of an action of a stored run.
+#[derive(Debug, Default)]
+pub(super) struct Recalled {
+    /// What it touches.
+    pub(super) touched: Option<Touched>,
+    /// What is predicted of it.
+    pub(super) prediction: Option<Prediction>,
+    /// What it writes.
+    pub(super) written: Option<Written>,
+}
+
 impl Engine {
     fn flow(&self) -> Option<&Flow> {
         self.memory.as_ref().map(|memory| &memory.flow)
@@ -137,11 +151,22 @@ impl Engine {
         sources.tainted(&Things::kept_by(Some(server)), text)
     }
 
-    /// What a stored proposal touches, as far as its own text says, and what is predicted of it.
-    pub(super) fn recall_read(&self, event: &Event, texts: &Texts) -> (Option<Touched>, Option<Prediction>) {
-        let EventBody::Proposed(proposed) = &event.body else { return (None, None) };
+    /// Takes an event into account that is now part of the run, with what was read of its action.
+    pub(super) fn learn_read(&mut self, event: &Event, texts: &Texts, read: Recalled) {
+        let Recalled { touched, prediction, written } = read;
+        self.touches.learn(event, touched, &self.state);
+        self.predictions.learn(event, prediction, &self.state);
+        self.writes.learn(event, written, texts.get(OBSERVED).map(String::as_str), &self.state);
+    }
+
+    /// What is read again of a stored proposal, as far as its own text says.
+    pub(super) fn recall_read(&self, event: &Event, texts: &Texts) -> Recalled {
+        let EventBody::Proposed(proposed) = &event.body else { return Recalled::default() };
+        let writes = proposed.side_effecting && proposed.tool.is_some();
         let json = |name: &str| texts.get(name).and_then(|text| serde_json::from_str(text).ok());
-        let Some(arguments) = json("arguments") else { return (None, None) };
+        let Some(arguments) = json("arguments") else {
+            return Recalled { written: writes.then(Written::anything), ..Recalled::default() };
+        };
         let action = Action::new(proposed.action, proposed.tool.clone(), arguments, None)
             .with_continuation(json("continuation"))
             .in_directory(proposed.directory.clone())
@@ -150,7 +175,8 @@ impl Engine {
         let shown_by = |thing: &str, foreign: &Foreign| self.touches.is_shown_by(thing, foreign);
         let touched =
             self.flow().map(|flow| flow.touched(&self.bundle, &action, None, effects.get(), shown_by));
-        (touched, Some(Prediction::of(effects.get())))
+        let written = action.is_call().then(|| written(effects.get(), writes));
+        Recalled { touched, prediction: Some(Prediction::of(effects.get())), written }
     }
 }
 

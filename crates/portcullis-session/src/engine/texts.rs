@@ -245,6 +245,7 @@ impl Engine {
                 Subject::Observation { action: Some(action), text: content, label: &label, tainted };
             self.judge_text(&mut batch, subject, seen, reach, sources)
         });
+        self.push_stale(&mut batch, action, None, outcome);
         (batch.finish(), judgement)
     }
 

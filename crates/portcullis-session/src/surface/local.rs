@@ -22,8 +22,8 @@ use super::answers::{observation_answer, text_answer};
 use super::{
     EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, ObservationAnswer, OpenRun, OpenedRun, ProposeAction,
     ProposeTurn, ReportConfirmation, ReportEvidence, ReportInput, ReportObserved, ReportOutcome,
-    ReportOutput, ReportTold, ReportTools, ReportedTool, Role, Surface, TURN_ACTIONS_MAX, TextAnswer,
-    ToolWords, ToolsAnswer, WAIT_MS_MAX,
+    ReportOutput, ReportTold, ReportTools, ReportedTool, Role, StopAnswer, Surface, TURN_ACTIONS_MAX,
+    TextAnswer, ToolWords, ToolsAnswer, WAIT_MS_MAX,
 };
 use crate::credentials::Identity;
 use crate::engine::{Contain, Judgement, Proposal, Report, ReportWhat, ReportedOf, Ticket};
@@ -323,6 +323,11 @@ impl Surface for LocalRun {
             edits: Vec::new(),
             verification: None,
         })
+    }
+
+    async fn stopping(&self) -> Result<StopAnswer, SurfaceError> {
+        let run = Arc::clone(&self.run);
+        Ok(StopAnswer { open: settle(async move { run.stopping().await }).await? })
     }
 
     async fn observed(&self, reported: ReportObserved) -> Result<ObservationAnswer, SurfaceError> {

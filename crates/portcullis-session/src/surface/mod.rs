@@ -16,8 +16,8 @@ use portcullis_core::id::RunId;
 pub use self::local::{Local, LocalRun, SurfaceError, UNCONTAINED};
 pub use self::requests::{
     ActionAnswer, EVIDENCE_NAME_BYTES_MAX, FOLDER_BYTES_MAX, OpenRun, OpenedRun, ProposeAction, ProposeTurn,
-    REQUEST_BYTES_MAX, ReportEvidence, ReportObserved, TURN_ACTIONS_MAX, TakeTicket, TakenTicket, TurnAnswer,
-    WAIT_MS_MAX,
+    REQUEST_BYTES_MAX, ReportEvidence, ReportObserved, StopAnswer, TURN_ACTIONS_MAX, TakeTicket, TakenTicket,
+    TurnAnswer, WAIT_MS_MAX,
 };
 pub use self::texts::{
     ObservationAnswer, ReportConfirmation, ReportInput, ReportOutcome, ReportOutput, ReportTold, Role,
@@ -78,6 +78,9 @@ pub trait Surface: Send + Sync {
         &self,
         observed: ReportObserved,
     ) -> impl Future<Output = Result<ObservationAnswer, Self::Error>> + Send;
+
+    /// The agent wants to stop.
+    fn stopping(&self) -> impl Future<Output = Result<StopAnswer, Self::Error>> + Send;
 
     /// Reports the tools that a server lists.
     fn tools(&self, tools: ReportTools) -> impl Future<Output = Result<ToolsAnswer, Self::Error>> + Send;

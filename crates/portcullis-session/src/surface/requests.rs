@@ -245,6 +245,15 @@ pub struct TakenTicket {
     pub profile: Profile,
 }
 
+/// What an agent that wants to stop is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopAnswer {
+    /// The work that is not shown to be done, in words; `None` where there is none, or where it was told before and
+    /// nothing has happened since.
+    #[serde(default)]
+    pub open: Option<String>,
+}
+
 /// Proposes the actions of one turn of the agent: calls that it makes side by side. They are judged in this order.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

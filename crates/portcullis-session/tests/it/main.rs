@@ -16,6 +16,7 @@ mod reach;
 mod redact;
 mod replies;
 mod taints;
+mod work;
 
 use std::collections::BTreeMap;
 use std::path::Path;

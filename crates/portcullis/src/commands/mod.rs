@@ -33,3 +33,4 @@ pub(crate) mod train;
 pub(crate) mod verify;
 pub(crate) mod verify_output;
 pub(crate) mod witness;
+pub(crate) mod work;

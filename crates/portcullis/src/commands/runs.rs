@@ -268,6 +268,7 @@ fn detail(event: &Event) -> String {
         EventBody::Outcome { status, .. } => name(serde_json::to_value(status)),
         EventBody::Output {} => String::new(),
         EventBody::Evidence { name, .. } => name.clone(),
+        EventBody::Work(record) => record.to_string(),
         EventBody::Control { control, note } => {
             let note = note.as_deref().map_or_else(String::new, |note| format!(": {note}"));
             format!("{} by {}{note}", name(serde_json::to_value(control)), event.actor)

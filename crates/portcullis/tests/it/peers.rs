@@ -15,7 +15,7 @@ use portcullis_gateway::client::Client;
 use portcullis_gateway::home::Home;
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
@@ -37,14 +37,14 @@ fn peers() -> Option<PathBuf> {
 }
 
 /// A state folder, a bundle for a server, and a folder for the server to work on.
-struct Stage {
+pub(crate) struct Stage {
     folder: tempfile::TempDir,
     peers: PathBuf,
 }
 
 impl Stage {
     /// Drafts a bundle with `portcullis init` for the server and adds policies to it.
-    fn set(server: &str) -> Option<Self> {
+    pub(crate) fn set(server: &str) -> Option<Self> {
         let peers = peers()?;
         // A short path: a socket is in it.
         let folder = tempfile::Builder::new().prefix("pc-").tempdir_in("/tmp").unwrap();
@@ -57,7 +57,7 @@ impl Stage {
         Some(stage)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -65,7 +65,7 @@ impl Stage {
         self.path("bundle")
     }
 
-    fn portcullis(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn portcullis(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
         command.arg("--home").arg(self.path("home")).args(arguments);
         command
@@ -89,15 +89,26 @@ impl Stage {
 
     /// Command line of the gate in front of that server.
     fn gated(&self, name: &str, policy: &str) -> Vec<String> {
-        let program = env!("CARGO_BIN_EXE_portcullis").to_owned();
-        let (home, bundle) = (self.path("home").display().to_string(), self.bundle().display().to_string());
-        let gate = ["--home", &home, "mcp", "--bundle", &bundle, "--policy", policy, "--"];
-        let mut command: Vec<String> = std::iter::once(program).chain(gate.map(str::to_owned)).collect();
+        self.gated_with(name, policy, &[])
+    }
+
+    /// The same with further options.
+    pub(crate) fn gated_with(&self, name: &str, policy: &str, more: &[&str]) -> Vec<String> {
+        let mut command = self.governed("mcp", policy, more);
+        command.push("--".to_owned());
         command.extend(self.server(name));
         command
     }
 
-    fn add(&self, file: &str, text: &str) {
+    /// Command line of one of our servers under the stage's bundle.
+    pub(crate) fn governed(&self, command: &str, policy: &str, more: &[&str]) -> Vec<String> {
+        let (home, bundle) = (self.path("home").display().to_string(), self.bundle().display().to_string());
+        let program = env!("CARGO_BIN_EXE_portcullis");
+        let rules = [program, "--home", &home, command, "--bundle", &bundle, "--policy", policy];
+        rules.iter().chain(more).map(|word| (*word).to_owned()).collect()
+    }
+
+    pub(crate) fn add(&self, file: &str, text: &str) {
         std::fs::write(self.bundle().join(file), text).unwrap();
     }
 
@@ -111,7 +122,7 @@ impl Stage {
     }
 
     /// Starts a script of the Python client.
-    fn client(&self, script: &str, arguments: &[String]) -> Child {
+    pub(crate) fn client(&self, script: &str, arguments: &[String]) -> Child {
         Command::new(self.peers.join("python/bin/python"))
             .arg("-B")
             .arg(root().join("peers").join(script))
@@ -128,7 +139,7 @@ impl Stage {
         self.client("filesystem.py", &["--servers".into(), servers, "--steps".into(), steps.to_string()])
     }
 
-    fn api(&self, kind: CredentialKind) -> Client {
+    pub(crate) fn api(&self, kind: CredentialKind) -> Client {
         Client::new(Home::at(&self.path("home")).unwrap(), kind)
     }
 }
@@ -142,18 +153,18 @@ impl Drop for Stage {
     }
 }
 
-fn shown(output: &Output) -> String {
+pub(crate) fn shown(output: &Output) -> String {
     format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
 /// The report of a script that must have gone well.
-fn report(child: Child) -> Value {
+pub(crate) fn report(child: Child) -> Value {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", shown(&output));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-fn step(report: &Value, number: usize) -> &Value {
+pub(crate) fn step(report: &Value, number: usize) -> &Value {
     &report["steps"][number]
 }
 
@@ -171,7 +182,7 @@ async fn pending(client: &Client) -> ApprovalInfo {
     }
 }
 
-async fn events(client: &Client, run: &str) -> Vec<Event> {
+pub(crate) async fn events(client: &Client, run: &str) -> Vec<Event> {
     let page = client.events(run, 0, 1_000).await.unwrap();
     let lines = page.lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| Event::from_line(line).unwrap()).collect()

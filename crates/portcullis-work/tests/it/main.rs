@@ -1,0 +1,8 @@
+//! Criteria, checked in a folder with a real repository and with real programs.
+
+#![cfg(target_os = "linux")]
+
+#[cfg(test)]
+mod checks;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,79 @@
+//! A project with a repository in it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use portcullis_contain::{Contained, Level, probe};
+use portcullis_core::work::{Came, CheckResult, Criterion};
+use portcullis_work::Checker;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+pub(super) struct World {
+    folder: TempDir,
+    contained: Contained,
+    /// Tools of which a call succeeded.
+    pub(super) called: Vec<&'static str>,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        let contained = Contained::with_helper(Path::new(env!("CARGO_BIN_EXE_work-helper"))).unwrap();
+        let world = Self { folder: TempDir::new().unwrap(), contained, called: Vec::new() };
+        std::fs::create_dir(world.project()).unwrap();
+        world
+    }
+
+    /// Whether commands can be contained here at all.
+    pub(super) fn contains(&self) -> bool {
+        let reached = probe(&self.contained).unwrap().reached;
+        if reached == Level::None {
+            println!("SKIPPED: no level of containment is reached on this machine");
+        }
+        reached != Level::None
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("project")
+    }
+
+    pub(super) fn write(&self, name: &str, content: &str) {
+        let path = self.project().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    pub(super) fn git(&self, arguments: &[&str]) -> String {
+        let who = ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"];
+        let ran = Command::new("git").args(who).args(arguments).current_dir(self.project()).output().unwrap();
+        assert!(ran.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+    }
+
+    /// A commit of all that there is, and of nothing where there is nothing.
+    pub(super) fn commit(&self) -> String {
+        self.git(&["init", "--quiet"]);
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message", "all"]);
+        self.git(&["rev-parse", "HEAD"])
+    }
+
+    pub(super) fn check(&self, criterion: Value) -> CheckResult {
+        let criteria = Criterion::read_all("criteria", &json!([criterion])).unwrap();
+        let succeeded = |tool: &str| self.called.contains(&tool);
+        let checker = Checker {
+            contained: Some(&self.contained),
+            workspace: Some(self.project()),
+            home: None,
+            succeeded: &succeeded,
+        };
+        checker.check_all(&criteria).remove(0)
+    }
+
+    /// What came of it, and that it says so.
+    #[track_caller]
+    pub(super) fn expect(&self, criterion: Value, came: Came, says: &str) {
+        let result = self.check(criterion.clone());
+        assert!(result.came == came && result.detail.contains(says), "{criterion} gave {result:?}");
+    }
+}
