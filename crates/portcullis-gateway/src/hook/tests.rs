@@ -30,6 +30,7 @@ fn input(cwd: Option<&str>) -> HookInput {
         session: "s".into(),
         directory: cwd.map(str::to_owned),
         permission_mode: None,
+        kept_going: false,
         name: "SessionStart".into(),
         event: HookEvent::SessionStart,
     }
