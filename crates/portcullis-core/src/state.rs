@@ -423,12 +423,13 @@ impl RunState {
     fn apply_config(&mut self, change: &ConfigChange, seq: u64) {
         match change {
             ConfigChange::BundleLoaded { policy, mode, bundle, .. } => {
-                self.bundle = Some(*bundle);
+                if self.bundle.replace(*bundle) != Some(*bundle) {
+                    self.approvals.next_rules();
+                }
                 self.policy.clone_from(policy);
                 self.mode = *mode;
                 // What was denied under other rules says nothing about these.
                 self.denials = Recent::default();
-                self.approvals.forget_compared();
             }
             ConfigChange::Resumed { .. } => self.closed = None,
             ConfigChange::ToolsListed { server, origin, tools } => {

@@ -38,7 +38,7 @@ pub fn fields(approval: &ApprovalInfo) -> Vec<(&'static str, String)> {
         ("instead", approval.instead.join("\n")),
         ("touches", touches(approval)),
         ("holds", effects(approval)),
-        ("before", before(&approval.before)),
+        ("before", before(approval)),
         ("has seen", labels.join(", ")),
         ("requested", seconds(approval.requested_at)),
         ("expires", approval.expires_at.map(seconds).unwrap_or_default()),
@@ -68,12 +68,13 @@ fn touches(approval: &ApprovalInfo) -> String {
 }
 
 /// What happened before, an event a line.
-fn before(before: &[Before]) -> String {
+fn before(approval: &ApprovalInfo) -> String {
     let entry = |entry: &Before| {
         let more = if entry.cut { " (the text goes on)" } else { "" };
         format!("{}  {}: {}{more}", entry.seq, line(&entry.who), line(&entry.text))
     };
-    before.iter().map(entry).collect::<Vec<_>>().join("\n")
+    let more = approval.earlier.then(|| "(not all that happened before is shown)".to_owned());
+    more.into_iter().chain(approval.before.iter().map(entry)).collect::<Vec<_>>().join("\n")
 }
 
 /// What a decision requires, or nothing if any approver may make it alone.

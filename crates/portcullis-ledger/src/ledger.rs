@@ -309,6 +309,15 @@ pub trait Reader: fmt::Debug + Send {
     /// At most `limit` (and 10,000) events of a run after event `after`, in order.
     fn events(&self, run: RunId, after: u64, limit: usize) -> Result<Vec<StoredEvent>, LedgerError>;
 
+    /// The last event of a kind before event `before` of a run, among the `within` events before that.
+    fn last_of_kind(
+        &self,
+        run: RunId,
+        kind: &str,
+        before: u64,
+        within: u64,
+    ) -> Result<Option<StoredEvent>, LedgerError>;
+
     /// A payload, or `None` if it was never stored or is erased. What others rely on may be read from it, such as
     /// what a grant is for: fails with [`LedgerError::PayloadAltered`] if it is not what was committed to.
     fn payload(&self, run: RunId, commitment: Commitment) -> Result<Option<StoredPayload>, LedgerError>;

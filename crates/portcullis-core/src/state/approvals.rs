@@ -88,6 +88,8 @@ pub struct Given {
     pub edited: bool,
     /// Things that the user had said by then: a grant for a task ends with the next.
     task: u64,
+    /// Bundles that had come into force by then: a grant ends with the next.
+    rules: u64,
 }
 
 /// A call that a person refused, as later calls are compared with it.
@@ -160,6 +162,8 @@ pub(super) struct Approvals {
     held: Option<(Option<ActionId>, Vec<GrantedEffects>)>,
     /// How often the user has spoken.
     task: u64,
+    /// How often another bundle has come into force.
+    rules: u64,
 }
 
 impl Approvals {
@@ -237,7 +241,8 @@ impl Approvals {
         match &approval.state {
             ApprovalState::Granted(given) => {
                 let same_task = !given.of_task || given.task == self.task;
-                (same_task && live(given)).then_some(given)
+                let same_rules = given.rules == self.rules;
+                (same_task && same_rules && live(given)).then_some(given)
             }
             _ => None,
         }
@@ -248,8 +253,9 @@ impl Approvals {
         self.task = self.task.saturating_add(1);
     }
 
-    /// Refusals were given under other rules.
-    pub(super) fn forget_compared(&mut self) {
+    /// Another bundle comes into force: refusals and grants were given under other rules.
+    pub(super) fn next_rules(&mut self) {
+        self.rules = self.rules.saturating_add(1);
         self.refused = Recent::default();
     }
 
@@ -292,6 +298,7 @@ impl Approvals {
                         .iter()
                         .any(|name| event.payloads.contains_key(*name)),
                     task: self.task,
+                    rules: self.rules,
                 };
                 let given = (*decision == ApprovalDecision::Granted).then(given);
                 let by = event.actor.as_str();

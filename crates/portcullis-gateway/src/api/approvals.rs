@@ -89,6 +89,9 @@ pub struct ApprovalInfo {
     /// What happened before in the run, oldest first: the last thing that the user said, and the latest calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<Before>,
+    /// More happened before than that.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub earlier: bool,
     /// What the bundle requires of a decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wanted: Option<Wanted>,

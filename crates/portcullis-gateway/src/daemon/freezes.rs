@@ -93,9 +93,12 @@ fn check_release(shared: &Shared, approver: &Identity, scope: &FreezeScope) -> R
     if approver.kind != CredentialKind::Approver {
         return Err(Failure::not_an_approver());
     }
-    let bundles = shared.gate.bundles();
-    let bundle = bundles.known(&bundles.source(None));
-    let roles = bundle.map(|bundle| bundle.approvals.release.clone()).unwrap_or_default();
+    let unknown = |error| {
+        let message = format!("who may release is in the daemon's bundle, which cannot be read: {error}");
+        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, api::code::BUNDLE_INVALID, message)
+    };
+    let (_, bundle) = shared.gate.bundles().get(None).map_err(unknown)?;
+    let roles = &bundle.approvals.release;
     let wide = !matches!(scope, FreezeScope::Run(_));
     if wide && !roles.is_empty() && !approver.principal.roles.iter().any(|role| roles.contains(role)) {
         let roles = roles.iter().map(|role| format!("`{role}`")).collect::<Vec<_>>().join(" or ");

@@ -137,6 +137,10 @@ impl Reader for SqliteReader {
         self.freezes(filter)
     }
 
+    fn last_of_kind(&self, run: RunId, kind: &str, before: u64, within: u64) -> Answer<Option<StoredEvent>> {
+        self.last_of_kind(run, kind, before, within)
+    }
+
     fn erasures(&self, run: RunId) -> Answer<Vec<ErasureRow>> {
         self.erasures(run)
     }

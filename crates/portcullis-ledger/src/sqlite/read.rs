@@ -200,6 +200,27 @@ impl SqliteReader {
         })
     }
 
+    /// The last event of a kind before event `before` of a run, among the `within` events before that.
+    pub fn last_of_kind(
+        &self,
+        run: RunId,
+        kind: &str,
+        before: u64,
+        within: u64,
+    ) -> Result<Option<StoredEvent>, LedgerError> {
+        self.query(|connection| {
+            let Some((number, _)) = run_number(connection, run)? else { return Ok(None) };
+            let first = event_key(number, before.saturating_sub(within));
+            connection
+                .prepare_cached(
+                    "SELECT key, kind, action, t, link, line FROM events
+                     WHERE key >= ?1 AND key < ?2 AND kind = ?3 ORDER BY key DESC LIMIT 1",
+                )?
+                .query_row(params![first, event_key(number, before), kind], stored_event)
+                .optional()
+        })
+    }
+
     /// A payload, or `None` if it was never stored or is erased. What others rely on may be read from it, such as
     /// what a grant is for: fails with [`LedgerError::PayloadAltered`] if it is not what was committed to.
     pub fn payload(&self, run: RunId, commitment: Commitment) -> Result<Option<StoredPayload>, LedgerError> {

@@ -3,17 +3,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use portcullis_core::event::ClosedState;
+use portcullis_core::event::{ClosedState, GrantScope, OutcomeStatus};
 use portcullis_core::label::Label;
 use portcullis_core::principal::{CredentialKind, Principal};
 use portcullis_ledger::OpenOptions;
 use portcullis_session::credentials::Identity;
-use portcullis_session::engine::Reach;
+use portcullis_session::engine::{Answer, Judgement, Reach, Says};
 use portcullis_session::error::SessionError;
 use portcullis_session::gate::{BUNDLES_OF_PRINCIPAL_MAX, Gate, OpenError, Opened, RunRequest};
+use serde_json::json;
 
-use crate::{files, gate};
+use crate::{call, files, gate};
 
 /// A folder with a bundle.
 fn bundle(folder: &Path, name: &str) -> PathBuf {
@@ -78,6 +80,48 @@ async fn a_reload_reaches_the_monitors_of_a_run() {
     assert!(gate.reload(false).await.is_empty());
     let rule = input("And what can one do there after dark?").await;
     assert_eq!(rule.as_deref(), Some("trajectory/drift"));
+}
+
+/// A grant was given under the rules of its time, whatever its scope.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_ends_grants() {
+    const POLICY: &str = "[[policy]]\nname = 'p'\nallowed_types = ['RETRIEVE_DOCS', 'SEND_EMAIL']\nmax_steps = 100\n\
+                          max_side_effects = 100\napproval_for_side_effects = true\n";
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate(folder.path(), "", OpenOptions::default());
+    for (number, scope) in
+        [GrantScope::Once, GrantScope::Arguments, GrantScope::Tool("send".into())].into_iter().enumerate()
+    {
+        let bundle = bundle(folder.path(), &format!("b{number}"));
+        fs::write(bundle.join("policies/p.toml"), POLICY).unwrap();
+        let run = open(&gate, "agent", &bundle).await.unwrap().run;
+        let send = async || {
+            let sent = gate.propose(&run, call("send", json!({"text": "x"})), Duration::ZERO).await.unwrap();
+            let (judgement, permit) = sent;
+            if let Some(permit) = &permit {
+                run.outcome(permit.action(), OutcomeStatus::Ok, None, Reach::Replace).await.unwrap();
+            }
+            (judgement, permit.is_some())
+        };
+        let grant = async |judgement: &Judgement| {
+            let says = Says::grant(scope.clone());
+            let asked = judgement.approval.expect("held");
+            gate.answer(asked, run.id(), Answer::rehearsed(says, "ann")).await.unwrap();
+        };
+        let (held, _) = send().await;
+        grant(&held).await;
+        // The same files are the same rules.
+        assert!(gate.reload(true).await.is_empty());
+        assert!(send().await.1, "{scope:?}");
+        if scope == GrantScope::Once {
+            let (held, _) = send().await;
+            grant(&held).await;
+        }
+        fs::write(bundle.join("portcullis.toml"), "version = 1\n[approvals]\nrequire_note = true\n").unwrap();
+        assert!(gate.reload(false).await.is_empty());
+        let (held, permitted) = send().await;
+        assert!(!permitted && held.approval.is_some(), "{scope:?}: {held:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

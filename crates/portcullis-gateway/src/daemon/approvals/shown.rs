@@ -21,10 +21,13 @@ use crate::daemon::queries::may_see;
 const LISTED_BYTES_MAX: u64 = 4_096;
 /// Events after the proposal among which verdict and request stand.
 const REQUEST_EVENTS_MAX: usize = 16;
-/// Events before the proposal that are looked through for what came before.
+/// Events before the proposal that are looked through for the calls that came before.
 const BEFORE_EVENTS: usize = 200;
-/// What stands in the lines of the events that are shown of these.
-const BEFORE_KINDS: [&str; 2] = [r#""input""#, r#""proposed""#];
+/// Events before the proposal among which the last thing that the user said is looked for.
+const SAID_WITHIN: u64 = 100_000;
+/// Kinds of events.
+const INPUT: &str = "input";
+const PROPOSED: &str = "proposed";
 /// Calls that are shown as what came before.
 const BEFORE_CALLS: usize = 5;
 /// The most that is shown of a text that came before, in characters.
@@ -166,6 +169,7 @@ impl Standing {
             instead: findings.iter().filter_map(|finding| finding.instead.clone()).collect(),
             touches: touches.get().cloned().flatten(),
             before: request.before.clone(),
+            earlier: request.earlier,
             wanted: live.wanted,
             patterns: live.patterns,
             tool: request.tool.clone().unwrap_or_default(),
@@ -234,10 +238,10 @@ fn shown(info: &api::ApprovalInfo) -> Digest {
         "policy": info.policy, "tool": info.tool, "server": info.server, "arguments": info.arguments,
         "continuation": info.continuation, "directory": info.directory, "planned": info.planned,
         "rule": info.rule, "reason": info.reason, "instead": info.instead, "touches": info.touches,
-        "before": info.before, "effects": info.effects, "digest": info.digest, "labels": info.labels,
+        "before": info.before, "earlier": info.earlier, "effects": info.effects, "digest": info.digest, "labels": info.labels,
         "reply": info.reply,
     });
-    DigestBuilder::new("portcullis/shown/v3").part(canonical_json(&all).as_bytes()).finish()
+    DigestBuilder::new("portcullis/shown/v4").part(canonical_json(&all).as_bytes()).finish()
 }
 
 fn disagrees(row: &ApprovalRow) -> LedgerError {
@@ -258,6 +262,8 @@ struct Request {
     planned: Option<String>,
     /// What happened before.
     before: Vec<api::Before>,
+    /// More happened before than that.
+    earlier: bool,
     /// Long texts were left out.
     cut: bool,
 }
@@ -302,9 +308,9 @@ impl Request {
         let value = |name| -> Result<Option<Value>, LedgerError> {
             Ok(text(name)?.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text))))
         };
-        let before = match detail {
+        let (before, earlier) = match detail {
             Detail::Whole => before(reader, row, seq)?,
-            Detail::Listed => Vec::new(),
+            Detail::Listed => (Vec::new(), false),
         };
         let reply = if proposed.is_none() { text("text")? } else { None };
         let (tool, server, directory) = proposed.map_or((None, None, None), |proposed| {
@@ -317,6 +323,7 @@ impl Request {
             server,
             directory,
             before,
+            earlier,
             arguments: value("arguments")?,
             continuation: value("continuation")?,
             planned: text("planned")?,
@@ -339,39 +346,42 @@ impl Request {
     }
 }
 
-/// What happened in the run before a proposal: the last thing that the user said, and the latest calls.
-fn before(reader: &dyn Reader, row: &ApprovalRow, proposed: u64) -> Result<Vec<api::Before>, LedgerError> {
+/// What happened in the run before a proposal: the last thing that the user said, and the latest calls; and whether
+/// there was more.
+fn before(
+    reader: &dyn Reader,
+    row: &ApprovalRow,
+    proposed: u64,
+) -> Result<(Vec<api::Before>, bool), LedgerError> {
     let first = proposed.saturating_sub(1).saturating_sub(BEFORE_EVENTS as u64);
+    let (mut all, mut earlier) = (Vec::new(), first > 0);
     let events = reader.events(row.run, first, BEFORE_EVENTS)?;
-    // From the latest on, so that nothing is read that is not shown.
-    let (mut said, mut before) = (false, Vec::<api::Before>::new());
-    for stored in events.iter().rev().skip_while(|stored| stored.seq >= proposed) {
-        let calls = before.len() - usize::from(said);
-        if said && calls >= BEFORE_CALLS {
-            break;
-        }
-        // Most events are of another kind, and need not be read.
-        let named = |line: &str| BEFORE_KINDS.iter().any(|kind| line.contains(kind));
-        if !str::from_utf8(&stored.line).is_ok_and(named) {
+    // From the latest on, so that nothing is read that is not shown. Most events are of another kind.
+    let calls = events.iter().rev().filter(|stored| stored.seq < proposed && stored.kind == PROPOSED);
+    for stored in calls {
+        let event = Event::from_line(&stored.line).map_err(|_| disagrees(row))?;
+        let EventBody::Proposed(call) = &event.body else { continue };
+        if Some(call.action) == row.action {
             continue;
         }
+        if all.len() >= BEFORE_CALLS {
+            earlier = true;
+            break;
+        }
+        let tool = call.tool.clone().unwrap_or_else(|| "thought".to_owned());
+        let text = text_of(reader, row, event.payloads.get("arguments"))?;
+        all.push(entry(event.seq, tool, &text));
+    }
+    // However long ago: what the user forbade must not be out of sight after many calls.
+    if let Some(stored) = reader.last_of_kind(row.run, INPUT, proposed, SAID_WITHIN)? {
         let event = Event::from_line(&stored.line).map_err(|_| disagrees(row))?;
-        match &event.body {
-            EventBody::Input { label } if !said => {
-                let text = text_of(reader, row, event.payloads.get("text"))?;
-                before.push(entry(event.seq, label.to_string(), &text));
-                said = true;
-            }
-            EventBody::Proposed(proposed) if Some(proposed.action) != row.action && calls < BEFORE_CALLS => {
-                let tool = proposed.tool.clone().unwrap_or_else(|| "thought".to_owned());
-                let text = text_of(reader, row, event.payloads.get("arguments"))?;
-                before.push(entry(event.seq, tool, &text));
-            }
-            _ => {}
+        if let EventBody::Input { label } = &event.body {
+            let text = text_of(reader, row, event.payloads.get("text"))?;
+            all.push(entry(event.seq, label.to_string(), &text));
         }
     }
-    before.reverse();
-    Ok(before)
+    all.sort_by_key(|before| before.seq);
+    Ok((all, earlier))
 }
 
 fn text_of(

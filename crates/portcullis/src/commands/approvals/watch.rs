@@ -111,7 +111,10 @@ fn ask(out: &mut Out, daemon: &Daemon, mut request: ApprovalInfo, global: &Globa
         };
         let answered = match key.as_str() {
             "g" => {
-                let grant = GrantApproval::of(&request);
+                let mut grant = GrantApproval::of(&request);
+                if request.wanted.as_ref().is_some_and(|wanted| wanted.note) {
+                    grant.note = read("Why (for the record; required): ")?.filter(|note| !note.is_empty());
+                }
                 daemon.try_ask(|client| client.grant(&id, &grant))
             }
             "r" => {
