@@ -231,14 +231,15 @@ async fn answered(event: &Value, status: u16, outcome: Value) -> (Answered, Vec<
     let folder = tempfile::tempdir().unwrap();
     let home = stand_in::home(folder.path());
     let daemon = stand_in::StandIn::start(&home, move |path, _| match path.rsplit('/').next() {
-        Some("outcomes" | "inputs" | "outputs") => stand_in::now(status, outcome.clone()),
+        Some("outcomes" | "inputs" | "outputs" | "stopping") => stand_in::now(status, outcome.clone()),
         Some("evidence") => stand_in::now(200, json!({"seq": 9, "verdict": "allow", "enforced": "executed"})),
         _ => stand_in::usual(path).unwrap(),
     });
     // A daemon that is gone stays gone.
     let options = HookOptions { home, program: Some("/bin/false".into()), ..options(None, None) };
     let answered = answer(event.to_string().as_bytes(), &options).await;
-    (answered, ["/outcomes", "/inputs", "/outputs"].iter().flat_map(|path| daemon.asked(path)).collect())
+    let paths = ["/outcomes", "/inputs", "/outputs", "/stopping"];
+    (answered, paths.iter().flat_map(|path| daemon.asked(path)).collect())
 }
 
 fn post(tool: &str, response: &Value) -> Value {
