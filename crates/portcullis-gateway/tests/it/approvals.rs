@@ -77,6 +77,8 @@ async fn a_flood_of_held_calls_is_denied_and_hides_nobody_elses() {
     .await;
     let (agent, approver) = (daemon.agent(), daemon.approver());
     let run = agent.open_run(&open("mail", None)).await.unwrap().run;
+    let said = ReportInput { text: "Never write to Otto!".into(), role: Role::User, reach: Reach::Replace };
+    approver.input(run, &said).await.unwrap();
     for number in 0..100 {
         assert_eq!(agent.propose(run, &mail(number, 0)).await.unwrap().judged().enforced, Enforced::Held);
     }
@@ -84,7 +86,18 @@ async fn a_flood_of_held_calls_is_denied_and_hides_nobody_elses() {
     assert!(over.message.contains("100 requests of this run are waiting for a person"), "{}", over.message);
     let again = agent.propose(run, &mail(3, 0)).await.unwrap();
     assert_eq!(again.judged().enforced, Enforced::Held, "what waits already goes on waiting");
-    assert_eq!(approver.approvals(ApprovalFilter::Pending).await.unwrap().len(), 100);
+    let waiting = approver.approvals(ApprovalFilter::Pending).await.unwrap();
+    assert_eq!(waiting.len(), 100);
+    // Nor does it hide what the user said, some 400 events ago.
+    let latest = waiting.iter().max_by_key(|request| request.requested_at).unwrap();
+    let shown = approver.approval(&latest.approval.to_string()).await.unwrap();
+    let before: Vec<(&str, &str)> =
+        shown.before.iter().map(|before| (before.who.as_str(), before.text.as_str())).collect();
+    assert_eq!(before[0], ("user", "Never write to Otto!"));
+    assert!(before.len() == 6 && shown.earlier, "{before:?}");
+    let text = portcullis_gateway::request_text::fields(&shown);
+    let (_, text) = text.iter().find(|(name, _)| *name == "before").unwrap();
+    assert!(text.starts_with("(not all that happened before is shown)\n"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
