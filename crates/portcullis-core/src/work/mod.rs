@@ -21,8 +21,6 @@ mod operation;
 mod record;
 mod rules;
 #[cfg(test)]
-mod sequences;
-#[cfg(test)]
 mod tests;
 mod written;
 

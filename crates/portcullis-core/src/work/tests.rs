@@ -1,8 +1,10 @@
 //! What each party may do, one rule at a time.
 
+mod sequences;
+
 use serde_json::{Value, json};
 
-use super::sequences::{World, criteria};
+use self::sequences::{World, criteria};
 use super::*;
 use crate::bundle::WorkSettings;
 

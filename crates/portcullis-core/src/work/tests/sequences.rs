@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::json;
 
-use super::*;
+use super::super::*;
 use crate::bundle::WorkSettings;
 use crate::event::{Actor, EVENT_VERSION, Enforced, Event, EventBody, PayloadRef, Proposed};
 use crate::state::RunState;
