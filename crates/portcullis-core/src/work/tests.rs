@@ -222,17 +222,6 @@ fn beyond_a_limit_an_item_waits_for_a_person() {
     }
 }
 
-/// C7: what was recorded of an item before stays as it was, whatever becomes of the item.
-#[test]
-fn what_was_recorded_before_is_a_copy() {
-    let (mut world, _) = claimed();
-    let before = world.state.works().item(ITEM).unwrap().clone();
-    let copy = before.clone();
-    world.call(OutcomeStatus::Ok, Some(1));
-    assert_ne!(world.state.works().item(ITEM), Some(&before));
-    assert_eq!(before, copy);
-}
-
 #[test]
 fn results_of_another_claim_are_refused() {
     let (mut world, _) = claimed();

@@ -84,7 +84,7 @@ enum Command {
     Show(Which),
     /// Make an item
     #[command(
-        after_help = "Examples:\n  portcullis work add 0199ab3c \"fix the parser\" --criteria criteria.json --covers src"
+        after_help = "Examples:\n  portcullis work add 0199ab3c \"fix the parser\" --criteria tests.json"
     )]
     Add {
         /// The run, by its id or the start of it
